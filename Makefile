@@ -1,0 +1,111 @@
+# Parley. `make help` lists the targets; CONTRIBUTING.md says which to run before a change is sent.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# Tools are pinned here and live in .tools/bin, apart from whatever the machine has.
+BUF_VERSION           := v1.75.0
+PROTOC_GEN_GO_VERSION := v1.36.12
+GOLANGCI_LINT_VERSION := v2.15.0
+
+TOOLS   := $(CURDIR)/.tools/bin
+MODULES := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
+# go.work names the modules; this is every package of every one of them.
+PACKAGES := $(addsuffix /...,$(addprefix ./,$(MODULES)))
+SERVICES := client-api widget-api socket-gateway processor parleyctl standalone
+FUZZTIME ?= 20s
+
+# What --version and the metric parley_build_info say; the commit and its date the compiler knows.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
+
+# CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
+TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
+
+.PHONY: help run engines build assets deps test test-mongodb test-faults race fuzz lint fmt generate verify bench bench-realtime tools clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+run: assets ## everything in one process on embedded engines, with a demo page (see README)
+	go run ./services/standalone
+
+engines: ## only the embedded engines; prints the settings with which each service runs on them
+	go run ./services/standalone engines
+
+build: assets ## the binaries, into bin/
+	@mkdir -p bin
+	@for s in $(filter-out standalone,$(SERVICES)); do echo "bin/$$s"; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/$$s ./services/$$s/cmd/$$s; done
+	@echo bin/standalone; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/standalone ./services/standalone
+
+node_modules/.package-lock.json: package.json package-lock.json
+	npm ci --silent --no-progress
+	@touch $@
+
+assets: node_modules/.package-lock.json ## the official socket.io-client, for the demo page
+	@mkdir -p services/standalone/internal/demo/assets/vendor
+	@cp -u node_modules/socket.io-client/dist/socket.io.min.js services/standalone/internal/demo/assets/vendor/
+
+deps: assets ## what the tests need beside Go: official clients, redis-server, Chromium
+	@scripts/require redis-server redis-server
+	@scripts/require chromium chromium
+	@scripts/require caddy caddy
+
+test: deps ## all tests of all modules; with CI=1 with the race detector, and nothing may be skipped
+	go test $(TESTFLAGS) $(PACKAGES)
+
+test-mongodb: ## the store's tests on the MongoDB at MONGODB_URI, instead of the embedded one
+	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
+	go test $(TESTFLAGS) -count=1 ./pkg/store/...
+
+test-faults: deps ## the long forms of the fault tests
+	PARLEY_FAULTS=long go test -count=1 -timeout=60m -run 'Fault|Restart|Kill|Away|Load|Abuse' $(PACKAGES)
+
+race: deps ## all tests with the race detector
+	go test -race -timeout=25m $(PACKAGES)
+
+fuzz: ## every fuzz target for FUZZTIME (default 20s)
+	@scripts/fuzz $(FUZZTIME) $(MODULES)
+
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION) ## golangci-lint on every module, buf lint and the breaking-change check
+	@for m in $(MODULES); do echo "golangci-lint $$m"; (cd $$m && $< run --config $(CURDIR)/.golangci.yml ./...); done
+	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) lint && $(TOOLS)/buf-$(BUF_VERSION) breaking --against released.binpb
+
+fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## format the code
+	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
+
+generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) ## generated Go from the .proto files
+	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
+	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
+
+verify: generate ## generated code is current, each module is tidy and builds alone
+	@git diff --exit-code -- proto-events/gen || { echo "generated code is stale: run 'make generate' and commit"; exit 1; }
+	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
+	@scripts/linked $(filter-out standalone,$(SERVICES))
+
+bench: build ## POST /message/send and the Widget API against their bounds, in ratios of one run
+	go run ./deploy/bench
+
+bench-realtime: build ## the Socket gateway against the official Node packages, in ratios of one run
+	@scripts/require redis-server redis-server
+	go run ./deploy/bench/realtime
+
+release-contract: $(TOOLS)/buf-$(BUF_VERSION) ## make today's .proto files what the breaking-change check compares with
+	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) build -o released.binpb
+
+tools: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) ## the pinned tools
+
+# A tool's file carries its version, so that a new pin is a new file and an old one is never taken for it.
+define tool
+$(TOOLS)/$(1)-$(2):
+	@mkdir -p $(TOOLS)/build
+	GOBIN=$(TOOLS)/build GOFLAGS= go install $(3)@$(2)
+	@mv $(TOOLS)/build/$(1) $$@
+endef
+$(eval $(call tool,golangci-lint,$(GOLANGCI_LINT_VERSION),github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
+$(eval $(call tool,buf,$(BUF_VERSION),github.com/bufbuild/buf/cmd/buf))
+$(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/protobuf/cmd/protoc-gen-go))
+
+clean: ## what the targets above made, the demo's data too
+	rm -rf bin .tools .parley node_modules
