@@ -1,0 +1,151 @@
+// Package subject names every stream and subject of Parley, in one place.
+//
+// Ids are UUIDs and channels are lower-case words, so none of them can hold a dot, a space or a wildcard; a token that does is
+// a fault of the caller, which [Valid] finds before anything is published.
+package subject
+
+import "strings"
+
+// Streams. A message is kept by the stream that its subject belongs to.
+const (
+	Inbound  = "INBOUND"  // what the two APIs accepted
+	Replies  = "REPLIES"  // what goes to widget visitors
+	Outbound = "OUTBOUND" // what goes to channel connectors
+	Status   = "STATUS"   // what became of messages that companies sent
+	Dead     = "DEAD"     // what a consumer gave up on
+)
+
+// Filters: all subjects of one kind.
+const (
+	AllInbound          = "chat.in.>"
+	AllCompanyMessages  = "chat.in.message.>"
+	AllPushes           = "chat.in.push.>"
+	AllRegistrations    = "chat.in.visitor.registered.>"
+	AllVisitorMessages  = "chat.in.visitor.message.>"
+	AllReplies          = "chat.reply.>"
+	AllOutbound         = "chat.out.>"
+	AllStatuses         = "chat.status.>"
+	AllDead             = "chat.dead.>"
+	AllInvalidations    = "parley.invalidate.>"  // core NATS, no stream: a lost one costs a second of staleness
+	AllOriginQuestions  = "parley.ask.origins.*" // core NATS, a question with an answer
+	invalidationsPrefix = "parley.invalidate."
+	repliesPrefix       = "chat.reply."
+)
+
+// Stream is a stream's name and the subjects that it keeps.
+type Stream struct {
+	Name     string
+	Subjects []string
+}
+
+// Streams returns every stream of Parley.
+func Streams() []Stream {
+	return []Stream{
+		{Inbound, []string{AllInbound}},
+		{Replies, []string{AllReplies}},
+		{Outbound, []string{AllOutbound}},
+		{Status, []string{AllStatuses}},
+		{Dead, []string{AllDead}},
+	}
+}
+
+// StreamOf returns the name of the stream that keeps a subject, or the empty string.
+func StreamOf(subj string) string {
+	for _, stream := range Streams() {
+		for _, filter := range stream.Subjects {
+			if strings.HasPrefix(subj, strings.TrimSuffix(filter, ">")) {
+				return stream.Name
+			}
+		}
+	}
+	return ""
+}
+
+// CompanyMessage is where the Client API publishes a message into a chat.
+func CompanyMessage(companyID, chatID string) string {
+	return "chat.in.message." + companyID + "." + chatID
+}
+
+// Push is where the Client API publishes a template message to a phone number.
+func Push(companyID, templateID string) string { return "chat.in.push." + companyID + "." + templateID }
+
+// VisitorRegistered is where the Widget API publishes a registration.
+func VisitorRegistered(appID, chatUserID string) string {
+	return "chat.in.visitor.registered." + appID + "." + chatUserID
+}
+
+// VisitorMessage is where the Widget API publishes what a visitor wrote.
+func VisitorMessage(appID, chatUserID string) string {
+	return "chat.in.visitor.message." + appID + "." + chatUserID
+}
+
+// Reply is where the processing layer publishes what a widget visitor is to see.
+func Reply(appID, chatUserID string) string { return repliesPrefix + appID + "." + chatUserID }
+
+// ParseReply returns the ids in the subject of a reply.
+func ParseReply(s string) (appID, chatUserID string, ok bool) {
+	rest, ok := strings.CutPrefix(s, repliesPrefix)
+	if !ok {
+		return "", "", false
+	}
+	appID, chatUserID, ok = strings.Cut(rest, ".")
+	return appID, chatUserID, ok && Valid(appID) && Valid(chatUserID)
+}
+
+// CompanyOf returns the company in the subject of what it sent: a message, a push, or what became of either for a channel.
+func CompanyOf(s string) (companyID string, ok bool) {
+	tokens := strings.Split(s, ".")
+	switch {
+	case len(tokens) == 5 && strings.HasPrefix(s, "chat.in.message."), len(tokens) == 5 && strings.HasPrefix(s, "chat.in.push."):
+		return tokens[3], Valid(tokens[3])
+	case len(tokens) == 4 && strings.HasPrefix(s, "chat.out."):
+		return tokens[3], Valid(tokens[3])
+	}
+	return "", false
+}
+
+// ChatOf returns the chat in the subject of a company's message.
+func ChatOf(s string) (chatID string, ok bool) {
+	tokens := strings.Split(s, ".")
+	if len(tokens) != 5 || !strings.HasPrefix(s, "chat.in.message.") {
+		return "", false
+	}
+	return tokens[4], Valid(tokens[4])
+}
+
+// OutboundMessage is where the processing layer publishes what a channel connector is to deliver.
+func OutboundMessage(channel, companyID string) string {
+	return "chat.out." + channel + "." + companyID
+}
+
+// MessageStatus is where whoever brings a company's message to its reader reports what became of it.
+func MessageStatus(companyID, messageID string) string {
+	return "chat.status." + companyID + "." + messageID
+}
+
+// DeadLetter is where a consumer of a stream publishes what it gave up on.
+func DeadLetter(stream, consumer string) string { return "chat.dead." + stream + "." + consumer }
+
+// Invalidation tells all services to forget what they cached of kind under key.
+func Invalidation(kind, key string) string { return invalidationsPrefix + kind + "." + key }
+
+// Progress is where the processes of a consumer are asked what has become of a delivery (core NATS, request and reply).
+func Progress(stream, consumer string) string { return "parley.progress." + stream + "." + consumer }
+
+// ParseInvalidation returns the kind and the key in the subject of an invalidation.
+func ParseInvalidation(s string) (kind, key string, ok bool) {
+	rest, ok := strings.CutPrefix(s, invalidationsPrefix)
+	if !ok {
+		return "", "", false
+	}
+	kind, key, ok = strings.Cut(rest, ".")
+	return kind, key, ok && Valid(kind) && Valid(key)
+}
+
+// AskOrigins is where a gateway asks the Widget API which origins an application allows.
+func AskOrigins(appID string) string { return "parley.ask.origins." + appID }
+
+// Valid reports whether token may stand as one token of a subject.
+func Valid(token string) bool {
+	return token != "" && !strings.ContainsAny(token, ".*> \t\r\n\x00")
+}
