@@ -1,0 +1,86 @@
+package bus
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// A message's id says when it was made. The stream took it a moment after that; how long a moment may be the publish's
+	// time limit says, and both ways how far the clocks of two machines may be apart.
+	acceptedBefore = 2 * time.Second
+	acceptedAfter  = publishTimeout + 5*time.Second
+
+	// acceptedAgain is how long a request may be sent again with its Idempotency-Key, a little more: its message keeps the id of the
+	// first try, and may come into the stream as much later.
+	acceptedAgain = 25 * time.Hour
+
+	acceptedTimeout = 5 * time.Second
+	// acceptedPause is the wait before the second look for what is only just there: a replica may lack it for a moment.
+	acceptedPause = 100 * time.Millisecond
+)
+
+// Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted or PushAccepted),
+// as INBOUND has it, without its payload ([Bus.Get] has that). It is there as soon as the API has answered, and for as
+// long as the stream keeps it. With "*" any company's is found. NotFound where there is none, Unavailable while NATS is away.
+//
+// Its cost grows with what the company sent in the seconds around the id's time, so it is for the moments before the store knows
+// the message, and for operators.
+func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delivery, error) {
+	made, ok := chat.IDTime(messageID)
+	if !ok || made.After(time.Now().Add(acceptedAfter)) || companyID != "*" && !subject.Valid(companyID) {
+		return Delivery{}, noMessage()
+	}
+	ctx, cancel := context.WithTimeout(ctx, acceptedTimeout)
+	defer cancel()
+	d, err := b.acceptedIn(ctx, companyID, messageID, made.Add(-acceptedBefore), made.Add(acceptedAfter))
+	if !apperr.Is(err, apperr.NotFound) {
+		return d, err
+	}
+	switch now := time.Now(); {
+	case now.Sub(made).Abs() < acceptedBefore:
+		if sleep(ctx, acceptedPause) == nil {
+			return b.acceptedIn(ctx, companyID, messageID, made.Add(-acceptedBefore), made.Add(acceptedAfter))
+		}
+	case now.Sub(made) > acceptedAfter && now.Sub(made) < acceptedAgain:
+		return b.acceptedIn(ctx, companyID, messageID, now.Add(-acceptedAfter), now)
+	}
+	return d, err
+}
+
+// acceptedIn looks at what INBOUND took in a span of time.
+func (b *Bus) acceptedIn(ctx context.Context, companyID, messageID string, from, until time.Time) (Delivery, error) {
+	span := Span{
+		Stream: subject.Inbound, Filters: []string{subject.CompanyMessage(companyID, "*"), subject.Push(companyID, "*")},
+		Since: from, HeadersOnly: true,
+	}
+	for d, err := range b.Read(ctx, span) {
+		switch {
+		case err != nil:
+			return Delivery{}, err
+		case d.EventID() == messageID:
+			return d, nil
+		case d.Time.After(until):
+			return Delivery{}, noMessage()
+		}
+	}
+	return Delivery{}, noMessage()
+}
+
+func noMessage() error { return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found") }
+
+// EventID is the id of the event that a delivery carries. Unlike the delivery's own id it stays when the event is replayed.
+func (d Delivery) EventID() string { return d.Header.Get(headerID) }
+
+// EventTime is when what the event tells happened; zero where it does not say.
+func (d Delivery) EventTime() time.Time {
+	at, err := time.Parse(time.RFC3339Nano, d.Header.Get(headerTime))
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}

@@ -1,0 +1,111 @@
+package bus_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+func accepted(companyID, chatID string) event.CompanyMessageAccepted {
+	return event.CompanyMessageAccepted{CompanyID: companyID, ChatID: chatID, Message: chat.Message{
+		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Type: chat.Text,
+		Data: json.RawMessage(`{"text":"hi"}`), IsFromSupport: true,
+	}}
+}
+
+// More messages than fit into one batch, of two companies: each is found as soon as it is there, by its company.
+func TestAccepted(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, startEngine(t).nats.URL())
+	if _, err := b.Accepted(t.Context(), "acme", accepted("acme", "c").Message.ID); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("got %v from an empty stream, want NotFound", err)
+	}
+	var messages []event.CompanyMessageAccepted
+	for i := range 300 {
+		e := accepted("acme", fmt.Sprint("chat", i%3))
+		if err := b.Publish(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		messages = append(messages, e)
+	}
+	for _, e := range []event.CompanyMessageAccepted{messages[0], messages[150], messages[299]} {
+		for _, company := range []string{"acme", "*"} {
+			d, err := b.Accepted(t.Context(), company, e.Message.ID)
+			if err != nil || d.EventID() != e.Message.ID || d.Subject != e.Subject() || d.Sequence == 0 {
+				t.Errorf("got %+v and %v, want the event of %s", d, err, e.Message.ID)
+			}
+			if !d.EventTime().Equal(e.Message.CreatedAt) {
+				t.Errorf("got the time %v, want %v", d.EventTime(), e.Message.CreatedAt)
+			}
+		}
+		if _, err := b.Accepted(t.Context(), "other", e.Message.ID); !apperr.Is(err, apperr.NotFound) {
+			t.Errorf("got %v for another company, want NotFound", err)
+		}
+	}
+	push := event.PushAccepted{
+		CompanyID: "acme", TemplateID: "t", MessageID: accepted("", "").Message.ID, CreatedAt: time.Now(), Source: "+4915112345678",
+	}
+	if err := b.Publish(t.Context(), push); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := b.Accepted(t.Context(), "acme", push.MessageID); err != nil || d.Subject != push.Subject() {
+		t.Errorf("got %s and %v, want the push", d.Subject, err)
+	}
+}
+
+// A request whose first try failed is sent again with its key an hour later: the message has the id of that time.
+func TestAcceptedFindsWhatWasSentAgain(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, startEngine(t).nats.URL())
+	e := accepted("acme", "c")
+	made := time.Now().Add(-time.Hour).UnixMilli()
+	e.Message.ID = fmt.Sprintf("%08x-%04x-7000-8000-000000000001", made>>16, made&0xffff)
+	if err := b.Publish(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := b.Accepted(t.Context(), "acme", e.Message.ID); err != nil || d.EventID() != e.Message.ID {
+		t.Errorf("got %+v and %v, want the message", d, err)
+	}
+}
+
+func TestAcceptedFindsNothing(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	b := bustest.Open(t, e.nats.URL())
+	there := accepted("acme", "c")
+	if err := b.Publish(t.Context(), there); err != nil {
+		t.Fatal(err)
+	}
+	visitors := event.VisitorMessageAccepted{CompanyID: "acme", AppID: "a", ChatUserID: "u", ChatID: "c", Message: accepted("", "").Message}
+	if err := b.Publish(t.Context(), visitors); err != nil {
+		t.Fatal(err)
+	}
+	for why, id := range map[string]string{
+		"an unknown id":            uuid.Must(uuid.NewV7()).String(),
+		"an id of another version": uuid.NewString(),
+		"an id of long ago":        "00000000-0000-7000-8000-000000000000",
+		"an id of the far future":  "ffffffff-ffff-7fff-bfff-ffffffffffff",
+		"no id":                    "x",
+		"a visitor's message":      visitors.Message.ID,
+	} {
+		if _, err := b.Accepted(t.Context(), "acme", id); !apperr.Is(err, apperr.NotFound) {
+			t.Errorf("%s: got %v, want NotFound", why, err)
+		}
+	}
+	if _, err := b.Accepted(t.Context(), ">", there.Message.ID); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("got %v for a company that is a wildcard, want NotFound", err)
+	}
+	e.nats.Stop()
+	await(t, "the loss is noticed", func() bool { return !b.JetStream().Conn().IsConnected() })
+	if _, err := b.Accepted(t.Context(), "acme", there.Message.ID); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("got %v without NATS, want Unavailable", err)
+	}
+}

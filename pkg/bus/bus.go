@@ -1,0 +1,279 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	defaultMaxAge   = 7 * 24 * time.Hour
+	defaultMaxBytes = 1 << 30
+
+	dialTimeout      = 2 * time.Second
+	pingInterval     = 5 * time.Second
+	minReconnectWait = 50 * time.Millisecond
+	maxReconnectWait = time.Second
+	closeTimeout     = 5 * time.Second
+)
+
+// Config says where NATS is and how the streams are kept.
+type Config struct {
+	URL       string // of one or several servers, with commas
+	CredsFile string // user credentials; empty: none
+	CAFile    string // authorities that the server's certificate may be of, in PEM; empty: the system's
+	CertFile  string // own certificate for a server that asks for one, in PEM; with KeyFile, or neither
+	KeyFile   string
+	Name      string // of the service: the connection's name, and "/"+Name is the ce-source of what it publishes
+
+	Replicas int           // of each stream: 1 or 3; 0: 1
+	MaxAge   time.Duration // how long a stream keeps a message; 0: a week
+	MaxBytes int64         // how large a stream may get before it refuses; 0: 1 GiB
+
+	// Observe leaves the streams as they are: for a tool that looks in on a running system, whose own settings must not
+	// become the streams'.
+	Observe bool
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
+	Tracer     *tracing.Tracer       // nil: no traces
+	// InProcess, when set, connects without a socket to a server in this process; URL is then not needed.
+	InProcess nats.InProcessConnProvider
+}
+
+// Bus is a connection to NATS with Parley's streams. It is safe for concurrent use.
+type Bus struct {
+	cfg     Config
+	log     *slog.Logger
+	source  string // ce-source
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	metrics *metrics
+	acks    *ackTable
+	// sweeping ends with ctx.
+	sweeping sync.WaitGroup
+	// envelopes holds messages to use again: publishing is the hot path of the APIs.
+	envelopes sync.Pool
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	closing atomic.Bool
+	streams *streamKeeper
+	gauging sync.WaitGroup
+	linkUp  broadcast // tells the consumers that a connection has come back
+	link    *link
+}
+
+// Open returns at once and connects in the background for as long as it takes; it fails only for a wrong Config. The streams
+// are declared at every (re)connect until that has worked.
+func Open(cfg Config) (*Bus, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	b := &Bus{cfg: cfg, log: tracing.Logger(cfg.Logger), source: "/" + cfg.Name, metrics: newMetrics(cfg.Registerer)}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.link = newLink(b.ctx)
+	b.acks = newAckTable()
+	b.envelopes.New = func() any { return newEnvelope() }
+	b.streams = newStreamKeeper(b)
+	if err := b.connect(); err != nil {
+		b.cancel()
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	if err := b.start(); err != nil {
+		b.Close()
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	return b, nil
+}
+
+func (cfg Config) complete() (Config, error) {
+	var faults []string
+	need := func(ok bool, fault string) {
+		if !ok {
+			faults = append(faults, fault)
+		}
+	}
+	need(cfg.URL != "" || cfg.InProcess != nil, "URL is missing")
+	need(subject.Valid(cfg.Name), "Name is missing or has dots, wildcards or spaces")
+	need(cfg.Logger != nil, "Logger is missing")
+	need(cfg.Replicas == 0 || cfg.Replicas == 1 || cfg.Replicas == 3, "Replicas must be 1 or 3")
+	need(cfg.MaxAge >= 0, "MaxAge is negative")
+	need(cfg.MaxBytes >= 0, "MaxBytes is negative")
+	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
+		if file != "" {
+			_, err := os.Stat(file)
+			need(err == nil, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	need((cfg.CertFile == "") == (cfg.KeyFile == ""), "CertFile and KeyFile belong together")
+	cfg.Replicas = cmp.Or(cfg.Replicas, 1)
+	cfg.MaxAge = cmp.Or(cfg.MaxAge, defaultMaxAge)
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, defaultMaxBytes)
+	if len(faults) > 0 {
+		return cfg, errors.New(strings.Join(faults, "; "))
+	}
+	return cfg, nil
+}
+
+// connect opens the connection, which goes on trying by itself where NATS is not there yet.
+func (b *Bus) connect() error {
+	conn, err := nats.Connect(b.cfg.URL, b.options()...)
+	if err != nil {
+		return fmt.Errorf("connecting to NATS: %w", err)
+	}
+	b.conn = conn
+	if conn.Status() != nats.CONNECTED {
+		b.log.Warn("NATS is away, connecting in the background", "url", b.where())
+	}
+	b.js, err = jetstream.New(conn)
+	return err
+}
+
+func (b *Bus) options() []nats.Option {
+	options := []nats.Option{
+		nats.Name(b.cfg.Name),
+		nats.CustomInboxPrefix("_INBOX." + b.cfg.Name), // so that permissions can keep services out of each other's inboxes
+		nats.Timeout(dialTimeout),
+		nats.PingInterval(pingInterval),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.CustomReconnectDelay(reconnectDelay),
+		nats.IgnoreAuthErrorAbort(),    // credentials may be put right while we run
+		nats.ReconnectOnFlusherError(), // a broken write is noticed now, not at the next read
+		nats.ReconnectBufSize(-1),      // what cannot be sent now is refused, not kept
+		nats.ConnectHandler(func(c *nats.Conn) { b.connected(c) }),
+		nats.ReconnectHandler(func(c *nats.Conn) { b.connected(c) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { b.disconnected(err) }),
+		nats.ClosedHandler(func(c *nats.Conn) { b.closed(c) }),
+		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) { b.trouble(s, err) }),
+	}
+	if b.cfg.CredsFile != "" {
+		options = append(options, nats.UserCredentials(b.cfg.CredsFile))
+	}
+	if b.cfg.CAFile != "" {
+		options = append(options, nats.RootCAs(b.cfg.CAFile))
+	}
+	if b.cfg.CertFile != "" {
+		options = append(options, nats.ClientCert(b.cfg.CertFile, b.cfg.KeyFile))
+	}
+	if b.cfg.InProcess != nil {
+		options = append(options, nats.InProcessServer(b.cfg.InProcess))
+	}
+	return options
+}
+
+func reconnectDelay(attempts int) time.Duration {
+	return min(minReconnectWait<<min(attempts, 10), maxReconnectWait)
+}
+
+// start subscribes to the acknowledgements and lets the stream keeper work.
+func (b *Bus) start() error {
+	if err := b.acks.listen(b.conn); err != nil {
+		return fmt.Errorf("listening for acknowledgements: %w", err)
+	}
+	b.sweeping.Go(func() { b.acks.sweep(b.ctx) })
+	b.streams.start()
+	if b.cfg.Registerer != nil {
+		b.gauging.Go(func() { gauge(b.ctx, b.gaugeStreams) })
+	}
+	return nil
+}
+
+// connected, disconnected and closed run on the connection's own goroutine, perhaps before connect has returned: they use
+// the connection that they are given.
+func (b *Bus) connected(conn *nats.Conn) {
+	b.log.Info("NATS is there", "server", conn.ConnectedAddr())
+	b.streams.check()
+	b.linkUp.send()
+}
+
+func (b *Bus) disconnected(err error) {
+	b.link.broke()
+	b.acks.failAll(nats.ErrDisconnected)
+	if !b.closing.Load() {
+		b.log.Warn("NATS is away, reconnecting", "url", b.where(), "error", err)
+	}
+}
+
+func (b *Bus) closed(conn *nats.Conn) {
+	b.acks.failAll(nats.ErrConnectionClosed)
+	if !b.closing.Load() {
+		b.log.Error("NATS closed the connection for good", "error", conn.LastError())
+	}
+}
+
+func (b *Bus) trouble(s *nats.Subscription, err error) {
+	if s != nil {
+		b.log.Error("NATS reports trouble", "subject", s.Subject, "error", err)
+		return
+	}
+	b.log.Error("NATS reports trouble", "error", err)
+}
+
+// where is the address for the log, without the secrets that may stand in a URL: a user without a password is a token.
+func (b *Bus) where() string {
+	if b.cfg.InProcess != nil {
+		return "in process"
+	}
+	servers := strings.Split(b.cfg.URL, ",")
+	for i, s := range servers {
+		u, err := url.Parse(strings.TrimSpace(s))
+		if err != nil || u.Host == "" {
+			servers[i] = "(malformed)"
+			continue
+		}
+		servers[i] = u.Scheme + "://" + u.Host
+	}
+	return strings.Join(servers, ",")
+}
+
+// Ready returns nil when NATS answers and all streams are there.
+func (b *Bus) Ready(ctx context.Context) error {
+	if !b.conn.IsConnected() {
+		return apperr.Away("NATS", nats.ErrDisconnected)
+	}
+	if err := b.streams.state(); err != nil {
+		return apperr.Away("NATS", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if err := b.conn.FlushWithContext(ctx); err != nil {
+		return apperr.Away("NATS", fmt.Errorf("asking NATS: %w", err))
+	}
+	return nil
+}
+
+// JetStream gives access to the connection's JetStream, for what the bus does not do itself.
+func (b *Bus) JetStream() jetstream.JetStream { return b.js }
+
+// Close waits for publishes that are on their way, ends the connection and returns. Stop the consumers first. It may be
+// called more than once.
+func (b *Bus) Close() {
+	if b.closing.Swap(true) {
+		return
+	}
+	b.acks.drain(closeTimeout)
+	b.cancel()
+	b.gauging.Wait()
+	b.streams.wait()
+	b.sweeping.Wait()
+	b.conn.Close()
+}

@@ -1,0 +1,126 @@
+// Package bustest is what tests around the bus need: a real NATS in this process, a bus on it, and an ear at its subjects.
+package bustest
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/embedded"
+)
+
+// limit bounds every wait of this package. It is far above what any of them takes.
+const limit = 15 * time.Second
+
+// Start runs a NATS server with JetStream until the test ends.
+func Start(t testing.TB) *embedded.NATS {
+	t.Helper()
+	n, err := embedded.StartNATS(embedded.NATSConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatalf("starting NATS: %v", err)
+	}
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// Open returns a bus that is connected and has declared its streams. It closes when the test ends.
+func Open(t testing.TB, url string) *bus.Bus {
+	t.Helper()
+	return OpenConfig(t, bus.Config{URL: url})
+}
+
+// OpenConfig is [Open] with settings of one's own. Name and Logger are filled where they are missing.
+func OpenConfig(t testing.TB, cfg bus.Config) *bus.Bus {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Name = "test"
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	b, err := bus.Open(cfg)
+	if err != nil {
+		t.Fatalf("opening the bus: %v", err)
+	}
+	t.Cleanup(b.Close)
+	AwaitReady(t, b)
+	return b
+}
+
+// AwaitReady returns when b is ready.
+func AwaitReady(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := b.Ready(t.Context())
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the bus did not get ready: %v", err)
+		}
+		time.Sleep(5 * time.Millisecond) // readiness is a state that is asked for, there is no event to wait for
+	}
+}
+
+// Collector holds what a plain NATS client heard.
+type Collector struct {
+	t        testing.TB
+	messages chan *nats.Msg
+}
+
+// Collect listens on filter with a plain client of its own from now on, until the test ends.
+func Collect(t testing.TB, url, filter string) *Collector {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatalf("connecting the collector: %v", err)
+	}
+	t.Cleanup(nc.Close)
+	c := &Collector{t: t, messages: make(chan *nats.Msg, 64*1024)}
+	if _, err := nc.ChanSubscribe(filter, c.messages); err != nil {
+		t.Fatalf("subscribing to %s: %v", filter, err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatalf("subscribing to %s: %v", filter, err)
+	}
+	return c
+}
+
+// Next returns the next message, and fails the test when none comes.
+func (c *Collector) Next() *nats.Msg {
+	c.t.Helper()
+	select {
+	case m := <-c.messages:
+		return m
+	case <-time.After(limit):
+		c.t.Fatal("got no message, want one")
+		return nil
+	}
+}
+
+// Await returns the next n messages.
+func (c *Collector) Await(n int) []*nats.Msg {
+	c.t.Helper()
+	got := make([]*nats.Msg, 0, n)
+	for range n {
+		got = append(got, c.Next())
+	}
+	return got
+}
+
+// Matching skips messages until one satisfies want, and returns it.
+func (c *Collector) Matching(want func(*nats.Msg) bool) *nats.Msg {
+	c.t.Helper()
+	for {
+		if m := c.Next(); want(m) {
+			return m
+		}
+	}
+}
+
+// Pending returns how many messages wait to be taken.
+func (c *Collector) Pending() int { return len(c.messages) }

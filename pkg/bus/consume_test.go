@@ -1,0 +1,620 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// consumer is a running Consume.
+type consumer struct {
+	t    testing.TB
+	stop context.CancelFunc
+	err  chan error
+}
+
+// consume runs c on REPLIES until the test ends or stop is called.
+func consume(t testing.TB, b *bus.Bus, c bus.Consumer) *consumer {
+	t.Helper()
+	if c.Stream == "" {
+		c.Stream = subject.Replies
+	}
+	if c.Durable == "" {
+		c.Durable = "tester"
+	}
+	if c.AckWait == 0 {
+		c.AckWait = time.Second
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &consumer{t: t, stop: cancel, err: make(chan error, 1)}
+	go func() { r.err <- b.Consume(ctx, c) }()
+	t.Cleanup(r.end)
+	return r
+}
+
+func (r *consumer) end() {
+	r.t.Helper()
+	r.stop()
+	select {
+	case err := <-r.err:
+		if err != nil {
+			r.t.Errorf("Consume: got %v, want nil", err)
+		}
+		r.err <- nil
+	case <-time.After(patience):
+		r.t.Fatal("Consume does not return")
+	}
+}
+
+func publish(t testing.TB, b *bus.Bus, e event.Event) {
+	t.Helper()
+	if err := b.Publish(t.Context(), e); err != nil {
+		t.Fatalf("publishing: %v", err)
+	}
+}
+
+// publishAll publishes each numbers for each of keys visitors, in order for each.
+func publishAll(t testing.TB, b *bus.Bus, keys, from, each int) {
+	t.Helper()
+	var visitors sync.WaitGroup
+	for k := range keys {
+		visitors.Go(func() {
+			for n := from; n < from+each; n++ {
+				if err := b.Publish(t.Context(), reply(fmt.Sprintf("visitor%d", k), n)); err != nil {
+					t.Errorf("publishing: %v", err)
+				}
+			}
+		})
+	}
+	visitors.Wait()
+}
+
+// awaitEmpty returns when the consumer has nothing left to deliver and nothing out.
+func awaitEmpty(t testing.TB, b *bus.Bus, durable string) {
+	t.Helper()
+	await(t, "the consumer has nothing left", func() bool {
+		c, err := b.JetStream().Consumer(t.Context(), subject.Replies, durable)
+		return err == nil && c.CachedInfo().NumAckPending == 0 && c.CachedInfo().NumPending == 0
+	})
+}
+
+func TestConsumeHandsOverTheDelivery(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	e := reply("visitor", 7)
+	if err := b.Publish(event.WithTraceParent(t.Context(), trace), e); err != nil {
+		t.Fatal(err)
+	}
+	type call struct {
+		d     bus.Delivery
+		trace string
+	}
+	calls := make(chan call, 1)
+	consume(t, b, bus.Consumer{Handle: func(ctx context.Context, d bus.Delivery) error {
+		calls <- call{d, event.TraceParent(ctx)}
+		return nil
+	}})
+	got := receive(t, "a delivery", calls)
+	d := got.d
+	if d.Subject != e.Subject() || string(d.Data) != string(e.AppendJSON(nil)) || d.ID != e.EventID() || d.Sequence != 1 ||
+		d.Attempt != 1 || time.Since(d.Time) > time.Minute || d.Header.Get("ce-type") != e.Type() {
+		t.Errorf("got %+v", d)
+	}
+	if got.trace != trace {
+		t.Errorf("got traceparent %q, want %q", got.trace, trace)
+	}
+	if _, ok := d.Header["Nats-Pin-Id"]; ok {
+		t.Error("got the server's pin in the headers, want it left out")
+	}
+	awaitEmpty(t, b, "tester")
+}
+
+func TestConsumeFiltersSubjects(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	subjects := make(chan string, 10)
+	consume(t, b, bus.Consumer{
+		Stream: subject.Inbound, Filters: []string{subject.AllPushes, subject.AllCompanyMessages},
+		Handle: func(_ context.Context, d bus.Delivery) error { subjects <- d.Subject; return nil },
+	})
+	publish(t, b, event.VisitorRegistered{ID: "1", AppID: "app", ChatUserID: "user"})
+	publish(t, b, company("company", "chat"))
+	publish(t, b, event.PushAccepted{MessageID: "3", CompanyID: "company", TemplateID: "template"})
+	got := []string{receive(t, "the first", subjects), receive(t, "the second", subjects)}
+	slices.Sort(got)
+	if want := []string{"chat.in.message.company.chat", "chat.in.push.company.template"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Each code of the table, on a real stream: how often the handler is called, and whether a dead letter is left.
+func TestFateOfEachCode(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	dead := bustest.Collect(t, url, subject.AllDead)
+	cases := map[string]struct {
+		err       error
+		failures  int // how often the handler fails before it succeeds
+		wantCalls int
+		wantDead  bool
+	}{
+		"ok":               {nil, 0, 1, false},
+		"conflict":         {apperr.New(apperr.Conflict, "R", "m"), 99, 1, false},
+		"invalid":          {apperr.New(apperr.Invalid, "R", "m"), 99, 1, true},
+		"unauthenticated":  {apperr.New(apperr.Unauthenticated, "R", "m"), 99, 1, true},
+		"not-found-yet":    {apperr.New(apperr.NotFound, "R", "m"), 3, 4, false},
+		"too-many":         {apperr.New(apperr.TooMany, "R", "m"), 3, 4, false},
+		"unavailable":      {apperr.Away("MongoDB", errors.New("away")), 4, 5, false},
+		"internal-passing": {apperr.New(apperr.Internal, "R", "m"), 4, 5, false},
+		"internal":         {apperr.New(apperr.Internal, "R", "m"), 99, 5, true},
+		"uncoded":          {errors.New("oops"), 99, 5, true},
+	}
+	var mu sync.Mutex
+	attempts := make(map[string][]int)
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
+		name := d.Subject[strings.LastIndexByte(d.Subject, '.')+1:]
+		mu.Lock()
+		defer mu.Unlock()
+		attempts[name] = append(attempts[name], d.Attempt)
+		if c := cases[name]; len(attempts[name]) <= c.failures {
+			return fmt.Errorf("handling: %w", c.err)
+		}
+		return nil
+	}})
+	wantDead := 0
+	for name, c := range cases {
+		publish(t, b, reply(name, 0))
+		if c.wantDead {
+			wantDead++
+		}
+	}
+	gotDead := make(map[string]bool)
+	for _, m := range dead.Await(wantDead) {
+		s := m.Header.Get(bus.HeaderDeadSubject)
+		gotDead[s[strings.LastIndexByte(s, '.')+1:]] = true
+	}
+	awaitEmpty(t, b, "tester")
+	mu.Lock()
+	defer mu.Unlock()
+	for name, c := range cases {
+		want := []int{1, 2, 3, 4, 5}[:c.wantCalls]
+		if !slices.Equal(attempts[name], want) {
+			t.Errorf("%s: got attempts %v, want %v", name, attempts[name], want)
+		}
+		if gotDead[name] != c.wantDead {
+			t.Errorf("%s: got a dead letter %v, want %v", name, gotDead[name], c.wantDead)
+		}
+	}
+	if dead.Pending() != 0 {
+		t.Errorf("got %d more dead letters, want none", dead.Pending())
+	}
+}
+
+func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	registry := prometheus.NewRegistry()
+	b := bustest.OpenConfig(t, bus.Config{URL: url, Registerer: registry})
+	dead := bustest.Collect(t, url, subject.AllDead)
+	e := reply("visitor", 7)
+	publish(t, b, e)
+	for _, durable := range []string{"first", "second"} { // each consumer writes its own letter about the same event
+		consume(t, b, bus.Consumer{Durable: durable, Handle: func(context.Context, bus.Delivery) error {
+			return apperr.New(apperr.Invalid, "R", "no such\tthing").Wrap(errors.New("cause"))
+		}})
+	}
+	got := make(map[string]*nats.Msg)
+	for _, m := range dead.Await(2) {
+		got[m.Header.Get(bus.HeaderDeadConsumer)] = m
+	}
+	for _, durable := range []string{"first", "second"} {
+		m := got[durable]
+		if m == nil {
+			t.Fatalf("got no letter of consumer %s, want one", durable)
+		}
+		if want := "chat.dead.REPLIES." + durable; m.Subject != want {
+			t.Errorf("got subject %s, want %s", m.Subject, want)
+		}
+		if string(m.Data) != string(e.AppendJSON(nil)) {
+			t.Errorf("got payload %s, want the original", m.Data)
+		}
+		for name, want := range map[string]string{
+			"ce-id": e.EventID(), "ce-type": e.Type(), "ce-source": "/test",
+			bus.HeaderDeadStream: "REPLIES", bus.HeaderDeadSubject: e.Subject(), bus.HeaderDeadSequence: "1",
+			bus.HeaderDeadAttempts: "1", bus.HeaderDeadReason: "invalid: no such thing: cause", bus.HeaderDeadMessage: "no such thing",
+			bus.HeaderDeadMessageID: e.EventID(),
+		} {
+			if got := m.Header.Get(name); got != want {
+				t.Errorf("%s: got %q, want %q", name, got, want)
+			}
+		}
+		if _, err := time.Parse(time.RFC3339, m.Header.Get(bus.HeaderDeadTime)); err != nil {
+			t.Errorf("got time %q", m.Header.Get(bus.HeaderDeadTime))
+		}
+	}
+	await(t, "DEAD keeps both", func() bool { return streamMessages(t, b, subject.Dead) == 2 })
+}
+
+// A delivery leaves its consumer only when DEAD has it.
+func TestDeadLetterWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), MaxBytes: 2048})
+	dead, err := b.JetStream().Stream(t.Context(), subject.Dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := b.JetStream().Publish(t.Context(), subject.DeadLetter("X", "y"), make([]byte, 500)); err != nil {
+			break
+		}
+	}
+	var calls atomic.Int64
+	publish(t, b, reply("visitor", 0))
+	consume(t, b, bus.Consumer{Handle: func(context.Context, bus.Delivery) error {
+		calls.Add(1)
+		return apperr.New(apperr.Invalid, "R", "m")
+	}})
+	await(t, "the handler was called", func() bool { return calls.Load() == 1 })
+	time.Sleep(1500 * time.Millisecond) // longer than AckWait: what must not happen has no event
+	c, err := b.JetStream().Consumer(t.Context(), subject.Replies, "tester")
+	if err != nil || c.CachedInfo().NumAckPending != 1 {
+		t.Fatalf("while DEAD is full: got %+v, %v, want the delivery still out", c, err)
+	}
+	if err := dead.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitEmpty(t, b, "tester")
+	if got := streamMessages(t, b, subject.Dead); got != 1 || calls.Load() != 1 {
+		t.Errorf("got %d letters after %d calls, want 1 after 1", got, calls.Load())
+	}
+}
+
+func TestDeadLetterThatIsTooLargeTravelsWithoutPayload(t *testing.T) {
+	t.Parallel()
+	n := bustest.Start(t)
+	b := bustest.Open(t, n.URL())
+	heard := bustest.Collect(t, n.URL(), subject.AllDead)
+	e := reply("visitor", 0)
+	room := int(b.JetStream().Conn().MaxPayload()) - 700 // enough for its own headers, too little for those of a letter
+	e.Message.Data = []byte(`{"text":"` + strings.Repeat("x", room) + `"}`)
+	publish(t, b, e)
+	consume(t, b, bus.Consumer{Handle: func(context.Context, bus.Delivery) error { return apperr.New(apperr.Invalid, "R", "m") }})
+	if m := heard.Next(); len(m.Data) != 0 || m.Header.Get(bus.HeaderDeadTruncated) != "true" {
+		t.Errorf("got %d bytes and headers %v, want none and the mark", len(m.Data), m.Header)
+	}
+}
+
+func TestPanicIsAnInternalError(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	var log logbook
+	b := bustest.OpenConfig(t, bus.Config{URL: url, Logger: log.logger()})
+	dead := bustest.Collect(t, url, subject.AllDead)
+	var calls atomic.Int64
+	handled := make(chan int, 1)
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
+		if strings.HasSuffix(d.Subject, "bad") {
+			calls.Add(1)
+			panic("boom\nand more")
+		}
+		handled <- number(d)
+		return nil
+	}})
+	publish(t, b, reply("bad", 0))
+	publish(t, b, reply("good", 1))
+	if got := receive(t, "the other key", handled); got != 1 {
+		t.Errorf("got %d, want 1", got)
+	}
+	m := dead.Next()
+	if got := m.Header.Get(bus.HeaderDeadMessage); got != "Internal error" {
+		t.Errorf("got the message %q, want no cause in it", got)
+	}
+	if got := m.Header.Get(bus.HeaderDeadReason); !strings.HasPrefix(got, "internal: panic: boom") ||
+		strings.Contains(got, "more") || strings.Contains(got, "goroutine") {
+		t.Errorf("got reason %q, want the panic without its stack", got)
+	}
+	if calls.Load() != 5 {
+		t.Errorf("got %d tries, want 5", calls.Load())
+	}
+	if !strings.Contains(log.String(), "consume_test.go") {
+		t.Error("got no stack in the log, want one")
+	}
+}
+
+func TestOrderPerKeyUnderFailuresAndConcurrency(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	const keys, each = 40, 50
+	handled := newSequences()
+	var running sync.Map
+	consume(t, b, bus.Consumer{Workers: 32, Handle: func(_ context.Context, d bus.Delivery) error {
+		if _, twice := running.LoadOrStore(d.Subject, true); twice {
+			t.Errorf("two deliveries of %s at once", d.Subject)
+		}
+		defer running.Delete(d.Subject)
+		if d.Attempt < 3 && rand.IntN(20) == 0 {
+			return apperr.Away("MongoDB", errors.New("away"))
+		}
+		handled.note(d)
+		return nil
+	}})
+	publishAll(t, b, keys, 0, each)
+	await(t, "all are handled", func() bool { return handled.len() >= keys*each })
+	awaitEmpty(t, b, "tester")
+	handled.check(t, keys, each)
+}
+
+// With one worker, and a delivery that fails for as long as the test likes, the other keys go on.
+func TestFailingKeyHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	handled := newSequences()
+	var mended atomic.Bool
+	consume(t, b, bus.Consumer{Workers: 1, Handle: func(_ context.Context, d bus.Delivery) error {
+		if strings.HasSuffix(d.Subject, "visitor0") && !mended.Load() {
+			return apperr.Away("MongoDB", errors.New("away"))
+		}
+		handled.note(d)
+		return nil
+	}})
+	publishAll(t, b, 5, 0, 10)
+	await(t, "the other four are handled", func() bool { return handled.len() == 40 })
+	time.Sleep(2500 * time.Millisecond) // beyond AckWait: the held up ones must not be delivered again
+	mended.Store(true)
+	await(t, "the fifth is handled", func() bool { return handled.len() >= 50 })
+	awaitEmpty(t, b, "tester")
+	handled.check(t, 5, 10)
+}
+
+func TestSlowHandlerIsNotOvertakenByItsOwnRedelivery(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	var calls atomic.Int64
+	done := make(chan struct{})
+	consume(t, b, bus.Consumer{AckWait: 1500 * time.Millisecond, Handle: func(context.Context, bus.Delivery) error {
+		if calls.Add(1) == 1 {
+			defer close(done)
+			time.Sleep(3 * time.Second) // the point: longer than AckWait
+		}
+		return nil
+	}})
+	publish(t, b, reply("visitor", 0))
+	receive(t, "the handler", done)
+	awaitEmpty(t, b, "tester")
+	if got := calls.Load(); got != 1 {
+		t.Errorf("got %d calls, want 1", got)
+	}
+}
+
+// The process dies with deliveries in its hands, while more come in. The next one gets the lost ones first.
+func TestOrderAfterACrash(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	const keys, each = 10, 20
+	publishAll(t, b, keys, 0, each)
+
+	first, err := bus.Open(bus.Config{URL: url, Name: "first", Logger: new(logbook).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(first.Close)
+	bustest.AwaitReady(t, first)
+	handled := newSequences()
+	stuck := make(chan struct{})
+	doomed := consume(t, first, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
+		if number(d) >= 5 {
+			<-stuck
+			return errors.New("dead")
+		}
+		handled.note(d)
+		return nil
+	}})
+	await(t, "some are handled", func() bool { return handled.len() == keys*5 })
+	awaitPending(t, b, keys*(each-5))
+	first.Crash()
+
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }})
+	publishAll(t, b, keys, each, each)
+	await(t, "all are handled", func() bool { return handled.len() >= keys*2*each })
+	close(stuck)
+	doomed.end()
+	awaitEmpty(t, b, "tester")
+	handled.check(t, keys, 2*each)
+}
+
+// awaitPending returns when the server has exactly n deliveries out.
+func awaitPending(t testing.TB, b *bus.Bus, n int) {
+	t.Helper()
+	await(t, fmt.Sprintf("%d are out", n), func() bool {
+		c, err := b.JetStream().Consumer(t.Context(), subject.Replies, "tester")
+		return err == nil && c.CachedInfo().NumAckPending == n
+	})
+}
+
+// Replicas take over from each other again and again, one by a crash; every key stays in order, and none is handled by two.
+func TestReplicasStandByForEachOther(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	const keys, each, rounds = 8, 25, 4
+	handled := newSequences()
+	handle := func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }
+	replicas := []*consumer{
+		consume(t, bustest.Open(t, url), bus.Consumer{Handle: handle}),
+		consume(t, bustest.Open(t, url), bus.Consumer{Handle: handle}),
+	}
+	for round := range rounds {
+		publishing := make(chan struct{})
+		go func() {
+			defer close(publishing)
+			publishAll(t, b, keys, round*each, each)
+		}()
+		await(t, "traffic flows", func() bool { return handled.len() > round*keys*each })
+		replicas = append(replicas, consume(t, bustest.Open(t, url), bus.Consumer{Handle: handle}))
+		replicas[0].end()
+		replicas = replicas[1:]
+		receive(t, "the publishers", publishing)
+		await(t, "all are handled", func() bool { return handled.len() >= (round+1)*keys*each })
+	}
+	awaitEmpty(t, b, "tester")
+	handled.check(t, keys, rounds*each)
+}
+
+// A stop lets the handlers that run finish, and leaves the rest to the next consumer: each is handled once.
+func TestStopLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	const keys, each = 20, 50
+	handled := newSequences()
+	handle := func(_ context.Context, d bus.Delivery) error {
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // so that a stop hits some in the middle
+		handled.note(d)
+		return nil
+	}
+	publishing := make(chan struct{})
+	go func() {
+		defer close(publishing)
+		publishAll(t, b, keys, 0, each)
+	}()
+	for handled.len() < keys*each {
+		before := handled.len()
+		c := consume(t, b, bus.Consumer{Handle: handle, AckWait: 5 * time.Second})
+		await(t, "some are handled", func() bool { return handled.len() > before+100 || handled.len() == keys*each })
+		c.end()
+	}
+	receive(t, "the publishers", publishing)
+	awaitEmpty(t, b, "tester")
+	handled.check(t, keys, each)
+}
+
+func TestConsumerSurvivesAServerRestart(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	b := bustest.Open(t, e.nats.URL())
+	const keys, each = 10, 30
+	handled := newSequences()
+	release := make(chan struct{})
+	var held atomic.Int32
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
+		if number(d) == each-1 {
+			held.Add(1)
+			<-release // in a handler's hands while the server is away
+		}
+		handled.note(d)
+		return nil
+	}})
+	publishAll(t, b, keys, 0, each)
+	await(t, "all but the last are handled", func() bool { return handled.len() == keys*(each-1) && held.Load() == keys })
+	e.stop()
+	close(release)
+	await(t, "the last are handled while NATS is away", func() bool { return handled.len() == keys*each })
+	e.start()
+	bustest.AwaitReady(t, b)
+	publishAll(t, b, keys, each, each)
+	await(t, "the new ones are handled", func() bool { return handled.len() >= keys*2*each })
+	awaitEmpty(t, b, "tester")
+	handled.check(t, keys, 2*each)
+}
+
+func TestConsumeBeforeNATSIsThere(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	e.stop()
+	b, err := bus.Open(bus.Config{URL: "nats://" + e.addr, Name: "test", Logger: new(logbook).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	handled := make(chan int, 1)
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled <- number(d); return nil }})
+	e.start()
+	bustest.AwaitReady(t, b)
+	publish(t, b, reply("visitor", 42))
+	if got := receive(t, "the delivery", handled); got != 42 {
+		t.Errorf("got %d, want 42", got)
+	}
+}
+
+func TestStopWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	b := bustest.Open(t, e.nats.URL())
+	handled := make(chan int, 1)
+	c := consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled <- number(d); return nil }})
+	publish(t, b, reply("visitor", 1))
+	receive(t, "the delivery", handled)
+	e.stop()
+	started := time.Now()
+	c.end()
+	if took := time.Since(started); took > 3*time.Second {
+		t.Errorf("got a stop after %v, want it at once", took)
+	}
+}
+
+func TestDeletedConsumerIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	handled := make(chan int, 10)
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled <- number(d); return nil }})
+	publish(t, b, reply("visitor", 1))
+	receive(t, "the first delivery", handled)
+	awaitEmpty(t, b, "tester")
+	if err := b.JetStream().DeleteConsumer(t.Context(), subject.Replies, "tester"); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, reply("visitor", 2))
+	// The new consumer begins where the stream does; what this process knows to be done is not handled again.
+	if got := receive(t, "the second delivery", handled); got != 2 {
+		t.Errorf("got %d, want 2", got)
+	}
+	awaitEmpty(t, b, "tester")
+}
+
+func TestRecreatedStreamIsConsumed(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	handled := make(chan int, 10)
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled <- number(d); return nil }})
+	publish(t, b, reply("visitor", 1))
+	receive(t, "the first delivery", handled)
+	if err := b.JetStream().DeleteStream(t.Context(), subject.Replies); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 2)) == nil })
+	if got := receive(t, "the delivery of the new stream", handled); got != 2 {
+		t.Errorf("got %d, want 2", got)
+	}
+}
+
+func TestConsumeNamesEveryFault(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	err := b.Consume(t.Context(), bus.Consumer{Durable: "a.b", Workers: -1, MaxAckPending: -1, AckWait: -1})
+	if err == nil {
+		t.Fatal("got no error, want one")
+	}
+	for _, word := range []string{"Stream", "Durable", "Handle", "Workers", "MaxAckPending", "AckWait"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("got %q, want %s named", err, word)
+		}
+	}
+}

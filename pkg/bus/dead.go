@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// Headers of a dead letter, beside those of the original. With the stream and the sequence the original can be read again,
+// and with its subject the letter can be published as it was.
+const (
+	HeaderDeadStream    = "Parley-Dead-Stream"
+	HeaderDeadConsumer  = "Parley-Dead-Consumer"
+	HeaderDeadSubject   = "Parley-Dead-Subject"
+	HeaderDeadSequence  = "Parley-Dead-Sequence"
+	HeaderDeadAttempts  = "Parley-Dead-Attempts"
+	HeaderDeadReason    = "Parley-Dead-Reason"  // the error's code, a colon, and what happened
+	HeaderDeadMessage   = "Parley-Dead-Message" // what may be told of that to whom the event belongs
+	HeaderDeadTime      = "Parley-Dead-Time"
+	HeaderDeadMessageID = "Parley-Dead-Message-Id" // the original's Nats-Msg-Id
+	HeaderDeadTruncated = "Parley-Dead-Truncated"  // "true": the payload was too large to travel with these headers
+)
+
+const maxReason = 1024
+
+// newDeadLetter is the original with the reason why it is dead. Its id is made from the delivery, so that two consumers can
+// each give up on one event, and one consumer only once.
+func newDeadLetter(c Consumer, t *task) *nats.Msg {
+	d := t.delivery
+	m := &nats.Msg{Subject: subject.DeadLetter(c.Stream, c.Durable), Data: d.Data, Header: deadHeader(d)}
+	sequence := strconv.FormatUint(d.Sequence, 10)
+	set := func(name, value string) { m.Header[name] = []string{value} }
+	set(headerMsgID, strings.Join([]string{c.Stream, c.Durable, sequence, strconv.FormatInt(d.Time.UnixNano(), 36)}, "-"))
+	set(HeaderDeadStream, c.Stream)
+	set(HeaderDeadConsumer, c.Durable)
+	set(HeaderDeadSubject, d.Subject)
+	set(HeaderDeadSequence, sequence)
+	set(HeaderDeadAttempts, strconv.Itoa(d.Attempt))
+	set(HeaderDeadReason, reason(t.dead))
+	set(HeaderDeadMessage, publicMessage(t.dead))
+	set(HeaderDeadTime, time.Now().UTC().Format(chat.TimeFormat))
+	if d.ID != "" {
+		set(HeaderDeadMessageID, d.ID)
+	}
+	return m
+}
+
+// deadHeader copies the original's headers but for those that would tell JetStream what to do with the letter.
+func deadHeader(d Delivery) nats.Header {
+	h := make(nats.Header, len(d.Header)+8)
+	for name, values := range d.Header {
+		if !strings.HasPrefix(name, "Nats-") {
+			h[name] = values
+		}
+	}
+	return h
+}
+
+// reason is an error in one line of bounded length.
+func reason(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n") // of a panic the stack stays in the log
+	text = string(apperr.CodeOf(err)) + ": " + strings.Map(printable, text)
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "")
+	}
+	return text
+}
+
+// publicMessage is the sentence that the caller of an API would read. The cause is not in it.
+func publicMessage(err error) string {
+	e, ok := errors.AsType[*apperr.Error](err)
+	if !ok || e.Code == apperr.Internal || e.Message == "" {
+		return "Internal error"
+	}
+	text := strings.Map(printable, e.Message)
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "")
+	}
+	return text
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return ' '
+	}
+	return r
+}
+
+// publishDead returns nil when DEAD has the letter, if need be without its payload: the original is still in its stream.
+func (b *Bus) publishDead(ctx context.Context, m *nats.Msg) (err error) {
+	if b.cfg.Tracer != nil {
+		var span *tracing.Span
+		ctx, span = b.send(ctx, m.Subject, m.Header[headerMsgID][0])
+		defer func() { span.Finish(err) }()
+		m.Header[headerTraceParent] = []string{event.TraceParent(ctx)}
+	}
+	err = b.publishMsg(ctx, m)
+	if errors.Is(err, nats.ErrMaxPayload) || apiError(err) == codeMessageTooLarge {
+		m.Data = nil
+		m.Header[HeaderDeadTruncated] = []string{"true"}
+		err = b.publishMsg(ctx, m)
+	}
+	if err != nil {
+		return fmt.Errorf("publishing to %s: %w", m.Subject, err)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"testing"
+	"time"
+)
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	kept := func(sequence uint64) *task { return &task{delivery: Delivery{Sequence: sequence}} }
+
+	g := newGate(time.Minute)
+	for number := uint64(1); number <= 3; number++ {
+		if g.arrive(number, now) || !g.open() {
+			t.Fatalf("number %d: got a closed gate, want it open", number)
+		}
+	}
+	if !g.arrive(5, now) || g.open() {
+		t.Fatal("after a gap: got an open gate, want it closed")
+	}
+	g.keep(kept(50))
+	if g.arrive(6, now) {
+		t.Fatal("the gate closed twice")
+	}
+	g.keep(kept(40))
+	if got := g.try(false, now.Add(59*time.Second)); got != nil || g.open() {
+		t.Fatal("something is missing: got an open gate, want it closed")
+	}
+	got := g.try(true, now.Add(time.Second))
+	if len(got) != 2 || got[0].delivery.Sequence != 40 || got[1].delivery.Sequence != 50 || !g.open() {
+		t.Fatalf("all is there: got %v, want 40 and 50 and an open gate", got)
+	}
+
+	if !g.arrive(1, now) {
+		t.Fatal("a consumer that counts anew: got an open gate, want it closed")
+	}
+	g.keep(kept(60))
+	if got := g.try(false, now.Add(time.Minute)); len(got) != 1 || !g.open() {
+		t.Fatalf("after the limit: got %v, want one task and an open gate", got)
+	}
+}
+
+func TestGateCountsGaps(t *testing.T) {
+	t.Parallel()
+	g := newGate(time.Minute)
+	g.arrive(2, time.Now())
+	g.arrive(3, time.Now())
+	g.arrive(7, time.Now())
+	if g.gaps != 2 {
+		t.Errorf("got %d gaps, want 2", g.gaps)
+	}
+}
+
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	var sent []string
+	l := newLedger(2, func(reply, ack string) { sent = append(sent, reply+" "+ack) })
+	at := time.Unix(1_000_000, 0)
+	deliver := func(sequence uint64, reply string) (*task, bool) {
+		x := &task{delivery: Delivery{Sequence: sequence, Time: at}, reply: reply, touched: at}
+		return x, l.take(x)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if len(sent) != len(want) {
+			t.Fatalf("got %v, want %v", sent, want)
+		}
+		for i := range want {
+			if sent[i] != want[i] {
+				t.Fatalf("got %v, want %v", sent, want)
+			}
+		}
+		sent = nil
+	}
+
+	one, fresh := deliver(1, "a")
+	if !fresh {
+		t.Error("first delivery: got a repetition, want it new")
+	}
+	mark := l.mark()
+	two, _ := deliver(2, "b")
+	if got := l.stillHeld(mark); got != 1 {
+		t.Errorf("got %d held since the mark, want 1", got)
+	}
+	if _, fresh := deliver(1, "a2"); fresh {
+		t.Error("second delivery: got it new, want a repetition")
+	}
+	l.finish(one, ackDone)
+	expect("a2 " + ackDone)
+	if got := l.stillHeld(mark); got != 0 {
+		t.Errorf("got %d held since the mark, want 0", got)
+	}
+	if _, fresh := deliver(1, "a3"); fresh {
+		t.Error("delivery after the end: got it new, want a repetition")
+	}
+	expect("a3 " + ackDone)
+
+	l.touch(at.Add(time.Second), 2*time.Second)
+	expect()
+	l.touch(at.Add(3*time.Second), 2*time.Second)
+	expect("b " + ackProgress)
+	l.touch(at.Add(4*time.Second), 2*time.Second)
+	expect()
+
+	l.finish(two, ackTerm)
+	expect("b " + ackTerm)
+	at = at.Add(time.Hour) // the stream was made anew
+	again, fresh := deliver(1, "c")
+	if !fresh {
+		t.Error("same sequence of a new stream: got a repetition, want it new")
+	}
+	l.giveBack(again)
+	expect("c " + ackRetry)
+	if _, fresh := deliver(1, "d"); !fresh {
+		t.Error("after it was given back: got a repetition, want it new")
+	}
+}

@@ -1,0 +1,47 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const invalidateTimeout = 2 * time.Second
+
+// Invalidate tells all buses, this one included, to forget what they cached of kind under key. It returns when the server
+// has the word; whoever is away at that moment does not hear it, and relies on the short life of what it caches.
+func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
+	if !subject.Valid(kind) || !subject.Valid(key) {
+		return apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").
+			Wrap(fmt.Errorf("invalidating %q %q: not tokens of a subject", kind, key))
+	}
+	ctx, cancel := context.WithTimeout(ctx, invalidateTimeout)
+	defer cancel()
+	err := b.conn.Publish(subject.Invalidation(kind, key), nil)
+	if err == nil {
+		err = b.conn.FlushWithContext(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("invalidating %s: %w", kind, apperr.Away("NATS", err))
+	}
+	return nil
+}
+
+// OnInvalidate calls forget, one call at a time, for every invalidation until stop is called. It may be called while NATS is
+// away, and holds over reconnects.
+func (b *Bus) OnInvalidate(forget func(kind, key string)) (stop func(), err error) {
+	sub, err := b.conn.Subscribe(subject.AllInvalidations, func(m *nats.Msg) {
+		if kind, key, ok := subject.ParseInvalidation(m.Subject); ok {
+			forget(kind, key)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listening for invalidations: %w", err)
+	}
+	return func() { _ = sub.Unsubscribe() }, nil // fails only where the connection, and with it the subscription, is gone
+}

@@ -1,0 +1,75 @@
+package bus_test
+
+import (
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+)
+
+func TestInvalidationReachesAllBuses(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	e.stop()
+	one, err := bus.Open(bus.Config{URL: "nats://" + e.addr, Name: "one", Logger: new(logbook).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(one.Close)
+	heard := make(chan string, 10)
+	stop, err := one.OnInvalidate(func(kind, key string) { heard <- "one " + kind + " " + key }) // while NATS is away
+	if err != nil {
+		t.Fatalf("listening while NATS is away: %v", err)
+	}
+	if err := one.Invalidate(t.Context(), "chat", "k0"); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("while NATS is away: got %v, want Unavailable", err)
+	}
+	e.start()
+	bustest.AwaitReady(t, one)
+	two := bustest.Open(t, e.nats.URL())
+	if _, err := two.OnInvalidate(func(kind, key string) { heard <- "two " + kind + " " + key }); err != nil {
+		t.Fatal(err)
+	}
+	bustest.AwaitReady(t, two)
+	expectBoth := func(what string) {
+		t.Helper()
+		got := map[string]bool{receive(t, what, heard): true, receive(t, what, heard): true}
+		if !got["one "+what] || !got["two "+what] {
+			t.Errorf("got %v, want %q heard by both", got, what)
+		}
+	}
+	if err := two.Invalidate(t.Context(), "access_token", "k1"); err != nil {
+		t.Fatal(err)
+	}
+	expectBoth("access_token k1")
+
+	e.stop()
+	await(t, "both notice", func() bool { return one.Ready(t.Context()) != nil && two.Ready(t.Context()) != nil })
+	e.start()
+	bustest.AwaitReady(t, one)
+	bustest.AwaitReady(t, two)
+	if err := one.Invalidate(t.Context(), "chat", "k2"); err != nil {
+		t.Fatal(err)
+	}
+	expectBoth("chat k2")
+
+	stop()
+	stop()
+	if err := one.Invalidate(t.Context(), "chat", "k3"); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, "the last", heard); got != "two chat k3" {
+		t.Errorf("got %q, want only the second bus to hear", got)
+	}
+}
+
+func TestInvalidateRefusesWhatIsNoToken(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	for _, key := range []string{"", "a.b", "*", ">", "a b"} {
+		if err := b.Invalidate(t.Context(), "chat", key); !apperr.Is(err, apperr.Invalid) {
+			t.Errorf("key %q: got %v, want Invalid", key, err)
+		}
+	}
+}

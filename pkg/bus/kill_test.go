@@ -1,0 +1,171 @@
+package bus_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// serverEnv makes this test binary a NATS server that can be killed: its value is the address and the folder.
+const serverEnv = "PARLEY_TEST_NATS"
+
+// serve runs the server until it is killed. It says when it is there.
+func serve(addrAndDir string) {
+	addr, dir, _ := strings.Cut(addrAndDir, " ")
+	n, err := embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(n.URL())
+	_, _ = os.Stdin.Read(make([]byte, 1)) // returns when the test is gone
+	n.Stop()
+}
+
+// process is a NATS server in a process of its own.
+type process struct {
+	cmd *exec.Cmd
+	url string
+}
+
+func startProcess(t *testing.T, addr, dir string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serverEnv+"="+addr+" "+dir)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: cmd}
+	t.Cleanup(p.kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "nats://") {
+		t.Fatalf("starting the server: got %q, %v", line, err)
+	}
+	p.url = strings.TrimSpace(line)
+	return p
+}
+
+// kill ends the process as kill -9 does. It may be called more than once.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// The server is killed in the middle of publishes and handlers, again and again. What was acknowledged is in the stream, each
+// event once, and the consumer handles all of it; a key's first handling of each event is in stream order.
+func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := startProcess(t, "127.0.0.1:0", dir)
+	addr := strings.TrimPrefix(server.url, "nats://")
+	b := bustest.Open(t, server.url)
+
+	handled := newSequences()
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
+		handled.note(d)
+		return nil
+	}})
+	const keys, kills = 16, 3
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var acknowledged atomic.Int64
+	last := make([]int, keys) // the number up to which all of a key are acknowledged
+	var callers sync.WaitGroup
+	for k := range keys {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				publishUntilAcknowledged(t, b, fmt.Sprintf("visitor%d", k), last[k])
+				last[k]++
+				acknowledged.Add(1)
+			}
+		})
+	}
+	for range kills {
+		before := acknowledged.Load()
+		await(t, "traffic flows", func() bool { return acknowledged.Load() > before+1000 })
+		server.kill()
+		server = startProcess(t, addr, dir)
+	}
+	before := acknowledged.Load()
+	await(t, "traffic flows again", func() bool { return acknowledged.Load() > before+1000 })
+	stop()
+	callers.Wait()
+
+	total := int(acknowledged.Load())
+	if got := int(streamMessages(t, b, subject.Replies)); got != total {
+		t.Errorf("got %d events in the stream, want the %d that were acknowledged, each once", got, total)
+	}
+	await(t, "all are handled", func() bool { return handled.firsts() >= total })
+	awaitEmpty(t, b, "tester")
+	handled.checkFirsts(t, last)
+}
+
+// publishUntilAcknowledged publishes one event until it is acknowledged, as a caller does that retries.
+func publishUntilAcknowledged(t *testing.T, b *bus.Bus, visitor string, n int) {
+	e := reply(visitor, n)
+	for {
+		err := b.Publish(context.Background(), e)
+		if err == nil {
+			return
+		}
+		if _, coded := errors.AsType[*apperr.Error](err); !coded || !apperr.Is(err, apperr.Unavailable) {
+			t.Errorf("publishing: got %v, want nil or Unavailable", err)
+			return
+		}
+	}
+}
+
+// firsts is how many different deliveries there were.
+func (s *sequences) firsts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, got := range s.byKey {
+		seen := make(map[int]bool)
+		for _, x := range got {
+			seen[x] = true
+		}
+		n += len(seen)
+	}
+	return n
+}
+
+// checkFirsts fails the test where a key did not get 0 up to its last in order, repetitions left aside.
+func (s *sequences) checkFirsts(t *testing.T, last []int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, each := range last {
+		seen := make(map[int]bool)
+		var first []int
+		for _, x := range s.byKey[fmt.Sprintf("chat.reply.app.visitor%d", k)] {
+			if !seen[x] {
+				seen[x] = true
+				first = append(first, x)
+			}
+		}
+		if err := ascending(first, each); err != nil {
+			t.Errorf("visitor %d: %.300v", k, err)
+		}
+	}
+}

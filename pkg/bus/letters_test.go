@@ -1,0 +1,212 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// refusing handles deliveries and tells of each; it gives up on them for as long as right is false.
+func refusing(handled chan bus.Delivery, right func() bool) func(context.Context, bus.Delivery) error {
+	return func(_ context.Context, d bus.Delivery) error {
+		if !right() {
+			return apperr.New(apperr.Invalid, "R", "not yet")
+		}
+		handled <- d
+		return nil
+	}
+}
+
+func letters(t *testing.T, b *bus.Bus, stream, consumer string) []bus.DeadLetter {
+	t.Helper()
+	var all []bus.DeadLetter
+	for l, err := range b.DeadLetters(t.Context(), stream, consumer) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// The event was published a moment ago, so that its own id is still in the stream's duplicate window.
+func TestReplayComesToTheConsumerThatFailedAndToNoOther(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	e := reply("visitor", 7)
+	publish(t, b, e)
+	var repaired = make(chan struct{})
+	isRepaired := func() bool {
+		select {
+		case <-repaired:
+			return true
+		default:
+			return false
+		}
+	}
+	failed, fine := make(chan bus.Delivery, 8), make(chan bus.Delivery, 8)
+	consume(t, b, bus.Consumer{Durable: "failed", Handle: refusing(failed, isRepaired)})
+	consume(t, b, bus.Consumer{Durable: "fine", Handle: refusing(fine, func() bool { return true })})
+	receive(t, "the other consumer", fine)
+	await(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
+
+	l := letters(t, b, "", "")[0]
+	if l.Stream != subject.Replies || l.Consumer != "failed" || l.EventID != e.EventID() || l.EventType != e.Type() || l.Original != 1 ||
+		l.Attempts != 1 || l.Subject != e.Subject() || l.Reason != "invalid: not yet" || l.Time.IsZero() {
+		t.Fatalf("got letter %+v", l)
+	}
+	close(repaired)
+	for range 2 { // twice at once is once
+		if err := b.Replay(t.Context(), l); err != nil && !apperr.Is(err, apperr.NotFound) {
+			t.Fatal(err)
+		}
+	}
+	d := receive(t, "the event again", failed)
+	if string(d.Data) != string(e.AppendJSON(nil)) || d.Header.Get("ce-id") != e.EventID() || d.Header.Get("ce-type") != e.Type() ||
+		d.Subject != e.Subject() || d.Header.Get(bus.HeaderReplayLetter) != "1" {
+		t.Errorf("got %s with %v, want the event as it was", d.Data, d.Header)
+	}
+	for name := range d.Header {
+		if strings.HasPrefix(name, "Parley-Dead-") {
+			t.Errorf("got header %s, want none of the letter's", name)
+		}
+	}
+	publish(t, b, reply("visitor", 8)) // what follows shows that nothing came before it
+	for name, next := range map[string]chan bus.Delivery{"failed": failed, "fine": fine} {
+		if d := receive(t, "the next event", next); number(d) != 8 {
+			t.Errorf("consumer %s: got number %d, want 8", name, number(d))
+		}
+	}
+	if left := letters(t, b, "", ""); len(left) != 0 {
+		t.Errorf("got %d letters, want the replayed one removed", len(left))
+	}
+}
+
+func TestReplayOfALetterWithoutPayloadReadsTheOriginal(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	e := reply("visitor", 0)
+	e.Message.Data = []byte(`{"text":"` + strings.Repeat("x", int(b.JetStream().Conn().MaxPayload())-700) + `"}`)
+	publish(t, b, e)
+	stop := consume(t, b, bus.Consumer{Handle: refusing(nil, func() bool { return false })})
+	await(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
+	stop.end()
+	l := letters(t, b, "", "")[0]
+	if !l.Truncated || len(l.Data) != 0 {
+		t.Fatalf("got %d bytes, want a letter without its payload", len(l.Data))
+	}
+	if err := b.Replay(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Get(t.Context(), subject.Replies, 2)
+	if err != nil || string(again.Data) != string(e.AppendJSON(nil)) {
+		t.Fatalf("got %d bytes, %v, want the event's", len(again.Data), err)
+	}
+}
+
+func TestReplayKeepsALetterWhoseOriginalIsGone(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	if err := b.Replay(t.Context(), bus.DeadLetter{Sequence: 1, Stream: subject.Replies, Consumer: "c", Truncated: true}); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("got %v, want NotFound", err)
+	}
+	if err := b.Replay(t.Context(), bus.DeadLetter{Sequence: 1}); !apperr.Is(err, apperr.Invalid) {
+		t.Errorf("a letter of nobody's: got %v, want Invalid", err)
+	}
+}
+
+func TestDeadLettersAreFilteredAndDropped(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	for _, to := range [][2]string{{"INBOUND", "bot"}, {"INBOUND", "recorder"}, {"REPLIES", "recorder"}} {
+		if _, err := b.JetStream().Publish(t.Context(), subject.DeadLetter(to[0], to[1]), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ stream, consumer, want string }{
+		{"", "", "1 2 3"}, {"INBOUND", "", "1 2"}, {"", "recorder", "2 3"}, {"REPLIES", "recorder", "3"}, {"OUTBOUND", "", ""},
+	} {
+		var got []string
+		for _, l := range letters(t, b, test.stream, test.consumer) {
+			got = append(got, fmt.Sprint(l.Sequence))
+		}
+		if s := strings.Join(got, " "); s != test.want {
+			t.Errorf("stream %q, consumer %q: got %q, want %q", test.stream, test.consumer, s, test.want)
+		}
+	}
+	if err := b.DropDeadLetter(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DropDeadLetter(t.Context(), 2); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("dropping again: got %v, want NotFound", err)
+	}
+	if _, err := b.DeadLetter(t.Context(), 2); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("reading a dropped letter: got %v, want NotFound", err)
+	}
+	if l, err := b.DeadLetter(t.Context(), 3); err != nil || l.Sequence != 3 {
+		t.Errorf("got %+v, %v, want letter 3", l, err)
+	}
+}
+
+func TestProgressTellsOfTries(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b, asking := bustest.Open(t, url), bustest.Open(t, url)
+	if _, err := asking.Progress(t.Context(), subject.Replies, "tester", 1); !apperr.Is(err, apperr.NotFound) {
+		t.Fatalf("nobody runs: got %v, want NotFound", err)
+	}
+	var right = make(chan struct{})
+	consume(t, b, bus.Consumer{Handle: func(ctx context.Context, d bus.Delivery) error {
+		select {
+		case <-right:
+			return nil
+		default:
+			return apperr.New(apperr.Unavailable, "AWAY", "the dog ate it")
+		}
+	}})
+	publish(t, b, reply("visitor", 0))
+	progress := func(state bus.ProgressState) (p bus.Progress) {
+		await(t, "it is "+string(state), func() bool {
+			var err error
+			p, err = asking.Progress(t.Context(), subject.Replies, "tester", 1)
+			return err == nil && p.State == state
+		})
+		return p
+	}
+	if p := progress(bus.ProgressRetrying); p.Attempts < 1 || !strings.Contains(p.LastError, "the dog ate it") || p.NextTry.IsZero() {
+		t.Errorf("got %+v, want its tries, the last error and the time of the next", p)
+	}
+	close(right)
+	if p := progress(bus.ProgressDone); p.Attempts < 2 {
+		t.Errorf("got %+v, want it done after more than one attempt", p)
+	}
+	if _, err := asking.Progress(t.Context(), subject.Replies, "tester", 2); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("of another: got %v, want NotFound", err)
+	}
+}
+
+func TestAnObserverLeavesTheStreamsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	bare := bustest.OpenConfig(t, bus.Config{URL: url, Observe: true})
+	if err := bare.Publish(t.Context(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("without streams: got %v, want Unavailable", err)
+	}
+	if names := bare.JetStream().StreamNames(t.Context()); len(names.Name()) != 0 {
+		t.Error("an observer has made a stream")
+	}
+	b := bustest.OpenConfig(t, bus.Config{URL: url, MaxAge: time.Hour})
+	observer := bustest.OpenConfig(t, bus.Config{URL: url, MaxAge: 2 * time.Hour, Observe: true})
+	publish(t, observer, reply("visitor", 1))
+	s, err := b.JetStream().Stream(t.Context(), subject.Replies)
+	if err != nil || s.CachedInfo().Config.MaxAge != time.Hour {
+		t.Errorf("got %+v, %v, want the age of those who own the streams", s.CachedInfo().Config, err)
+	}
+}

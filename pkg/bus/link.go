@@ -1,0 +1,40 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// link stands for the present connection. A request to the server that was under way when the connection broke is never
+// answered, and nats.go waits for it until its deadline; with a context of the link it ends at once.
+type link struct {
+	parent context.Context
+	mu     sync.Mutex
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newLink(parent context.Context) *link {
+	l := &link{parent: parent}
+	l.ctx, l.cancel = context.WithCancel(parent)
+	return l
+}
+
+// broke ends the requests over the connection that is gone.
+func (l *link) broke() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cancel()
+	l.ctx, l.cancel = context.WithCancel(l.parent)
+}
+
+// request is a context for one request: it ends with ctx, after limit, or with the connection.
+func (l *link) request(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	l.mu.Lock()
+	present := l.ctx
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(present, cancel)
+	return ctx, func() { stop(); cancel() }
+}

@@ -1,0 +1,170 @@
+package bus_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// patience bounds every wait of these tests, far above what any of them takes.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	if server := os.Getenv(serverEnv); server != "" {
+		serve(server)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// reply is an event whose subject belongs to visitor, and whose text is n.
+func reply(visitor string, n int) event.Reply {
+	return event.Reply{
+		CompanyID: "company", AppID: "app", ChatUserID: visitor, ChatID: "chat",
+		Message: chat.Message{
+			ID: uuid.NewString(), CreatedAt: time.Date(2026, 5, 4, 3, 2, 1, 987_654_321, time.UTC), Type: chat.Text,
+			Data: []byte(`{"n":` + strconv.Itoa(n) + `}`), NameOfSender: "Bot", IsFromSupport: true,
+		},
+	}
+}
+
+// await returns when condition holds.
+func await(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		time.Sleep(2 * time.Millisecond) // a state that is asked for, there is no event to wait for
+	}
+}
+
+func receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
+	}
+}
+
+// engine is a NATS that can go away and come back on the same address and folder.
+type engine struct {
+	t    testing.TB
+	dir  string
+	addr string
+	nats *embedded.NATS
+}
+
+func startEngine(t testing.TB) *engine {
+	t.Helper()
+	e := &engine{t: t, dir: t.TempDir(), addr: "127.0.0.1:0"}
+	e.start()
+	e.addr = e.nats.Server().Addr().String()
+	t.Cleanup(func() { e.nats.Stop() })
+	return e
+}
+
+func (e *engine) start() {
+	e.t.Helper()
+	n, err := embedded.StartNATS(embedded.NATSConfig{Addr: e.addr, Dir: e.dir})
+	if err != nil {
+		e.t.Fatalf("starting NATS: %v", err)
+	}
+	e.nats = n
+}
+
+func (e *engine) stop() { e.nats.Stop() }
+
+// logbook is a slog handler's writer that counts lines with a text.
+type logbook struct {
+	mu    sync.Mutex
+	lines []byte
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, p...)
+	return len(p), nil
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.lines)
+}
+
+func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// sequences notes for each key in which order its numbers came.
+type sequences struct {
+	mu    sync.Mutex
+	byKey map[string][]int
+	total atomic.Int64
+}
+
+func newSequences() *sequences { return &sequences{byKey: make(map[string][]int)} }
+
+func (s *sequences) note(d bus.Delivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byKey[d.Subject] = append(s.byKey[d.Subject], number(d))
+	s.total.Add(1)
+}
+
+func (s *sequences) len() int { return int(s.total.Load()) }
+
+// check fails the test where a key did not get 0, 1, 2, ... each, in order.
+func (s *sequences) check(t *testing.T, keys, each int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byKey) != keys {
+		t.Errorf("got deliveries of %d keys, want %d", len(s.byKey), keys)
+	}
+	for key, got := range s.byKey {
+		if err := ascending(got, each); err != nil {
+			t.Errorf("key %s: %v", key, err)
+		}
+	}
+}
+
+func ascending(got []int, each int) error {
+	if len(got) != each {
+		return fmt.Errorf("got %d deliveries, want %d: %v", len(got), each, got)
+	}
+	for i, n := range got {
+		if n != i {
+			return fmt.Errorf("got number %d in place %d: %v", n, i, got)
+		}
+	}
+	return nil
+}
+
+// number is the n in the data of a reply.
+func number(d bus.Delivery) int {
+	_, rest, _ := strings.Cut(string(d.Data), `{"n":`)
+	digits, _, _ := strings.Cut(rest, "}")
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		panic(fmt.Sprintf("no number in %s", d.Data))
+	}
+	return n
+}

@@ -1,0 +1,85 @@
+package bus
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Results of a publish: the label of parley_bus_publish_seconds.
+const (
+	resultOK          = "ok"
+	resultFull        = "full"
+	resultUnavailable = "unavailable"
+	resultInvalid     = "invalid"
+)
+
+type metrics struct {
+	published   map[string]prometheus.Observer // by result, so that the hot path looks up no labels
+	handled     *prometheus.CounterVec
+	deadLetters *prometheus.CounterVec
+	redelivered *prometheus.CounterVec
+	lag         *prometheus.GaugeVec
+	streamBytes *prometheus.GaugeVec
+	streamLimit *prometheus.GaugeVec
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	publish := register(registerer, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "parley_bus_publish_seconds",
+		Help:    "How long an event took from the call until the stream's acknowledgement or refusal.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+	}, []string{"result"}))
+	m := &metrics{
+		published: make(map[string]prometheus.Observer),
+		handled: register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_bus_handled_total",
+			Help: "Tries of handling a delivery, by consumer and result: ok, or the code of the error.",
+		}, []string{"stream", "consumer", "result"})),
+		deadLetters: register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_bus_dead_letters_total",
+			Help: "Deliveries that a consumer gave up on.",
+		}, []string{"stream", "consumer"})),
+		redelivered: register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_bus_redeliveries_total",
+			Help: "Tries of handling a delivery beyond its first.",
+		}, []string{"stream", "consumer"})),
+		lag: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_consumer_lag",
+			Help: "Events that a consumer has not handled yet, as the server counts; the same from every process that consumes.",
+		}, []string{"stream", "consumer"})),
+		streamBytes: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_stream_bytes",
+			Help: "Bytes that a stream holds; the same from every process.",
+		}, []string{"stream"})),
+		streamLimit: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_stream_limit_bytes",
+			Help: "Bytes that a stream may hold before it refuses.",
+		}, []string{"stream"})),
+	}
+	for _, result := range []string{resultOK, resultFull, resultUnavailable, resultInvalid} {
+		m.published[result] = publish.WithLabelValues(result)
+	}
+	return m
+}
+
+// begin shows the consumer's counters from the start: of one that appears with its first event nobody sees that it grew.
+func (m *metrics) begin(c Consumer) {
+	m.deadLetters.WithLabelValues(c.Stream, c.Durable)
+	m.redelivered.WithLabelValues(c.Stream, c.Durable)
+}
+
+// register returns the collector that counts: this one, or, where another bus of the process has registered its like before,
+// that one.
+func register[C prometheus.Collector](registerer prometheus.Registerer, collector C) C {
+	if registerer == nil {
+		return collector
+	}
+	err := registerer.Register(collector)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if existing, ok := already.ExistingCollector.(C); ok {
+			return existing
+		}
+	}
+	return collector
+}

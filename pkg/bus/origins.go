@@ -1,0 +1,100 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	originsTimeout = 2 * time.Second
+	originsGroup   = "widget-api" // one of them answers
+)
+
+// originsAnswer is what a Widget API tells a gateway of an application. An empty payload stands for an error.
+type originsAnswer struct {
+	Found          bool     `json:"found"`
+	AllowedOrigins []string `json:"allowedOrigins"`
+}
+
+// AllowedOrigins asks the Widget APIs which origins an application allows; found is false where there is no such application.
+// It returns Unavailable when none of them can tell.
+func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []string, found bool, err error) {
+	if !subject.Valid(appID) {
+		return nil, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, originsTimeout)
+	defer cancel()
+	m, err := b.conn.RequestWithContext(ctx, subject.AskOrigins(appID), nil)
+	if err != nil {
+		return nil, false, apperr.Away("the Widget API", fmt.Errorf("asking for allowed origins: %w", err))
+	}
+	var answer originsAnswer
+	if len(m.Data) == 0 || json.Unmarshal(m.Data, &answer) != nil {
+		return nil, false, apperr.Away("the Widget API", errors.New("it cannot tell the allowed origins"))
+	}
+	return answer.AllowedOrigins, answer.Found, nil
+}
+
+// AnswerOrigins answers those who ask for allowed origins, with what find says, until stop is called; that waits for the
+// answers that are being found. An error of find that is not NotFound is answered as such, without its text.
+func (b *Bus) AnswerOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
+	a := &answerer{find: find}
+	a.ctx, a.cancel = context.WithCancel(b.ctx)
+	sub, err := b.conn.QueueSubscribe(subject.AllOriginQuestions, originsGroup, a.take)
+	if err != nil {
+		a.cancel()
+		return nil, fmt.Errorf("listening for questions: %w", err)
+	}
+	return func() {
+		_ = sub.Unsubscribe() // fails only where the connection is gone
+		a.stop()
+	}, nil
+}
+
+// answerer answers each question beside the others: one that waits for MongoDB must not hold them up.
+type answerer struct {
+	find   func(ctx context.Context, appID string) ([]string, error)
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	stopped   bool
+	answering sync.WaitGroup
+}
+
+func (a *answerer) take(m *nats.Msg) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.stopped {
+		a.answering.Go(func() { _ = m.Respond(answerOrigins(a.ctx, m.Subject, a.find)) }) // who has asked will ask again
+	}
+}
+
+func (a *answerer) stop() {
+	a.mu.Lock()
+	a.stopped = true
+	a.mu.Unlock()
+	a.cancel()
+	a.answering.Wait()
+}
+
+func answerOrigins(ctx context.Context, subj string, find func(context.Context, string) ([]string, error)) []byte {
+	ctx, cancel := context.WithTimeout(ctx, originsTimeout)
+	defer cancel()
+	origins, err := find(ctx, strings.TrimPrefix(subj, subject.AskOrigins("")))
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return nil
+	}
+	answer, _ := json.Marshal(originsAnswer{Found: err == nil, AllowedOrigins: origins}) // strings: always encodes
+	return answer
+}

@@ -1,0 +1,102 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// progressTimeout is how long a question waits: the replicas that do not hold the delivery stay silent.
+const progressTimeout = time.Second
+
+// ProgressState is where a delivery stands with a consumer.
+type ProgressState string
+
+const (
+	ProgressWaiting  ProgressState = "waiting"      // it has come, and its turn has not, or its first try runs
+	ProgressRetrying ProgressState = "retrying"     // tries have failed, and another one follows
+	ProgressDone     ProgressState = "acknowledged" // handled
+	ProgressDead     ProgressState = "dead"         // given up: a letter is in DEAD
+)
+
+// Progress is what a consumer's process knows of a delivery. JetStream itself counts only deliveries, and a retry in place is
+// none.
+type Progress struct {
+	State     ProgressState `json:"state"`
+	Attempts  int           `json:"attempts"`
+	LastError string        `json:"lastError,omitempty"` // of the last try that failed: the error's code, a colon, what happened
+	NextTry   time.Time     `json:"nextTry,omitzero"`
+}
+
+// Progress asks the processes of a consumer what has become of the delivery with that sequence. NotFound means that none of them
+// knows: no process runs, or it has not come to it yet, or it was done with long ago.
+func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
+	defer cancel()
+	m, err := b.conn.RequestWithContext(ctx, subject.Progress(stream, consumer), strconv.AppendUint(nil, sequence, 10))
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
+		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer knows of it")
+	case err != nil:
+		return Progress{}, apperr.Away("NATS", fmt.Errorf("asking consumer %s: %w", consumer, err))
+	}
+	var p Progress
+	if err := json.Unmarshal(m.Data, &p); err != nil {
+		return Progress{}, fmt.Errorf("reading the answer of consumer %s: %w", consumer, err)
+	}
+	return p, nil
+}
+
+// answerQuestions answers [Bus.Progress] until stop is called.
+func (r *consumption) answerQuestions() (stop func()) {
+	sub, err := r.bus.conn.Subscribe(subject.Progress(r.cfg.Stream, r.cfg.Durable), func(m *nats.Msg) {
+		sequence, err := strconv.ParseUint(string(m.Data), 10, 64)
+		if err != nil {
+			return
+		}
+		p, ok := r.ledger.progress(sequence)
+		if !ok {
+			return
+		}
+		if answer, err := json.Marshal(p); err == nil {
+			_ = m.Respond(answer) // who asked asks again
+		}
+	})
+	if err != nil { // the bus is closed
+		return func() {}
+	}
+	return func() { _ = sub.Unsubscribe() } // fails only where the connection, and with it the subscription, is gone
+}
+
+// progress finds a delivery by its sequence. It looks through all that the ledger holds: it is asked by people.
+func (l *ledger) progress(sequence uint64) (Progress, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, t := range l.held {
+		if id.sequence != sequence {
+			continue
+		}
+		if t.failed == nil {
+			return Progress{State: ProgressWaiting, Attempts: t.delivered}, true
+		}
+		return Progress{State: ProgressRetrying, Attempts: t.failed.attempt, LastError: t.failed.reason, NextTry: t.failed.next.UTC()}, true
+	}
+	for id, end := range l.done {
+		if id.sequence != sequence {
+			continue
+		}
+		if end.ack == ackTerm {
+			return Progress{State: ProgressDead, Attempts: end.attempts}, true
+		}
+		return Progress{State: ProgressDone, Attempts: end.attempts}, true
+	}
+	return Progress{}, false
+}

@@ -1,0 +1,217 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	publishTimeout = 5 * time.Second
+	// A subject may be without its stream for a moment: while the streams are being declared, or a cluster elects. A publish
+	// tries again a few times before it says so.
+	noStreamTries = 3
+	noStreamWait  = 200 * time.Millisecond
+
+	fullRetryAfter = 30 * time.Second
+)
+
+// Headers of an event: the CloudEvents 1.0 attributes under the names of the NATS protocol binding's binary mode, JetStream's
+// own, and the W3C trace context.
+const (
+	headerID          = "ce-id"
+	headerType        = "ce-type"
+	headerSource      = "ce-source"
+	headerTime        = "ce-time"
+	headerSpecVersion = "ce-specversion"
+	headerContentType = "ce-datacontenttype"
+	headerMsgID       = jetstream.MsgIDHeader
+	headerTraceParent = "traceparent"
+	headerRequestID   = "ce-requestid" // an extension: X-Request-Id of the HTTP request that the event comes from
+
+	specVersion = "1.0"
+	contentType = "application/json"
+)
+
+// Publish returns nil after the event's stream has acknowledged it. It waits for 5 seconds, or until ctx ends. It
+// fails at once while NATS is away. Errors are apperr.Unavailable, with the reason STREAM_FULL where the stream's limit
+// refused the event, and apperr.Invalid for an event that no stream can take.
+func (b *Bus) Publish(ctx context.Context, e event.Event) error {
+	started := time.Now()
+	ctx, span := b.beginSend(ctx, e)
+	err := b.publishEvent(ctx, e)
+	result, err := publishFate(err)
+	b.metrics.published[result].Observe(time.Since(started).Seconds())
+	span.Finish(err)
+	if err != nil {
+		return fmt.Errorf("publishing %s: %w", e.Type(), err)
+	}
+	return nil
+}
+
+func (b *Bus) publishEvent(ctx context.Context, e event.Event) error {
+	env, _ := b.envelopes.Get().(*envelope)
+	defer b.release(env)
+	env.seal(e, b.source, event.RequestID(ctx), event.TraceParent(ctx))
+	if !validSubject(env.msg.Subject) || !subject.Valid(env.msg.Header[headerID][0]) {
+		return fmt.Errorf("%w %q, id %q", nats.ErrBadSubject, env.msg.Subject, env.msg.Header[headerID][0])
+	}
+	return b.publishMsg(ctx, &env.msg)
+}
+
+// publishMsg returns when the stream has answered, or with the reason why it will not. The message is not kept: the caller
+// may use it again at once.
+func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
+	for try := 1; ; try++ {
+		err := b.acks.await(ctx, func(reply string) error {
+			m.Reply = reply
+			return b.conn.PublishMsg(m)
+		})
+		if !errors.Is(err, errNoStream) {
+			return err
+		}
+		b.streams.check()
+		if try == noStreamTries || sleep(ctx, noStreamWait) != nil {
+			return err
+		}
+	}
+}
+
+// sleep returns nil after d, or the context's error when that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// publishFate says what a failed publish means to the caller: its result for the metrics, and the coded error.
+func publishFate(err error) (result string, coded error) {
+	if err == nil {
+		return resultOK, nil
+	}
+	if errors.Is(err, nats.ErrMaxPayload) || apiError(err) == codeMessageTooLarge {
+		return resultInvalid, apperr.New(apperr.Invalid, "EVENT_TOO_LARGE", "The content is too large.").Wrap(err)
+	}
+	if errors.Is(err, nats.ErrBadSubject) {
+		return resultInvalid, apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").Wrap(err)
+	}
+	away := apperr.Away("NATS", err)
+	if IsFull(err) {
+		away.Reason, away.RetryAfter = "STREAM_FULL", fullRetryAfter
+		return resultFull, away
+	}
+	return resultUnavailable, away
+}
+
+// Error codes of JetStream (the server's errors.json) that nats.go has no names for.
+const (
+	codeNoResources     jetstream.ErrorCode = 10023
+	codeStorageExceeded jetstream.ErrorCode = 10047
+	codeMessageTooLarge jetstream.ErrorCode = 10054
+	codeStoreFailed     jetstream.ErrorCode = 10077
+)
+
+func apiError(err error) jetstream.ErrorCode {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return api.ErrorCode
+	}
+	return 0
+}
+
+// IsFull recognises a stream that is at its limit. JetStream reports that as a failed store, whose text says which limit.
+func IsFull(err error) bool {
+	switch apiError(err) {
+	case codeNoResources, codeStorageExceeded:
+		return true
+	case codeStoreFailed:
+		return strings.Contains(err.Error(), "maximum")
+	}
+	return false
+}
+
+// validSubject reports whether a message can be published on s: no empty tokens, wildcards or white space.
+func validSubject(s string) bool {
+	start := true
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '.':
+			if start {
+				return false
+			}
+			start = true
+		case c <= ' ' || c == '*' || c == '>' || c == 0x7f:
+			return false
+		default:
+			start = false
+		}
+	}
+	return !start
+}
+
+// envelope is a message that is used over and over: its payload's buffer, its header map and the map's values stay.
+type envelope struct {
+	msg     nats.Msg
+	payload []byte
+	stamp   []byte // room for the time
+	request []string
+	trace   []string
+}
+
+// maxKeptPayload bounds what an envelope in the pool may hold on to.
+const maxKeptPayload = 64 << 10
+
+func newEnvelope() *envelope {
+	one := func(s string) []string { return []string{s} }
+	return &envelope{
+		request: one(""), trace: one(""),
+		msg: nats.Msg{Header: nats.Header{
+			headerID: one(""), headerType: one(""), headerSource: one(""), headerTime: one(""), headerMsgID: one(""),
+			headerSpecVersion: one(specVersion), headerContentType: one(contentType),
+		}},
+	}
+}
+
+// seal fills the envelope with an event.
+func (v *envelope) seal(e event.Event, source, requestID, traceParent string) {
+	h, id := v.msg.Header, e.EventID()
+	v.stamp = chat.AppendTime(v.stamp[:0], e.OccurredAt())
+	h[headerID][0], h[headerMsgID][0] = id, id
+	h[headerType][0], h[headerSource][0], h[headerTime][0] = e.Type(), source, string(v.stamp)
+	setOrDelete(h, headerRequestID, v.request, requestID)
+	setOrDelete(h, headerTraceParent, v.trace, traceParent)
+	v.payload = e.AppendJSON(v.payload[:0])
+	v.msg.Subject, v.msg.Data = e.Subject(), v.payload
+}
+
+// setOrDelete gives a header a value, in the room that is kept for it, or none.
+func setOrDelete(h nats.Header, name string, room []string, value string) {
+	if value == "" {
+		delete(h, name)
+		return
+	}
+	room[0] = value
+	h[name] = room
+}
+
+func (b *Bus) release(v *envelope) {
+	if cap(v.payload) > maxKeptPayload {
+		v.payload = nil
+	}
+	v.msg.Data = nil
+	b.envelopes.Put(v)
+}

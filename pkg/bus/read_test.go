@@ -1,0 +1,161 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+func spanSequences(t *testing.T, b *bus.Bus, s bus.Span) string {
+	t.Helper()
+	var got []string
+	for d, err := range b.Read(t.Context(), s) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.HeadersOnly != (len(d.Data) == 0) || d.Stream != s.Stream || d.ID == "" {
+			t.Errorf("got %+v of span %+v", d, s)
+		}
+		got = append(got, fmt.Sprint(d.Sequence))
+	}
+	return strings.Join(got, " ")
+}
+
+func TestReadEndsWithItsSpan(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	for i := range 5 {
+		publish(t, b, reply([]string{"sara", "jo"}[i%2], i))
+	}
+	third, err := b.Get(t.Context(), subject.Replies, 3)
+	if err != nil || number(third) != 2 || third.Stream != subject.Replies {
+		t.Fatalf("got %+v, %v, want the third", third, err)
+	}
+	for _, test := range []struct {
+		span bus.Span
+		want string
+	}{
+		{bus.Span{}, "1 2 3 4 5"},
+		{bus.Span{HeadersOnly: true}, "1 2 3 4 5"},
+		{bus.Span{Since: third.Time}, "3 4 5"},
+		{bus.Span{Filters: []string{"chat.reply.app.jo"}}, "2 4"},
+		{bus.Span{Filters: []string{"chat.reply.app.jo", "chat.reply.app.sara"}}, "1 2 3 4 5"},
+		{bus.Span{Filters: []string{"chat.reply.app.nobody"}}, ""},
+		{bus.Span{New: true}, ""},
+		{bus.Span{Since: time.Now().Add(time.Hour)}, ""},
+	} {
+		test.span.Stream = subject.Replies
+		if got := spanSequences(t, b, test.span); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.span, got, test.want)
+		}
+	}
+	if _, err := b.Get(t.Context(), subject.Replies, 6); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("a sequence that is not there: got %v, want NotFound", err)
+	}
+	for _, err := range b.Read(t.Context(), bus.Span{Stream: "NONE"}) {
+		if !apperr.Is(err, apperr.NotFound) {
+			t.Errorf("a stream that is not there: got %v, want NotFound", err)
+		}
+	}
+}
+
+// What was announced may be gone before it is read.
+func TestReadEndsWhereTheRestWasRemoved(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	for i := range 600 { // more than the server sends ahead
+		publish(t, b, reply("visitor", i))
+	}
+	s, err := b.JetStream().Stream(t.Context(), subject.Replies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, err := range b.Read(t.Context(), bus.Span{Stream: subject.Replies}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read++; read == 1 {
+			if err := s.Purge(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if read == 0 {
+		t.Error("got nothing, want what was there at first")
+	}
+}
+
+func TestTailIsThePastInOrderAndThenThePresent(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	js := b.JetStream()
+	put := func(subject string) {
+		if _, err := js.Publish(t.Context(), subject, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subjects := []string{"chat.reply.a.1", "chat.in.message.a.1", "chat.reply.a.2", "chat.reply.a.3", "chat.in.message.a.2", "chat.reply.a.4"}
+	for _, s := range subjects {
+		put(s)
+	}
+	spans := []bus.Span{
+		{Stream: subject.Inbound, Since: time.Unix(1, 0)}, {Stream: subject.Replies, Since: time.Unix(1, 0)}, {Stream: subject.Outbound},
+	}
+	var past []string
+	for d, err := range b.Tail(t.Context(), spans...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		past = append(past, d.Subject)
+	}
+	if !slices.Equal(past, subjects) {
+		t.Errorf("got %v, want %v", past, subjects)
+	}
+
+	for i := range spans {
+		spans[i].Follow = true
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	heard := make(chan string, 16)
+	ended := make(chan error, 1)
+	go func() {
+		defer close(ended)
+		for d, err := range b.Tail(ctx, spans...) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			heard <- d.Subject
+		}
+	}()
+	for _, want := range subjects {
+		if got := receive(t, "the past", heard); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	for _, s := range []string{"chat.out.phone.a", "chat.in.message.a.3", "chat.reply.a.5"} {
+		put(s)
+		if got := receive(t, "the present", heard); got != s {
+			t.Errorf("got %s, want %s", got, s)
+		}
+	}
+	cancel()
+	if err, failed := <-ended; failed {
+		t.Errorf("got %v, want an end without an error", err)
+	}
+	for _, err := range b.Tail(t.Context(), bus.Span{Stream: subject.Replies}, bus.Span{Stream: "NONE"}) {
+		if err != nil && !apperr.Is(err, apperr.NotFound) {
+			t.Errorf("got %v, want NotFound", err)
+		}
+	}
+}

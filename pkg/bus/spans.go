@@ -1,0 +1,82 @@
+package bus
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// Spans follow OpenTelemetry's semantic conventions for messaging: publishing an event is a "send", and each try of handling a
+// delivery a "process" whose parent is the send. Subjects hold ids, and payloads stay out.
+
+// beginSend begins the span of a publish. The context that it returns carries it into the event's headers.
+func (b *Bus) beginSend(ctx context.Context, e event.Event) (context.Context, *tracing.Span) {
+	if b.cfg.Tracer == nil {
+		return ctx, nil
+	}
+	return b.send(ctx, e.Subject(), e.EventID(), attribute.String("cloudevents.event_type", e.Type()))
+}
+
+func (b *Bus) send(ctx context.Context, subj, id string, more ...attribute.KeyValue) (context.Context, *tracing.Span) {
+	stream := subject.StreamOf(subj)
+	return b.cfg.Tracer.Start(ctx, trace.SpanKindProducer, "publish "+stream, append(more,
+		attribute.String("messaging.system", "nats"),
+		attribute.String("messaging.operation.type", "send"),
+		attribute.String("messaging.operation.name", "publish"),
+		attribute.String("messaging.destination.name", subj),
+		attribute.String("messaging.message.id", id),
+		attribute.String("messaging.nats.stream", stream),
+	)...)
+}
+
+// originOf returns the context of a delivery, in which its request and its trace are known.
+func (r *consumption) originOf(t *task) context.Context {
+	return event.WithOrigin(r.handlers, event.Origin{
+		RequestID: t.delivery.Header.Get(headerRequestID), TraceParent: t.delivery.TraceParent,
+	})
+}
+
+// beginProcess begins the span of a try. What the handler does and publishes belongs to it.
+func (r *consumption) beginProcess(ctx context.Context, t *task) (context.Context, *tracing.Span) {
+	tracer := r.bus.cfg.Tracer
+	if tracer == nil {
+		return ctx, nil
+	}
+	d := &t.delivery
+	return tracer.Start(ctx, trace.SpanKindConsumer, "process "+r.cfg.Stream,
+		attribute.String("messaging.system", "nats"),
+		attribute.String("messaging.operation.type", "process"),
+		attribute.String("messaging.operation.name", "process"),
+		attribute.String("messaging.destination.name", d.Subject),
+		attribute.String("messaging.consumer.group.name", r.cfg.Durable),
+		attribute.String("messaging.message.id", d.ID),
+		attribute.Int("messaging.message.body.size", len(d.Data)),
+		attribute.String("messaging.nats.stream", r.cfg.Stream),
+		attribute.Int64("messaging.nats.sequence", int64(d.Sequence)),
+		attribute.Int("messaging.nats.attempt", d.Attempt),
+	)
+}
+
+// beginAll begins the span of a try for each of the tasks that are handled together, and puts it into what the handler gets.
+func (r *consumption) beginAll(tasks []*task, batch []Delivery) []*tracing.Span {
+	if r.bus.cfg.Tracer == nil {
+		return nil
+	}
+	spans := make([]*tracing.Span, len(tasks))
+	for i, t := range tasks {
+		ctx, span := r.beginProcess(r.originOf(t), t)
+		batch[i].TraceParent, spans[i] = event.TraceParent(ctx), span
+	}
+	return spans
+}
+
+func finishAll(spans []*tracing.Span, errs []error) {
+	for i, span := range spans {
+		span.Finish(errs[i])
+	}
+}

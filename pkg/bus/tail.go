@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"context"
+	"iter"
+	"sync"
+)
+
+// Tail reads spans of several streams as one: what is there already in the order in which the streams took it, and then, where
+// the spans follow, what comes as it comes.
+func (b *Bus) Tail(ctx context.Context, spans ...Span) iter.Seq2[Delivery, error] {
+	return func(yield func(Delivery, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		t := newTail(len(spans))
+		defer t.running.Wait()
+		defer cancel()
+		for i, s := range spans {
+			t.running.Go(func() { t.feed(ctx, t.sources[i], b.read(ctx, s)) })
+		}
+		t.run(yield)
+	}
+}
+
+// tail merges sources. It belongs to the goroutine of run, but for the channels.
+type tail struct {
+	running sync.WaitGroup
+	sources []chan sourced // of each: its past, and nothing more
+	present chan sourced   // of all: what came after they had caught up
+}
+
+type sourced struct {
+	delivery Delivery
+	err      error
+}
+
+func newTail(sources int) *tail {
+	t := &tail{present: make(chan sourced)}
+	for range sources {
+		t.sources = append(t.sources, make(chan sourced))
+	}
+	return t
+}
+
+// feed sends a source's past into its own channel, which it closes, and then its present.
+func (t *tail) feed(ctx context.Context, source chan sourced, readings iter.Seq2[reading, error]) {
+	into := source
+	defer func() {
+		if into == source {
+			close(source)
+		}
+	}()
+	for r, err := range readings {
+		if !r.opened && !send(ctx, into, sourced{r.Delivery, err}) {
+			return
+		}
+		if into == source && err == nil && r.pending == 0 {
+			into = t.present
+			close(source)
+		}
+	}
+}
+
+func send(ctx context.Context, into chan<- sourced, s sourced) bool {
+	select {
+	case into <- s:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// run yields the past, oldest first, and then the present until nobody feeds any more.
+func (t *tail) run(yield func(Delivery, error) bool) {
+	ended := make(chan struct{})
+	go func() { defer close(ended); t.running.Wait() }()
+	if !t.past(yield) {
+		return
+	}
+	for {
+		select {
+		case s := <-t.present:
+			if !yield(s.delivery, s.err) || s.err != nil {
+				return
+			}
+		case <-ended:
+			return
+		}
+	}
+}
+
+// past merges the sources' past. It keeps the oldest of each that is not yielded yet. While a source still reads its past, the
+// present of another waits.
+func (t *tail) past(yield func(Delivery, error) bool) bool {
+	heads := make([]*sourced, len(t.sources))
+	for {
+		oldest := -1
+		for i, source := range t.sources {
+			if heads[i] == nil {
+				s, more := <-source
+				if !more {
+					continue
+				}
+				heads[i] = &s
+			}
+			if oldest < 0 || heads[i].delivery.Time.Before(heads[oldest].delivery.Time) {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			return true
+		}
+		s := heads[oldest]
+		heads[oldest] = nil
+		if !yield(s.delivery, s.err) || s.err != nil {
+			return false
+		}
+	}
+}

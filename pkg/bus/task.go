@@ -1,0 +1,184 @@
+package bus
+
+import (
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Acknowledgements, as JetStream wants them on a delivery's reply subject.
+const (
+	ackDone     = "+ACK"
+	ackProgress = "+WPI" // not yet, but it is being worked on: do not deliver it again
+	ackRetry    = "-NAK" // give it to somebody else now
+	ackTerm     = "+TERM"
+)
+
+// task is a delivery in this process, from its arrival until the server has been told its end. Its fields belong to the
+// worker that has it, except for the last four, which the ledger guards.
+type task struct {
+	delivery  Delivery
+	delivered int // by the server, this time included
+	key       string
+	tries     int       // in this process
+	started   time.Time // the first of them
+	dead      error     // why it goes to DEAD; nil: it does not
+
+	place   uint64    // in the order of arrival here
+	reply   string    // where the server wants to hear of it; changes when it is delivered again
+	touched time.Time // when the server last knew that it is in good hands
+	failed  *failure  // the last try; nil: none has failed
+}
+
+// failure is a try that did not work, for whoever asks what becomes of a delivery.
+type failure struct {
+	attempt int
+	reason  string
+	next    time.Time
+}
+
+// identity tells deliveries apart, also when a stream was made anew and counts from one again.
+type identity struct {
+	sequence uint64
+	at       int64
+}
+
+func (t *task) identity() identity {
+	return identity{t.delivery.Sequence, t.delivery.Time.UnixNano()}
+}
+
+// ledger knows every delivery that this process holds, and the last ones that it is done with: an acknowledgement may get
+// lost with the connection, and then the delivery comes again though nothing is left to do.
+type ledger struct {
+	send func(reply, ack string)
+
+	mu   sync.Mutex
+	came uint64 // how many new deliveries there were
+	held map[identity]*task
+	done map[identity]ending
+	last []identity // a ring of what is in done
+	next int
+}
+
+// ending is how a task ended.
+type ending struct {
+	ack      string
+	attempts int
+}
+
+func newLedger(remember int, send func(reply, ack string)) *ledger {
+	return &ledger{
+		send: send,
+		held: make(map[identity]*task),
+		done: make(map[identity]ending, remember),
+		last: make([]identity, remember),
+	}
+}
+
+// take notes a delivery and reports whether it is new here. A repetition gives the task its new reply subject, and one of a
+// task that is done is answered again.
+func (l *ledger) take(t *task) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := t.identity()
+	if end, ok := l.done[id]; ok {
+		l.send(t.reply, end.ack)
+		return false
+	}
+	if known, ok := l.held[id]; ok {
+		known.reply, known.touched = t.reply, t.touched
+		return false
+	}
+	l.came++
+	t.place = l.came
+	l.held[id] = t
+	return true
+}
+
+// finish acknowledges a task and remembers it. Where the connection is away the acknowledgement is made up for when the
+// server delivers the task again.
+func (l *ledger) finish(t *task, ack string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := t.identity()
+	delete(l.held, id)
+	delete(l.done, l.last[l.next])
+	l.done[id] = ending{ack, t.delivery.Attempt}
+	l.last[l.next] = id
+	l.next = (l.next + 1) % len(l.last)
+	l.send(t.reply, ack)
+}
+
+// fail notes a try that did not work.
+func (l *ledger) fail(t *task, f failure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.failed = &f
+}
+
+// giveBack returns a task that was not handled to the server, for whoever comes next.
+func (l *ledger) giveBack(t *task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.held, t.identity())
+	l.send(t.reply, ackRetry)
+}
+
+// touch tells the server of every task that has been here for longer than age that it is in good hands.
+func (l *ledger) touch(now time.Time, age time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.held {
+		if now.Sub(t.touched) >= age {
+			t.touched = now
+			l.send(t.reply, ackProgress)
+		}
+	}
+}
+
+// mark is a point in the order of arrivals, for stillHeld.
+func (l *ledger) mark() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.came
+}
+
+// stillHeld counts the tasks that had come before mark and are here now: all that time the server had them out.
+func (l *ledger) stillHeld(mark uint64) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, t := range l.held {
+		if t.place <= mark {
+			n++
+		}
+	}
+	return n
+}
+
+// newTask reads a delivery. The second result is its place in the order in which the server has sent this consumer's
+// deliveries.
+func newTask(m *nats.Msg, now time.Time) (*task, uint64, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return nil, 0, err
+	}
+	delete(m.Header, headerPin) // between the server and the consumer, not part of the event
+	return &task{
+		delivery: Delivery{
+			Stream:   meta.Stream,
+			Subject:  m.Subject,
+			Data:     m.Data,
+			Header:   m.Header,
+			ID:       m.Header.Get(headerMsgID),
+			Sequence: meta.Sequence.Stream,
+			Time:     meta.Timestamp.UTC(),
+
+			TraceParent: m.Header.Get(headerTraceParent),
+		},
+		delivered: int(meta.NumDelivered),
+		reply:     m.Reply,
+		touched:   now,
+	}, meta.Sequence.Consumer, nil
+}

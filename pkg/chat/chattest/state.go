@@ -1,0 +1,48 @@
+package chattest
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// IdleClose is how long a visitor may be silent in the tests of the table.
+const IdleClose = 30 * 24 * time.Hour
+
+// Bring makes a chat of the visitor that is in a state at now, and returns its id; of no chat, one that nobody has. Chats are
+// at the edge of their state: an active one has a window that ends at now, one whose window has passed is idle from now on.
+func Bring(t testing.TB, s *store.Store, v chat.Visitor, channel chat.Channel, state string, now time.Time) (chatID string) {
+	t.Helper()
+	spoke := map[string]time.Time{
+		Pending:      now.Add(-chat.Window),
+		Active:       now.Add(-chat.Window),
+		WindowPassed: now.Add(-IdleClose),
+		Closed:       now.Add(-time.Minute),
+		Idle:         now.Add(-IdleClose - time.Millisecond),
+	}
+	last, ok := spoke[state]
+	if !ok {
+		return uuid.NewString()
+	}
+	c, opened, err := s.OpenChat(t.Context(), v, store.NewChat{Channel: channel, Now: last})
+	if err != nil || !opened {
+		t.Fatalf("opening a chat to be %s: got opened %v, %v", state, opened, err)
+	}
+	if state != Pending {
+		hello := chat.Message{ID: uuid.NewString(), CreatedAt: last, Type: chat.Text, Data: json.RawMessage(`{"text":"hello"}`), NameOfSender: "Visitor"}
+		if err := s.AppendMessage(t.Context(), c.ID, hello); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state == Closed {
+		if err := s.CloseChat(t.Context(), c.ID, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c.ID
+}

@@ -1,0 +1,84 @@
+package chat
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Company owns applications, templates, chats and access tokens; nothing is ever visible across companies.
+type Company struct {
+	ID   string
+	Name string
+}
+
+// ProviderWidget is the provider of an application that the Widget API serves.
+const ProviderWidget = "widget"
+
+// Application is a chat application: what a widget on a website belongs to.
+type Application struct {
+	ID        string
+	CompanyID string
+	Provider  string
+	BotName   string
+	Name      string
+	// WidgetConfigs is the JSON object that models the widget, returned exactly as it was stored.
+	WidgetConfigs json.RawMessage
+	// AllowedOrigins are the origins that may embed the widget, see [CheckOrigins]; empty: any.
+	AllowedOrigins []string
+	// FileRetention is how long files that visitors send are kept, in whole seconds; zero: as long as the service's configuration
+	// says. It counts for what is sent from then on.
+	FileRetention time.Duration
+	// Identity is how visitors prove who they are. It is kept apart from the rest: PutApplication leaves it as it is.
+	Identity IdentityVerification
+}
+
+// Statuses of a template. Only one that is approved may be sent.
+const (
+	TemplatePending  = "pending" // nobody has looked at it yet
+	TemplateApproved = "approved"
+	TemplateRejected = "rejected"
+)
+
+// MessageTemplate is a text that a company may send to a phone number outside of the window once it is approved.
+type MessageTemplate struct {
+	ID         string
+	CompanyID  string
+	Name       string
+	Status     string
+	Text       string // with placeholders such as {{username}}
+	Parameters []TemplateParameter
+}
+
+// TemplateParameter is a placeholder of a template with the text that stands in when nothing else is given; empty: something
+// must be given (see [MessageTemplate.Fill]).
+type TemplateParameter struct {
+	Name    string
+	Default string
+}
+
+// Visitor is a person who writes to an application, or whom a push reaches.
+type Visitor struct {
+	ID         string // chatUserId
+	CompanyID  string
+	AppID      string // empty for the recipient of a push
+	FirstName  string
+	LastName   string
+	Email      string
+	Phone      string
+	UserID     string // the id that the company's own system has for this person
+	VerifiedBy string // by which of UserID, Email and Phone the visitor has proved who they are; empty: by none, ever
+	ChatNumber int    // how many chats this visitor has had; the last one may be open
+}
+
+// Name is what stands as nameOfSender on the visitor's messages.
+func (v Visitor) Name() string {
+	switch {
+	case v.FirstName != "" && v.LastName != "":
+		return v.FirstName + " " + v.LastName
+	case v.FirstName != "":
+		return v.FirstName
+	case v.LastName != "":
+		return v.LastName
+	}
+	return "Visitor"
+}

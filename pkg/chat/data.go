@@ -1,0 +1,282 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Limits of a message's data. They bound what a chat's history can grow to and what a client has to show; the OpenAPI
+// documents name them. Lengths are in characters (runes).
+const (
+	MaxDataBytes     = 64 << 10 // the whole of data, as JSON
+	MaxTextLength    = 4096     // text, body, caption
+	MaxLabelLength   = 256      // title, subtitle, header, footer, names and kinds of files
+	MaxPayloadLength = 1024
+	MaxURLLength     = 2048
+	MaxPhoneLength   = 32
+	MaxChoices       = 50
+	MaxCards         = 20
+	MaxButtons       = 10
+)
+
+// DataFault says what is wrong with one member of a message's data. Field is its path, such as data.choices[1].title.
+type DataFault struct {
+	Field   string
+	Message string
+}
+
+// ValidateData returns everything that is wrong with the data of a message of type t, in the order of the members in the
+// documentation; nothing when it may pass. The members that the type has are checked, others are the sender's own, and an
+// optional member that is null counts as absent. Of an unknown type it only says whether data is an object.
+func ValidateData(t MessageType, data json.RawMessage) []DataFault {
+	var f dataFaults
+	data = skipSpace(data)
+	switch {
+	case isNull(data):
+		f.add("data", "is required")
+	case len(data) > MaxDataBytes:
+		f.add("data", "must have at most "+strconv.Itoa(MaxDataBytes)+" bytes")
+	case !json.Valid(data):
+		f.add("data", "must be valid JSON")
+	default:
+		f.object("data", data, rulesOf(t))
+	}
+	return f
+}
+
+// rule is what one member of an object must be.
+type rule struct {
+	name     string
+	required bool
+	shape    shape
+	max      int                      // characters, or items of a list
+	items    func() []rule            // of a list whose items are all alike
+	variants func(kind string) []rule // of a list whose items say by their type what they are; nil: no such type
+}
+
+// shape is the form of a member's value.
+type shape uint8
+
+const (
+	anyText     shape = iota // a string, perhaps empty
+	fullText                 // a string in which something can be read
+	webURL                   // an absolute http or https URL
+	phoneNumber              // a phone number
+	wholeNumber              // an integer from 0
+	anyObject                // an object of the sender's own
+	objects                  // a list of objects
+)
+
+func rulesOf(t MessageType) []rule {
+	switch t {
+	case Text:
+		return []rule{{name: "text", required: true, shape: fullText, max: MaxTextLength}, {name: "payload", max: MaxPayloadLength}}
+	case Image, Video, Audio, File:
+		return mediaRules()
+	case MultipleChoice:
+		return []rule{
+			{name: "text", required: true, shape: fullText, max: MaxTextLength},
+			{name: "choices", required: true, shape: objects, max: MaxChoices, items: choiceRules},
+		}
+	case MultipleChoiceReply:
+		return []rule{
+			{name: "text", required: true, shape: fullText, max: MaxTextLength},
+			{name: "payload", required: true, shape: fullText, max: MaxPayloadLength},
+			{name: "replyTo", max: MaxLabelLength},
+		}
+	case Interactive:
+		return []rule{
+			{name: "header", max: MaxLabelLength},
+			{name: "body", required: true, shape: fullText, max: MaxTextLength},
+			{name: "footer", max: MaxLabelLength},
+			buttonsRule(),
+		}
+	case Carousel:
+		return []rule{{name: "cards", required: true, shape: objects, max: MaxCards, items: cardRules}}
+	case Template:
+		return []rule{
+			{name: "templateId", required: true, shape: fullText, max: MaxLabelLength},
+			{name: "name", required: true, max: MaxLabelLength},
+			{name: "text", required: true, max: MaxTextLength},
+			{name: "parameters", shape: anyObject},
+		}
+	}
+	return nil
+}
+
+func mediaRules() []rule {
+	return []rule{
+		{name: "url", required: true, shape: webURL, max: MaxURLLength},
+		{name: "mime", max: MaxLabelLength},
+		{name: "path", max: MaxURLLength},
+		{name: "size", shape: wholeNumber},
+		{name: "caption", max: MaxTextLength},
+		{name: "fileName", max: MaxLabelLength},
+		{name: "extension", max: MaxLabelLength},
+	}
+}
+
+func titleRule() rule {
+	return rule{name: "title", required: true, shape: fullText, max: MaxLabelLength}
+}
+
+func payloadRule() rule {
+	return rule{name: "payload", required: true, shape: fullText, max: MaxPayloadLength}
+}
+
+func choiceRules() []rule { return []rule{titleRule(), payloadRule()} }
+
+func cardRules() []rule {
+	return []rule{
+		titleRule(),
+		{name: "subtitle", max: MaxLabelLength},
+		{name: "imageUrl", shape: webURL, max: MaxURLLength},
+		buttonsRule(),
+	}
+}
+
+func buttonsRule() rule {
+	return rule{name: "buttons", shape: objects, max: MaxButtons, variants: buttonRules}
+}
+
+func buttonRules(kind string) []rule {
+	switch kind {
+	case "reply":
+		return []rule{titleRule(), payloadRule()}
+	case "url":
+		return []rule{titleRule(), {name: "url", required: true, shape: webURL, max: MaxURLLength}}
+	case "phone":
+		return []rule{titleRule(), {name: "phone", required: true, shape: phoneNumber, max: MaxPhoneLength}}
+	}
+	return nil
+}
+
+// dataFaults collects what is wrong. Its methods take JSON that is known to be valid.
+type dataFaults []DataFault
+
+func (f *dataFaults) add(field, message string) {
+	*f = append(*f, DataFault{Field: field, Message: message})
+}
+
+func (f *dataFaults) object(path string, value []byte, rules []rule) {
+	if !isObject(value) {
+		f.add(path, "must be an object")
+		return
+	}
+	for i := range rules {
+		f.member(path, rules[i].name, memberOf(value, rules[i].name), &rules[i])
+	}
+}
+
+// member joins the path only where there is something to say, so that checking good data allocates nothing.
+func (f *dataFaults) member(parent, name string, value []byte, r *rule) {
+	switch {
+	case isNull(value):
+		if r.required {
+			f.add(parent+"."+name, "is required")
+		}
+	case r.shape == objects:
+		f.list(parent+"."+name, value, r)
+	default:
+		if message := r.judge(value); message != "" {
+			f.add(parent+"."+name, message)
+		}
+	}
+}
+
+func (f *dataFaults) list(path string, value []byte, r *rule) {
+	if value[0] != '[' {
+		f.add(path, "must be an array")
+		return
+	}
+	n := 0
+	for item := range elements(value) {
+		if n++; n > r.max {
+			f.add(path, "must have at most "+strconv.Itoa(r.max)+" items")
+			return
+		}
+		at := path + "[" + strconv.Itoa(n-1) + "]"
+		if r.variants != nil {
+			f.variant(at, item, r.variants)
+		} else {
+			f.object(at, item, r.items())
+		}
+	}
+	if n == 0 && r.required {
+		f.add(path, "must have at least 1 item")
+	}
+}
+
+// variant checks an object whose rules follow from its type.
+func (f *dataFaults) variant(path string, value []byte, variants func(kind string) []rule) {
+	if !isObject(value) {
+		f.add(path, "must be an object")
+		return
+	}
+	kind := memberOf(value, "type")
+	if isNull(kind) {
+		f.add(path+".type", "is required")
+		return
+	}
+	rules := variants(string(contentOf(kind)))
+	if rules == nil {
+		f.add(path+".type", "must be one of reply, url, phone")
+		return
+	}
+	f.object(path, value, rules)
+}
+
+// judge says what is wrong with a value that is there, or nothing.
+func (r *rule) judge(value []byte) string {
+	switch r.shape {
+	case wholeNumber:
+		return judgeWholeNumber(value)
+	case anyObject:
+		if !isObject(value) {
+			return "must be an object"
+		}
+		return ""
+	}
+	if value[0] != '"' {
+		return "must be a string"
+	}
+	s := contentOf(value)
+	if r.shape != anyText && len(bytes.TrimSpace(s)) == 0 {
+		return "must not be empty"
+	}
+	if utf8.RuneCount(s) > r.max {
+		return "must have at most " + strconv.Itoa(r.max) + " characters"
+	}
+	switch r.shape {
+	case webURL:
+		return judgeURL(string(s))
+	case phoneNumber:
+		if _, ok := ParsePhone(string(s)); !ok {
+			return "must be a phone number"
+		}
+	}
+	return ""
+}
+
+func judgeWholeNumber(value []byte) string {
+	if _, err := strconv.ParseUint(string(value), 10, 63); err != nil {
+		return "must be an integer from 0"
+	}
+	return ""
+}
+
+// judgeURL keeps javascript: and the like, which a widget might open, out of chats.
+func judgeURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "must be an http or https URL"
+	}
+	return ""
+}
+
+func isNull(value []byte) bool { return len(value) == 0 || string(value) == "null" }
+
+func isObject(value []byte) bool { return value[0] == '{' }

@@ -1,0 +1,86 @@
+package chat
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// Verification says whether the visitors of an application must prove who they are: by a userHash, which the company's own
+// server makes for a user whom it has logged in.
+type Verification string
+
+const (
+	VerificationOff      Verification = "off"      // nobody can; the zero value means the same
+	VerificationOptional Verification = "optional" // who shows a userHash must show the right one
+	VerificationRequired Verification = "required" // everybody must
+)
+
+// Known reports whether v is one of the three.
+func (v Verification) Known() bool {
+	return v == VerificationOff || v == VerificationOptional || v == VerificationRequired
+}
+
+// Secret is a text that must not be seen: wherever it is printed, logged or encoded, a placeholder stands instead. Who needs
+// the text converts it to a string.
+type Secret string
+
+const concealed = "[secret]"
+
+// String implements [fmt.Stringer].
+func (Secret) String() string { return concealed }
+
+// GoString implements [fmt.GoStringer].
+func (Secret) GoString() string { return concealed }
+
+// LogValue implements [slog.LogValuer].
+func (Secret) LogValue() slog.Value { return slog.StringValue(concealed) }
+
+// MarshalText implements [encoding.TextMarshaler], and so it is in JSON.
+func (Secret) MarshalText() ([]byte, error) { return []byte(concealed), nil }
+
+// IdentityVerification is how an application verifies its visitors.
+type IdentityVerification struct {
+	Mode    Verification
+	Secrets []IdentitySecret // newest first
+}
+
+// IdentitySecret is what an application and its company's server have in common.
+type IdentitySecret struct {
+	Value     Secret
+	CreatedAt time.Time
+	ExpiresAt time.Time // from then on it proves nothing; zero: it is the current one
+}
+
+// On reports whether a userHash is looked at.
+func (v IdentityVerification) On() bool {
+	return v.Mode == VerificationOptional || v.Mode == VerificationRequired
+}
+
+// Required reports whether nobody comes in without one.
+func (v IdentityVerification) Required() bool { return v.Mode == VerificationRequired }
+
+// Valid returns the secrets that prove something at now.
+func (v IdentityVerification) Valid(now time.Time) []Secret {
+	var valid []Secret
+	for _, s := range v.Secrets {
+		if s.ExpiresAt.IsZero() || now.Before(s.ExpiresAt) {
+			valid = append(valid, s.Value)
+		}
+	}
+	return valid
+}
+
+// Rotate returns the secrets with a new one in front. Those that are there hold on for as long as the company's servers may
+// need to take up the new one, and no longer than they would have.
+func (v IdentityVerification) Rotate(fresh Secret, now time.Time, overlap time.Duration) []IdentitySecret {
+	end := now.Add(max(overlap, 0))
+	secrets := []IdentitySecret{{Value: fresh, CreatedAt: now}}
+	for _, s := range v.Secrets {
+		if s.ExpiresAt.IsZero() || end.Before(s.ExpiresAt) {
+			s.ExpiresAt = end
+		}
+		secrets = append(secrets, s)
+	}
+	return slices.DeleteFunc(secrets, func(s IdentitySecret) bool { return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt) })
+}

@@ -1,0 +1,134 @@
+package chat
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TimeFormat is how a time stands in JSON: ISO 8601, UTC, milliseconds, Z.
+const TimeFormat = "2006-01-02T15:04:05.000Z"
+
+// AppendTime appends t in TimeFormat to dst. It is what time.Time.AppendFormat would append, in a fraction of its time: a
+// message is stamped several times on its way.
+func AppendTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(dst, TimeFormat)
+	}
+	hour, minute, second := t.Clock()
+	dst = append(appendDigits(dst, year/100, year%100), '-')
+	dst = append(appendDigits(dst, int(month)), '-')
+	dst = append(appendDigits(dst, day), 'T')
+	dst = append(appendDigits(dst, hour), ':')
+	dst = append(appendDigits(dst, minute), ':')
+	dst = append(appendDigits(dst, second), '.')
+	milliseconds := t.Nanosecond() / int(time.Millisecond)
+	return append(appendDigits(append(dst, byte('0'+milliseconds/100)), milliseconds%100), 'Z')
+}
+
+// appendDigits appends numbers below 100 as two digits each.
+func appendDigits(dst []byte, numbers ...int) []byte {
+	for _, n := range numbers {
+		dst = append(dst, byte('0'+n/10), byte('0'+n%10))
+	}
+	return dst
+}
+
+// MessageType is the type of a message (spec, "Message type enumeration").
+type MessageType string
+
+const (
+	Text                MessageType = "TEXT"
+	Image               MessageType = "IMAGE"
+	Video               MessageType = "VIDEO"
+	Audio               MessageType = "AUDIO"
+	File                MessageType = "FILE"
+	MultipleChoice      MessageType = "MULTIPLE_CHOICE"
+	MultipleChoiceReply MessageType = "MULTIPLE_CHOICE_REPLY"
+	Interactive         MessageType = "INTERACTIVE"
+	Carousel            MessageType = "CAROUSEL"
+	Template            MessageType = "TEMPLATE"
+)
+
+// CompanyTypes are the types that a company may send with POST /message/send.
+func CompanyTypes() []MessageType {
+	return []MessageType{Text, Image, Video, Audio, File, MultipleChoice, Interactive, Carousel}
+}
+
+// VisitorTypes are the types that a visitor may send as JSON with POST /message.
+func VisitorTypes() []MessageType { return []MessageType{Text, MultipleChoiceReply} }
+
+// In reports whether t is one of types.
+func (t MessageType) In(types []MessageType) bool { return slices.Contains(types, t) }
+
+// Message is the message record of the spec: an element of the history, and, with the chat's id, the payload of the
+// realtime event.
+type Message struct {
+	ID            string          `json:"id"` // UUIDv7, so that ids of one writer sort by time
+	CreatedAt     time.Time       `json:"createdAt"`
+	Type          MessageType     `json:"type"`
+	Data          json.RawMessage `json:"data"` // a JSON object, as it was sent
+	NameOfSender  string          `json:"nameOfSender"`
+	IsFromSupport bool            `json:"isFromSupport"`
+}
+
+// AppendJSON appends the message record to dst; Data goes in byte for byte, which encoding/json would not do.
+func (m Message) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = m.appendMembers(dst)
+	return append(dst, '}')
+}
+
+// AppendDelivery appends what the realtime event carries: the record and the id of its chat.
+func (m Message) AppendDelivery(dst []byte, chatID string) []byte {
+	dst = append(dst, '{')
+	dst = m.appendMembers(dst)
+	dst = append(dst, `,"chatId":`...)
+	dst = AppendString(dst, chatID)
+	return append(dst, '}')
+}
+
+func (m Message) appendMembers(dst []byte) []byte {
+	dst = append(dst, `"id":`...)
+	dst = AppendString(dst, m.ID)
+	dst = append(dst, `,"createdAt":"`...)
+	dst = AppendTime(dst, m.CreatedAt)
+	dst = append(dst, `","type":`...)
+	dst = AppendString(dst, string(m.Type))
+	dst = append(dst, `,"data":`...)
+	dst = append(dst, m.Data...)
+	dst = append(dst, `,"nameOfSender":`...)
+	dst = AppendString(dst, m.NameOfSender)
+	if m.IsFromSupport {
+		return append(dst, `,"isFromSupport":true`...)
+	}
+	return append(dst, `,"isFromSupport":false`...)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
+
+// CompareMessages is the order in which the history shows messages: by creation time, then by id.
+func CompareMessages(a, b Message) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+}
+
+// SortMessages orders messages as the history shows them.
+func SortMessages(messages []Message) { slices.SortFunc(messages, CompareMessages) }
+
+// AppendString appends s to dst as a JSON string. The fast way serves ids and most names; the rest goes to encoding/json.
+func AppendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= 0x7f {
+			quoted, _ := json.Marshal(s) // a string always encodes
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}

@@ -1,0 +1,30 @@
+package chat
+
+// Bounds of the digits of a phone number: the shortest with a country code that are in use, and ITU-T E.164.
+const (
+	minPhoneDigits = 7
+	maxPhoneDigits = 15
+)
+
+// ParsePhone returns the digits of a phone number, with the + that they began with. People may put spaces, dashes and
+// parentheses between the digits; anything else, or too few or too many digits, is not a phone number.
+func ParsePhone(s string) (phone string, ok bool) {
+	kept := make([]byte, 0, maxPhoneDigits+1)
+	digits := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+			digits++
+			if digits > maxPhoneDigits {
+				return "", false
+			}
+			kept = append(kept, c)
+		case c == '+' && len(kept) == 0:
+			kept = append(kept, c)
+		case c == ' ' || c == '-' || c == '(' || c == ')':
+		default:
+			return "", false
+		}
+	}
+	return string(kept), digits >= minPhoneDigits
+}

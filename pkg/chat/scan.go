@@ -1,0 +1,110 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+)
+
+// These functions walk through JSON that is known to be valid, without copying it: encoding/json would match names whatever
+// their case and would build what nobody looks at.
+
+// memberOf returns the value of the object's member with exactly that name, and nil when it has none. Of a name that stands
+// twice the last one counts, as everywhere in Go and JavaScript.
+func memberOf(object []byte, name string) (value []byte) {
+	rest := object[1:]
+	for {
+		rest = skipSeparator(rest)
+		if rest[0] == '}' {
+			return value
+		}
+		key := valueAt(rest)
+		rest = skipSpace(rest[len(key):])
+		rest = skipSpace(rest[1:]) // the colon
+		v := valueAt(rest)
+		if string(contentOf(key)) == name {
+			value = v
+		}
+		rest = rest[len(v):]
+	}
+}
+
+// elements yields the values of an array.
+func elements(array []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		rest := array[1:]
+		for {
+			rest = skipSeparator(rest)
+			if rest[0] == ']' {
+				return
+			}
+			v := valueAt(rest)
+			if !yield(v) {
+				return
+			}
+			rest = rest[len(v):]
+		}
+	}
+}
+
+// valueAt returns the value that json begins with.
+func valueAt(json []byte) []byte {
+	switch json[0] {
+	case '"':
+		return json[:stringEnd(json)]
+	case '{', '[':
+		return json[:nestedEnd(json)]
+	}
+	if end := bytes.IndexAny(json, " \t\r\n,]}"); end >= 0 {
+		return json[:end]
+	}
+	return json
+}
+
+// stringEnd returns the index behind the closing quote.
+func stringEnd(json []byte) int {
+	for i := 1; ; i++ {
+		switch json[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+}
+
+// nestedEnd returns the index behind the bracket that closes the first one.
+func nestedEnd(json []byte) int {
+	depth := 0
+	for i := 0; ; i++ {
+		switch json[i] {
+		case '"':
+			i += stringEnd(json[i:]) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+}
+
+func skipSpace(json []byte) []byte { return bytes.TrimLeft(json, " \t\r\n") }
+
+func skipSeparator(json []byte) []byte { return bytes.TrimLeft(json, " \t\r\n,") }
+
+// contentOf returns what a JSON string says, in place where it has no escapes, and nothing for any other value.
+func contentOf(value []byte) []byte {
+	if value[0] != '"' {
+		return nil
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1]
+	}
+	var s string
+	if err := json.Unmarshal(value, &s); err != nil {
+		return nil
+	}
+	return []byte(s)
+}

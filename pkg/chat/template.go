@@ -1,0 +1,99 @@
+package chat
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what a push may put into a template. Lengths are in characters.
+const (
+	MaxParameters          = 50
+	MaxParameterNameLength = 64
+	MaxParameterLength     = 1024
+)
+
+// usernameParameter is the placeholder that the recipient's name stands in. A push may always leave it out.
+const usernameParameter = "username"
+
+// Fill returns what stands in the template's placeholders: what is given, else the recipient's name where the placeholder
+// asks for that, else the parameter's default. The faults say what is wrong with what is given: a name that the template
+// does not know, nothing for a parameter without a default, or more text than a message may have. A placeholder that is no
+// parameter of the template may stay empty.
+func (t MessageTemplate) Fill(username string, given map[string]string) (filled map[string]string, faults []DataFault) {
+	filled, known := t.defaults(), t.names()
+	if username != "" && known[usernameParameter] {
+		filled[usernameParameter] = username
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !known[name] {
+			faults = append(faults, DataFault{"parameters." + name, "is not a parameter of the template"})
+			continue
+		}
+		filled[name] = given[name]
+	}
+	for _, p := range t.Parameters {
+		if filled[p.Name] == "" && p.Name != usernameParameter {
+			faults = append(faults, DataFault{"parameters." + p.Name, "is required"})
+		}
+	}
+	if len(given) > 0 && utf8.RuneCountInString(t.Render(filled)) > MaxTextLength {
+		faults = append(faults, DataFault{"parameters", fmt.Sprintf("must not make the text longer than %d characters", MaxTextLength)})
+	}
+	return filled, faults
+}
+
+func (t MessageTemplate) defaults() map[string]string {
+	values := make(map[string]string, len(t.Parameters)+1)
+	for _, p := range t.Parameters {
+		values[p.Name] = p.Default
+	}
+	return values
+}
+
+// names are the template's parameters and the placeholders of its text.
+func (t MessageTemplate) names() map[string]bool {
+	known := make(map[string]bool, len(t.Parameters))
+	for _, p := range t.Parameters {
+		known[p.Name] = true
+	}
+	t.walk(func(string) {}, func(name string) { known[name] = true })
+	return known
+}
+
+// Render puts values, and where they are silent the parameters' defaults, in the place of the template's {{name}}
+// placeholders. A placeholder that nothing speaks for becomes empty: a recipient never sees braces.
+func (t MessageTemplate) Render(values map[string]string) string {
+	defaults := t.defaults()
+	var b strings.Builder
+	t.walk(func(text string) { b.WriteString(text) }, func(name string) {
+		v, ok := values[name]
+		if !ok {
+			v = defaults[name]
+		}
+		b.WriteString(v)
+	})
+	return b.String()
+}
+
+// walk calls text for what stands between the placeholders and placeholder for the name in each, in their order. Braces that
+// do not close are text.
+func (t MessageTemplate) walk(text, placeholder func(string)) {
+	rest := t.Text
+	for {
+		before, after, found := strings.Cut(rest, "{{")
+		text(before)
+		if !found {
+			return
+		}
+		name, tail, closed := strings.Cut(after, "}}")
+		if !closed {
+			text("{{" + after)
+			return
+		}
+		placeholder(strings.TrimSpace(name))
+		rest = tail
+	}
+}

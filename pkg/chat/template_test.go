@@ -1,0 +1,109 @@
+package chat_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	parameters := []chat.TemplateParameter{{Name: "username", Default: "there"}, {Name: "shop", Default: "our shop"}}
+	for name, test := range map[string]struct {
+		text   string
+		values map[string]string
+		want   string
+	}{
+		"nothing to fill":        {"Hello!", nil, "Hello!"},
+		"empty":                  {"", nil, ""},
+		"value":                  {"Hello {{username}}!", map[string]string{"username": "Ada"}, "Hello Ada!"},
+		"default":                {"Hello {{username}}!", nil, "Hello there!"},
+		"an empty value counts":  {"Hello {{username}}!", map[string]string{"username": ""}, "Hello !"},
+		"unknown becomes empty":  {"Hello {{nobody}}!", nil, "Hello !"},
+		"spaces inside":          {"Hello {{ username }}!", map[string]string{"username": "Ada"}, "Hello Ada!"},
+		"several, repeated":      {"{{username}} at {{shop}}, {{username}}", nil, "there at our shop, there"},
+		"side by side":           {"{{username}}{{shop}}", nil, "thereour shop"},
+		"never closed":           {"Hello {{username", nil, "Hello {{username"},
+		"only closed":            {"Hello }} you", nil, "Hello }} you"},
+		"single braces":          {"{username}", nil, "{username}"},
+		"no name":                {"a{{}}b", nil, "ab"},
+		"values are not a text":  {"{{username}}", map[string]string{"username": "{{shop}}"}, "{{shop}}"},
+		"other than ASCII":       {"Grüße, {{username}} 👋", map[string]string{"username": "Zoë"}, "Grüße, Zoë 👋"},
+		"name is case-sensitive": {"{{Username}}", map[string]string{"username": "Ada"}, ""},
+	} {
+		template := chat.MessageTemplate{Text: test.text, Parameters: parameters}
+		if got := template.Render(test.values); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestRenderPutsEveryValueInItsPlace(t *testing.T) {
+	t.Parallel()
+	literal := rapid.StringMatching(`[^{}]*`)
+	rapid.Check(t, func(t *rapid.T) {
+		var text, want strings.Builder
+		values := map[string]string{}
+		for range rapid.IntRange(0, 5).Draw(t, "placeholders") {
+			name := rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "name")
+			if _, ok := values[name]; !ok {
+				values[name] = rapid.String().Draw(t, "value")
+			}
+			before := literal.Draw(t, "text")
+			text.WriteString(before + "{{" + name + "}}")
+			want.WriteString(before + values[name])
+		}
+		if got := (chat.MessageTemplate{Text: text.String()}).Render(values); got != want.String() {
+			t.Fatalf("%q with %v: got %q, want %q", text.String(), values, got, want.String())
+		}
+	})
+}
+
+func TestFill(t *testing.T) {
+	t.Parallel()
+	template := chat.MessageTemplate{
+		Text:       "Hello {{username}}, {{order}} comes {{ day }}.{{note}}",
+		Parameters: []chat.TemplateParameter{{Name: "username", Default: "there"}, {Name: "order"}, {Name: "day", Default: "soon"}},
+	}
+	for name, test := range map[string]struct {
+		username string
+		given    map[string]string
+		want     string // the text, or the faults
+	}{
+		"everything":                     {"Ada", map[string]string{"order": "4711", "day": "today", "note": " Bye."}, "Hello Ada, 4711 comes today. Bye."},
+		"defaults":                       {"", map[string]string{"order": "4711"}, "Hello there, 4711 comes soon."},
+		"the parameter wins":             {"Ada", map[string]string{"username": "A.", "order": "4711"}, "Hello A., 4711 comes soon."},
+		"empty instead of the default":   {"", map[string]string{"username": "", "order": "4711", "note": ""}, "Hello , 4711 comes soon."},
+		"nothing without a default":      {"Ada", nil, "parameters.order is required"},
+		"empty without a default":        {"Ada", map[string]string{"order": ""}, "parameters.order is required"},
+		"unknown names, in order":        {"", map[string]string{"z": "1", "Order": "2", "order": "3"}, "parameters.Order is not a parameter of the template; parameters.z is not a parameter of the template"},
+		"unknown and missing":            {"", map[string]string{"z": "1"}, "parameters.z is not a parameter of the template; parameters.order is required"},
+		"a text of the longest length":   {"", map[string]string{"order": strings.Repeat("å", 4096-len("Hello there,  comes soon."))}, "Hello there, " + strings.Repeat("å", 4096-len("Hello there,  comes soon.")) + " comes soon."},
+		"one character more than that":   {"", map[string]string{"order": strings.Repeat("å", 4097-len("Hello there,  comes soon."))}, "parameters must not make the text longer than 4096 characters"},
+		"a value that looks like a name": {"", map[string]string{"order": "{{day}}"}, "Hello there, {{day}} comes soon."},
+	} {
+		filled, faults := template.Fill(test.username, test.given)
+		var got []string
+		for _, f := range faults {
+			got = append(got, f.Field+" "+f.Message)
+		}
+		if len(faults) == 0 {
+			got = []string{template.Render(filled)}
+		}
+		if text := strings.Join(got, "; "); text != test.want {
+			t.Errorf("%s: got %q, want %q", name, text, test.want)
+		}
+	}
+}
+
+// A name that the template does not ask for is no value of it.
+func TestFillKeepsWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	filled, faults := chat.MessageTemplate{Text: "Hi"}.Fill("Ada", nil)
+	if len(filled) != 0 || len(faults) != 0 {
+		t.Errorf("got %v and %v, want nothing", filled, faults)
+	}
+}

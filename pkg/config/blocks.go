@@ -1,0 +1,127 @@
+package config
+
+import (
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// minStreamAge is the window in which JetStream recognises a repeated event; a stream cannot be younger than that.
+const minStreamAge = 2 * time.Minute
+
+// Ops is the operations server and the log. A Config written by hand may leave OpsAddr empty: no server.
+type Ops struct {
+	OpsAddr  string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz, /metrics and /debug/pprof/"`
+	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (o Ops) Validate() []string {
+	if o.OpsAddr == "" || ValidAddr(o.OpsAddr) {
+		return nil
+	}
+	return []string{"OPS_ADDR must be host:port or :port"}
+}
+
+// NATS is the connection to NATS and the size of its streams.
+type NATS struct {
+	NATSURL        string        `env:"NATS_URL,required" doc:"URLs of the NATS servers, separated by commas"`
+	NATSCreds      string        `env:"NATS_CREDS" doc:"file with NATS credentials"`
+	NATSCA         string        `env:"NATS_CA" doc:"PEM file with the authorities of NATS's certificate; empty: the system's"`
+	NATSCert       string        `env:"NATS_CERT" doc:"PEM file with the service's own certificate, where NATS asks for one"`
+	NATSKey        string        `env:"NATS_KEY" doc:"PEM file with the key of NATS_CERT"`
+	StreamReplicas int           `env:"STREAM_REPLICAS" envDefault:"1" doc:"replicas of every stream: 1 or 3"`
+	StreamMaxAge   time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"how long a stream keeps an event"`
+	StreamMaxBytes int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"bytes that each stream may hold; a full stream refuses (503)"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (n NATS) Validate() []string {
+	var problems []string
+	if n.NATSURL != "" && !validURLs(n.NATSURL, "nats", "tls", "ws", "wss") {
+		problems = append(problems, "NATS_URL must be nats:// or tls:// URLs, separated by commas")
+	}
+	if (n.NATSCert == "") != (n.NATSKey == "") {
+		problems = append(problems, "NATS_CERT and NATS_KEY belong together")
+	}
+	if n.StreamReplicas != 1 && n.StreamReplicas != 3 {
+		problems = append(problems, "STREAM_REPLICAS must be 1 or 3")
+	}
+	if n.StreamMaxAge < minStreamAge {
+		problems = append(problems, "STREAM_MAX_AGE must be at least "+minStreamAge.String())
+	}
+	if n.StreamMaxBytes <= 0 {
+		problems = append(problems, "STREAM_MAX_BYTES must be positive")
+	}
+	return problems
+}
+
+// MongoDB is the connection to MongoDB.
+type MongoDB struct {
+	MongoDBURI      string `env:"MONGODB_URI,required" doc:"connection string of MongoDB"`
+	MongoDBDatabase string `env:"MONGODB_DATABASE" envDefault:"parley" doc:"name of the database"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (m MongoDB) Validate() []string {
+	var problems []string
+	if m.MongoDBURI != "" && !strings.HasPrefix(m.MongoDBURI, "mongodb://") && !strings.HasPrefix(m.MongoDBURI, "mongodb+srv://") {
+		problems = append(problems, "MONGODB_URI must start with mongodb:// or mongodb+srv://")
+	}
+	if m.MongoDBDatabase == "" || len(m.MongoDBDatabase) > 63 || strings.ContainsAny(m.MongoDBDatabase, "/\\. \"$*<>:|?\x00") {
+		problems = append(problems, "MONGODB_DATABASE must be a database name")
+	}
+	return problems
+}
+
+// minIdleClose keeps idleness from closing a chat inside of the conversation window, which promises companies 24 hours.
+const minIdleClose = 24 * time.Hour
+
+// Chats is how long a chat lives. All services must be told the same.
+type Chats struct {
+	ChatIdleClose time.Duration `env:"CHAT_IDLE_CLOSE" envDefault:"720h" doc:"how long a visitor may be silent before their chat is closed: 24h or more; 0: never; the same in all services"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (c Chats) Validate() []string {
+	if c.ChatIdleClose == 0 || c.ChatIdleClose >= minIdleClose {
+		return nil
+	}
+	return []string{"CHAT_IDLE_CLOSE must be 0 or at least 24h"}
+}
+
+// Redis is the connection to Redis.
+type Redis struct {
+	RedisURL string `env:"REDIS_URL,required" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (r Redis) Validate() []string {
+	if r.RedisURL == "" || validURLs(r.RedisURL, "redis", "rediss", "unix") {
+		return nil
+	}
+	return []string{"REDIS_URL must be redis:// or rediss:// URLs, separated by commas"}
+}
+
+// ValidAddr reports whether addr can be listened on: host:port, where the host may be empty and the port 0.
+func ValidAddr(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	_, err = net.LookupPort("tcp", port)
+	return err == nil && port != ""
+}
+
+func validURLs(list string, schemes ...string) bool {
+	for raw := range strings.SplitSeq(list, ",") {
+		u, err := url.Parse(strings.TrimSpace(raw))
+		if err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" && u.Path == "" {
+			return false
+		}
+	}
+	return true
+}

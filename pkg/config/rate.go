@@ -1,0 +1,74 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rate is how often something may happen: Count times at once, and again as time passes, Count times in each Per. The zero
+// Rate is no limit.
+type Rate struct {
+	Count int
+	Per   time.Duration
+}
+
+var errRate = errors.New("not a rate")
+
+// UnmarshalText reads a rate such as 600/1m or 100/s; 0 is no limit.
+func (r *Rate) UnmarshalText(text []byte) error {
+	*r = Rate{}
+	if string(text) == "0" {
+		return nil
+	}
+	number, per, ok := strings.Cut(string(text), "/")
+	if ok && per != "" && (per[0] < '0' || per[0] > '9') {
+		per = "1" + per
+	}
+	count, err := strconv.Atoi(number)
+	duration, err2 := time.ParseDuration(per)
+	if !ok || err != nil || err2 != nil || count <= 0 || duration < time.Second || time.Duration(count) > duration {
+		return errRate
+	}
+	*r = Rate{Count: count, Per: duration}
+	return nil
+}
+
+// Prefixes are networks.
+type Prefixes []netip.Prefix
+
+// UnmarshalText reads networks such as 10.0.0.0/8, or addresses, separated by commas.
+func (p *Prefixes) UnmarshalText(text []byte) error {
+	*p = nil
+	for part := range strings.SplitSeq(string(text), ",") {
+		prefix, err := parsePrefix(strings.TrimSpace(part))
+		if err != nil {
+			return err
+		}
+		*p = append(*p, prefix.Masked())
+	}
+	return nil
+}
+
+func parsePrefix(s string) (netip.Prefix, error) {
+	if strings.Contains(s, "/") {
+		return netip.ParsePrefix(s)
+	}
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return addr.Prefix(addr.BitLen())
+}
+
+// Edge is what an API knows of its callers' addresses, and where replicas count together.
+type Edge struct {
+	RedisURL       string   `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; the socket-gateway needs it, the APIs count their limits there"`
+	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the API"`
+	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with a wrong or without a token, count/time; 0: no limit"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (e Edge) Validate() []string { return Redis{RedisURL: e.RedisURL}.Validate() }

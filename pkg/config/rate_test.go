@@ -1,0 +1,52 @@
+package config_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/config"
+)
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]config.Rate{
+		"0": {}, "600/1m": {600, time.Minute}, "100/s": {100, time.Second}, "5/10s": {5, 10 * time.Second}, "1000000/1s": {1_000_000, time.Second},
+	} {
+		var got config.Rate
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "5", "/s", "5/", "-1/s", "0/s", "5/0s", "5/10ms", "five/s", "5/s/s", "5/1", "2000000000/1s", "5/-1s"} {
+		var got config.Rate
+		if err := got.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%s: got %+v, want an error", text, got)
+		}
+	}
+}
+
+func TestEdgeFromTheEnvironment(t *testing.T) {
+	t.Setenv("TRUSTED_PROXIES", "10.1.2.3/8, 192.0.2.1,fd00::/8")
+	t.Setenv("RATE_LIMIT_AUTH_FAILURES", "7/1m")
+	got, err := config.Load[config.Edge]()
+	if want := "[10.0.0.0/8 192.0.2.1/32 fd00::/8]"; err != nil || fmt.Sprint(got.TrustedProxies) != want || got.RateAuth.Count != 7 {
+		t.Errorf("got %+v, %v, want the networks %s and 7", got, err, want)
+	}
+	t.Setenv("TRUSTED_PROXIES", "10.0.0.0/33")
+	t.Setenv("RATE_LIMIT_AUTH_FAILURES", "7")
+	_, err = config.Load[config.Edge]()
+	const want = "configuration: TRUSTED_PROXIES must be networks such as 10.0.0.0/8, separated by commas; RATE_LIMIT_AUTH_FAILURES must be a rate such as 600/1m, or 0"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Off stays off, also in a Config that is written by hand and gets its defaults later; unset gets the default.
+func TestEdgeDefaults(t *testing.T) {
+	t.Parallel()
+	var edge config.Edge
+	if err := config.SetDefaults(&edge); err != nil || edge.RateAuth != (config.Rate{Count: 60, Per: time.Minute}) || edge.TrustedProxies != nil {
+		t.Errorf("got %+v, %v, want 60 a minute and nobody trusted", edge, err)
+	}
+}

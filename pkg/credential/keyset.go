@@ -1,0 +1,175 @@
+package credential
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrUnknownKey says that no key has the given id.
+var ErrUnknownKey = errors.New("unknown key")
+
+// KeySource finds the public key of a visitor token.
+type KeySource interface {
+	// Key returns the key with this id. It returns [ErrUnknownKey] when there is none, and an apperr.Unavailable when that
+	// cannot be told.
+	Key(ctx context.Context, kid string) (ed25519.PublicKey, error)
+}
+
+// An invalidation of this kind and key (see bus.Invalidate) says that a service which signs has read its keys anew.
+const (
+	KindVisitorKeys = "visitor_keys"
+	AllVisitorKeys  = "all"
+)
+
+// reloadInterval is how often a key file is looked at. The file is small.
+const reloadInterval = 2 * time.Second
+
+// GenerateKeySet makes a JWK Set (RFC 7517) with one new private key: the content of the file that [LoadKeySet] reads.
+func GenerateKeySet() ([]byte, error) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("generating a key: %w", err)
+	}
+	j := publicJWK(public)
+	j.D = base64.RawURLEncoding.EncodeToString(private.Seed())
+	encoded, err := json.MarshalIndent(jwkSet{Keys: []jwk{j}}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key set: %w", err)
+	}
+	return append(encoded, '\n'), nil
+}
+
+// KeySet is the Ed25519 keys of the service that signs: the first key signs, all verify. So a key is rotated by putting a
+// new one in front, and the old one is removed when the last token that it signed has expired. It is safe for concurrent use.
+type KeySet struct {
+	path    string
+	keys    atomic.Pointer[loadedKeys]
+	reading sync.Mutex // held by Reload
+	file    []byte     // what was read last
+}
+
+// loadedKeys never changes once it is made.
+type loadedKeys struct {
+	signer key
+	byID   map[string]ed25519.PublicKey
+	jwks   []byte
+}
+
+// LoadKeySet reads a JWK Set file. The first key must be a private one.
+func LoadKeySet(path string) (*KeySet, error) {
+	s := &KeySet{path: path}
+	if _, err := s.Reload(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ParseKeySet reads a JWK Set that is not in a file. There is nothing to reload then.
+func ParseKeySet(data []byte) (*KeySet, error) {
+	s := &KeySet{}
+	keys, err := loadKeys(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading visitor keys: %w", err)
+	}
+	s.keys.Store(keys)
+	return s, nil
+}
+
+func loadKeys(data []byte) (*loadedKeys, error) {
+	keys, err := parseJWKS(data)
+	if err != nil {
+		return nil, err
+	}
+	if keys[0].private == nil {
+		return nil, errors.New("the first key has no private part (d), so it cannot sign")
+	}
+	loaded := &loadedKeys{signer: keys[0], byID: map[string]ed25519.PublicKey{}}
+	var public jwkSet
+	for _, k := range keys {
+		loaded.byID[k.id] = k.public
+		j := publicJWK(k.public)
+		j.KeyID = k.id
+		public.Keys = append(public.Keys, j)
+	}
+	loaded.jwks, err = json.Marshal(public)
+	return loaded, err
+}
+
+// Reload reads the file again when it has changed. On an error the old keys stay.
+func (s *KeySet) Reload() (changed bool, err error) {
+	if s.path == "" {
+		return false, nil
+	}
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	data, err := os.ReadFile(s.path)
+	if err != nil {
+		return false, fmt.Errorf("reading visitor keys: %w", err)
+	}
+	if bytes.Equal(data, s.file) {
+		return false, nil
+	}
+	keys, err := loadKeys(data)
+	if err != nil {
+		return false, fmt.Errorf("reading visitor keys from %s: %w", s.path, err)
+	}
+	s.file = data
+	s.keys.Store(keys)
+	return true, nil
+}
+
+// Run reloads the keys whenever their file changes, tells so by changed, which may be nil, and returns nil when ctx is done. A
+// file that cannot be read is logged once and the old keys stay.
+func (s *KeySet) Run(ctx context.Context, log *slog.Logger, changed func()) error {
+	ticker := time.NewTicker(reloadInterval)
+	defer ticker.Stop()
+	failed := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		reloaded, err := s.Reload()
+		switch {
+		case err != nil && err.Error() != failed:
+			failed = err.Error()
+			log.Error("visitor keys not reloaded, the old ones stay", "error", failed)
+		case err == nil:
+			failed = ""
+		}
+		if !reloaded {
+			continue
+		}
+		log.Info("visitor keys reloaded", "signingKey", s.keys.Load().signer.id)
+		if changed != nil {
+			changed()
+		}
+	}
+}
+
+// Key implements [KeySource].
+func (s *KeySet) Key(_ context.Context, kid string) (ed25519.PublicKey, error) {
+	if public, ok := s.keys.Load().byID[kid]; ok {
+		return public, nil
+	}
+	return nil, ErrUnknownKey
+}
+
+// Sign returns a visitor token with these claims, signed with the first key.
+func (s *KeySet) Sign(claims VisitorClaims) (string, error) {
+	return sign(claims, s.keys.Load().signer)
+}
+
+// JWKS returns the public part of the set as JSON. The caller must not change it.
+func (s *KeySet) JWKS() []byte { return s.keys.Load().jwks }

@@ -1,0 +1,129 @@
+package credential
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	// maxToken bounds what is hashed and parsed for a caller who has proved nothing yet. Our tokens have about 500 bytes.
+	maxToken = 4 << 10
+
+	// keptTokens is how many verified tokens are remembered, at about 400 bytes each. An Ed25519 verification costs tens of
+	// microseconds, the look-up one.
+	keptTokens = 16 << 10
+
+	// clockSkew is how far the clock of the service that signed may be ahead of ours.
+	clockSkew = time.Minute
+)
+
+// Verifier checks visitor tokens. It is safe for concurrent use.
+type Verifier struct {
+	source   KeySource
+	now      func() time.Time
+	parser   *jwt.Parser
+	verified *lru.Cache[[sha256.Size]byte, verifiedToken]
+}
+
+// verifiedToken is a token whose signature held. Whether it still holds depends on its key and the time.
+type verifiedToken struct {
+	claims VisitorClaims
+	kid    string
+	public ed25519.PublicKey
+}
+
+// NewVerifier returns a verifier that takes its keys from source. now is its clock; nil means the real one.
+func NewVerifier(source KeySource, now func() time.Time) *Verifier {
+	if now == nil {
+		now = time.Now
+	}
+	verified, err := lru.New[[sha256.Size]byte, verifiedToken](keptTokens)
+	if err != nil {
+		panic("credential: " + err.Error()) // only for a size that is not positive
+	}
+	return &Verifier{
+		source:   source,
+		now:      now,
+		verified: verified,
+		parser: jwt.NewParser(
+			jwt.WithValidMethods([]string{algorithm}),
+			jwt.WithIssuer(issuer),
+			jwt.WithAudience(audience),
+			jwt.WithExpirationRequired(),
+			jwt.WithTimeFunc(now),
+			jwt.WithStrictDecoding(),
+		),
+	}
+}
+
+// Verify returns the claims of a token that holds: signed with EdDSA by a key of the source, issued by us for visitors, and
+// within its time. Every fault of the token is the same apperr.Unauthenticated, with the fault as its cause; when the keys
+// could not be fetched it is an apperr.Unavailable, and the token may be good.
+func (v *Verifier) Verify(ctx context.Context, token string) (VisitorClaims, error) {
+	if len(token) > maxToken {
+		return VisitorClaims{}, unauthorized(errors.New("token is too long"))
+	}
+	sum := sha256.Sum256([]byte(token))
+	if known, ok := v.verified.Get(sum); ok {
+		if v.stillHolds(ctx, known) {
+			return known.claims, nil
+		}
+		v.verified.Remove(sum)
+	}
+	fresh, err := v.parse(ctx, token)
+	if err != nil {
+		return VisitorClaims{}, unauthorized(err)
+	}
+	v.verified.Add(sum, fresh)
+	return fresh.claims, nil
+}
+
+// stillHolds checks what can change about a verified token. When it says no, the full verification finds the reason.
+func (v *Verifier) stillHolds(ctx context.Context, t verifiedToken) bool {
+	if !v.now().Before(t.claims.ExpiresAt) {
+		return false
+	}
+	public, err := v.source.Key(ctx, t.kid)
+	return err == nil && public.Equal(t.public)
+}
+
+func (v *Verifier) parse(ctx context.Context, token string) (verifiedToken, error) {
+	var claims wireClaims
+	var found verifiedToken
+	_, err := v.parser.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
+		if _, ok := t.Header["crit"]; ok {
+			return nil, errors.New("critical header that we do not know") // RFC 7515, 4.1.11
+		}
+		kid, ok := t.Header["kid"].(string)
+		if !ok || kid == "" {
+			return nil, errors.New("no kid")
+		}
+		public, err := v.source.Key(ctx, kid)
+		found.kid, found.public = kid, public
+		return public, err
+	})
+	if err != nil {
+		return verifiedToken{}, err
+	}
+	if claims.IssuedAt != nil && claims.IssuedAt.After(v.now().Add(clockSkew)) {
+		return verifiedToken{}, errors.New("token comes from the future")
+	}
+	found.claims = claims.visitor()
+	return found, nil
+}
+
+// unauthorized hides the fault from the caller and keeps it for the log, but lets an apperr.Unavailable through.
+func unauthorized(err error) error {
+	if away, ok := errors.AsType[*apperr.Error](err); ok && away.Code == apperr.Unavailable {
+		return away
+	}
+	return apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized").Wrap(err)
+}

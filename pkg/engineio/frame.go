@@ -1,0 +1,213 @@
+package engineio
+
+import (
+	"encoding/binary"
+	"errors"
+	"unicode/utf8"
+)
+
+// opcode is the type of a WebSocket frame (RFC 6455 §5.2).
+type opcode byte
+
+const (
+	opContinuation opcode = 0x0
+	opText         opcode = 0x1
+	opBinary       opcode = 0x2
+	opClose        opcode = 0x8
+	opPing         opcode = 0x9
+	opPong         opcode = 0xa
+)
+
+func (op opcode) control() bool { return op&0x8 != 0 }
+
+// closeCode is the status of a WebSocket close frame (RFC 6455 §7.4.1).
+type closeCode uint16
+
+const (
+	closeNormal        closeCode = 1000
+	closeGoingAway     closeCode = 1001
+	closeProtocolError closeCode = 1002
+	closeInvalidData   closeCode = 1007
+	closeTooBig        closeCode = 1009
+)
+
+const (
+	maxFrameHeader    = 10 // a server's frames carry no mask
+	maxControlPayload = 125
+)
+
+var (
+	errFrame    = errors.New("websocket: malformed frame")
+	errUTF8     = errors.New("websocket: text is not UTF-8")
+	errTooBig   = errors.New("websocket: message exceeds the maximum payload")
+	errPeerLeft = errors.New("websocket: close frame received")
+)
+
+// appendFrameHeader appends the header of an unmasked, unfragmented frame.
+func appendFrameHeader(dst []byte, op opcode, n int) []byte {
+	dst = append(dst, 0x80|byte(op))
+	switch {
+	case n <= maxControlPayload:
+		return append(dst, byte(n))
+	case n <= 0xffff:
+		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(n))
+	default:
+		return binary.BigEndian.AppendUint64(append(dst, 127), uint64(n))
+	}
+}
+
+// frameHeader is the header of a frame from a client.
+type frameHeader struct {
+	op   opcode
+	fin  bool
+	rsv1 bool // the message is compressed
+	mask [4]byte
+	size int // bytes of the header
+	n    int // bytes of the payload
+}
+
+// parseFrameHeader decodes the header at the start of b; ok is false if more bytes are needed. A
+// client's frame must be masked.
+func parseFrameHeader(b []byte, maxPayload int) (h frameHeader, ok bool, err error) {
+	if len(b) < 2 {
+		return h, false, nil
+	}
+	h.fin, h.rsv1, h.op = b[0]&0x80 != 0, b[0]&rsv1 != 0, opcode(b[0]&0x0f)
+	if b[0]&0x30 != 0 || b[1]&0x80 == 0 || !validOpcode(h.op) {
+		return h, false, errFrame
+	}
+	n, size := uint64(b[1]&0x7f), 2
+	switch n {
+	case 126:
+		if size = 4; len(b) < size {
+			return h, false, nil
+		}
+		n = uint64(binary.BigEndian.Uint16(b[2:]))
+	case 127:
+		if size = 10; len(b) < size {
+			return h, false, nil
+		}
+		n = binary.BigEndian.Uint64(b[2:])
+	}
+	if h.op.control() && (!h.fin || n > maxControlPayload) {
+		return h, false, errFrame
+	}
+	if n > uint64(maxPayload) {
+		return h, false, errTooBig
+	}
+	h.n, h.size = int(n), size+4
+	if len(b) < h.size {
+		return h, false, nil
+	}
+	copy(h.mask[:], b[size:])
+	return h, true, nil
+}
+
+func validOpcode(op opcode) bool {
+	return op <= opBinary || (op >= opClose && op <= opPong)
+}
+
+// unmask applies the client's mask in place (RFC 6455 §5.3).
+func unmask(b []byte, mask [4]byte) {
+	m := binary.LittleEndian.Uint32(mask[:])
+	m64 := uint64(m)<<32 | uint64(m)
+	for len(b) >= 8 {
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^m64)
+		b = b[8:]
+	}
+	for i := range b {
+		b[i] ^= mask[i&3]
+	}
+}
+
+// assembler turns the bytes of a connection, however they are cut, into messages. It keeps only what
+// has arrived of an incomplete frame or message.
+type assembler struct {
+	pending    []byte // an incomplete frame
+	message    []byte // the fragments of an incomplete message
+	op         opcode // of the incomplete message; opContinuation if there is none
+	compressed bool   // the incomplete message is
+	maxPayload int
+	deflaters  *deflaters // nil unless permessage-deflate was negotiated
+}
+
+// feed consumes in, which it may modify, and calls fn for each complete message or control frame. The
+// data given to fn is valid during the call. feed stops at the first error.
+func (a *assembler) feed(in []byte, fn func(op opcode, data []byte) error) error {
+	held := len(a.pending) > 0
+	if held {
+		a.pending = append(a.pending, in...)
+		in = a.pending
+	}
+	for {
+		h, ok, err := parseFrameHeader(in, a.maxPayload)
+		if err != nil {
+			return err
+		}
+		if !ok || len(in) < h.size+h.n {
+			break
+		}
+		data := in[h.size : h.size+h.n]
+		unmask(data, h.mask)
+		if err := a.frame(h, data, fn); err != nil {
+			return err
+		}
+		in = in[h.size+h.n:]
+	}
+	a.keep(in, held)
+	return nil
+}
+
+// keep stores the incomplete rest; without one the buffer is given up, so that an idle connection
+// holds none.
+func (a *assembler) keep(rest []byte, held bool) {
+	switch {
+	case len(rest) == 0:
+		a.pending = nil
+	case held && len(rest) == len(a.pending):
+		// Nothing was consumed. Copying here would make a long frame in short pieces quadratic.
+	case held:
+		a.pending = append(a.pending[:0], rest...)
+	default:
+		a.pending = append([]byte(nil), rest...)
+	}
+}
+
+func (a *assembler) frame(h frameHeader, data []byte, fn func(opcode, []byte) error) error {
+	switch {
+	case h.rsv1 && (a.deflaters == nil || h.op.control() || h.op == opContinuation):
+		return errFrame // only the first frame of a message says that it is compressed (RFC 7692 §6.1)
+	case h.op.control():
+		return fn(h.op, data)
+	case (h.op == opContinuation) != (a.op != opContinuation):
+		return errFrame // a continuation of nothing, or a new message inside another
+	case h.fin && a.op == opContinuation:
+		return a.deliver(h.op, data, h.rsv1, fn)
+	}
+	if h.op != opContinuation {
+		a.op, a.compressed = h.op, h.rsv1
+	}
+	if len(a.message)+len(data) > a.maxPayload {
+		return errTooBig
+	}
+	a.message = append(a.message, data...)
+	if !h.fin {
+		return nil
+	}
+	op, whole := a.op, a.message
+	a.op, a.message = opContinuation, nil
+	return a.deliver(op, whole, a.compressed, fn)
+}
+
+func (a *assembler) deliver(op opcode, data []byte, compressed bool, fn func(opcode, []byte) error) error {
+	if compressed {
+		var err error
+		if data, err = a.deflaters.inflate(data, a.maxPayload); err != nil {
+			return err
+		}
+	}
+	if op == opText && !utf8.Valid(data) {
+		return errUTF8
+	}
+	return fn(op, data)
+}

@@ -1,0 +1,140 @@
+//go:build unix
+
+package engineio
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// rawConn reads and writes a socket without waiting, on top of the runtime's poller.
+type rawConn struct {
+	raw   syscall.RawConn
+	pools *pools
+	read  *rawRead // made by the first readReady
+}
+
+// newRawConn returns nil if conn has no file descriptor of its own (TLS, pipes).
+func newRawConn(conn net.Conn, pools *pools) *rawConn {
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return &rawConn{raw: raw, pools: pools}
+}
+
+// rawRead is one waiting read. It takes a buffer only once the socket is readable.
+type rawRead struct {
+	buffers *sync.Pool
+	ready   func(fd uintptr) bool
+	buf     *[]byte
+	n       int
+	err     error
+}
+
+func (r *rawRead) attempt(fd uintptr) bool {
+	buf := r.buffers.Get().(*[]byte)
+	n, err := ignoringEINTR(func() (int, error) { return syscall.Read(int(fd), *buf) })
+	if errors.Is(err, syscall.EAGAIN) {
+		r.buffers.Put(buf)
+		return false
+	}
+	r.buf, r.n, r.err = buf, n, err
+	return true
+}
+
+// readReady waits for bytes and returns them in a buffer of the pool.
+func (c *rawConn) readReady() (*[]byte, int, error) {
+	if c.read == nil {
+		c.read = &rawRead{buffers: &c.pools.reads}
+		c.read.ready = c.read.attempt
+	}
+	r := c.read
+	r.buf, r.n, r.err = nil, 0, nil
+	if err := c.raw.Read(r.ready); err != nil {
+		return nil, 0, err
+	}
+	buf, n, err := r.buf, r.n, r.err
+	r.buf = nil
+	if err == nil && n <= 0 {
+		err = io.EOF
+	}
+	return buf, max(n, 0), err
+}
+
+// rawWrite is one attempt to write, or to read; it is pooled because the poller's interface needs it on
+// the heap.
+type rawWrite struct {
+	b       []byte
+	n       int
+	err     error
+	try     func(fd uintptr) bool
+	tryRead func(fd uintptr) bool
+}
+
+func newRawWrite() *rawWrite {
+	w := &rawWrite{}
+	w.try, w.tryRead = w.attempt, w.attemptRead
+	return w
+}
+
+func (w *rawWrite) attemptRead(fd uintptr) bool {
+	w.n, w.err = ignoringEINTR(func() (int, error) { return syscall.Read(int(fd), w.b) })
+	return true
+}
+
+// readNow reads what is there into b; with nothing there it returns errWouldBlock.
+func (c *rawConn) readNow(b []byte) (int, error) {
+	w := c.pools.writes.Get().(*rawWrite)
+	w.b = b
+	err := c.raw.Read(w.tryRead)
+	n, readErr := w.n, w.err
+	w.b, w.n, w.err = nil, 0, nil
+	c.pools.writes.Put(w)
+	switch {
+	case err != nil:
+		return 0, err
+	case errors.Is(readErr, syscall.EAGAIN):
+		return 0, errWouldBlock
+	case readErr != nil:
+		return 0, readErr
+	case n <= 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (w *rawWrite) attempt(fd uintptr) bool {
+	w.n, w.err = ignoringEINTR(func() (int, error) { return syscall.Write(int(fd), w.b) })
+	return true
+}
+
+// writeNow writes what the socket takes at once and reports how much that was.
+func (c *rawConn) writeNow(b []byte) (int, error) {
+	w := c.pools.writes.Get().(*rawWrite)
+	w.b = b
+	err := c.raw.Write(w.try)
+	if err == nil && !errors.Is(w.err, syscall.EAGAIN) {
+		err = w.err
+	}
+	n := max(w.n, 0)
+	w.b, w.n, w.err = nil, 0, nil
+	c.pools.writes.Put(w)
+	return n, err
+}
+
+func ignoringEINTR(fn func() (int, error)) (int, error) {
+	for {
+		n, err := fn()
+		if !errors.Is(err, syscall.EINTR) {
+			return n, err
+		}
+	}
+}

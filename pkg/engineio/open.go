@@ -1,0 +1,180 @@
+package engineio
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// handshake opens a session (protocol, "Handshake").
+func (srv *Server) handshake(w http.ResponseWriter, r *http.Request, transport string) {
+	if r.Method != http.MethodGet {
+		srv.refuse(w, refuseMethod)
+		return
+	}
+	if srv.full() {
+		srv.refuse(w, &refusal{status: http.StatusServiceUnavailable, retryAfter: time.Second, Code: refuseForbidden.Code, Message: "Too many sessions"})
+		return
+	}
+	if err := srv.opts.Admit(r); err != nil {
+		srv.refuse(w, refusalOf(err))
+		return
+	}
+	if transport == transportWebSocket {
+		srv.openWebSocket(w, r)
+		return
+	}
+	srv.openPolling(w, r)
+}
+
+func (srv *Server) full() bool {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return srv.opts.MaxSessions > 0 && len(srv.sessions) >= srv.opts.MaxSessions
+}
+
+func (srv *Server) openPolling(w http.ResponseWriter, r *http.Request) {
+	s := srv.newSession(r)
+	if !srv.add(s) {
+		srv.refuse(w, refuseForbidden)
+		return
+	}
+	packet := Packet{Type: Open, Data: srv.openData(s.id, true)}
+	writeText(w, "text/plain; charset=UTF-8", AppendPacket(nil, packet))
+}
+
+func (srv *Server) openWebSocket(w http.ResponseWriter, r *http.Request) {
+	s := srv.newSession(r)
+	c, early, err := srv.acceptWebSocket(w, r, s)
+	if err != nil {
+		return
+	}
+	answer := newControl(Open, string(srv.openData(s.id, false)))
+	if err := srv.completeHandshake(c, r, answer); err != nil {
+		return
+	}
+	s.ws = c
+	s.compresses.Store(c.in.deflaters != nil)
+	srv.webs.Add(1)
+	if !srv.add(s) {
+		srv.webs.Add(-1)
+		c.conn.Close()
+		return
+	}
+	srv.wg.Add(1) // counted as a request until here
+	c.start(early)
+}
+
+// serveUpgrade connects a WebSocket to a polling session.
+func (srv *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, s *Session) {
+	if !s.reserveProbe() {
+		srv.refuse(w, refuseBadRequest)
+		return
+	}
+	c, early, err := srv.acceptWebSocket(w, r, s)
+	if err == nil {
+		c.probing = true
+		err = srv.completeHandshake(c, r, nil)
+	}
+	if err != nil {
+		s.probeEnded()
+		return
+	}
+	if err := c.conn.SetReadDeadline(time.Now().Add(srv.opts.UpgradeTimeout)); err != nil || !s.setProbe(c) {
+		c.conn.Close()
+		s.probeEnded()
+		return
+	}
+	srv.wg.Add(1) // counted as a request until here
+	c.start(early)
+}
+
+// acceptWebSocket checks the request and takes its connection over; it has answered if it fails.
+func (srv *Server) acceptWebSocket(w http.ResponseWriter, r *http.Request, s *Session) (*wsConn, []byte, error) {
+	if !isWebSocketUpgrade(r) {
+		srv.refuse(w, refuseBadRequest)
+		return nil, nil, errHandshake
+	}
+	if _, err := checkKey(r); err != nil {
+		srv.refuse(w, refuseBadRequest)
+		return nil, nil, err
+	}
+	conn, early, err := hijack(w)
+	if err != nil {
+		srv.opts.Logger.Error("taking over a connection", "error", err)
+		srv.refuse(w, refuseBadRequest)
+		return nil, nil, err
+	}
+	return newWSConn(conn, s), early, nil
+}
+
+// completeHandshake sends the 101 answer, and first with it in one write.
+func (srv *Server) completeHandshake(c *wsConn, r *http.Request, first *Message) error {
+	buf := srv.pools.batches.Get().(*[]byte)
+	defer srv.pools.batches.Put(buf)
+	answer := appendSwitching((*buf)[:0], r.Header.Get("Sec-WebSocket-Key"), srv.negotiate(c, r))
+	if first != nil {
+		answer = append(answer, first.wire...)
+	}
+	if err := c.writeAll(answer, srv.opts.WriteTimeout); err != nil {
+		c.conn.Close()
+		return err
+	}
+	return nil
+}
+
+// negotiate agrees on compression if it is wanted, and returns what the client is told.
+func (srv *Server) negotiate(c *wsConn, r *http.Request) (extensions string) {
+	if srv.opts.CompressFrom <= 0 {
+		return ""
+	}
+	extensions = negotiateDeflate(r.Header.Values("Sec-WebSocket-Extensions"))
+	if extensions != "" {
+		c.in.deflaters = &srv.pools.deflaters
+	}
+	return extensions
+}
+
+func (srv *Server) newSession(r *http.Request) *Session {
+	now := srv.wheel.now()
+	return &Session{
+		srv:       srv,
+		id:        srv.opts.NewSessionID(),
+		request:   newRequest(r, srv.opts.KeepHeaders),
+		opened:    now,
+		heartbeat: now,
+	}
+}
+
+// add makes s reachable and starts its heartbeat.
+func (srv *Server) add(s *Session) bool {
+	transport, firstTimer := s.transportLocked(), s.nextTimerLocked() // nobody else knows s yet
+	s.handler = srv.open(s)
+	srv.mu.Lock()
+	if srv.closed {
+		srv.mu.Unlock()
+		s.handler.OnClose(ReasonShutdown)
+		return false
+	}
+	srv.sessions[s.id] = s
+	srv.mu.Unlock()
+	srv.opts.Observer.Opened(transport)
+	srv.wheel.schedule(s, firstTimer)
+	return true
+}
+
+// openData is the payload of the open packet.
+func (srv *Server) openData(sid string, upgrade bool) []byte {
+	upgrades := []string{}
+	if upgrade {
+		upgrades = append(upgrades, transportWebSocket)
+	}
+	data, _ := json.Marshal(struct {
+		SID          string   `json:"sid"`
+		Upgrades     []string `json:"upgrades"`
+		PingInterval int64    `json:"pingInterval"`
+		PingTimeout  int64    `json:"pingTimeout"`
+		MaxPayload   int      `json:"maxPayload"`
+	}{sid, upgrades, srv.opts.PingInterval.Milliseconds(), srv.opts.PingTimeout.Milliseconds(), srv.opts.MaxPayload}) // cannot fail
+	return data
+}

@@ -1,0 +1,63 @@
+package engineio
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// refusal is the answer to a request that is not served.
+type refusal struct {
+	status     int
+	retryAfter time.Duration
+	Code       int    `json:"code"`
+	Message    string `json:"message"`
+}
+
+// The error codes that Engine.IO clients know.
+var (
+	refuseTransport  = &refusal{status: http.StatusBadRequest, Code: 0, Message: "Transport unknown"}
+	refuseUnknownSID = &refusal{status: http.StatusBadRequest, Code: 1, Message: "Session ID unknown"}
+	refuseMethod     = &refusal{status: http.StatusBadRequest, Code: 2, Message: "Bad handshake method"}
+	refuseBadRequest = &refusal{status: http.StatusBadRequest, Code: 3, Message: "Bad request"}
+	refuseForbidden  = &refusal{status: http.StatusForbidden, Code: 4, Message: "Forbidden"}
+	refuseProtocol   = &refusal{status: http.StatusBadRequest, Code: 5, Message: "Unsupported protocol version"}
+)
+
+// AdmissionError is returned by Options.Admit to say how a handshake is refused. Any other error means
+// 403 with the protocol's code 4.
+type AdmissionError struct {
+	Status     int           // HTTP status; 503 if zero
+	Message    string        // shown to the client
+	RetryAfter time.Duration // tells the client when to come back, if positive
+}
+
+func (e *AdmissionError) Error() string { return "engineio: not admitted: " + e.Message }
+
+// refusalOf translates an error of Options.Admit.
+func refusalOf(err error) *refusal {
+	var admission *AdmissionError
+	if !errors.As(err, &admission) {
+		return refuseForbidden
+	}
+	status := admission.Status
+	if status == 0 {
+		status = http.StatusServiceUnavailable
+	}
+	return &refusal{status: status, retryAfter: admission.RetryAfter, Code: refuseForbidden.Code, Message: admission.Message}
+}
+
+// refuse answers with the protocol's JSON.
+func (srv *Server) refuse(w http.ResponseWriter, r *refusal) {
+	srv.opts.Observer.Refused(r.Code)
+	if r.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(r.retryAfter.Seconds()))))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(r.status)
+	_ = json.NewEncoder(w).Encode(r) // the client may be gone
+}

@@ -1,0 +1,236 @@
+package engineio
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	protocolVersion    = "4"
+	transportPolling   = "polling"
+	transportWebSocket = "websocket"
+)
+
+// Server turns HTTP requests into sessions. It is an http.Handler for any path. Its methods are safe for
+// concurrent use.
+type Server struct {
+	opts    Options
+	open    OpenFunc
+	wheel   *wheel
+	pools   *pools
+	packets struct{ ping, probe *Message }
+
+	mu       sync.RWMutex
+	closed   bool
+	sessions map[string]*Session
+
+	wg        sync.WaitGroup // requests, connections, writers
+	poller    *poller        // nil where there is none
+	own       sync.WaitGroup // the goroutines of the wheel and the poller
+	stopWheel chan struct{}
+	webs      atomic.Int64 // sessions on WebSocket
+}
+
+// NewServer returns a running server, which must be closed. open is called for each new session.
+func NewServer(opts Options, open OpenFunc) *Server {
+	opts = opts.withDefaults()
+	srv := &Server{
+		opts:      opts,
+		open:      open,
+		wheel:     newWheel(wheelTick(opts)),
+		pools:     newPools(),
+		sessions:  make(map[string]*Session),
+		stopWheel: make(chan struct{}),
+	}
+	srv.packets.ping = newControl(Ping, "")
+	srv.packets.probe = newControl(Pong, probeData)
+	srv.own.Go(func() { srv.wheel.run(srv.stopWheel) })
+	srv.startPoller()
+	return srv
+}
+
+// wheelTick is fine enough for the shortest time of opts and coarse enough to cost nothing.
+func wheelTick(opts Options) time.Duration {
+	shortest := min(opts.PingInterval, opts.PingTimeout, opts.OpenTimeout)
+	return min(max(shortest/50, time.Millisecond), 100*time.Millisecond)
+}
+
+// SessionCount returns the number of open sessions, and how many of them use WebSocket.
+func (srv *Server) SessionCount() (total, webSocket int) {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return len(srv.sessions), int(srv.webs.Load())
+}
+
+// Sessions returns the open sessions.
+func (srv *Server) Sessions() []*Session {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	all := make([]*Session, 0, len(srv.sessions))
+	for _, s := range srv.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// ServeHTTP serves one request of the Engine.IO protocol.
+func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !srv.enter() {
+		srv.refuse(w, &refusal{status: http.StatusServiceUnavailable, Code: refuseForbidden.Code, Message: "Server is shutting down"})
+		return
+	}
+	defer srv.wg.Done()
+	if !srv.allowOrigin(w, r) {
+		srv.refuse(w, refuseForbidden)
+		return
+	}
+	if r.Method == http.MethodOptions {
+		preflight(w, r)
+		return
+	}
+	query := r.URL.Query()
+	if refusal := checkQuery(query); refusal != nil {
+		srv.refuse(w, refusal)
+		return
+	}
+	if sid := query.Get("sid"); sid != "" {
+		srv.serveSession(w, r, sid, query.Get("transport"))
+		return
+	}
+	srv.handshake(w, r, query.Get("transport"))
+}
+
+// enter counts a request, unless the server is closed.
+func (srv *Server) enter() bool {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	if srv.closed {
+		return false
+	}
+	srv.wg.Add(1)
+	return true
+}
+
+// checkQuery validates the mandatory parameters (protocol, "Query parameters").
+func checkQuery(q url.Values) *refusal {
+	if t := q.Get("transport"); t != transportPolling && t != transportWebSocket {
+		return refuseTransport
+	}
+	if q.Get("EIO") != protocolVersion {
+		return refuseProtocol
+	}
+	return nil
+}
+
+func (srv *Server) session(sid string) *Session {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return srv.sessions[sid]
+}
+
+// serveSession serves a request that names its session.
+func (srv *Server) serveSession(w http.ResponseWriter, r *http.Request, sid, transport string) {
+	s := srv.session(sid)
+	switch {
+	case s == nil:
+		if !srv.opts.Forward(w, r, sid) {
+			srv.refuse(w, refuseUnknownSID)
+		}
+	case transport == transportWebSocket:
+		srv.serveUpgrade(w, r, s)
+	case r.Method == http.MethodGet:
+		s.servePoll(w, r)
+	case r.Method == http.MethodPost:
+		s.servePost(w, r)
+	default:
+		srv.refuse(w, refuseMethod)
+	}
+}
+
+func (srv *Server) sessionUpgraded() {
+	srv.webs.Add(1)
+	srv.opts.Observer.Upgraded()
+}
+
+func (srv *Server) sessionClosed(transport string, reason Reason) {
+	if transport == transportWebSocket {
+		srv.webs.Add(-1)
+	}
+	srv.opts.Observer.Closed(transport, reason)
+}
+
+// forget drops a session that has ended.
+func (srv *Server) forget(s *Session) {
+	srv.wheel.remove(s)
+	srv.mu.Lock()
+	if srv.sessions[s.id] == s {
+		delete(srv.sessions, s.id)
+	}
+	srv.mu.Unlock()
+}
+
+// startPoller tries to do without a goroutine per WebSocket; without a poller each has one.
+func (srv *Server) startPoller() {
+	p, err := newPoller()
+	if err != nil {
+		srv.opts.Logger.Warn("no poller, using a goroutine per connection", "error", err)
+		return
+	}
+	if p != nil {
+		srv.poller = p
+		srv.own.Go(p.run)
+	}
+}
+
+// Shutdown closes all sessions with ReasonShutdown, sends what is queued for them, and returns when
+// everything that the server started has stopped. When ctx ends it cuts the remaining connections and
+// returns ctx's error, still after everything has stopped.
+func (srv *Server) Shutdown(ctx context.Context) error {
+	first := srv.markClosed()
+	for _, s := range srv.Sessions() {
+		s.close(ReasonShutdown, closeGoingAway)
+		s.endIdlePolling()
+	}
+	done := make(chan struct{})
+	go func() {
+		srv.wg.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+		for _, s := range srv.Sessions() {
+			s.terminate()
+		}
+		<-done
+	}
+	if first {
+		close(srv.stopWheel)
+		if srv.poller != nil {
+			srv.poller.stop()
+		}
+	}
+	srv.own.Wait()
+	return err
+}
+
+// Close is Shutdown with a little time for the last words.
+func (srv *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*closeGrace)
+	defer cancel()
+	return srv.Shutdown(ctx)
+}
+
+func (srv *Server) markClosed() (first bool) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	first = !srv.closed
+	srv.closed = true
+	return first
+}

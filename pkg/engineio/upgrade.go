@@ -1,0 +1,90 @@
+package engineio
+
+import (
+	"errors"
+	"time"
+)
+
+// probeData is the payload of the ping and pong that try a new transport out.
+const probeData = "probe"
+
+var errProbe = errors.New("engineio: malformed probe")
+
+// reserveProbe makes the coming WebSocket the session's only attempt to upgrade.
+func (s *Session) reserveProbe() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != stateOpen || s.ws != nil || s.probing {
+		return false
+	}
+	s.probing = true
+	return true
+}
+
+// setProbe connects c to the reservation, unless the session was closed meanwhile.
+func (s *Session) setProbe(c *wsConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != stateOpen {
+		return false
+	}
+	s.probe = c
+	return true
+}
+
+// onProbe handles a packet of a WebSocket that wants to take the session over (protocol, "Upgrade").
+func (s *Session) onProbe(c *wsConn, p Packet) error {
+	switch {
+	case p.Type == Ping && string(p.Data) == probeData:
+		if err := s.releasePoll(); err != nil {
+			return err
+		}
+		return c.writeAll(s.srv.packets.probe.wire, s.srv.opts.WriteTimeout)
+	case p.Type == Upgrade:
+		return s.upgrade(c)
+	default:
+		return errProbe
+	}
+}
+
+// releasePoll ends the waiting poll with a noop, now and until the upgrade is done.
+func (s *Session) releasePoll() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != stateOpen {
+		return ErrClosed
+	}
+	s.upgrading = true
+	s.wakeLocked()
+	return nil
+}
+
+// upgrade makes c the session's transport and sends what has been queued for a poll.
+func (s *Session) upgrade(c *wsConn) error {
+	s.mu.Lock()
+	if s.state != stateOpen || !s.upgrading {
+		s.mu.Unlock()
+		return errProbe
+	}
+	s.ws, s.probe, s.upgrading, c.probing = c, nil, false, false // s.probing stays: one upgrade is all
+	s.compresses.Store(c.in.deflaters != nil)
+	s.wakeLocked()
+	pending := len(s.queue) > 0
+	if pending {
+		s.writing = true
+		s.srv.wg.Add(1) // we are a counted reader
+	}
+	s.mu.Unlock()
+	if pending {
+		go s.writeRest(c, nil)
+	}
+	s.srv.sessionUpgraded()
+	return c.conn.SetReadDeadline(time.Time{})
+}
+
+// probeEnded lets the session go on with polling.
+func (s *Session) probeEnded() {
+	s.mu.Lock()
+	s.probe, s.probing, s.upgrading = nil, false, false
+	s.mu.Unlock()
+}

@@ -1,0 +1,111 @@
+package engineio
+
+import (
+	"sync"
+	"time"
+)
+
+// wheelSlots bounds how far apart two entries of one slot are: a full turn.
+const wheelSlots = 256
+
+// wheel is the one timer of a server: a ring of slots, each a list of the sessions that are due when the
+// hand passes. Setting a timer costs a few pointers and no allocation.
+type wheel struct {
+	tick  time.Duration
+	start time.Time
+
+	mu    sync.Mutex
+	slots [wheelSlots]*Session
+	hand  int64 // the last tick that was processed
+}
+
+// wheelEntry is the part of a session that the wheel owns, guarded by wheel.mu.
+type wheelEntry struct {
+	next, prev *Session
+	due        int64 // in ticks; 0 when not scheduled
+}
+
+func newWheel(tick time.Duration) *wheel {
+	return &wheel{tick: tick, start: time.Now()}
+}
+
+// now is the time since the wheel's start.
+func (w *wheel) now() time.Duration { return time.Since(w.start) }
+
+// schedule (re)sets the one timer of s.
+func (w *wheel) schedule(s *Session, at time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unlink(s)
+	due := int64((at + w.tick - 1) / w.tick)
+	s.timer.due = max(due, w.hand+1)
+	w.link(s)
+}
+
+func (w *wheel) remove(s *Session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unlink(s)
+}
+
+func (w *wheel) link(s *Session) {
+	slot := &w.slots[s.timer.due%wheelSlots]
+	s.timer.next = *slot
+	if s.timer.next != nil {
+		s.timer.next.timer.prev = s
+	}
+	*slot = s
+}
+
+func (w *wheel) unlink(s *Session) {
+	t := &s.timer
+	if t.due == 0 {
+		return
+	}
+	if t.prev != nil {
+		t.prev.timer.next = t.next
+	} else {
+		w.slots[t.due%wheelSlots] = t.next
+	}
+	if t.next != nil {
+		t.next.timer.prev = t.prev
+	}
+	*t = wheelEntry{}
+}
+
+// run turns the wheel until done is closed.
+func (w *wheel) run(done <-chan struct{}) {
+	ticker := time.NewTicker(w.tick)
+	defer ticker.Stop()
+	var due []*Session
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+		due = w.advance(due[:0])
+		for i, s := range due {
+			s.onTimer()
+			due[i] = nil
+		}
+	}
+}
+
+// advance moves the hand to now and collects the sessions that are due.
+func (w *wheel) advance(due []*Session) []*Session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for now := int64(w.now() / w.tick); w.hand < now; {
+		w.hand++
+		for s := w.slots[w.hand%wheelSlots]; s != nil; {
+			next := s.timer.next
+			if s.timer.due <= w.hand {
+				w.unlink(s)
+				due = append(due, s)
+			}
+			s = next
+		}
+	}
+	return due
+}

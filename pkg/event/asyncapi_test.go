@@ -1,0 +1,472 @@
+package event_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bufbuild/protocompile"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	protoRoot    = "../../proto-events/proto"
+	asyncAPIPath = "../../proto-events/asyncapi.yaml"
+	eventsPage   = "../../docs/events.md"
+)
+
+// object keeps its members in the order in which they are written.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+func (o object) MarshalYAML() (any, error) {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	for _, m := range o {
+		var name, value yaml.Node
+		name.SetString(m.name)
+		if err := value.Encode(m.value); err != nil {
+			return nil, err
+		}
+		node.Content = append(node.Content, &name, &value)
+	}
+	return node, nil
+}
+
+func ref(path string) object { return object{{"$ref", "#/" + path}} }
+
+// flow is who writes a kind of event and who reads it, which no .proto file says.
+var flow = map[string]struct {
+	stream  string
+	writers []string
+	readers []string
+}{
+	"CompanyMessageAccepted": {subject.Inbound, []string{"client-api"}, []string{"processor"}},
+	"PushAccepted":           {subject.Inbound, []string{"client-api"}, []string{"processor"}},
+	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor"}},
+	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor"}},
+	"Reply":                  {subject.Replies, []string{"processor"}, []string{"socket-gateway", "processor"}},
+	"OutboundMessage":        {subject.Outbound, []string{"processor"}, []string{"a channel connector", "processor"}},
+	"MessageStatusChanged":   {subject.Status, []string{"socket-gateway", "widget-api", "a channel connector"}, []string{"processor"}},
+}
+
+// contract is the .proto files with their comments.
+type contract struct {
+	messages []protoreflect.MessageDescriptor
+}
+
+func readContract(t *testing.T) contract {
+	t.Helper()
+	var names []string
+	found, err := filepath.Glob(protoRoot + "/parley/events/v1/*.proto")
+	if err != nil || len(found) == 0 {
+		t.Fatalf("got %v and %v, want the .proto files", found, err)
+	}
+	for _, path := range found {
+		names = append(names, "parley/events/v1/"+filepath.Base(path))
+	}
+	compiler := protocompile.Compiler{
+		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{protoRoot}}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	files, err := compiler.Compile(t.Context(), names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c contract
+	for _, f := range files {
+		for i := range f.Messages().Len() {
+			c.messages = append(c.messages, f.Messages().Get(i))
+		}
+	}
+	return c
+}
+
+// comment is what stands before something in its .proto file, with the lines that a reader would join joined.
+func comment(d protoreflect.Descriptor) string {
+	text := d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments
+	paragraphs := strings.Split(strings.ReplaceAll(strings.TrimSpace(text), "\n \n", "\n\n"), "\n\n")
+	for i, p := range paragraphs {
+		paragraphs[i] = strings.Join(strings.Fields(p), " ")
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+var subjectLine = regexp.MustCompile(`\s*Subject: (\S+)`)
+
+// address returns the subject of an event's message, in AsyncAPI's form, or "" where the message is only a part of others.
+func address(d protoreflect.MessageDescriptor) string {
+	found := subjectLine.FindStringSubmatch(comment(d))
+	if found == nil {
+		return ""
+	}
+	return strings.NewReplacer("<", "{", ">", "}").Replace(found[1])
+}
+
+// description is a message's comment without its name and its subject.
+func description(d protoreflect.MessageDescriptor) string {
+	text := subjectLine.ReplaceAllString(comment(d), "")
+	text = strings.TrimPrefix(text, string(d.Name())+": ")
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// schema is a message's JSON mapping as a JSON Schema.
+func schema(d protoreflect.MessageDescriptor) object {
+	var properties object
+	for i := range d.Fields().Len() {
+		f := d.Fields().Get(i)
+		o := kind(f)
+		if text := comment(f); text != "" && o[0].name != "$ref" {
+			o = append(o, member{"description", text})
+		}
+		properties = append(properties, member{f.JSONName(), o})
+	}
+	return object{{"type", "object"}, {"description", description(d)}, {"properties", properties}}
+}
+
+func kind(f protoreflect.FieldDescriptor) object {
+	switch {
+	case f.IsMap():
+		return object{{"type", "object"}, {"additionalProperties", kind(f.MapValue())}}
+	case f.Kind() == protoreflect.StringKind:
+		return object{{"type", "string"}}
+	case f.Kind() == protoreflect.BoolKind:
+		return object{{"type", "boolean"}}
+	case f.Kind() != protoreflect.MessageKind:
+		panic("no JSON Schema for " + f.Kind().String())
+	}
+	switch f.Message().FullName() {
+	case "google.protobuf.Timestamp":
+		return object{{"type", "string"}, {"format", "date-time"}}
+	case "google.protobuf.Struct":
+		return object{{"type", "object"}}
+	}
+	return ref("components/schemas/" + string(f.Message().Name()))
+}
+
+// parameters are the placeholders of an address.
+func parameters(address string) []string {
+	var names []string
+	for _, found := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(address, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// examples are the events of a type as they look on the wire.
+func examples(t *testing.T, typeName string) []object {
+	t.Helper()
+	var found []object
+	for _, s := range samples() {
+		if s.event.Type() != "parley.events.v1."+typeName {
+			continue
+		}
+		var payload any
+		if err := json.Unmarshal(s.event.AppendJSON(nil), &payload); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, object{{"name", s.file}, {"payload", payload}})
+	}
+	return found
+}
+
+// asyncAPI is the document.
+func asyncAPI(t *testing.T, c contract) object {
+	t.Helper()
+	var channels, messages, schemas object
+	senders, receivers := map[string]object{}, map[string]object{}
+	for _, d := range c.messages {
+		name := string(d.Name())
+		schemas = append(schemas, member{name, schema(d)})
+		at := address(d)
+		if at == "" {
+			continue
+		}
+		var params object
+		for _, p := range parameters(at) {
+			params = append(params, member{p, object{{"description", "One token: an id, or a lower-case word."}}})
+		}
+		channels = append(channels, member{name, object{
+			{"address", at},
+			{"description", "Kept by the stream " + flow[name].stream + "."},
+			{"servers", []object{ref("servers/nats")}},
+			{"messages", object{{name, ref("components/messages/" + name)}}},
+			{"parameters", params},
+		}})
+		messages = append(messages, member{name, object{
+			{"name", "parley.events.v1." + name},
+			{"title", name},
+			{"summary", description(d)},
+			{"contentType", "application/json"},
+			{"headers", ref("components/schemas/EventHeaders")},
+			{"payload", ref("components/schemas/" + name)},
+			{"examples", examples(t, name)},
+		}})
+		senders[name] = operation("send", name, flow[name].writers)
+		receivers[name] = operation("receive", name, flow[name].readers)
+	}
+	var operations object
+	for _, m := range channels {
+		operations = append(operations, member{"publish" + m.name, senders[m.name]}, member{"consume" + m.name, receivers[m.name]})
+	}
+	channels, messages = append(channels, deadChannel()), append(messages, deadMessage())
+	operations = append(operations, member{"publishDeadLetter", operation("send", "DeadLetter", []string{"processor", "socket-gateway"})},
+		member{"consumeDeadLetter", operation("receive", "DeadLetter", []string{"parleyctl", "client-api"})})
+	schemas = append(schemas, eventHeaders(), delivery(), deadHeaders())
+	return object{
+		{"asyncapi", "3.0.0"},
+		{"info", object{
+			{"title", "Parley events"}, {"version", "1.0.0"},
+			{"license", object{{"name", "Apache-2.0"}}},
+			{"description", "What passes over NATS between Parley's services, and over Socket.IO to visitors' browsers.\n\n" +
+				"Made from proto-events/proto by `go test ./event -update` in pkg; do not edit. The payloads are the JSON mapping of these " +
+				"messages: members may be left out where they are empty, and unknown members must be ignored."},
+		}},
+		{"defaultContentType", "application/json"},
+		{"servers", object{
+			{"nats", object{{"host", "nats:4222"}, {"protocol", "nats"}, {"description", "JetStream. Publish with Nats-Msg-Id, and wait for the acknowledgement."}}},
+			{"widget", object{{"host", "widget.example.com"}, {"protocol", "socketio"}, {"pathname", "/socket.io/"}, {"description", "Socket.IO protocol 5 at {widget_base_url}/socket.io/."}}},
+		}},
+		{"channels", append(channels, socketChannel())},
+		{"operations", append(operations, socketOperations()...)},
+		{"components", object{{"messages", append(messages, socketMessages()...)}, {"schemas", schemas}}},
+	}
+}
+
+func operation(action, name string, who []string) object {
+	verb := map[string]string{"send": "Published by ", "receive": "Consumed by "}[action]
+	return object{
+		{"action", action},
+		{"channel", ref("channels/" + name)},
+		{"summary", verb + strings.Join(who, ", ") + "."},
+		{"messages", []object{ref("channels/" + name + "/messages/" + name)}},
+	}
+}
+
+// eventHeaders are what every event carries: CloudEvents 1.0 attributes, JetStream's id and W3C's trace context.
+func eventHeaders() member {
+	text := func(name, description string) member {
+		return member{name, object{{"type", "string"}, {"description", description}}}
+	}
+	return member{"EventHeaders", object{
+		{"type", "object"},
+		{"properties", object{
+			text("Nats-Msg-Id", "The event's id: JetStream keeps an event once that is published twice."),
+			text("ce-specversion", "1.0"),
+			text("ce-id", "The event's id."),
+			text("ce-type", "The full name of the payload's message."),
+			text("ce-source", "/ and the name of the service that published it."),
+			text("ce-time", "When what the event tells happened."),
+			text("ce-datacontenttype", "application/json"),
+			text("traceparent", "W3C trace context."),
+		}},
+		{"required", []string{"Nats-Msg-Id", "ce-specversion", "ce-id", "ce-type", "ce-source", "ce-time"}},
+	}}
+}
+
+// deadChannel, deadMessage and deadHeaders are what a consumer gave up on: any event, with what was the matter in headers.
+func deadChannel() member {
+	return member{"DeadLetter", object{
+		{"address", "chat.dead.{stream}.{consumer}"},
+		{"description", "Kept by the stream " + subject.Dead + "."},
+		{"servers", []object{ref("servers/nats")}},
+		{"messages", object{{"DeadLetter", ref("components/messages/DeadLetter")}}},
+		{"parameters", object{
+			{"stream", object{{"description", "The stream of the event."}}},
+			{"consumer", object{{"description", "The consumer that gave it up."}}},
+		}},
+	}}
+}
+
+func deadMessage() member {
+	return member{"DeadLetter", object{
+		{"name", "DeadLetter"}, {"title", "DeadLetter"},
+		{"summary", "What a consumer gave up on: the event as it was, and why. `parleyctl dead` lists, shows and replays them."},
+		{"headers", ref("components/schemas/DeadLetterHeaders")},
+		{"payload", object{{"description", "The event, of whatever type; empty where it was too large to travel with these headers."}}},
+	}}
+}
+
+func deadHeaders() member {
+	var properties object
+	for _, h := range []struct{ name, description string }{
+		{bus.HeaderDeadStream, "The stream of the event."},
+		{bus.HeaderDeadConsumer, "The consumer that gave it up."},
+		{bus.HeaderDeadSubject, "The event's subject."},
+		{bus.HeaderDeadSequence, "The event's sequence in its stream."},
+		{bus.HeaderDeadAttempts, "How often it was tried."},
+		{bus.HeaderDeadReason, "The error's code, a colon, and what happened."},
+		{bus.HeaderDeadMessage, "What may be told of that to whom the event belongs."},
+		{bus.HeaderDeadTime, "When it was given up."},
+		{bus.HeaderDeadMessageID, "The event's Nats-Msg-Id."},
+		{bus.HeaderDeadTruncated, "true: the payload was too large to travel with these headers."},
+	} {
+		properties = append(properties, member{h.name, object{{"type", "string"}, {"description", h.description}}})
+	}
+	return member{"DeadLetterHeaders", object{{"type", "object"}, {"properties", properties}}}
+}
+
+// delivery is the payload of the socket's event: the record, and the id of its chat.
+func delivery() member {
+	return member{"Delivery", object{
+		{"description", "The message record, with its chat."},
+		{"allOf", []object{ref("components/schemas/Message"), {
+			{"type", "object"},
+			{"properties", object{{"chatId", object{{"type", "string"}}}}},
+			{"required", []string{"id", "createdAt", "type", "data", "nameOfSender", "isFromSupport", "chatId"}},
+		}}},
+	}}
+}
+
+func socketChannel() member {
+	return member{"visitorSocket", object{
+		{"address", "/message"},
+		{"description", "The namespace of a visitor, who is named by auth.token in the CONNECT packet. Each event of the channel is a Socket.IO event of the same name."},
+		{"servers", []object{ref("servers/widget")}},
+		{"messages", object{
+			{"message", ref("components/messages/message")},
+			{"token", ref("components/messages/token")},
+			{"token_expiring", ref("components/messages/token_expiring")},
+		}},
+	}}
+}
+
+func socketOperations() object {
+	one := func(action, summary, message string) object {
+		return object{
+			{"action", action}, {"channel", ref("channels/visitorSocket")}, {"summary", summary},
+			{"messages", []object{ref("channels/visitorSocket/messages/" + message)}},
+		}
+	}
+	renewal := one("receive", "A fresh token of the same visitor renews the session in place.", "token")
+	renewal = append(renewal, member{"reply", object{
+		{"channel", ref("channels/visitorSocket")},
+	}})
+	return object{
+		{"deliverMessage", one("send", "A reply reaches every socket of the visitor once, in the order of the stream.", "message")},
+		{"warnOfExpiry", one("send", "A minute before the socket's token expires.", "token_expiring")},
+		{"renewToken", renewal},
+	}
+}
+
+func socketMessages() object {
+	return object{
+		{"message", object{
+			{"name", "message"}, {"summary", "A message for the visitor. A last argument, which clients keep by themselves, is the offset of connection state recovery."},
+			{"payload", ref("components/schemas/Delivery")},
+		}},
+		{"token", object{
+			{"name", "token"}, {"summary", "The token; acknowledged with {ok: true} or {ok: false, code, message}."},
+			{"payload", object{{"type", "string"}, {"description", "A visitor token, as POST /register returns it."}}},
+		}},
+		{"token_expiring", object{
+			{"name", "token_expiring"}, {"summary", "The socket will be disconnected when its token expires."},
+			{"payload", object{{"type", "null"}}},
+		}},
+	}
+}
+
+// page is the document for readers.
+func page(c contract) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Events\n\nWhat passes over NATS, from the contracts in `proto-events/proto` (made by `go test ./event -update` in pkg; do not edit).\n" +
+		"The same as an AsyncAPI 3 document, with what passes over Socket.IO: [proto-events/asyncapi.yaml](../proto-events/asyncapi.yaml).\n" +
+		"Each event as it looks on the wire: [proto-events/examples](../proto-events/examples).\n\n" +
+		"Every event carries its id as `Nats-Msg-Id` and `ce-id`, its type as `ce-type`, and `ce-source`, `ce-time`, `traceparent`. Empty members\n" +
+		"may be left out; unknown ones must be ignored.\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
+	for _, d := range c.messages {
+		if at := address(d); at != "" {
+			f := flow[string(d.Name())]
+			fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s | %s | %s |\n", d.Name(), strings.ToLower(string(d.Name())), at, f.stream,
+				strings.Join(f.writers, ", "), strings.Join(f.readers, ", "))
+		}
+	}
+	fmt.Fprintf(&b, "| any, with `Parley-Dead-*` headers | `chat.dead.{stream}.{consumer}` | %s | processor, socket-gateway | parleyctl, client-api |\n", subject.Dead)
+	for _, d := range c.messages {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| member | type | |\n|---|---|---|\n", d.Name(), description(d))
+		for i := range d.Fields().Len() {
+			f := d.Fields().Get(i)
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.JSONName(), typeName(f), strings.ReplaceAll(comment(f), "\n\n", " "))
+		}
+	}
+	return b.Bytes()
+}
+
+func typeName(f protoreflect.FieldDescriptor) string {
+	switch o := kind(f); {
+	case o[0].name == "$ref":
+		return "[" + string(f.Message().Name()) + "](#" + strings.ToLower(string(f.Message().Name())) + ")"
+	case len(o) > 1 && o[1].name == "format":
+		return "time"
+	case f.IsMap():
+		return "object of strings"
+	default:
+		return o[0].value.(string)
+	}
+}
+
+// TestAsyncAPIIsCurrent holds the AsyncAPI document and its page to the contracts.
+func TestAsyncAPIIsCurrent(t *testing.T) {
+	t.Parallel()
+	c := readContract(t)
+	var document bytes.Buffer
+	encoder := yaml.NewEncoder(&document)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(asyncAPI(t, c)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][]byte{asyncAPIPath: document.Bytes(), eventsPage: page(c)} {
+		if *update {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not current (write it with go test ./event -update): %v", path, err)
+		}
+	}
+}
+
+// Every event that is published stands in the document, at the subject to which it goes and with all that it carries.
+func TestAsyncAPIKnowsEveryEvent(t *testing.T) {
+	t.Parallel()
+	c := readContract(t)
+	addresses := make(map[string]string)
+	for _, d := range c.messages {
+		addresses["parley.events.v1."+string(d.Name())] = address(d)
+	}
+	streams := make(map[string]string)
+	for _, s := range subject.Streams() {
+		for _, filter := range s.Subjects {
+			streams[strings.TrimSuffix(filter, ">")] = s.Name
+		}
+	}
+	for _, s := range samples() {
+		at := addresses[s.event.Type()]
+		pattern := regexp.MustCompile("^" + regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(at), `[^.]+`) + "$")
+		if !pattern.MatchString(s.event.Subject()) {
+			t.Errorf("%s goes to %s, its contract says %s", s.event.Type(), s.event.Subject(), at)
+		}
+		name := strings.TrimPrefix(s.event.Type(), "parley.events.v1.")
+		if flow[name].stream != s.stream {
+			t.Errorf("%s: got stream %s, want %s", name, flow[name].stream, s.stream)
+		}
+		if who := strings.TrimPrefix(s.source, "/"); !slices.Contains(flow[name].writers, who) && !strings.HasSuffix(who, "-connector") {
+			t.Errorf("%s is published by %s, which the document does not say", name, who)
+		}
+	}
+}

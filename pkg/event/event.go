@@ -1,0 +1,284 @@
+// Package event holds the events that pass over NATS, in the form in which the services write and read them.
+//
+// The contract is proto-events (package parley.events.v1); the wire is its JSON mapping. The services do not go through the
+// generated types, because protobuf's Struct would turn a message's data into doubles and sorted keys: these types
+// carry it byte for byte. Tests hold both forms together (see docs/decisions/0003-event-encoding.md).
+//
+// Every event knows its subject, its type (the full name of its proto message, which is also the ce-type header) and its id
+// (which is also ce-id and Nats-Msg-Id, so that a repeated publish of the same event is one event).
+package event
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// Event is anything that may be published.
+type Event interface {
+	// Subject is where the event goes.
+	Subject() string
+	// Type is the full name of the event's proto message.
+	Type() string
+	// EventID is unique per event and stays the same when the event is published again.
+	EventID() string
+	// OccurredAt is when what the event tells happened.
+	OccurredAt() time.Time
+	// AppendJSON appends the event's JSON mapping to dst.
+	AppendJSON(dst []byte) []byte
+}
+
+const typePrefix = "parley.events.v1."
+
+// Types of events: the ce-type header.
+const (
+	TypeCompanyMessageAccepted = typePrefix + "CompanyMessageAccepted"
+	TypePushAccepted           = typePrefix + "PushAccepted"
+	TypeVisitorRegistered      = typePrefix + "VisitorRegistered"
+	TypeVisitorMessageAccepted = typePrefix + "VisitorMessageAccepted"
+	TypeReply                  = typePrefix + "Reply"
+	TypeOutboundMessage        = typePrefix + "OutboundMessage"
+	TypeMessageStatusChanged   = typePrefix + "MessageStatusChanged"
+)
+
+// CompanyMessageAccepted: a company system sent a message into a chat.
+type CompanyMessageAccepted struct {
+	CompanyID string       `json:"companyId"`
+	ChatID    string       `json:"chatId"`
+	Message   chat.Message `json:"message"`
+}
+
+func (e CompanyMessageAccepted) Subject() string {
+	return subject.CompanyMessage(e.CompanyID, e.ChatID)
+}
+func (e CompanyMessageAccepted) Type() string          { return TypeCompanyMessageAccepted }
+func (e CompanyMessageAccepted) EventID() string       { return e.Message.ID }
+func (e CompanyMessageAccepted) OccurredAt() time.Time { return e.Message.CreatedAt }
+
+func (e CompanyMessageAccepted) AppendJSON(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "companyId", e.CompanyID)
+	dst = appendMember(append(dst, ','), "chatId", e.ChatID)
+	return appendMessage(dst, e.Message)
+}
+
+// PushAccepted: a company wants to reach a phone number through an approved template.
+type PushAccepted struct {
+	CompanyID  string    `json:"companyId"`
+	TemplateID string    `json:"templateId"`
+	MessageID  string    `json:"messageId"`
+	CreatedAt  time.Time `json:"createdAt"`
+	Source     string    `json:"source"`
+	Username   string    `json:"username,omitempty"`
+	// Parameters are the values for the template's placeholders, by name.
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+func (e PushAccepted) Subject() string       { return subject.Push(e.CompanyID, e.TemplateID) }
+func (e PushAccepted) Type() string          { return TypePushAccepted }
+func (e PushAccepted) EventID() string       { return e.MessageID }
+func (e PushAccepted) OccurredAt() time.Time { return e.CreatedAt }
+
+func (e PushAccepted) AppendJSON(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "companyId", e.CompanyID)
+	dst = appendMember(append(dst, ','), "templateId", e.TemplateID)
+	dst = appendMember(append(dst, ','), "messageId", e.MessageID)
+	dst = appendTime(append(dst, ','), "createdAt", e.CreatedAt)
+	dst = appendMember(append(dst, ','), "source", e.Source)
+	if e.Username != "" {
+		dst = appendMember(append(dst, ','), "username", e.Username)
+	}
+	if len(e.Parameters) > 0 {
+		dst = appendStrings(append(dst, `,"parameters":`...), e.Parameters)
+	}
+	return append(dst, '}')
+}
+
+// VisitorProfile is what a visitor is known by.
+type VisitorProfile struct {
+	FirstName string `json:"firstName,omitempty"`
+	LastName  string `json:"lastName,omitempty"`
+	Email     string `json:"email,omitempty"`
+	Phone     string `json:"phone,omitempty"`
+	UserID    string `json:"userId,omitempty"`
+}
+
+// VisitorRegistered: a visitor registered or came back. ID is made anew for every registration.
+type VisitorRegistered struct {
+	ID           string         `json:"-"`
+	CompanyID    string         `json:"companyId"`
+	AppID        string         `json:"appId"`
+	ChatUserID   string         `json:"chatUserId"`
+	ChatID       string         `json:"chatId"`
+	ChatOpened   bool           `json:"chatOpened"`
+	RegisteredAt time.Time      `json:"registeredAt"`
+	Profile      VisitorProfile `json:"profile"`
+	VerifiedBy   string         `json:"verifiedBy,omitempty"` // the member of Profile that is proved; empty: none
+}
+
+func (e VisitorRegistered) Subject() string       { return subject.VisitorRegistered(e.AppID, e.ChatUserID) }
+func (e VisitorRegistered) Type() string          { return TypeVisitorRegistered }
+func (e VisitorRegistered) EventID() string       { return e.ID }
+func (e VisitorRegistered) OccurredAt() time.Time { return e.RegisteredAt }
+
+func (e VisitorRegistered) AppendJSON(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "companyId", e.CompanyID)
+	dst = appendMember(append(dst, ','), "appId", e.AppID)
+	dst = appendMember(append(dst, ','), "chatUserId", e.ChatUserID)
+	dst = appendMember(append(dst, ','), "chatId", e.ChatID)
+	dst = strconv.AppendBool(append(dst, `,"chatOpened":`...), e.ChatOpened)
+	dst = appendTime(append(dst, ','), "registeredAt", e.RegisteredAt)
+	dst = appendStrings(append(dst, `,"profile":`...), e.Profile)
+	if e.VerifiedBy != "" {
+		dst = appendMember(append(dst, ','), "verifiedBy", e.VerifiedBy)
+	}
+	return append(dst, '}')
+}
+
+// VisitorMessageAccepted: a visitor wrote.
+type VisitorMessageAccepted struct {
+	CompanyID  string       `json:"companyId"`
+	AppID      string       `json:"appId"`
+	ChatUserID string       `json:"chatUserId"`
+	ChatID     string       `json:"chatId"`
+	Message    chat.Message `json:"message"`
+}
+
+func (e VisitorMessageAccepted) Subject() string {
+	return subject.VisitorMessage(e.AppID, e.ChatUserID)
+}
+func (e VisitorMessageAccepted) Type() string          { return TypeVisitorMessageAccepted }
+func (e VisitorMessageAccepted) EventID() string       { return e.Message.ID }
+func (e VisitorMessageAccepted) OccurredAt() time.Time { return e.Message.CreatedAt }
+
+func (e VisitorMessageAccepted) AppendJSON(dst []byte) []byte {
+	return appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+}
+
+// Reply: a message for a widget visitor.
+type Reply struct {
+	CompanyID  string       `json:"companyId"`
+	AppID      string       `json:"appId"`
+	ChatUserID string       `json:"chatUserId"`
+	ChatID     string       `json:"chatId"`
+	Message    chat.Message `json:"message"`
+	// Receipt: the sender wants to know what becomes of the message (see MessageStatusChanged).
+	Receipt bool `json:"receipt,omitempty"`
+}
+
+func (e Reply) Subject() string       { return subject.Reply(e.AppID, e.ChatUserID) }
+func (e Reply) Type() string          { return TypeReply }
+func (e Reply) EventID() string       { return e.Message.ID }
+func (e Reply) OccurredAt() time.Time { return e.Message.CreatedAt }
+
+func (e Reply) AppendJSON(dst []byte) []byte {
+	dst = appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+	if e.Receipt {
+		dst = append(dst[:len(dst)-1], `,"receipt":true}`...)
+	}
+	return dst
+}
+
+// Recipient is whom a channel connector is to reach.
+type Recipient struct {
+	Phone string `json:"phone"`
+	Name  string `json:"name,omitempty"`
+}
+
+// OutboundMessage: a message for a channel connector to deliver.
+type OutboundMessage struct {
+	CompanyID  string       `json:"companyId"`
+	Channel    chat.Channel `json:"channel"`
+	ChatID     string       `json:"chatId"`
+	ChatUserID string       `json:"chatUserId"`
+	Recipient  Recipient    `json:"recipient"`
+	Message    chat.Message `json:"message"`
+}
+
+func (e OutboundMessage) Subject() string {
+	return subject.OutboundMessage(string(e.Channel), e.CompanyID)
+}
+func (e OutboundMessage) Type() string          { return TypeOutboundMessage }
+func (e OutboundMessage) EventID() string       { return e.Message.ID }
+func (e OutboundMessage) OccurredAt() time.Time { return e.Message.CreatedAt }
+
+func (e OutboundMessage) AppendJSON(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "companyId", e.CompanyID)
+	dst = appendMember(append(dst, ','), "channel", string(e.Channel))
+	dst = appendMember(append(dst, ','), "chatId", e.ChatID)
+	dst = appendMember(append(dst, ','), "chatUserId", e.ChatUserID)
+	dst = appendStrings(append(dst, `,"recipient":`...), e.Recipient)
+	return appendMessage(dst, e.Message)
+}
+
+// MessageStatusChanged: whoever brings a company's message to its reader reports what became of it. Status is
+// [chat.StatusDelivered], [chat.StatusRead] or [chat.StatusFailed].
+type MessageStatusChanged struct {
+	CompanyID string    `json:"companyId"`
+	MessageID string    `json:"messageId"`
+	Status    string    `json:"status"`
+	At        time.Time `json:"occurredAt"`
+	Reason    string    `json:"reason,omitempty"` // why it failed
+	ChatID    string    `json:"chatId,omitempty"`
+}
+
+func (e MessageStatusChanged) Subject() string {
+	return subject.MessageStatus(e.CompanyID, e.MessageID)
+}
+func (e MessageStatusChanged) Type() string          { return TypeMessageStatusChanged }
+func (e MessageStatusChanged) EventID() string       { return e.MessageID + "-" + e.Status }
+func (e MessageStatusChanged) OccurredAt() time.Time { return e.At }
+
+func (e MessageStatusChanged) AppendJSON(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "companyId", e.CompanyID)
+	dst = appendMember(append(dst, ','), "messageId", e.MessageID)
+	dst = appendMember(append(dst, ','), "status", e.Status)
+	dst = appendTime(append(dst, ','), "occurredAt", e.At)
+	if e.Reason != "" {
+		dst = appendMember(append(dst, ','), "reason", e.Reason)
+	}
+	if e.ChatID != "" {
+		dst = appendMember(append(dst, ','), "chatId", e.ChatID)
+	}
+	return append(dst, '}')
+}
+
+func appendVisitorMessage(dst []byte, companyID, appID, chatUserID, chatID string, m chat.Message) []byte {
+	dst = appendMember(append(dst, '{'), "companyId", companyID)
+	dst = appendMember(append(dst, ','), "appId", appID)
+	dst = appendMember(append(dst, ','), "chatUserId", chatUserID)
+	dst = appendMember(append(dst, ','), "chatId", chatID)
+	return appendMessage(dst, m)
+}
+
+func appendMessage(dst []byte, m chat.Message) []byte {
+	dst = append(dst, `,"message":`...)
+	dst = m.AppendJSON(dst)
+	return append(dst, '}')
+}
+
+func appendMember(dst []byte, name, value string) []byte {
+	dst = append(dst, '"')
+	dst = append(dst, name...)
+	dst = append(dst, `":`...)
+	return chat.AppendString(dst, value)
+}
+
+func appendTime(dst []byte, name string, t time.Time) []byte {
+	dst = append(dst, '"')
+	dst = append(dst, name...)
+	dst = append(dst, `":"`...)
+	dst = chat.AppendTime(dst, t)
+	return append(dst, '"')
+}
+
+// appendStrings appends a struct or map that holds nothing but strings, which always encodes.
+func appendStrings(dst []byte, v any) []byte {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		panic("event: a struct of strings does not encode: " + err.Error())
+	}
+	return append(dst, encoded...)
+}

@@ -1,0 +1,79 @@
+package event
+
+import "context"
+
+// Origin is where an event comes from: the request and the trace that it belongs to. It travels from the edge through
+// contexts and the headers of events, so that whatever happens to an event can be brought back to who caused it.
+type Origin struct {
+	RequestID   string // X-Request-Id of the HTTP request; empty: not known
+	TraceParent string // W3C traceparent; empty: there is none
+}
+
+// OriginKey is the key under which a context holds its *Origin. A context of one's own that answers it spares [WithOrigin].
+type OriginKey struct{}
+
+// WithOrigin returns a context that carries o from the edge to whatever is published under it. Of an id that is not sane or a
+// value that is no traceparent it carries what ctx did, so that garbage from a client never enters a stream.
+func WithOrigin(ctx context.Context, o Origin) context.Context {
+	before := originOf(ctx)
+	if before == nil {
+		before = &Origin{}
+	}
+	if !ValidRequestID(o.RequestID) {
+		o.RequestID = before.RequestID
+	}
+	if !validTraceParent(o.TraceParent) {
+		o.TraceParent = before.TraceParent
+	}
+	if o == *before {
+		return ctx
+	}
+	return &originContext{Context: ctx, origin: o}
+}
+
+// RequestID returns the id of the request that ctx belongs to, or the empty string.
+func RequestID(ctx context.Context) string {
+	if o := originOf(ctx); o != nil {
+		return o.RequestID
+	}
+	return ""
+}
+
+func originOf(ctx context.Context) *Origin {
+	o, _ := ctx.Value(OriginKey{}).(*Origin)
+	return o
+}
+
+// originContext is one allocation for both.
+type originContext struct {
+	context.Context
+	origin Origin
+}
+
+// Value implements [context.Context].
+func (c *originContext) Value(key any) any {
+	if _, ok := key.(OriginKey); ok {
+		return &c.origin
+	}
+	return c.Context.Value(key)
+}
+
+const maxRequestID = 128
+
+// ValidRequestID reports whether s may be a request's id: up to 128 letters, digits, dots, dashes and underscores.
+func ValidRequestID(s string) bool {
+	if s == "" || len(s) > maxRequestID {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// ValidTraceParent reports whether s is a traceparent that can be taken over.
+func ValidTraceParent(s string) bool { return validTraceParent(s) }

@@ -1,0 +1,153 @@
+package natsfile
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/file"
+)
+
+const (
+	// Bucket is the object store's name.
+	Bucket = "FILES"
+
+	streamName  = "OBJ_" + Bucket
+	chunkPrefix = "$O." + Bucket + ".C."
+	metaPrefix  = "$O." + Bucket + ".M."
+
+	chunkSize = 128 << 10 // the format's own; below every max_payload in use
+
+	// requestTimeout bounds each single exchange with the server, however long an upload may take.
+	requestTimeout = 10 * time.Second
+)
+
+// Config says how the bucket is kept.
+type Config struct {
+	JetStream jetstream.JetStream
+	Replicas  int   // 1 or 3
+	MaxBytes  int64 // how large the bucket may get before it refuses
+}
+
+// Store is a [file.Store] in JetStream. The bucket is declared when it is first needed.
+type Store struct {
+	cfg Config
+
+	mu     sync.Mutex
+	stream jetstream.Stream // nil: not declared yet
+}
+
+var _ file.Store = (*Store)(nil)
+
+// New returns a store.
+func New(cfg Config) *Store { return &Store{cfg: cfg} }
+
+// bucket returns the stream, and declares it first where that has not been done.
+func (s *Store) bucket(ctx context.Context) (jetstream.Stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream != nil {
+		return s.stream, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := s.cfg.JetStream.Stream(ctx, streamName)
+	if err != nil || !s.asConfigured(stream.CachedInfo().Config) {
+		stream, err = s.declare(ctx)
+	}
+	if err != nil {
+		return nil, coded("declaring the bucket", err)
+	}
+	s.stream = stream
+	return stream, nil
+}
+
+func (s *Store) asConfigured(have jetstream.StreamConfig) bool {
+	return have.Replicas == s.cfg.Replicas && have.MaxBytes == s.cfg.MaxBytes
+}
+
+func (s *Store) declare(ctx context.Context) (jetstream.Stream, error) {
+	_, err := s.cfg.JetStream.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
+		Bucket: Bucket, Description: "Files that visitors have sent", Storage: jetstream.FileStorage,
+		Replicas: s.cfg.Replicas, MaxBytes: s.cfg.MaxBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.JetStream.Stream(ctx, streamName)
+}
+
+// coded says what a failure of JetStream means. Somebody may have removed the bucket: then it is declared again next time.
+func (s *Store) coded(act string, err error) error {
+	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		s.mu.Lock()
+		s.stream = nil
+		s.mu.Unlock()
+	}
+	return coded(act, err)
+}
+
+func coded(act string, err error) error {
+	err = &actError{act, err}
+	if bus.IsFull(err) {
+		return file.Full(err)
+	}
+	return apperr.Away("file store", err)
+}
+
+// actError says what was tried when it failed.
+type actError struct {
+	act string
+	err error
+}
+
+func (e *actError) Error() string { return e.act + ": " + e.err.Error() }
+func (e *actError) Unwrap() error { return e.err }
+
+// Delete implements [file.Store].
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if !file.ValidID(id) {
+		return nil
+	}
+	stream, err := s.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	for _, subject := range []string{metaSubject(id), chunkPrefix + id} {
+		if err := s.purge(ctx, stream, subject); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purge removes the messages of a subject, and with them their bytes.
+func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+		return s.coded("removing a file", err)
+	}
+	return nil
+}
+
+func metaSubject(id string) string {
+	return metaPrefix + base64.URLEncoding.EncodeToString([]byte(id))
+}
+
+// idOfMeta is the inverse of metaSubject; it reports false for an object that is not ours.
+func idOfMeta(subject string) (string, bool) {
+	name, ok := strings.CutPrefix(subject, metaPrefix)
+	if !ok {
+		return "", false
+	}
+	id, err := base64.URLEncoding.DecodeString(name)
+	return string(id), err == nil && file.ValidID(string(id))
+}

@@ -1,0 +1,153 @@
+package natsfile_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/file/filetest"
+	"github.com/parley-chat/parley/pkg/file/natsfile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func connect(t testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatalf("JetStream: %v", err)
+	}
+	return conn, js
+}
+
+func open(t *testing.T, maxBytes int64) filetest.Harness {
+	server := bustest.Start(t)
+	conn, js := connect(t, server.URL())
+	_, observer := connect(t, server.URL())
+	newStore := func(js jetstream.JetStream) *natsfile.Store {
+		return natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: maxBytes})
+	}
+	return filetest.Harness{
+		Store: newStore(js),
+		Leftovers: func(t testing.TB) int {
+			t.Helper()
+			stream, err := observer.Stream(context.Background(), "OBJ_FILES")
+			if err != nil {
+				t.Fatalf("looking at the bucket: %v", err)
+			}
+			return int(stream.CachedInfo().State.Msgs)
+		},
+		Crash: func(testing.TB) { conn.Close() },
+		Revive: func(t testing.TB) file.Store {
+			_, js := connect(t, server.URL())
+			return newStore(js)
+		},
+	}
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	filetest.Run(t, func(t *testing.T) filetest.Harness { return open(t, 1<<30) })
+}
+
+// A bucket without room refuses, keeps nothing of what did not fit, and takes the next file that fits.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	h := open(t, 1<<20)
+	_, err := h.Store.Put(t.Context(), file.File{ID: file.NewID(time.Time{})}, io.LimitReader(zeros{}, 2<<20))
+	var coded *apperr.Error
+	if !errors.As(err, &coded) || coded.Code != apperr.Unavailable || coded.Reason != file.ReasonFull || coded.RetryAfter < time.Second {
+		t.Errorf("got %v, want Unavailable with %s", err, file.ReasonFull)
+	}
+	if got := h.Leftovers(t); got != 0 {
+		t.Errorf("got %d messages, want none", got)
+	}
+	if _, err := h.Store.Put(t.Context(), file.File{ID: file.NewID(time.Time{})}, io.LimitReader(zeros{}, 1<<19)); err != nil {
+		t.Errorf("a file that fits: got %v, want nil", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// The bucket is one of the object store: its own clients read our files.
+func TestObjectStoreFormat(t *testing.T) {
+	t.Parallel()
+	server := bustest.Start(t)
+	_, js := connect(t, server.URL())
+	s := natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: 1 << 30})
+	content := bytes.Repeat([]byte("parley "), 60_000)
+	f, err := s.Put(t.Context(), file.File{ID: file.NewID(time.Time{}), Name: "a.txt"}, bytes.NewReader(content))
+	if err != nil {
+		t.Fatalf("Put: %v", err)
+	}
+	bucket, err := js.ObjectStore(t.Context(), natsfile.Bucket)
+	if err != nil {
+		t.Fatalf("ObjectStore: %v", err)
+	}
+	got, err := bucket.GetBytes(t.Context(), f.ID) // it checks the digest
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("GetBytes: got %d bytes, %v, want the content", len(got), err)
+	}
+	info, err := bucket.GetInfo(t.Context(), f.ID)
+	if err != nil || info.Size != uint64(len(content)) || info.Chunks != 4 || info.Description != "a.txt" {
+		t.Errorf("GetInfo: got %+v, %v, want 4 chunks", info, err)
+	}
+	if err := bucket.Delete(t.Context(), f.ID); err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	if _, _, err := s.Open(t.Context(), f.ID); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("Open after another client's removal: got %v, want NotFound", err)
+	}
+}
+
+// The bucket follows its configuration, and comes back when somebody has removed it.
+func TestBucketIsDeclared(t *testing.T) {
+	t.Parallel()
+	server := bustest.Start(t)
+	_, js := connect(t, server.URL())
+	for _, maxBytes := range []int64{1 << 20, 2 << 20} {
+		s := natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: maxBytes})
+		if _, err := s.Sweep(t.Context(), time.Now()); err != nil {
+			t.Fatalf("Sweep: %v", err)
+		}
+		stream, err := js.Stream(t.Context(), "OBJ_FILES")
+		if err != nil || stream.CachedInfo().Config.MaxBytes != maxBytes || stream.CachedInfo().Config.Discard != jetstream.DiscardNew {
+			t.Errorf("got %+v, %v, want a bucket of %d bytes that refuses when it is full", stream, err, maxBytes)
+		}
+	}
+	s := natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: 1 << 20})
+	putSmall := func() error {
+		_, err := s.Put(t.Context(), file.File{ID: file.NewID(time.Time{})}, strings.NewReader("x"))
+		return err
+	}
+	if err := putSmall(); err != nil {
+		t.Fatalf("Put: %v", err)
+	}
+	if err := js.DeleteObjectStore(t.Context(), natsfile.Bucket); err != nil {
+		t.Fatalf("DeleteObjectStore: %v", err)
+	}
+	if err := putSmall(); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("Put without a bucket: got %v, want Unavailable", err)
+	}
+	if err := putSmall(); err != nil {
+		t.Errorf("Put after it: got %v, want nil", err)
+	}
+}

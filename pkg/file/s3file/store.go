@@ -1,0 +1,151 @@
+package s3file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/file"
+)
+
+const (
+	prefix = "files/"
+
+	requestTimeout = 10 * time.Second
+	// retries of a request; the caller, who waits, tries again by himself.
+	retries = 3
+
+	keyApp  = "Parley-App-Id"
+	keyName = "Parley-Name"
+)
+
+// Config says where the bucket is and who we are.
+type Config struct {
+	Endpoint        string // http or https URL
+	Region          string
+	Bucket          string
+	AccessKeyID     string // empty: what the machine's role says
+	SecretAccessKey string
+}
+
+// Store is a [file.Store] in S3.
+type Store struct {
+	bucket    string
+	core      minio.Core
+	transport *http.Transport
+}
+
+var _ file.Store = (*Store)(nil)
+
+// New returns a store; it connects when it is first used. The error tells only of a wrong Config.
+func New(cfg Config) (*Store, error) {
+	endpoint, err := url.Parse(cfg.Endpoint)
+	if err != nil || endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" || strings.Trim(endpoint.Path, "/") != "" {
+		return nil, errors.New("s3file: Endpoint must be an http or https URL without a path")
+	}
+	transport, err := minio.DefaultTransport(endpoint.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("s3file: %w", err)
+	}
+	core, err := minio.NewCore(endpoint.Host, &minio.Options{
+		Creds: keys(cfg), Secure: endpoint.Scheme == "https", Region: cfg.Region, Transport: transport, MaxRetries: retries,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("s3file: %w", err)
+	}
+	return &Store{bucket: cfg.Bucket, core: *core, transport: transport}, nil
+}
+
+func keys(cfg Config) *credentials.Credentials {
+	if cfg.AccessKeyID == "" {
+		return credentials.NewIAM("")
+	}
+	return credentials.NewStaticV4(cfg.AccessKeyID, cfg.SecretAccessKey, "")
+}
+
+// Close ends idle connections.
+func (s *Store) Close() { s.transport.CloseIdleConnections() }
+
+func key(id string) string { return prefix + id }
+
+// coded says what a failure of S3 means.
+func coded(act string, err error) error {
+	answer := minio.ToErrorResponse(err)
+	err = fmt.Errorf("%s: %w", act, err)
+	switch {
+	case answer.Code == minio.NoSuchKey:
+		return file.NotFound().Wrap(err)
+	case answer.StatusCode == http.StatusInsufficientStorage, strings.Contains(answer.Code, "Quota"), strings.Contains(answer.Code, "StorageFull"):
+		return file.Full(err)
+	}
+	return apperr.Away("file store", err)
+}
+
+// Open implements [file.Store].
+func (s *Store) Open(ctx context.Context, id string) (file.File, file.Content, error) {
+	if !file.ValidID(id) {
+		return file.File{}, nil, file.NotFound()
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	info, err := s.core.StatObject(ctx, s.bucket, key(id), minio.StatObjectOptions{})
+	if err != nil {
+		return file.File{}, nil, coded("looking for a file", err)
+	}
+	name, err := url.PathUnescape(info.UserMetadata[keyName])
+	if err != nil {
+		return file.File{}, nil, fmt.Errorf("reading the name of a file: %w", err)
+	}
+	return file.File{
+		ID: id, AppID: info.UserMetadata[keyApp], Name: name, ContentType: info.ContentType,
+		Size: info.Size, Tag: tagOf(info.ETag), StoredAt: info.LastModified.UTC(),
+	}, content{s, info}, nil
+}
+
+func tagOf(etag string) string { return strings.Trim(etag, `"`) }
+
+// content implements [file.Content].
+type content struct {
+	store *Store
+	info  minio.ObjectInfo
+}
+
+func (c content) From(ctx context.Context, offset int64) (io.ReadCloser, error) {
+	if offset >= c.info.Size {
+		return http.NoBody, nil
+	}
+	var options minio.GetObjectOptions
+	if offset > 0 {
+		if err := options.SetRange(offset, 0); err != nil {
+			return nil, fmt.Errorf("reading a file: %w", err)
+		}
+	}
+	body, _, _, err := c.store.core.GetObject(ctx, c.store.bucket, c.info.Key, options)
+	if err != nil {
+		return nil, coded("reading a file", err)
+	}
+	return body, nil
+}
+
+// Delete implements [file.Store].
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if !file.ValidID(id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := s.core.RemoveObject(ctx, s.bucket, key(id), minio.RemoveObjectOptions{})
+	if err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchKey {
+		return coded("removing a file", err)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package abusetest
+
+import (
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Config says what there is at the server.
+type Config struct {
+	Seed uint64
+	// Tokens are credentials that hold; Ghosts are those of somebody who has nothing; Foreign are all others: expired, revoked, of
+	// the other API.
+	Tokens, Ghosts, Foreign []string
+	// Live leads from what the document's examples name, such as ids, to what there is. Paths are the paths of real things by the
+	// document's path: /files/{id}/{name}.
+	Live  map[string]string
+	Paths map[string][]string
+	// LiveOneIn is how many requests that would change something there are to one that is about real things and holds. All others
+	// ask for what nobody has, with tokens of nobody: they get as far, and leave nothing behind.
+	LiveOneIn int
+}
+
+// Mutator makes requests. It is not safe for concurrent use.
+type Mutator struct {
+	rng       *rand.Rand
+	cfg       Config
+	live      map[string][]string
+	replacer  *strings.Replacer
+	operation Operation
+	example   example // what the request at hand was made of
+	isLive    bool
+}
+
+// New returns a Mutator. The same configuration makes the same requests.
+func New(cfg Config) *Mutator {
+	var pairs []string
+	for _, from := range sortedKeys(cfg.Live) {
+		pairs = append(pairs, from, cfg.Live[from])
+	}
+	return &Mutator{
+		rng: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), cfg: cfg, live: cfg.Paths, replacer: strings.NewReplacer(pairs...), // the same again is the point
+	}
+}
+
+// bending is a way to spoil a request.
+type bending struct {
+	weight int
+	name   string
+	bend   func(m *Mutator, r *Request)
+}
+
+// bendings are all of them.
+var bendings = []bending{
+	{30, "a member of the body", (*Mutator).bendMember},
+	{12, "bytes of the body", (*Mutator).bendBytes},
+	{8, "the form", (*Mutator).bendForm},
+	{2, "the size of the body", (*Mutator).bendSize},
+	{3, "the framing of the body", (*Mutator).bendFraming},
+	{8, "the media type", (*Mutator).bendMediaType},
+	{12, "a header", (*Mutator).bendHeader},
+	{10, "the query", (*Mutator).bendQuery},
+	{8, "the path", (*Mutator).bendPath},
+	{4, "the method", (*Mutator).bendMethod},
+	{8, "the credential", (*Mutator).bendCredential},
+}
+
+// Next returns a request to the operation with one to four things bent.
+func (m *Mutator) Next(o Operation) Request {
+	m.operation, m.example, m.isLive = o, example{}, m.oneIn(max(1, m.cfg.LiveOneIn)) || o.Method == http.MethodGet && m.oneIn(8)
+	r := m.valid(o)
+	for n := 1 + min(m.rng.IntN(4), m.rng.IntN(4)); n > 0; n-- {
+		m.draw().bend(m, &r)
+	}
+	return r
+}
+
+func (m *Mutator) draw() bending {
+	total := 0
+	for _, b := range bendings {
+		total += b.weight
+	}
+	at := m.rng.IntN(total)
+	for _, b := range bendings {
+		if at -= b.weight; at < 0 {
+			return b
+		}
+	}
+	panic("unreachable")
+}
+
+// token is one that holds: of somebody who is there, or of a ghost.
+func (m *Mutator) token() string {
+	if m.isLive || len(m.cfg.Ghosts) == 0 {
+		return m.pick(m.cfg.Tokens)
+	}
+	return m.pick(m.cfg.Ghosts)
+}
+
+// replaced puts what there is in the place of what the document's examples name, where the request is about real things.
+func (m *Mutator) replaced(s string) string {
+	if m.isLive {
+		return m.replacer.Replace(s)
+	}
+	return s
+}
+
+func (m *Mutator) oneIn(n int) bool { return m.rng.IntN(n) == 0 }
+
+func (m *Mutator) pick(from []string) string {
+	if len(from) == 0 {
+		return ""
+	}
+	return from[m.rng.IntN(len(from))]
+}
+
+func keysOf[V any](of map[string]V) iter.Seq[string] { return maps.Keys(of) }
+
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(keysOf(of)) }

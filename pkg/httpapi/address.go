@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// v6Site is how much of an IPv6 address tells callers apart: every household and every server has at least a /64 to itself.
+const v6Site = 64
+
+// ClientAddress returns where a request comes from, for limits by address: an IPv4 address, or the /64 network of an IPv6
+// one. Behind a trusted proxy that is the address which the proxy was called from, and so on through all proxies that are
+// trusted. What stands further left in X-Forwarded-For was written by the caller and is not believed.
+func ClientAddress(c echo.Context) string {
+	text := c.RealIP()
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Is4() {
+		return text
+	}
+	site, _ := addr.Prefix(v6Site)
+	return site.String()
+}
+
+func addressBehind(proxies []netip.Prefix) echo.IPExtractor {
+	return func(req *http.Request) string {
+		addr, ok := parseAddress(req.RemoteAddr)
+		if !ok {
+			return req.RemoteAddr // not TCP
+		}
+		hops := req.Header["X-Forwarded-For"]
+		for trusts(proxies, addr) {
+			var hop string
+			if hop, hops = lastHop(hops); hop == "" {
+				break
+			}
+			next, ok := parseAddress(hop)
+			if !ok {
+				break
+			}
+			addr = next
+		}
+		return addr.String()
+	}
+}
+
+func trusts(proxies []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// lastHop takes the rightmost element off the header's lines.
+func lastHop(lines []string) (hop string, rest []string) {
+	if len(lines) == 0 {
+		return "", nil
+	}
+	last := len(lines) - 1
+	i := strings.LastIndexByte(lines[last], ',')
+	if i < 0 {
+		return strings.TrimSpace(lines[last]), lines[:last]
+	}
+	rest = append(slices.Clone(lines[:last]), lines[last][:i])
+	return strings.TrimSpace(lines[last][i+1:]), rest
+}
+
+// parseAddress reads an address with or without a port.
+func parseAddress(s string) (netip.Addr, bool) {
+	if withPort, err := netip.ParseAddrPort(s); err == nil {
+		return withPort.Addr().Unmap().WithZone(""), true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(s, "[]"))
+	return addr.Unmap().WithZone(""), err == nil
+}

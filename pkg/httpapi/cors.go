@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, X-Access-Token, X-Request-Id, Traceparent, " +
+		"Range, If-Range, If-None-Match"
+	corsResponseHeaders = "X-Request-Id, Retry-After, Link, Idempotency-Replayed, RateLimit, RateLimit-Policy, ETag, Accept-Ranges, " +
+		"Content-Range, Content-Disposition"
+	corsMaxAge = "600" // seconds that a browser remembers a preflight
+)
+
+// CORS lets pages of the origins that allowed accepts call the API (Fetch standard, "CORS protocol"). Credentials such as
+// cookies are never allowed; tokens travel in headers. A preflight is answered with 204 here and reaches no handler; it
+// carries neither token nor body, so allowed can judge it only by origin and route.
+//
+// Pages of other origins get their answers without the headers: it is the browser that keeps those from them. A handler that
+// knows more of the caller than allowed did may still refuse the origin, with an error whose reason is ReasonOriginNotAllowed:
+// that answer goes without the headers too.
+func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			header, req := c.Response().Header(), c.Request()
+			header.Add(echo.HeaderVary, echo.HeaderOrigin)
+			origin := req.Header.Get(echo.HeaderOrigin)
+			ok := origin != "" && allowed(origin, c)
+			if ok {
+				header.Set(echo.HeaderAccessControlAllowOrigin, origin)
+			}
+			if req.Method == http.MethodOptions && origin != "" && req.Header.Get(echo.HeaderAccessControlRequestMethod) != "" {
+				return answerPreflight(c, ok)
+			}
+			if ok {
+				header.Set(echo.HeaderAccessControlExposeHeaders, corsResponseHeaders)
+			}
+			err := next(c)
+			if e, known := errors.AsType[*apperr.Error](err); known && e.Reason == ReasonOriginNotAllowed {
+				header.Del(echo.HeaderAccessControlAllowOrigin)
+				header.Del(echo.HeaderAccessControlExposeHeaders)
+			}
+			return err
+		}
+	}
+}
+
+func answerPreflight(c echo.Context, allowed bool) error {
+	header := c.Response().Header()
+	header.Add(echo.HeaderVary, echo.HeaderAccessControlRequestMethod)
+	header.Add(echo.HeaderVary, echo.HeaderAccessControlRequestHeaders)
+	if allowed {
+		header.Set(echo.HeaderAccessControlAllowMethods, methodsOf(c))
+		header.Set(echo.HeaderAccessControlAllowHeaders, corsRequestHeaders)
+		header.Set(echo.HeaderAccessControlMaxAge, corsMaxAge)
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// methodsOf lists what the router knows for this path; OPTIONS itself needs no permission.
+func methodsOf(c echo.Context) string {
+	known, _ := c.Get(echo.ContextKeyHeaderAllow).(string)
+	known = strings.TrimPrefix(known, "OPTIONS, ")
+	if known == "" {
+		return "GET, HEAD, POST"
+	}
+	return known
+}

@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// Validator is a request body that knows its rules.
+type Validator interface {
+	// Validate returns every field that breaks a rule.
+	Validate() apperr.Fields
+}
+
+// Decode reads the JSON object in the request's body into dst, a pointer to a struct, and, when dst is a [Validator], asks
+// it for its rules. Field names match exactly; unknown ones are ignored.
+//
+// Its errors are [apperr.Invalid]: another media type (415), a body over the limit (413), no JSON or not the strict JSON of
+// RFC 7493 (duplicate names at any depth, invalid UTF-8, trailing data; nesting or numbers that other JSON readers would not
+// take), and a VALIDATION_ERROR with every field that has a wrong type or breaks a rule.
+//
+// dst keeps nothing of the body's memory, provided that its own UnmarshalJSON methods copy what they keep.
+func Decode(c echo.Context, dst any) error {
+	req := c.Request()
+	if err := checkMediaType(req); err != nil {
+		return err
+	}
+	buf := bodies.Get().(*[]byte)
+	defer putBody(buf)
+	if err := readBody(req, maxBodyOf(req.Context()), buf); err != nil {
+		return err
+	}
+	return decode(*buf, dst)
+}
+
+func decode(body []byte, dst any) error {
+	if err := checkObject(body); err != nil {
+		return err
+	}
+	var fields apperr.Fields
+	if err := json.Unmarshal(body, dst); err != nil {
+		if _, ok := errors.AsType[*json.SemanticError](err); !ok {
+			return malformed(err)
+		}
+		// The first wrong type ended the decoding; a slower walk finds them all, and whether the rest is JSON.
+		if err := checkSyntax(body); err != nil {
+			return malformed(err)
+		}
+		fields = wrongTypes(body, dst)
+	}
+	if v, ok := dst.(Validator); ok {
+		fields = mergeFields(fields, v.Validate())
+	}
+	return fields.Err()
+}
+
+// mergeFields adds what the rules say about fields whose type is right.
+func mergeFields(wrongType, rules apperr.Fields) apperr.Fields {
+	merged := wrongType
+	for _, f := range rules {
+		if !covered(wrongType, f.Name) {
+			merged = append(merged, f)
+		}
+	}
+	return merged
+}
+
+func covered(fields apperr.Fields, name string) bool {
+	for _, f := range fields {
+		rest, ok := strings.CutPrefix(name, f.Name)
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// bodies are the buffers that requests are read into. Large ones are not kept.
+var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+
+const maxKeptBody = 64 << 10
+
+func putBody(buf *[]byte) {
+	if cap(*buf) <= maxKeptBody {
+		*buf = (*buf)[:0]
+		bodies.Put(buf)
+	}
+}
+
+func maxBodyOf(ctx context.Context) int64 {
+	if s := scopeOf(ctx); s != nil {
+		return s.maxBody
+	}
+	return defaultMaxBody
+}
+
+func readBody(req *http.Request, limit int64, buf *[]byte) error {
+	if req.ContentLength > limit {
+		return tooLarge(limit)
+	}
+	b := *buf
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := req.Body.Read(b[len(b):min(int64(cap(b)), limit+1)])
+		b = b[:len(b)+n]
+		*buf = b
+		switch {
+		case int64(len(b)) > limit:
+			return tooLarge(limit)
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+				return tooLarge(e.Limit)
+			}
+			return apperr.New(apperr.Invalid, "BAD_REQUEST", "Request body could not be read.").Wrap(err)
+		}
+	}
+}
+
+// checkObject says early, and with its own words, what most often is wrong with a body.
+func checkObject(body []byte) error {
+	start := 0
+	for start < len(body) && isSpace(body[start]) {
+		start++
+	}
+	if start == len(body) {
+		return apperr.New(apperr.Invalid, ReasonMalformedJSON, "Request body is empty.")
+	}
+	if err := scan(body); err != nil {
+		return err
+	}
+	if body[start] == '{' {
+		return nil
+	}
+	if err := checkSyntax(body); err != nil {
+		return malformed(err)
+	}
+	return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "Request body must be a JSON object.")
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func checkSyntax(body []byte) error {
+	var v jsontext.Value
+	return json.Unmarshal(body, &v)
+}
+
+func tooLarge(limit int64) *apperr.Error {
+	return apperr.New(apperr.Invalid, ReasonPayloadTooLarge,
+		fmt.Sprintf("Request body must not be larger than %d bytes.", limit))
+}
+
+// malformed tells what is wrong with the syntax and where, but repeats nothing of the body.
+func malformed(err error) *apperr.Error {
+	message := "Request body is not valid JSON."
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			message = fmt.Sprintf("Request body is not valid JSON: duplicate name at byte %d.", s.ByteOffset)
+		} else {
+			message = fmt.Sprintf("Request body is not valid JSON: error at byte %d.", s.ByteOffset)
+		}
+	}
+	return apperr.New(apperr.Invalid, ReasonMalformedJSON, message).Wrap(err)
+}

@@ -1,0 +1,52 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"github.com/swaggest/swgui/v5emb"
+)
+
+// Docs serves the OpenAPI document at GET /openapi.json and a page to read it at GET /docs. All assets come out of the binary.
+func Docs(e *echo.Echo, title string, openapi []byte) {
+	e.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, openapi) })
+	page := servePage(v5emb.New(title, "/openapi.json", "/docs/"))
+	e.GET("/docs", page)
+	e.GET("/docs/*", page)
+}
+
+// servePage answers with what pages has, and as everywhere else where it has nothing.
+func servePage(pages http.Handler) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		w := &pageWriter{ResponseWriter: c.Response()}
+		pages.ServeHTTP(w, c.Request())
+		if !w.refused {
+			return nil
+		}
+		for _, name := range []string{echo.HeaderContentType, echo.HeaderContentLength, echo.HeaderXContentTypeOptions} {
+			w.Header().Del(name) // said of the file server's own words
+		}
+		return echo.ErrNotFound
+	}
+}
+
+// pageWriter keeps back what net/http's file server would say about a file that is not there.
+type pageWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *pageWriter) WriteHeader(status int) {
+	if w.refused = status >= http.StatusBadRequest; !w.refused {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (w *pageWriter) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}

@@ -1,0 +1,180 @@
+// Package httpapitest holds real answers against an API's OpenAPI document, in the tests of the services and in the
+// end-to-end tests.
+package httpapitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/parley-chat/parley/pkg/httpapi"
+)
+
+// Document is an OpenAPI document that answers are held against. It is safe for concurrent use.
+type Document struct {
+	t       testing.TB
+	spec    *openapi3.T
+	router  routers.Router
+	ignored []string
+
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// Contract reads an OpenAPI document; one that is not valid fails the test at once. Whatever is found wrong later fails t
+// without ending it. Paths below the ignored prefixes need not stand in the document; /docs, /openapi.json and /socket.io/
+// never need to.
+func Contract(t testing.TB, openapi []byte, ignored ...string) *Document {
+	t.Helper()
+	spec, err := openapi3.NewLoader().LoadFromData(openapi)
+	if err != nil {
+		t.Fatalf("reading the OpenAPI document: %v", err)
+	}
+	if err := spec.Validate(context.Background()); err != nil {
+		t.Fatalf("the OpenAPI document is not valid: %v", err)
+	}
+	spec.Servers = nil // a test's server has an address of its own
+	router, err := gorillamux.NewRouter(spec)
+	if err != nil {
+		t.Fatalf("reading the paths of the OpenAPI document: %v", err)
+	}
+	return &Document{
+		t: t, spec: spec, router: router, seen: map[string]bool{},
+		ignored: append(ignored, "/docs", "/openapi.json", "/socket.io/"),
+	}
+}
+
+// Transport returns a RoundTripper that checks every exchange: an operation, status, header or body that the document does
+// not know fails the test, and so does an error whose body is not the one of all errors. next is http.DefaultTransport when nil.
+func (d *Document) Transport(next http.RoundTripper) http.RoundTripper {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if err != nil || resp.StatusCode == http.StatusSwitchingProtocols || d.isIgnored(req.URL.Path) {
+			return resp, err
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil {
+			return nil, fmt.Errorf("reading an answer: %w", err)
+		}
+		if err := d.Check(req, resp.StatusCode, resp.Header, body); err != nil {
+			d.t.Errorf("%s %s: %v", req.Method, req.URL.Path, err)
+		}
+		return resp, nil
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func (d *Document) isIgnored(path string) bool {
+	return slices.ContainsFunc(d.ignored, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+}
+
+// Check returns what is wrong with an answer, or nil.
+func (d *Document) Check(req *http.Request, status int, header http.Header, body []byte) error {
+	if status >= http.StatusBadRequest && req.Method != http.MethodHead {
+		if err := CheckProblem(status, header, body); err != nil {
+			return err
+		}
+	}
+	operation := req.Clone(req.Context())
+	switch req.Method {
+	case http.MethodOptions:
+		return nil // preflights are answered by the browser's rules, not by the document
+	case http.MethodHead:
+		operation.Method = http.MethodGet
+	}
+	route, params, err := d.router.FindRoute(operation)
+	switch {
+	case errors.Is(err, routers.ErrPathNotFound) && status == http.StatusNotFound,
+		errors.Is(err, routers.ErrMethodNotAllowed) && status == http.StatusMethodNotAllowed:
+		return nil // what is not in the document is refused
+	case err != nil:
+		return fmt.Errorf("answered with %d, but the document says: %w", status, err)
+	}
+	d.note(route, status)
+	return d.validate(&openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}, status, header, body)
+}
+
+func (d *Document) validate(input *openapi3filter.RequestValidationInput, status int, header http.Header, body []byte) error {
+	answer := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: status, Header: header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	if err := openapi3filter.ValidateResponse(context.Background(), answer.SetBodyBytes(body)); err != nil {
+		return fmt.Errorf("answered with %d %s, but the document says: %w", status, body, err)
+	}
+	return nil
+}
+
+// CheckProblem returns what is wrong with an error, or nil: it holds the conventions that are the same for all errors of all APIs.
+func CheckProblem(status int, header http.Header, body []byte) error {
+	var p httpapi.Problem
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&p); err != nil {
+		return fmt.Errorf("error body: got %q: %w", body, err)
+	}
+	switch {
+	case header.Get("Content-Type") != "application/json":
+		return fmt.Errorf("error body: got Content-Type %q, want application/json", header.Get("Content-Type"))
+	case p.StatusCode != status:
+		return fmt.Errorf("error body: got statusCode %d, want the status %d", p.StatusCode, status)
+	case p.Code == "" || p.Message == "":
+		return fmt.Errorf("error body: got %s, want a code and a message", body)
+	case p.RequestID == "" || p.RequestID != header.Get("X-Request-Id"):
+		return fmt.Errorf("error body: got requestId %q, want the X-Request-Id %q", p.RequestID, header.Get("X-Request-Id"))
+	case (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && header.Get("Retry-After") == "":
+		return fmt.Errorf("status %d: got no Retry-After, want one", status)
+	case status == http.StatusMethodNotAllowed && header.Get("Allow") == "":
+		return errors.New("status 405: got no Allow, want one")
+	}
+	return nil
+}
+
+func (d *Document) note(route *routers.Route, status int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[exchange(route.Method, route.Path, strconv.Itoa(status))] = true
+}
+
+func exchange(method, path, status string) string { return method + " " + path + " " + status }
+
+// Unseen lists the operations and statuses of the document that no exchange has shown yet, sorted, such as
+// "POST /message/send 404", so that a suite can prove that it has seen all that is promised.
+func (d *Document) Unseen() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var unseen []string
+	for path, item := range d.spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for status := range operation.Responses.Map() {
+				if e := exchange(method, path, status); !d.seen[e] {
+					unseen = append(unseen, e)
+				}
+			}
+		}
+	}
+	slices.Sort(unseen)
+	return unseen
+}

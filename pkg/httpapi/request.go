@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/tracing"
+)
+
+// requests does what happens around every request. It is one middleware instead of one a concern, because each would cost a
+// closure, and each context value a copy of the request.
+type requests struct {
+	series    *seriesTable
+	maxBody   int64
+	challenge string
+	date      dateHeader
+	tracer    *tracing.Tracer // nil: no traces
+}
+
+func newRequests(cfg Config) *requests {
+	r := &requests{series: newSeriesTable(cfg), maxBody: cfg.MaxBody, challenge: cfg.Challenge, tracer: cfg.Tracer}
+	if r.maxBody <= 0 {
+		r.maxBody = defaultMaxBody
+	}
+	if r.challenge == "" {
+		r.challenge = "Bearer"
+	}
+	return r
+}
+
+func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		started := time.Now()
+		r.begin(c, started)
+		if reachesTooFar(c) {
+			next = notFound
+		}
+		err := callRecovered(next, c)
+		wasCommitted := c.Response().Committed
+		if err != nil {
+			r.answer(c, err)
+		}
+		r.finish(c, started, err)
+		if isPanic(err) && wasCommitted {
+			panic(http.ErrAbortHandler) // half an answer is out: cut the connection, so that it is not taken for a whole one
+		}
+		return nil
+	}
+}
+
+// reachesTooFar reports whether the router took several segments for the last parameter of a route: /things/:id is no route for
+// /things/1/parts, nor for /things/1/.
+func reachesTooFar(c echo.Context) bool {
+	route, path := c.Path(), echo.GetPath(c.Request())
+	return route != path && strings.IndexByte(route, ':') >= 0 && strings.IndexByte(route, '*') < 0 && strings.Count(path, "/") > strings.Count(route, "/")
+}
+
+func notFound(echo.Context) error { return echo.ErrNotFound }
+
+// begin gives the request its id, its place in a trace and its context, and the answer its date.
+func (r *requests) begin(c echo.Context, now time.Time) {
+	req := c.Request()
+	scope := &requestScope{Context: req.Context(), maxBody: r.maxBody}
+	scope.origin.RequestID = requestIDOf(req.Header)
+	if tp := req.Header["Traceparent"]; len(tp) == 1 && event.ValidTraceParent(tp[0]) {
+		scope.origin.TraceParent = tp[0]
+	}
+	if r.tracer != nil {
+		r.beginSpan(c, scope)
+	}
+	scope.header[0] = scope.origin.RequestID
+	header := c.Response().Header()
+	header[echo.HeaderXRequestID] = scope.header[:]
+	header["Date"] = r.date.at(now)
+	c.SetRequest(req.WithContext(scope))
+}
+
+// panicError is what a handler's panic becomes: an internal error that remembers where it happened.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+func callRecovered(next echo.HandlerFunc, c echo.Context) (err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		if abort, ok := v.(error); ok && errors.Is(abort, http.ErrAbortHandler) {
+			panic(v) // net/http's own way to cut a connection
+		}
+		err = &panicError{value: v, stack: debug.Stack()}
+	}()
+	return next(c)
+}
+
+// finish measures the request and writes its line into the access log.
+func (r *requests) finish(c echo.Context, started time.Time, err error) {
+	now := time.Now()
+	response := c.Response()
+	s := r.series.get(c.Request().Method, c.Path(), response.Status)
+	took := now.Sub(started)
+	ctx, level := c.Request().Context(), slog.LevelInfo
+	if r.tracer != nil {
+		s.observeTraced(took, scopeOf(ctx).span)
+		endSpan(ctx, response.Status, err)
+	} else {
+		s.observe(took)
+	}
+	if err != nil && response.Status != statusClientGone {
+		level = levelOf(problemOf(err).StatusCode)
+	}
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	record := slog.NewRecord(now, level, "request", 0)
+	record.AddAttrs(
+		slog.Int64("durationUs", took.Microseconds()),
+		slog.Int64("bytes", response.Size),
+	)
+	if err != nil {
+		record.AddAttrs(errorAttrs(err)...)
+	}
+	_ = s.log.Handle(ctx, record) // nobody to tell that the log is away
+}
+
+// levelOf says how loud an error is in the log: what the caller did wrong is as normal as success.
+func levelOf(status int) slog.Level {
+	switch {
+	case status == http.StatusServiceUnavailable:
+		return slog.LevelWarn
+	case status >= http.StatusInternalServerError:
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+func isPanic(err error) bool {
+	_, ok := errors.AsType[*panicError](err)
+	return ok
+}
+
+// errorAttrs describes an error. The cause is told only where the fault is ours: a caller's fault is fully said by its
+// code, and its text could hold what the caller sent.
+func errorAttrs(err error) []slog.Attr {
+	problem := problemOf(err)
+	attrs := []slog.Attr{slog.String("code", problem.Code)}
+	if problem.StatusCode >= http.StatusInternalServerError {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		attrs = append(attrs, slog.String("stack", string(p.stack)))
+	}
+	return attrs
+}

@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second // a body; a handler that takes files may extend it
+	writeTimeout      = 90 * time.Second // more than a long poll
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+
+	// lameDuck is how long connections live on after the stop, so that callers who keep them busy are told to close them
+	// (Connection: close) instead of finding them closed under a request that is already on its way.
+	lameDuck = 250 * time.Millisecond
+)
+
+// Serve serves h on ln until ctx is done. Then it stops accepting, finishes what is in flight and returns nil; what is not
+// finished after grace is cut off, which the log tells. Requests do not see ctx end: a request that was accepted is
+// finished. Serve returns an error when ln breaks. It takes over ln and has closed it when it returns; connections that
+// were hijacked are their handler's.
+func Serve(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logger, grace time.Duration) error {
+	var stopping atomic.Bool
+	conns := newConnCount()
+	server := &http.Server{
+		Handler:           sayClose(h, &stopping),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ConnState:         conns.track,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // broken clients, mostly
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	select {
+	case err := <-served:
+		_ = server.Close()
+		return fmt.Errorf("serving on %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	_ = ln.Close()
+	if err := <-served; !errors.Is(err, net.ErrClosed) {
+		log.Warn("serving ended by itself at the stop", "error", err.Error())
+	}
+	stopping.Store(true) // only now, so that who is told to close does not come back through a closing door
+	conns.awaitNone(min(lameDuck, grace/2))
+	shutdown(ctx, server, log, grace)
+	return nil
+}
+
+func shutdown(ctx context.Context, server *http.Server, log *slog.Logger, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+		log.Warn("requests cut off at the stop", "grace", grace.String(), "error", err.Error())
+		_ = server.Close()
+	}
+}
+
+// sayClose makes every answer after the stop the last one on its connection.
+func sayClose(h http.Handler, stopping *atomic.Bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stopping.Load() && r.Header.Get("Upgrade") == "" {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// connCount knows how many connections a server has.
+type connCount struct {
+	open atomic.Int64
+	none chan struct{} // gets a value whenever the last connection closes
+}
+
+func newConnCount() *connCount { return &connCount{none: make(chan struct{}, 1)} }
+
+func (c *connCount) track(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		c.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		if c.open.Add(-1) == 0 {
+			select {
+			case c.none <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (c *connCount) awaitNone(atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	for c.open.Load() > 0 {
+		select {
+		case <-c.none:
+		case <-timer.C:
+			return
+		}
+	}
+}

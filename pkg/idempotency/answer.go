@@ -1,0 +1,57 @@
+package idempotency
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// Answer is what a request was answered with.
+type Answer struct {
+	Status   int
+	Body     []byte // JSON
+	Replayed bool   // it is another request's, with the same key; set by the desk, for refusals too
+}
+
+// kept is an answer as it is recorded: a success, or a refusal, whose error is answered anew with the id of the request that
+// asks again.
+type kept struct {
+	Status int            `json:"status,omitempty"`
+	Body   []byte         `json:"body,omitempty"`
+	Code   apperr.Code    `json:"code,omitempty"`
+	Reason string         `json:"reason,omitempty"`
+	Text   string         `json:"message,omitempty"`
+	Fields []apperr.Field `json:"fields,omitempty"`
+}
+
+// keep returns the text under which an outcome is recorded, and false for one that is not kept.
+func keep(answer Answer, err error) (string, bool) {
+	k := kept{Status: answer.Status, Body: answer.Body}
+	if err != nil {
+		e, ok := errors.AsType[*apperr.Error](err)
+		if !ok || !final(e.Code) {
+			return "", false
+		}
+		k = kept{Code: e.Code, Reason: e.Reason, Text: e.Message, Fields: e.Fields}
+	}
+	text, err := json.Marshal(k)
+	return string(text), err == nil
+}
+
+// final reports whether a refusal is the outcome of the request, rather than what kept the request from having one.
+func final(code apperr.Code) bool { return code == apperr.Invalid || code == apperr.NotFound }
+
+// replay returns a recorded outcome.
+func replay(text string) (Answer, error) {
+	var k kept
+	if err := json.Unmarshal([]byte(text), &k); err != nil {
+		return Answer{}, fmt.Errorf("reading a recorded answer: %w", err)
+	}
+	answer := Answer{Status: k.Status, Body: k.Body, Replayed: true}
+	if k.Code == "" {
+		return answer, nil
+	}
+	return answer, &apperr.Error{Code: k.Code, Reason: k.Reason, Message: k.Text, Fields: k.Fields}
+}

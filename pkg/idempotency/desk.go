@@ -1,0 +1,190 @@
+package idempotency
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const (
+	// Keep is how long a key is remembered.
+	Keep = 24 * time.Hour
+	// Lease is how long a request may be at work before another with its key takes its place: much longer than all that it
+	// waits for may take, and well within JetStream's two minutes.
+	Lease = 30 * time.Second
+)
+
+// Claims keeps claims; see [store.Store].
+type Claims interface {
+	InsertClaim(ctx context.Context, c store.Claim) (bool, error)
+	Claim(ctx context.Context, id string) (store.Claim, error)
+	LeaseClaim(ctx context.Context, id string, until time.Time) (before store.Claim, err error)
+	ReplaceClaim(ctx context.Context, c store.Claim) error
+	EndLease(ctx context.Context, id string) error
+	AnswerClaim(ctx context.Context, id, answer string) (first string, err error)
+	DeleteClaim(ctx context.Context, id string) error
+	ExpireClaims(ctx context.Context) (bool, error)
+	ExpiredClaims(ctx context.Context, now time.Time, limit int64) ([]store.Claim, error)
+}
+
+// Desk sees to it that a key's request is done once. It is safe for concurrent use.
+type Desk struct {
+	claims Claims
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// NewDesk returns a desk.
+func NewDesk(claims Claims, now func() time.Time, log *slog.Logger) *Desk {
+	return &Desk{claims: claims, now: now, log: log}
+}
+
+// Request is one use of a key.
+type Request struct {
+	Scope       string // whose key it is, and for what: the same key in another scope is another key
+	Key         string
+	Fingerprint string // see [Fingerprint]
+}
+
+func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
+
+// Act does what a request asks for, once more where the stamp says so. The message that it makes has the stamp's id and time.
+type Act func(ctx context.Context, stamp chat.Stamp) (Answer, error)
+
+// Do returns what act returns, or what it returned for an earlier request with the same key. Errors of its own: Invalid with
+// the reason IDEMPOTENCY_KEY_REUSED where the earlier request was another one, Conflict with the reason IDEMPOTENCY_KEY_IN_USE
+// while it is at work, and Unavailable. act's context does not end with ctx.
+func (d *Desk) Do(ctx context.Context, r Request, act Act) (Answer, error) {
+	ctx = context.WithoutCancel(ctx)
+	claim, again, err := d.claim(ctx, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	if claim.Answer != "" {
+		return replay(claim.Answer)
+	}
+	return d.act(ctx, claim, again, act)
+}
+
+// claim returns a claim that the caller holds, or one that has its answer.
+func (d *Desk) claim(ctx context.Context, r Request) (c store.Claim, again bool, err error) {
+	fresh, err := d.newClaim(r)
+	if err != nil {
+		return c, false, err
+	}
+	inserted, err := d.claims.InsertClaim(ctx, fresh)
+	if err != nil || inserted {
+		return fresh, false, err
+	}
+	seen, err := d.claims.Claim(ctx, fresh.ID)
+	if apperr.Is(err, apperr.NotFound) { // it expired between the two
+		return c, false, inUse(time.Second)
+	}
+	if err != nil {
+		return c, false, err
+	}
+	expired := !d.now().Before(seen.ExpiresAt)
+	switch {
+	case !expired && seen.Fingerprint != r.Fingerprint:
+		return c, false, reused()
+	case !expired && seen.Answer != "":
+		return seen, true, nil
+	case d.now().Before(seen.LeasedUntil):
+		return c, false, inUse(d.worthWaiting(seen))
+	}
+	return d.takeOver(ctx, seen, fresh, expired)
+}
+
+func (d *Desk) newClaim(r Request) (store.Claim, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return store.Claim{}, fmt.Errorf("making a message id: %w", err)
+	}
+	now := d.now().UTC().Truncate(time.Millisecond)
+	return store.Claim{
+		ID: r.id(), Fingerprint: r.Fingerprint, MessageID: id.String(), At: now,
+		LeasedUntil: now.Add(Lease), ExpiresAt: now.Add(Keep),
+	}, nil
+}
+
+// takeOver goes on with a claim whose holder died or failed, or begins an expired one anew.
+func (d *Desk) takeOver(ctx context.Context, seen, fresh store.Claim, expired bool) (c store.Claim, again bool, err error) {
+	before, err := d.claims.LeaseClaim(ctx, seen.ID, fresh.LeasedUntil)
+	switch {
+	case apperr.Is(err, apperr.NotFound):
+		return c, false, inUse(time.Second)
+	case err != nil:
+		return c, false, err
+	case !expired && before.Answer != "":
+		return before, true, nil
+	case before.Leases != seen.Leases: // somebody was faster
+		return c, false, inUse(time.Second)
+	case !expired:
+		return before, true, nil
+	}
+	fresh.Leases = before.Leases + 1
+	return fresh, false, d.claims.ReplaceClaim(ctx, fresh)
+}
+
+// worthWaiting is how long the caller is asked to wait: as long again as the request has been at work, so that one that takes
+// long, because its holder is dead, is not asked for all the time.
+func (d *Desk) worthWaiting(c store.Claim) time.Duration {
+	left := c.LeasedUntil.Sub(d.now())
+	return max(min(Lease-left, left), time.Second)
+}
+
+// act runs act under a claim that the caller holds, and records its outcome.
+func (d *Desk) act(ctx context.Context, c store.Claim, again bool, act Act) (answer Answer, err error) {
+	over := false
+	defer func() {
+		if !over { // a panic, or an outcome that is not kept
+			d.release(ctx, c)
+		}
+	}()
+	answer, err = act(ctx, chat.Stamp{ID: c.MessageID, At: c.At, Again: again})
+	text, ok := keep(answer, err)
+	if !ok {
+		return answer, err
+	}
+	over = true
+	return d.record(ctx, c, text, answer, err)
+}
+
+// record keeps the outcome and returns the one that counts. Should it not be possible, the caller gets the outcome all the same:
+// a later request with the key does the same message again, and finds it done.
+func (d *Desk) record(ctx context.Context, c store.Claim, text string, answer Answer, outcome error) (Answer, error) {
+	first, err := d.claims.AnswerClaim(ctx, c.ID, text)
+	if err != nil {
+		d.log.WarnContext(ctx, "the answer to a request with an Idempotency-Key is not recorded", "messageId", c.MessageID, "error", err)
+		return answer, outcome
+	}
+	if first != text {
+		return replay(first)
+	}
+	return answer, outcome
+}
+
+func (d *Desk) release(ctx context.Context, c store.Claim) {
+	if err := d.claims.EndLease(ctx, c.ID); err != nil {
+		d.log.WarnContext(ctx, "a request with an Idempotency-Key can be repeated only when its lease ends",
+			"messageId", c.MessageID, "until", c.LeasedUntil, "error", err)
+	}
+}
+
+func reused() error {
+	return apperr.New(apperr.Invalid, httpapi.ReasonIdempotencyKeyReused, "This Idempotency-Key was used for another request.")
+}
+
+func inUse(wait time.Duration) error {
+	e := apperr.New(apperr.Conflict, "IDEMPOTENCY_KEY_IN_USE", "A request with this Idempotency-Key is in progress.")
+	e.RetryAfter = wait
+	return e
+}

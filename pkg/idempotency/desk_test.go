@@ -1,0 +1,374 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a clock that only the test moves.
+type clock struct{ at atomic.Int64 }
+
+func (c *clock) now() time.Time       { return time.UnixMilli(c.at.Load()) }
+func (c *clock) move(d time.Duration) { c.at.Add(d.Milliseconds()) }
+
+// world is a desk on a real store.
+type world struct {
+	t     *testing.T
+	store *store.Store
+	clock *clock
+	desk  *idempotency.Desk
+	acts  atomic.Int64
+}
+
+func open(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, store: storetest.Open(t), clock: &clock{}}
+	w.clock.at.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
+	w.desk = w.replica()
+	return w
+}
+
+func (w *world) replica() *idempotency.Desk {
+	return idempotency.NewDesk(w.store, w.clock.now, slog.New(slog.DiscardHandler))
+}
+
+var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
+
+// send answers with the stamp's id, so that two answers of one message are equal.
+func (w *world) send(_ context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+	w.acts.Add(1)
+	return idempotency.Answer{Status: 200, Body: []byte(stamp.ID)}, nil
+}
+
+func (w *world) do(r idempotency.Request, act idempotency.Act) (idempotency.Answer, error) {
+	return w.desk.Do(w.t.Context(), r, act)
+}
+
+// ok is do for what must succeed.
+func (w *world) ok(r idempotency.Request, act idempotency.Act) idempotency.Answer {
+	w.t.Helper()
+	answer, err := w.do(r, act)
+	if err != nil {
+		w.t.Fatalf("got %v, want an answer", err)
+	}
+	return answer
+}
+
+func (w *world) acted(want int64) {
+	w.t.Helper()
+	if got := w.acts.Load(); got != want {
+		w.t.Errorf("acted %d times, want %d", got, want)
+	}
+}
+
+func reasonOf(err error) string {
+	e, _ := errors.AsType[*apperr.Error](err)
+	if e == nil {
+		return ""
+	}
+	return e.Reason
+}
+
+func TestTheFirstAnswerIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	first := w.ok(request, w.send)
+	w.clock.move(24*time.Hour - time.Millisecond)
+	again := w.ok(request, w.send)
+	if first.Replayed || !again.Replayed || again.Status != 200 || string(again.Body) != string(first.Body) {
+		t.Errorf("got %+v and then %+v, want the same, replayed", first, again)
+	}
+	w.acted(1)
+}
+
+func TestAnotherRequestWithTheKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.ok(request, w.send)
+	other := request
+	other.Fingerprint = "other content"
+	if _, err := w.do(other, w.send); apperr.CodeOf(err) != apperr.Invalid || reasonOf(err) != "IDEMPOTENCY_KEY_REUSED" {
+		t.Errorf("got %v, want IDEMPOTENCY_KEY_REUSED", err)
+	}
+	other.Scope = "other company"
+	if answer := w.ok(other, w.send); answer.Replayed {
+		t.Error("got the answer of another scope")
+	}
+	w.acted(2)
+}
+
+func TestARequestInProgressIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.ok(request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		for _, step := range []struct{ at, wait time.Duration }{
+			{0, time.Second}, {5 * time.Second, 5 * time.Second}, {15 * time.Second, 10 * time.Second}, {9500 * time.Millisecond, time.Second},
+		} {
+			w.clock.move(step.at)
+			_, err := w.do(request, w.send)
+			e, _ := errors.AsType[*apperr.Error](err)
+			if e == nil || e.Code != apperr.Conflict || e.Reason != "IDEMPOTENCY_KEY_IN_USE" || e.RetryAfter != step.wait {
+				t.Errorf("after %s more: got %#v, want IDEMPOTENCY_KEY_IN_USE and %s", step.at, e, step.wait)
+			}
+			other := request
+			other.Fingerprint = "other content"
+			if _, err := w.do(other, w.send); reasonOf(err) != "IDEMPOTENCY_KEY_REUSED" {
+				t.Errorf("another request: got %v, want IDEMPOTENCY_KEY_REUSED", err)
+			}
+		}
+		return w.send(ctx, stamp)
+	})
+	w.acted(1)
+}
+
+func TestOneOfManyActs(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	replicas := []*idempotency.Desk{w.desk, w.replica()}
+	var group sync.WaitGroup
+	ids := make([]string, 50)
+	for i := range ids {
+		group.Go(func() {
+			for {
+				answer, err := replicas[i%2].Do(t.Context(), request, w.send)
+				if err == nil {
+					ids[i] = string(answer.Body)
+					return
+				}
+				if !apperr.Is(err, apperr.Conflict) {
+					t.Errorf("got %v, want an answer or a conflict", err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Errorf("got the answers %s and %s, want one", id, ids[0])
+		}
+	}
+	w.acted(1)
+}
+
+// What kept a request from having an outcome is not kept; but its message is the same the next time.
+func TestFailuresAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	var stamps []chat.Stamp
+	fail := func(err error) idempotency.Act {
+		return func(_ context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+			stamps = append(stamps, stamp)
+			return idempotency.Answer{}, err
+		}
+	}
+	for _, err := range []error{
+		apperr.Away("NATS", errors.New("timeout")), errors.New("a fault"), &apperr.Error{Code: apperr.TooMany},
+		&apperr.Error{Code: apperr.Unauthenticated}, &apperr.Error{Code: apperr.Conflict},
+	} {
+		if _, got := w.do(request, fail(err)); !errors.Is(got, err) {
+			t.Errorf("got %v, want %v", got, err)
+		}
+		w.clock.move(time.Second)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = w.do(request, func(context.Context, chat.Stamp) (idempotency.Answer, error) { panic("a fault") })
+	}()
+	answer := w.ok(request, w.send)
+	for i, s := range stamps {
+		if s.ID != string(answer.Body) || !s.At.Equal(stamps[0].At) || s.Again != (i > 0) {
+			t.Errorf("try %d: got the stamp %+v, want the id %s, the first's time, and to know of the first", i, s, answer.Body)
+		}
+	}
+	if answer.Replayed {
+		t.Error("got a replay, want an answer of its own")
+	}
+}
+
+// A refusal is an outcome.
+func TestRefusalsAreGivenAgain(t *testing.T) {
+	t.Parallel()
+	for _, want := range []*apperr.Error{
+		{Code: apperr.NotFound, Reason: "CHAT_NOT_FOUND", Message: "Chat not found"},
+		{Code: apperr.Invalid, Reason: "X", Message: "x", Fields: []apperr.Field{{Name: "a", Message: "is wrong"}}},
+	} {
+		w := open(t)
+		refuse := func(context.Context, chat.Stamp) (idempotency.Answer, error) {
+			return idempotency.Answer{}, want.Wrap(errors.New("why"))
+		}
+		_, _ = w.do(request, refuse)
+		answer, err := w.do(request, w.send)
+		got, _ := errors.AsType[*apperr.Error](err)
+		if got == nil || got.Code != want.Code || got.Reason != want.Reason || got.Message != want.Message || len(got.Fields) != len(want.Fields) {
+			t.Fatalf("got %#v, want %#v", got, want)
+		}
+		if !answer.Replayed {
+			t.Error("got a refusal of its own, want a replay")
+		}
+		w.acted(0)
+	}
+}
+
+// The first holder dies without a word; the next goes on with the same message when the lease is over. Should the first come
+// back from the dead, it gives the answer that the second gave.
+func TestALeaseIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	var second idempotency.Answer
+	var first chat.Stamp
+	late := w.ok(request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		first = stamp
+		w.clock.move(idempotency.Lease)
+		second = w.ok(request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+			if !stamp.Again || stamp.ID != first.ID || !stamp.At.Equal(first.At) {
+				t.Errorf("got the stamp %+v, want %+v again", stamp, first)
+			}
+			return idempotency.Answer{Status: 200, Body: []byte("the second's")}, nil
+		})
+		return idempotency.Answer{Status: 200, Body: []byte("the first's")}, nil
+	})
+	if string(second.Body) != "the second's" || string(late.Body) != "the second's" || !late.Replayed {
+		t.Errorf("got %s and %s, want one answer", second.Body, late.Body)
+	}
+}
+
+// Of many who see that a lease is over, one takes it.
+func TestOneOfManyTakesOver(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	dead := store.Claim{
+		ID: idempotency.Fingerprint(request.Scope, request.Key), Fingerprint: request.Fingerprint, MessageID: "m",
+		At: w.clock.now(), LeasedUntil: w.clock.now(), ExpiresAt: w.clock.now().Add(time.Hour),
+	}
+	if _, err := w.store.InsertClaim(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if _, err := w.do(request, w.send); err != nil && !apperr.Is(err, apperr.Conflict) {
+				t.Errorf("got %v, want an answer or a conflict", err)
+			}
+		})
+	}
+	group.Wait()
+	w.acted(1)
+}
+
+func TestAnExpiredKeyIsAsGoodAsNew(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	first := w.ok(request, w.send)
+	w.clock.move(idempotency.Keep)
+	other := request
+	other.Fingerprint = "other content"
+	second := w.ok(other, w.send)
+	if second.Replayed || string(second.Body) == string(first.Body) {
+		t.Errorf("got %+v after %+v, want a new message", second, first)
+	}
+	if again := w.ok(other, w.send); !again.Replayed || string(again.Body) != string(second.Body) {
+		t.Errorf("got %+v, want the second answer again", again)
+	}
+	w.acted(2)
+}
+
+// The request is finished although its caller has gone, so that the retry finds its answer.
+func TestACallerThatLeavesIsAnsweredLater(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	ctx, leave := context.WithCancel(t.Context())
+	_, err := w.desk.Do(ctx, request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		leave()
+		if ctx.Err() != nil {
+			t.Error("the work ended with its caller")
+		}
+		return w.send(ctx, stamp)
+	})
+	if err != nil {
+		t.Errorf("got %v, want an answer", err)
+	}
+	if answer := w.ok(request, w.send); !answer.Replayed {
+		t.Error("got an answer of its own, want a replay")
+	}
+	w.acted(1)
+}
+
+// deaf is a store that does not record answers.
+type deaf struct{ *store.Store }
+
+func (deaf) AnswerClaim(context.Context, string, string) (string, error) {
+	return "", apperr.Away("MongoDB", errors.New("gone"))
+}
+
+func TestAnAnswerThatCannotBeRecordedIsGiven(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	desk := idempotency.NewDesk(deaf{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
+	first, err := desk.Do(t.Context(), request, w.send)
+	if err != nil {
+		t.Fatalf("got %v, want the answer", err)
+	}
+	w.clock.move(idempotency.Lease)
+	if second := w.ok(request, w.send); string(second.Body) != string(first.Body) {
+		t.Errorf("got the message %s, want %s again", second.Body, first.Body)
+	}
+}
+
+// loud tells which claims it has deleted.
+type loud struct {
+	*store.Store
+	deleted chan string
+}
+
+func (l loud) DeleteClaim(ctx context.Context, id string) error {
+	err := l.Store.DeleteClaim(ctx, id)
+	l.deleted <- id
+	return err
+}
+
+func TestSweepRemovesWhatExpired(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	if able, err := w.store.ExpireClaims(t.Context()); err != nil || able {
+		t.Skipf("this MongoDB removes them itself (%v)", err)
+	}
+	w.ok(request, w.send)
+	w.clock.move(idempotency.Keep + time.Millisecond)
+	young := idempotency.Request{Scope: "company", Key: "young", Fingerprint: "content"}
+	w.ok(young, w.send)
+
+	l := loud{w.store, make(chan string)}
+	ctx, stop := context.WithCancel(t.Context())
+	swept := make(chan error, 1)
+	go func() { swept <- idempotency.NewDesk(l, w.clock.now, slog.New(slog.DiscardHandler)).Sweep(ctx) }()
+	id := <-l.deleted
+	stop()
+	if err := <-swept; err != nil {
+		t.Errorf("Sweep: got %v, want nil", err)
+	}
+	if want := idempotency.Fingerprint("company", "key"); id != want {
+		t.Errorf("got %s deleted, want %s", id, want)
+	}
+	if _, err := w.store.Claim(t.Context(), id); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("the expired one: got %v, want it gone", err)
+	}
+	if answer := w.ok(young, w.send); !answer.Replayed {
+		t.Error("the young one is gone, want it kept")
+	}
+}

@@ -1,0 +1,72 @@
+package idempotency
+
+import (
+	"net/http"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// Header is the request header that makes a retry safe. Its value is a string of RFC 8941 ("8e03978e-40d5-43dd-bc93-6894a57f9324",
+// with the quotes), as the draft has it, or the same without quotes, as most clients send it.
+const Header = "Idempotency-Key"
+
+// maxKey is how many characters a key may have.
+const maxKey = 255
+
+// Asked reports whether the request has the header at all.
+func Asked(h http.Header) bool { return len(h[Header]) != 0 }
+
+// KeyOf returns the key of a request that has the header. A malformed one is Invalid with the reason IDEMPOTENCY_KEY_INVALID:
+// several, an empty or a longer one, or what is neither a string of RFC 8941 nor printable ASCII without spaces, quotes,
+// backslashes, commas and semicolons.
+func KeyOf(h http.Header) (string, error) {
+	values := h[Header]
+	if len(values) != 1 {
+		return "", malformed()
+	}
+	key, ok := parse(values[0])
+	if !ok || key == "" || len(key) > maxKey {
+		return "", malformed()
+	}
+	return key, nil
+}
+
+func malformed() error {
+	return apperr.New(apperr.Invalid, "IDEMPOTENCY_KEY_INVALID", `Idempotency-Key must be one string of 1 to 255 printable ASCII characters, such as "8e03978e-40d5-43dd-bc93-6894a57f9324".`)
+}
+
+func parse(value string) (key string, ok bool) {
+	if value != "" && value[0] == '"' {
+		return parseQuoted(value[1:])
+	}
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c <= ' ', c >= 0x7f, c == '"', c == '\\', c == ',', c == ';':
+			return "", false
+		}
+	}
+	return value, true
+}
+
+// parseQuoted reads what follows the opening quote (RFC 8941, 4.2.5). The draft knows no parameters, so nothing may follow the
+// closing one.
+func parseQuoted(s string) (key string, ok bool) {
+	unescaped := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return string(unescaped), i == len(s)-1
+		case c == '\\':
+			i++
+			if i == len(s) || s[i] != '"' && s[i] != '\\' {
+				return "", false
+			}
+			unescaped = append(unescaped, s[i])
+		case c < ' ', c >= 0x7f:
+			return "", false
+		default:
+			unescaped = append(unescaped, c)
+		}
+	}
+	return "", false
+}

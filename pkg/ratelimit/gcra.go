@@ -1,0 +1,33 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/parley-chat/parley/pkg/config"
+)
+
+// grant is what was given of what was wanted.
+type grant struct {
+	permits int
+	left    int           // permits that could still be had
+	full    time.Duration // until all permits are back
+}
+
+// gcra is the rule in memory: the time by which all permits are back. gcra.lua is the same in Redis.
+type gcra struct{ back time.Time }
+
+func (g *gcra) take(rate config.Rate, now time.Time, wanted int) grant {
+	interval := rate.Per / time.Duration(rate.Count)
+	if g.back.Before(now) {
+		g.back = now
+	}
+	room := min(max(int((rate.Per-g.back.Sub(now))/interval), 0), rate.Count)
+	given := min(wanted, room)
+	g.back = g.back.Add(time.Duration(given) * interval)
+	return grant{permits: given, left: room - given, full: g.back.Sub(now)}
+}
+
+// wait is the time until the next permit is there.
+func (g grant) wait(rate config.Rate) time.Duration {
+	return max(g.full+rate.Per/time.Duration(rate.Count)-rate.Per, 0)
+}

@@ -1,0 +1,202 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/config"
+)
+
+const (
+	// callers is how many a replica remembers; who is forgotten is known to Redis.
+	callers = 100_000
+	// A lease that is spent faster than fast is followed by one of twice the size, one that lasts longer than slow by one permit.
+	fast = 100 * time.Millisecond
+	slow = time.Second
+	// leaseShare of a rate is the most that one replica holds.
+	leaseShare = 20
+)
+
+// Config is what a [Limiter] needs.
+type Config struct {
+	Name       string // in the RateLimit fields, the metrics and Redis
+	Rate       config.Rate
+	Redis      *Redis // nil: this replica counts by itself
+	Now        func() time.Time
+	Registerer prometheus.Registerer // nil: no metrics
+}
+
+// Limiter keeps one limit for all its callers. A nil Limiter lets everybody pass. It is safe for concurrent use.
+type Limiter struct {
+	cfg      Config
+	policy   string
+	maxLease int
+	used     atomic.Bool
+	accounts *lru.Cache[string, *account]
+	refused  prometheus.Counter
+}
+
+// New returns a limiter, or nil where the rate is no limit.
+func New(cfg Config) *Limiter {
+	if cfg.Rate.Count == 0 {
+		return nil
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	accounts, _ := lru.New[string, *account](callers) // only a size of zero is an error
+	return &Limiter{
+		cfg: cfg, policy: policyOf(cfg), accounts: accounts, maxLease: max(cfg.Rate.Count/leaseShare, 1), refused: refusals(cfg),
+	}
+}
+
+func refusals(cfg Config) prometheus.Counter {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_rate_limited_total", Help: "Requests refused because a limit was reached.",
+	}, []string{"limit"})
+	if cfg.Registerer != nil {
+		if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](cfg.Registerer.Register(vec)); ok {
+			if v, ok := known.ExistingCollector.(*prometheus.CounterVec); ok {
+				vec = v
+			}
+		}
+	}
+	return vec.WithLabelValues(cfg.Name)
+}
+
+// Decision is the answer to one request.
+type Decision struct {
+	Allowed bool
+	Left    int           // permits that are left, as far as this replica knows
+	Full    time.Duration // until all permits are back
+	Wait    time.Duration // until the next permit, for who was refused
+}
+
+// account is what a replica knows of one caller.
+type account struct {
+	mu           sync.Mutex
+	asking       chan struct{} // closed when the answer is there; nil: nobody asks
+	permits      int           // leased and not spent
+	permitsUntil time.Time     // then they are void
+	size         int           // of the last lease
+	leasedAt     time.Time
+	left         int       // in Redis, at that time
+	fullAt       time.Time // when all permits are back
+	refusedUntil time.Time
+	alone        gcra // while there is no Redis
+}
+
+// Take spends one of the caller's permits.
+func (l *Limiter) Take(ctx context.Context, caller string) Decision {
+	if l == nil {
+		return Decision{Allowed: true}
+	}
+	l.used.Store(true)
+	a := l.account(caller)
+	for {
+		decision, wait, size := l.spend(a)
+		switch {
+		case wait != nil:
+			select {
+			case <-wait:
+			case <-ctx.Done():
+				return Decision{Allowed: true} // nobody will read the answer
+			}
+		case size > 0:
+			l.lease(ctx, a, caller, size)
+		default:
+			if !decision.Allowed {
+				l.refused.Inc()
+			}
+			return decision
+		}
+	}
+}
+
+// Refuses reports whether the caller has no permits left, as far as this replica knows, and spends none.
+func (l *Limiter) Refuses(caller string) (Decision, bool) {
+	if l == nil || !l.used.Load() {
+		return Decision{}, false
+	}
+	a, ok := l.accounts.Get(caller)
+	if !ok {
+		return Decision{}, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := l.cfg.Now()
+	if l.shared() {
+		return Decision{Left: 0, Full: a.fullAt.Sub(now), Wait: a.refusedUntil.Sub(now)}, a.permits == 0 && now.Before(a.refusedUntil)
+	}
+	g := a.alone.take(l.cfg.Rate, now, 0)
+	return Decision{Left: g.left, Full: g.full, Wait: g.wait(l.cfg.Rate)}, g.left == 0
+}
+
+func (l *Limiter) account(caller string) *account {
+	if a, ok := l.accounts.Get(caller); ok {
+		return a
+	}
+	fresh := new(account)
+	if known, ok, _ := l.accounts.PeekOrAdd(caller, fresh); ok {
+		return known
+	}
+	return fresh
+}
+
+func (l *Limiter) shared() bool { return l.cfg.Redis != nil && l.cfg.Redis.there() }
+
+// spend decides by what the replica knows. Where that does not do, it says for what to wait, or how much to lease.
+func (l *Limiter) spend(a *account) (d Decision, wait <-chan struct{}, size int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := l.cfg.Now()
+	switch {
+	case !l.shared():
+		g := a.alone.take(l.cfg.Rate, now, 1)
+		return Decision{Allowed: g.permits == 1, Left: g.left, Full: g.full, Wait: g.wait(l.cfg.Rate)}, nil, 0
+	case a.permits > 0 && now.Before(a.permitsUntil):
+		a.permits--
+		return Decision{Allowed: true, Left: a.left + a.permits, Full: max(a.fullAt.Sub(now), 0)}, nil, 0
+	case now.Before(a.refusedUntil):
+		return Decision{Full: a.fullAt.Sub(now), Wait: a.refusedUntil.Sub(now)}, nil, 0
+	case a.asking != nil:
+		return Decision{}, a.asking, 0
+	}
+	a.asking = make(chan struct{})
+	return Decision{}, nil, l.nextSize(a, now)
+}
+
+// nextSize follows the caller's pace.
+func (l *Limiter) nextSize(a *account, now time.Time) int {
+	switch held := now.Sub(a.leasedAt); {
+	case a.size == 0 || held > slow:
+		return 1
+	case held < fast:
+		return min(2*a.size, l.maxLease)
+	}
+	return a.size
+}
+
+// lease asks Redis for permits. Should that fail, Redis is away for everybody's next look.
+func (l *Limiter) lease(ctx context.Context, a *account, caller string, size int) {
+	g, err := l.cfg.Redis.take(ctx, l.cfg.Name, caller, l.cfg.Rate, size)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.asking)
+	a.asking = nil
+	if err != nil {
+		return
+	}
+	now := l.cfg.Now()
+	a.permits, a.permitsUntil, a.size, a.leasedAt = g.permits, now.Add(l.cfg.Rate.Per), size, now
+	a.left, a.fullAt, a.refusedUntil = g.left, now.Add(g.full), time.Time{}
+	if g.permits == 0 {
+		a.size, a.refusedUntil = 1, now.Add(max(g.wait(l.cfg.Rate), time.Millisecond))
+	}
+}

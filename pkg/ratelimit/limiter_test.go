@@ -1,0 +1,317 @@
+package ratelimit
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/httpapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a clock that only the test moves.
+type clock struct{ at atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.at.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time       { return time.Unix(0, c.at.Load()) }
+func (c *clock) move(d time.Duration) { c.at.Add(int64(d)) }
+
+func startRedis(t *testing.T, addr string) *embedded.Redis {
+	t.Helper()
+	server, err := embedded.StartRedis(addr)
+	if err != nil {
+		t.Fatalf("starting Redis: %v", err)
+	}
+	t.Cleanup(server.Stop)
+	return server
+}
+
+func openRedis(t *testing.T, url string) *Redis {
+	t.Helper()
+	r, err := OpenRedis(url, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("opening Redis: %v", err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// allowed is how many of n takes pass.
+func allowed(t *testing.T, l *Limiter, caller string, n int) (count int) {
+	t.Helper()
+	for range n {
+		if l.Take(t.Context(), caller).Allowed {
+			count++
+		}
+	}
+	return count
+}
+
+// An hour is long enough for no permit to come back while a test runs.
+var hourly = config.Rate{Count: 60, Per: time.Hour}
+
+func TestAloneTheRateHolds(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	l := New(Config{Name: "test", Rate: hourly, Now: c.now})
+	if got := allowed(t, l, "a", 100); got != 60 {
+		t.Errorf("got %d of 100 at once, want 60", got)
+	}
+	if got := allowed(t, l, "b", 100); got != 60 {
+		t.Errorf("got %d of another caller's 100, want 60", got)
+	}
+	if d := l.Take(t.Context(), "a"); d.Allowed || d.Left != 0 || d.Wait != time.Minute || d.Full != time.Hour {
+		t.Errorf("got %+v, want to wait a minute for the next and an hour for all", d)
+	}
+	c.move(time.Minute - time.Nanosecond)
+	if got := allowed(t, l, "a", 1); got != 0 {
+		t.Error("got a permit before its time")
+	}
+	c.move(time.Nanosecond)
+	if got := allowed(t, l, "a", 10); got != 1 {
+		t.Errorf("got %d after a minute, want 1", got)
+	}
+	c.move(10 * time.Hour)
+	if got := allowed(t, l, "a", 100); got != 60 {
+		t.Errorf("got %d after a long time, want 60 and not more", got)
+	}
+}
+
+func TestNoRateIsNoLimit(t *testing.T) {
+	t.Parallel()
+	l := New(Config{Name: "test"})
+	if got := allowed(t, l, "a", 1000); l != nil || got != 1000 {
+		t.Errorf("got %d of 1000, want all", got)
+	}
+	if _, refused := l.Refuses("a"); refused {
+		t.Error("got refused, want not")
+	}
+}
+
+func TestReplicasShareTheRate(t *testing.T) {
+	t.Parallel()
+	url := startRedis(t, "127.0.0.1:0").URL()
+	var replicas []*Limiter
+	for range 3 {
+		replicas = append(replicas, New(Config{Name: "test", Rate: config.Rate{Count: 600, Per: time.Hour}, Redis: openRedis(t, url)}))
+	}
+	var passed atomic.Int64
+	var group sync.WaitGroup
+	for i := range 12 {
+		group.Go(func() {
+			for range 100 {
+				if replicas[i%3].Take(t.Context(), "a").Allowed {
+					passed.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	// Three more may have come back while the test ran; what replicas still hold has not been spent.
+	if got := passed.Load(); got > 603 || got < 600-3*600/leaseShare {
+		t.Errorf("got %d of 1200, want 600, less what the replicas hold", got)
+	}
+	fresh := New(Config{Name: "test", Rate: config.Rate{Count: 600, Per: time.Hour}, Redis: openRedis(t, url)})
+	if got := allowed(t, fresh, "a", 100); got > 3 {
+		t.Errorf("got %d of a new replica's 100, want none: the others' are spent", got)
+	}
+	if got := allowed(t, fresh, "b", 100); got != 100 {
+		t.Errorf("got %d of another caller's 100, want all", got)
+	}
+}
+
+// counting counts what is asked of Redis.
+type counting struct{ asked atomic.Int64 }
+
+func (c *counting) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			c.asked.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func TestABusyCallerSeldomAsksRedis(t *testing.T) {
+	t.Parallel()
+	r := openRedis(t, startRedis(t, "127.0.0.1:0").URL())
+	c, count := newClock(), new(counting)
+	r.client.AddHook(count)
+	l := New(Config{Name: "test", Rate: config.Rate{Count: 20_000, Per: time.Hour}, Redis: r, Now: c.now})
+	if got := allowed(t, l, "a", 20_000); got != 20_000 {
+		t.Errorf("got %d of 20000, want all", got)
+	}
+	if asked := count.asked.Load(); asked > 40 { // ten to grow to a thousand, then one a thousand
+		t.Errorf("asked Redis %d times for 20000 requests, want one in a thousand", asked)
+	}
+	before := count.asked.Load()
+	if got := allowed(t, l, "a", 20_000); got > 10 {
+		t.Errorf("got %d more, want none", got)
+	}
+	if asked := count.asked.Load() - before; asked > 10 {
+		t.Errorf("asked Redis %d times for a caller who is refused, want once", asked)
+	}
+	c.move(2 * slow) // the pace is forgotten; a caller who comes seldom holds nothing
+	l.Take(t.Context(), "b")
+	if a, _ := l.accounts.Get("b"); a.permits != 0 {
+		t.Errorf("got %d permits held, want none", a.permits)
+	}
+}
+
+// While Redis is away each replica counts by itself, and when it is back they count together again.
+func TestRedisGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, "127.0.0.1:0")
+	url := server.URL()
+	r := openRedis(t, url)
+	l := New(Config{Name: "test", Rate: hourly, Redis: r})
+	if got := allowed(t, l, "a", 100); got < 60 || got > 61 {
+		t.Errorf("got %d of 100, want 60", got)
+	}
+	server.Stop()
+	other := New(Config{Name: "test", Rate: hourly, Redis: openRedis(t, url)})
+	for i, replica := range []*Limiter{l, other} {
+		if got := allowed(t, replica, "b", 100); got != 60 {
+			t.Errorf("replica %d without Redis: got %d of 100, want 60", i, got)
+		}
+	}
+	startRedis(t, strings.TrimPrefix(url, "redis://"))
+	deadline := time.Now().Add(time.Minute)
+	for n := 0; r.away.Load(); n++ {
+		if time.Now().After(deadline) {
+			t.Fatal("the limiter did not find Redis again")
+		}
+		l.Take(t.Context(), "c") // Redis is tried again once a second; nothing tells when
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got := allowed(t, l, "d", 100); got < 60 || got > 61 {
+		t.Errorf("got %d of 100, want 60 again", got)
+	}
+}
+
+// A Redis that takes connections and says nothing costs a request a moment, and the others nothing.
+func TestASilentRedisHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	l := New(Config{Name: "test", Rate: hourly, Redis: openRedis(t, "redis://"+silent.Addr().String())})
+	if got := allowed(t, l, "a", 100); got != 60 {
+		t.Errorf("got %d of 100, want 60", got)
+	}
+}
+
+func TestOpenRedisRefusesWithoutTheURL(t *testing.T) {
+	t.Parallel()
+	if _, err := OpenRedis("redis://user:pass word@host:6379/x", slog.New(slog.DiscardHandler)); err == nil || strings.Contains(err.Error(), "pass") {
+		t.Errorf("got %v, want an error without the password", err)
+	}
+}
+
+// call sends a request from an address.
+func call(e *echo.Echo, from, path string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(http.MethodGet, path, nil)
+	req.RemoteAddr = from + ":1"
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, req)
+	return w
+}
+
+func TestFieldsTellTheCaller(t *testing.T) {
+	t.Parallel()
+	c, registry := newClock(), prometheus.NewRegistry()
+	l := New(Config{Name: "address", Rate: config.Rate{Count: 2, Per: time.Minute}, Now: c.now, Registerer: registry})
+	e := httpapi.New(httpapi.Config{})
+	e.Use(l.ByAddress)
+	e.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) })
+	for i, want := range []struct {
+		status            int
+		limit, retryAfter string
+	}{{204, `"address";r=1;t=30`, ""}, {204, `"address";r=0;t=60`, ""}, {429, `"address";r=0;t=60`, "30"}} {
+		got := call(e, "192.0.2.1", "/")
+		if got.Code != want.status || got.Header().Get("RateLimit") != want.limit || got.Header().Get("Retry-After") != want.retryAfter ||
+			got.Header().Get("RateLimit-Policy") != `"address";q=2;w=60` {
+			t.Errorf("request %d: got %d %v, want %+v", i, got.Code, got.Header(), want)
+		}
+		if want.status == 429 && !strings.Contains(got.Body.String(), `"code":"TOO_MANY_REQUESTS"`) {
+			t.Errorf("got %s, want TOO_MANY_REQUESTS", got.Body)
+		}
+	}
+	if got := call(e, "192.0.2.2", "/nowhere"); got.Code != http.StatusNotFound {
+		t.Errorf("another address: got %d, want 404", got.Code)
+	}
+	if n, err := testutil.GatherAndCount(registry, "parley_rate_limited_total"); err != nil || n != 1 || testutil.ToFloat64(l.refused) != 1 {
+		t.Errorf("got %v refusals counted (%v), want 1", testutil.ToFloat64(l.refused), err)
+	}
+}
+
+func TestGuessesAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
+		l := New(Config{Name: "auth-failures", Rate: config.Rate{Count: 3, Per: time.Hour}, Redis: r})
+		var guesses int
+		e := httpapi.New(httpapi.Config{})
+		e.GET("/:token", func(c echo.Context) error {
+			if err := l.Blocked(c); err != nil {
+				return err
+			}
+			guesses++
+			if c.Param("token") != "right" {
+				return l.Failed(c, &apperr.Error{Code: apperr.Unauthenticated})
+			}
+			return l.Failed(c, nil)
+		})
+		for range 10 {
+			if got := call(e, "192.0.2.1", "/right"); got.Code != http.StatusOK {
+				t.Errorf("%s: got %d for the right token, want 200", name, got.Code)
+			}
+		}
+		for range 10 {
+			call(e, "192.0.2.1", "/wrong")
+		}
+		if guesses -= 10; guesses < 3 || guesses > 4 { // with Redis it takes one more to be told no
+			t.Errorf("%s: got %d guesses, want 3", name, guesses)
+		}
+		if got := call(e, "192.0.2.1", "/right"); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: got %d from the blocked address, want 429", name, got.Code)
+		}
+		if got := call(e, "192.0.2.2", "/right"); got.Code != http.StatusOK {
+			t.Errorf("%s: got %d from another address, want 200", name, got.Code)
+		}
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	l := New(Config{Name: "token", Rate: config.Rate{Count: 1_000_000_000, Per: time.Hour}})
+	for b.Loop() {
+		l.Take(b.Context(), "a")
+	}
+}

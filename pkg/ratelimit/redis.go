@@ -1,0 +1,115 @@
+package ratelimit
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed" // the script
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/parley-chat/parley/pkg/config"
+)
+
+const (
+	// redisTimeout bounds what a request waits for a lease.
+	redisTimeout = 250 * time.Millisecond
+	// redisPause is how long Redis is left alone after it did not answer.
+	redisPause = time.Second
+)
+
+//go:embed gcra.lua
+var script string
+
+// Redis is where replicas count together. It is safe for concurrent use.
+type Redis struct {
+	client    redis.UniversalClient
+	script    *redis.Script
+	log       *slog.Logger
+	awayUntil atomic.Int64 // Unix nanoseconds; later than now: Redis is left alone
+	away      atomic.Bool  // it did not answer the last time
+}
+
+// OpenRedis prepares connections to one URL, or those of a cluster's nodes, separated by commas; they are made when they are
+// needed. Its error does not repeat the URL, which may hold a password.
+func OpenRedis(urls string, log *slog.Logger) (*Redis, error) {
+	client, err := newClient(urls)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	return &Redis{client: client, script: redis.NewScript(script), log: log}, nil
+}
+
+func newClient(urls string) (redis.UniversalClient, error) {
+	first, others, several := strings.Cut(urls, ",")
+	if !several {
+		o, err := redis.ParseURL(first)
+		if err != nil {
+			return nil, err
+		}
+		o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, redisTimeout, redisTimeout, redisTimeout
+		return redis.NewClient(o), nil
+	}
+	o, err := redis.ParseClusterURL(first)
+	if err != nil {
+		return nil, err
+	}
+	for other := range strings.SplitSeq(others, ",") {
+		node, err := redis.ParseURL(other)
+		if err != nil {
+			return nil, err
+		}
+		o.Addrs = append(o.Addrs, node.Addr)
+	}
+	o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, redisTimeout, redisTimeout, redisTimeout
+	return redis.NewClusterClient(o), nil
+}
+
+// Close ends the connections. A nil Redis has none.
+func (r *Redis) Close() error {
+	if r == nil {
+		return nil
+	}
+	return r.client.Close()
+}
+
+// there reports whether Redis is worth asking.
+func (r *Redis) there() bool { return time.Now().UnixNano() >= r.awayUntil.Load() }
+
+// take asks for permits. Callers' names stay here: a key is a hash.
+func (r *Redis) take(ctx context.Context, limit, caller string, rate config.Rate, wanted int) (grant, error) {
+	hash := sha256.Sum256([]byte(caller))
+	key := "parley:rate:" + limit + ":" + hex.EncodeToString(hash[:16])
+	interval := float64(rate.Per.Microseconds()) / float64(rate.Count)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
+	defer cancel()
+	answer, err := r.script.Run(ctx, r.client, []string{key}, interval, rate.Per.Microseconds(), wanted).Int64Slice()
+	if err == nil && len(answer) != 3 {
+		err = fmt.Errorf("the script answered %d numbers", len(answer))
+	}
+	if err != nil {
+		r.failed(ctx, err)
+		return grant{}, err
+	}
+	if r.away.CompareAndSwap(true, false) {
+		r.log.InfoContext(ctx, "Redis is there: limits count over all replicas")
+	}
+	return grant{permits: int(answer[0]), left: int(answer[1]), full: time.Duration(answer[2]) * time.Microsecond}, nil
+}
+
+func (r *Redis) failed(ctx context.Context, err error) {
+	r.awayUntil.Store(time.Now().Add(redisPause).UnixNano())
+	if r.away.CompareAndSwap(false, true) {
+		r.log.WarnContext(ctx, "Redis is away: each replica keeps limits by itself", "error", err)
+	}
+}

@@ -1,0 +1,126 @@
+package socketio
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/parley-chat/parley/pkg/engineio"
+)
+
+// acks are the events of ours that wait for the client's answer (protocol, "Acknowledgement").
+type acks struct {
+	next    uint64
+	waiting map[uint64]func(Args, error)
+}
+
+func (a *acks) add(fn func(Args, error)) uint64 {
+	if a.waiting == nil {
+		a.waiting = make(map[uint64]func(Args, error))
+	}
+	id := a.next
+	a.next++
+	a.waiting[id] = fn
+	return id
+}
+
+func (a *acks) take(id uint64) func(Args, error) {
+	fn := a.waiting[id]
+	delete(a.waiting, id)
+	if len(a.waiting) == 0 {
+		a.waiting = nil // an idle socket keeps no map
+	}
+	return fn
+}
+
+func (a *acks) takeAll() map[uint64]func(Args, error) {
+	all := a.waiting
+	a.waiting = nil
+	return all
+}
+
+// EmitWithAck is Emit that waits for the client's acknowledgement and returns its arguments. It may be
+// called from the socket's own handlers.
+func (s *Socket) EmitWithAck(ctx context.Context, event string, args ...any) (Args, error) {
+	if reservedEvent(event) {
+		return Args{}, ErrReserved
+	}
+	data, attachments, err := encodeEvent(event, args)
+	if err != nil {
+		return Args{}, err
+	}
+	type answer struct {
+		args Args
+		err  error
+	}
+	answers := make(chan answer, 1)
+	id, err := s.emitAck(data, attachments, func(args Args, err error) { answers <- answer{args, err} })
+	if err != nil {
+		return Args{}, err
+	}
+	select {
+	case a := <-answers:
+		return a.args, a.err
+	case <-ctx.Done():
+		s.takeAck(id)
+		return Args{}, ctx.Err()
+	}
+}
+
+// emitAck sends an encoded event; fn is called at most once, with the answer or when the socket closes.
+func (s *Socket) emitAck(data []byte, attachments [][]byte, fn func(Args, error)) (uint64, error) {
+	s.mu.Lock()
+	if s.state == socketClosed {
+		s.mu.Unlock()
+		return 0, ErrDisconnected
+	}
+	id := s.acks.add(fn)
+	s.mu.Unlock()
+	m := encodeMessage(packet{typ: typeEvent, nsp: s.nsp.wireName, id: id, hasID: true, data: data}, attachments)
+	if err := s.send(m); err != nil && s.takeAck(id) != nil { // else the close has called fn
+		return 0, err
+	}
+	return id, nil
+}
+
+func (s *Socket) takeAck(id uint64) func(Args, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acks.take(id)
+}
+
+// onAck gives an answer to who waits for it. An unknown id is no breach: the wait may have ended.
+func (s *Socket) onAck(p packet, attachments [][]byte) error {
+	args, err := decodeArgs(p.data, attachments)
+	if err != nil || !p.hasID {
+		return errPacket
+	}
+	if fn := s.takeAck(p.id); fn != nil {
+		fn(args, nil)
+	}
+	return nil
+}
+
+// ackFunc makes what a handler answers with.
+func (s *Socket) ackFunc(p packet) Ack {
+	if !p.hasID {
+		return func(...any) error { return nil }
+	}
+	id := p.id
+	var used atomic.Bool
+	return func(args ...any) error {
+		data, attachments, err := encodeArgs(args)
+		if err != nil || used.Swap(true) {
+			return err
+		}
+		return s.send(encodeMessage(packet{typ: typeAck, nsp: s.nsp.wireName, id: id, hasID: true, data: data}, attachments))
+	}
+}
+
+// encodeMessage encodes an event or acknowledgement, in its binary form if it has attachments.
+func encodeMessage(p packet, attachments [][]byte) *engineio.Message {
+	if p.attachments = len(attachments); p.attachments > 0 {
+		p.typ += typeBinaryEvent - typeEvent
+	}
+	var room [128]byte
+	return engineio.NewMessageOf(appendHeader(room[:0], p), p.data, attachments...)
+}

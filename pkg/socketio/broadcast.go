@@ -1,0 +1,232 @@
+package socketio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Target names sockets of a namespace on all nodes, and does something to all of them. It is a value:
+// its methods return changed copies.
+type Target struct {
+	nsp      *Namespace
+	sel      Selection
+	local    bool
+	volatile bool
+}
+
+// To names the sockets in any of rooms; without rooms, all sockets of the namespace.
+func (n *Namespace) To(rooms ...string) Target {
+	return Target{nsp: n, sel: Selection{Rooms: rooms}}
+}
+
+// Local names all sockets of this node.
+func (n *Namespace) Local() Target { return Target{nsp: n, local: true} }
+
+// Emit sends an event to all sockets of the namespace on all nodes; see Target.Emit.
+func (n *Namespace) Emit(event string, args ...any) error { return n.To().Emit(event, args...) }
+
+// DisconnectSockets disconnects the sockets in room on all nodes; see Target.DisconnectSockets.
+func (n *Namespace) DisconnectSockets(room string) error {
+	return n.To(room).DisconnectSockets(context.Background(), false)
+}
+
+// To adds rooms.
+func (t Target) To(rooms ...string) Target {
+	t.sel.Rooms = append(slices.Clip(t.sel.Rooms), rooms...)
+	return t
+}
+
+// Except leaves the sockets in any of rooms out.
+func (t Target) Except(rooms ...string) Target {
+	t.sel.Except = append(slices.Clip(t.sel.Except), rooms...)
+	return t
+}
+
+// Local leaves the sockets of other nodes out.
+func (t Target) Local() Target {
+	t.local = true
+	return t
+}
+
+// Volatile drops the event for sockets that cannot take it at once.
+func (t Target) Volatile() Target {
+	t.volatile = true
+	return t
+}
+
+// Emit is EmitContext with the adapter's own time limit.
+func (t Target) Emit(event string, args ...any) error {
+	return t.EmitContext(context.Background(), event, args...)
+}
+
+// EmitContext sends an event; for its arguments see Socket.Emit. It is encoded once. First it is
+// published to the other nodes: if that fails the error is returned and nobody here gets the event
+// either, so that it can be tried again. Sockets that read too slowly are closed and are no error.
+func (t Target) EmitContext(ctx context.Context, event string, args ...any) error {
+	if reservedEvent(event) {
+		return ErrReserved
+	}
+	data, attachments, err := encodeEvent(event, args)
+	if err != nil {
+		return err
+	}
+	b := &Broadcast{Selection: t.sel, Data: data, Attachments: attachments, Volatile: t.volatile}
+	if !t.local {
+		if err := t.nsp.adapter.Publish(ctx, b); err != nil {
+			return err
+		}
+	}
+	t.nsp.arrive(b)
+	return nil
+}
+
+// EmitAll emits events that are encoded already, in order, and publishes them to the other nodes together: that costs
+// far less than one Emit for each. The Data of each must be valid JSON in UTF-8, an array whose first element is the
+// event's name; it is not checked. EmitAll returns nil, or an error for each event, in their order: what was not
+// published nobody here has got either.
+func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
+	errs := n.publishAll(ctx, events)
+	for i, b := range events {
+		if errs == nil || errs[i] == nil {
+			n.arrive(b)
+		}
+	}
+	return errs
+}
+
+func (n *Namespace) publishAll(ctx context.Context, events []*Broadcast) []error {
+	if a, ok := n.adapter.(BatchAdapter); ok {
+		return a.PublishAll(ctx, events)
+	}
+	errs := make([]error, len(events))
+	for i, b := range events {
+		errs[i] = n.adapter.Publish(ctx, b)
+	}
+	return errs
+}
+
+// Join puts the sockets into rooms, on all nodes. Other nodes do so in their own time.
+func (t Target) Join(ctx context.Context, rooms ...string) error {
+	return t.command(ctx, Command{Selection: t.sel, Join: rooms})
+}
+
+// Leave takes the sockets out of rooms, on all nodes.
+func (t Target) Leave(ctx context.Context, rooms ...string) error {
+	return t.command(ctx, Command{Selection: t.sel, Leave: rooms})
+}
+
+// DisconnectSockets disconnects the sockets on all nodes, with their connections if closeConnection is
+// set.
+func (t Target) DisconnectSockets(ctx context.Context, closeConnection bool) error {
+	return t.command(ctx, Command{Selection: t.sel, Disconnect: true, Close: closeConnection})
+}
+
+func (t Target) command(ctx context.Context, c Command) error {
+	var err error
+	if !t.local {
+		err = t.nsp.adapter.Command(ctx, c)
+	}
+	return errors.Join(err, t.nsp.apply(ctx, c))
+}
+
+// FetchSockets describes the sockets on all nodes.
+func (t Target) FetchSockets(ctx context.Context) ([]SocketInfo, error) {
+	infos := local{t.nsp}.LocalSockets(t.sel)
+	if t.local {
+		return infos, nil
+	}
+	others, err := t.nsp.adapter.FetchSockets(ctx, t.sel)
+	return append(infos, others...), err
+}
+
+// deliver sends b to the sockets of this node: one encoding, shared by all.
+func (n *Namespace) deliver(b *Broadcast) int {
+	var few [8]*Socket // most rooms are small
+	sockets := n.selected(b.Selection, few[:0])
+	if len(sockets) > 0 {
+		m := encodeMessage(packet{typ: typeEvent, nsp: n.wireName, data: b.Data}, b.Attachments)
+		for _, s := range sockets {
+			s.deliver(m, b)
+		}
+	}
+	n.srv.delivered.Add(int64(len(sockets)))
+	n.srv.opts.Metrics.Delivered(n.name, len(sockets))
+	return len(sockets)
+}
+
+// first is what nodes tell each other of an acknowledgement.
+func (a Args) first() json.RawMessage {
+	if a.Len() == 0 {
+		return json.RawMessage("null")
+	}
+	return a.values[0]
+}
+
+// deliverWithAck sends b to each socket with an acknowledgement id of its own. ack is called with the
+// first argument of each answer, until the timeout.
+func (n *Namespace) deliverWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
+	sockets := n.selected(b.Selection, nil)
+	pending := make(map[*Socket]uint64, len(sockets))
+	var left atomic.Int64
+	done := make(chan struct{})
+	answered := func(args Args, err error) {
+		if err == nil {
+			ack(args.first())
+		}
+		if left.Add(-1) == 0 {
+			close(done)
+		}
+	}
+	left.Store(1) // ours, so that done is closed after the loop
+	for _, s := range sockets {
+		left.Add(1)
+		id, err := s.emitAck(b.Data, b.Attachments, answered)
+		if err != nil {
+			left.Add(-1)
+			continue
+		}
+		pending[s] = id
+	}
+	answered(Args{}, ErrDisconnected)
+	n.srv.wg.Add(1) // an adapter that calls this is closed after the waiting
+	go func() {
+		defer n.srv.wg.Done()
+		n.forgetAcks(pending, timeout, done)
+	}()
+	return len(pending)
+}
+
+// forgetAcks gives up the answers that do not come in time.
+func (n *Namespace) forgetAcks(pending map[*Socket]uint64, timeout time.Duration, done <-chan struct{}) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-timer.C:
+	case <-n.srv.ctx.Done():
+	}
+	for s, id := range pending {
+		s.takeAck(id)
+	}
+}
+
+// apply carries out a command on the sockets of this node.
+func (n *Namespace) apply(ctx context.Context, c Command) error {
+	var errs []error
+	for _, s := range n.selected(c.Selection, nil) {
+		switch {
+		case len(c.Join) > 0:
+			errs = append(errs, s.JoinContext(ctx, c.Join...))
+		case len(c.Leave) > 0:
+			s.Leave(c.Leave...)
+		case c.Disconnect:
+			s.Disconnect(c.Close)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,157 @@
+package socketio
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-chat/parley/pkg/engineio"
+)
+
+// connect takes a socket from its CONNECT packet to the end of its connection handlers, and then works
+// on its events. The order is: middlewares; the namespace lists the socket; the CONNECT answer; events
+// that the socket was sent itself; broadcasts that were held back; connection handlers; the client's
+// events. An error means that data is no payload of a CONNECT packet.
+func (s *Socket) connect(data []byte) error {
+	auth, err := decodeAuth(data)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.auth = auth
+	s.mu.Unlock()
+	err = s.runMiddlewares()
+	if err == nil {
+		err = s.subscribeID()
+	}
+	if err != nil {
+		s.refused(err)
+		return nil
+	}
+	if s.nsp.admit(s) {
+		s.begin()
+	}
+	return nil
+}
+
+// begin tells the client that it is connected, and everybody that it may be used.
+func (s *Socket) begin() {
+	s.sendAnswer()
+	s.nsp.srv.opts.Metrics.SocketConnected(s.nsp.name)
+	s.releaseConnecting()
+	for _, fn := range s.nsp.connectionHandlers() {
+		if !s.nsp.srv.guard("connection handler", func() { fn(s) }) {
+			s.Disconnect(false)
+		}
+	}
+	s.mu.Lock()
+	s.auth, s.answer = nil, nil
+	s.mu.Unlock()
+	s.drainInbox()
+}
+
+func (s *Socket) runMiddlewares() error {
+	ctx, cancel := context.WithCancel(s.nsp.srv.ctx)
+	defer func() {
+		s.mu.Lock()
+		s.cancel = nil // it would keep ctx in memory as long as the socket lives
+		s.mu.Unlock()
+		cancel()
+	}()
+	s.mu.Lock()
+	if s.state == socketClosed {
+		s.mu.Unlock()
+		return ErrDisconnected
+	}
+	s.cancel = cancel
+	s.mu.Unlock()
+	for _, fn := range s.nsp.middlewares() {
+		err := errPanicked
+		s.nsp.srv.guard("middleware", func() { err = fn(ctx, s) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subscribeID lets other nodes reach the socket by its ID.
+func (s *Socket) subscribeID() error {
+	if s.nsp.srv.opts.LocalIDs {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.nsp.srv.ctx, s.nsp.srv.opts.JoinTimeout)
+	defer cancel()
+	if err := s.nsp.adapter.Subscribe(ctx, s.id); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	closed := s.state == socketClosed
+	s.idSubscribed = !closed
+	s.mu.Unlock()
+	if closed {
+		s.nsp.adapter.Unsubscribe(s.id)
+		return ErrDisconnected
+	}
+	return nil
+}
+
+// refused tells the client why it may not join.
+func (s *Socket) refused(err error) {
+	s.mu.Lock()
+	gone := s.state == socketClosed
+	s.mu.Unlock()
+	s.nsp.srv.opts.Logger.Debug("socket refused", "namespace", s.nsp.name, "error", err)
+	s.close(ReasonServerDisconnect) // first, so that the client may try again at once
+	switch {
+	case gone:
+	case s.nsp.srv.ctx.Err() != nil:
+		s.client.session.Close() // a client that is refused would not try another node by itself
+	default:
+		s.client.refuse(s.nsp.name, err)
+	}
+}
+
+// sendAnswer sends the CONNECT packet, and then what the socket was sent meanwhile.
+func (s *Socket) sendAnswer() {
+	s.accepted.Store(true)
+	s.client.session.Confirm()
+	batch := []*engineio.Message{s.answerMessage()}
+	for len(batch) > 0 {
+		for _, m := range batch {
+			_ = s.client.session.Send(m) // a closed session closes the socket
+		}
+		s.mu.Lock()
+		if batch, s.early = s.early, nil; len(batch) == 0 && s.state == socketConnecting {
+			s.state = socketConnected
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *Socket) answerMessage() *engineio.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data := append([]byte(`{"sid":"`), s.id...)
+	data = append(data, '"')
+	data = append(append(data, s.answer...), '}')
+	return engineio.NewMessage(appendPacket(nil, packet{typ: typeConnect, nsp: s.nsp.wireName, data: data}))
+}
+
+// AddAnswer adds a member to the payload of the CONNECT answer, beside "sid". It is for middlewares;
+// later it has no effect.
+func (s *Socket) AddAnswer(name string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	member, err := jsontext.AppendQuote([]byte{','}, name)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = append(append(append(s.answer, member...), ':'), data...)
+	return nil
+}

@@ -1,0 +1,57 @@
+package socketio
+
+import (
+	"bytes"
+	"context"
+	"testing"
+)
+
+// TestOnBroadcast drops one event, keeps one from one socket, and hands one of its own to all.
+func TestOnBroadcast(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Options{})
+	nsp := h.srv.Of("/")
+	nsp.Use(func(_ context.Context, s *Socket) error { return s.Join("lobby") })
+	alice, bob := h.dial(), h.dial()
+	alice.connect("/", "")
+	id := bob.connect("/", "")
+	nsp.OnBroadcast(func(b *Broadcast) int {
+		switch {
+		case bytes.HasPrefix(b.Data, []byte(`["dropped"`)):
+			return 0
+		case bytes.HasPrefix(b.Data, []byte(`["kept"`)):
+			b.Except = append(b.Except, id)
+		}
+		return nsp.Deliver(b)
+	})
+	for _, event := range []string{"dropped", "kept", "all"} {
+		if err := nsp.To("lobby").Emit(event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := nsp.Deliver(&Broadcast{Selection: Selection{Rooms: []string{"lobby"}}, Data: []byte(`["dropped"]`)}); n != 2 {
+		t.Errorf("got %d sockets past the hook, want 2", n)
+	}
+	alice.want(`42["kept"]`, `42["all"]`, `42["dropped"]`)
+	bob.want(`42["all"]`, `42["dropped"]`)
+}
+
+// TestNamespaceHandlers are for all sockets, and step back behind a socket's own.
+func TestNamespaceHandlers(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Options{})
+	nsp := h.srv.Of("/")
+	ids := make(chan string, 1)
+	nsp.On("who", func(s *Socket, args Args, ack Ack) { ids <- s.ID(); _ = ack(args.String(0)) })
+	w := h.dial()
+	id := w.connect("/", "")
+	w.write(`427["who","me"]`)
+	w.want(`437["me"]`)
+	if got := <-ids; got != id {
+		t.Errorf("got socket %s, want %s", got, id)
+	}
+	w.write(`428["nobody listens"]`)
+	nsp.Socket(id).On("who", func(_ Args, ack Ack) { _ = ack("own") })
+	w.write(`429["who"]`)
+	w.want(`439["own"]`)
+}

@@ -1,0 +1,129 @@
+package socketio
+
+import (
+	"fmt"
+)
+
+// maxInbox bounds the events of one socket that wait for its handlers; then its client's reader waits.
+const maxInbox = 64
+
+// inbox holds a socket's events between its reader and its handlers, so that a handler may wait for the
+// client's acknowledgements, which the reader brings.
+type inbox struct {
+	items   []func()
+	size    int
+	running bool          // a goroutine works on the items, or will
+	space   chan struct{} // closed when a waiting reader should look again
+}
+
+func (in *inbox) freeSpace() {
+	if in.space != nil {
+		close(in.space)
+		in.space = nil
+	}
+}
+
+// onEvent checks an event and queues it for its handler.
+func (s *Socket) onEvent(p packet, attachments [][]byte) error {
+	name, args, err := decodeEvent(p.data, attachments)
+	if err != nil {
+		return err
+	}
+	s.queue(func() { s.handle(name, args, s.ackFunc(p)) }, name, len(p.data))
+	return nil
+}
+
+// queue waits while the inbox is full. Without a handler there is nothing to queue for.
+func (s *Socket) queue(item func(), event string, size int) {
+	shared := s.nsp.handler(event) != nil // not under the socket's lock, which comes after the namespace's
+	s.mu.Lock()
+	for s.state != socketClosed && len(s.inbox.items) > 0 && (len(s.inbox.items) >= maxInbox || s.inbox.size+size > s.nsp.srv.opts.MaxPayload) {
+		if s.inbox.space == nil {
+			s.inbox.space = make(chan struct{})
+		}
+		space := s.inbox.space
+		s.mu.Unlock()
+		<-space
+		s.mu.Lock()
+	}
+	if s.state == socketClosed || !s.inbox.running && s.handlers[event] == nil && !shared {
+		s.mu.Unlock()
+		return
+	}
+	s.inbox.items, s.inbox.size = append(s.inbox.items, item), s.inbox.size+size
+	s.mu.Unlock()
+	s.startInbox()
+}
+
+// startInbox starts the goroutine that runs the handlers, unless there is one.
+func (s *Socket) startInbox() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inbox.running {
+		return
+	}
+	s.inbox.running = true
+	s.nsp.srv.wg.Add(1) // the client is still counted
+	go func() {
+		defer s.nsp.srv.wg.Done()
+		s.drainInbox()
+	}()
+}
+
+// drainInbox runs handlers until nothing is left.
+func (s *Socket) drainInbox() {
+	for {
+		s.mu.Lock()
+		items := s.inbox.items
+		s.inbox.items, s.inbox.size = nil, 0
+		s.inbox.freeSpace()
+		if len(items) == 0 {
+			s.inbox.running = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		for _, item := range items {
+			item()
+		}
+	}
+}
+
+func (s *Socket) handle(event string, args Args, ack Ack) {
+	s.mu.Lock()
+	fn := s.handlers[event]
+	s.mu.Unlock()
+	if fn == nil {
+		shared := s.nsp.handler(event)
+		if shared == nil {
+			return
+		}
+		fn = func(args Args, ack Ack) { shared(s, args, ack) }
+	}
+	if !s.nsp.srv.guard(fmt.Sprintf("handler of event %q", event), func() { fn(args, ack) }) {
+		s.Disconnect(false)
+	}
+}
+
+// dispatchDisconnect queues the disconnect handlers behind the last event. A socket that never was
+// connected has none to call.
+func (s *Socket) dispatchDisconnect(reason string) {
+	if !s.listed() {
+		return
+	}
+	s.nsp.srv.opts.Metrics.SocketDisconnected(s.nsp.name, reason)
+	s.mu.Lock()
+	s.inbox.items = append(s.inbox.items, func() { s.runDisconnect(reason) })
+	s.mu.Unlock()
+	s.startInbox()
+}
+
+func (s *Socket) runDisconnect(reason string) {
+	s.mu.Lock()
+	handlers := s.onDisconnect
+	s.onDisconnect, s.handlers = nil, nil
+	s.mu.Unlock()
+	for _, fn := range handlers {
+		s.nsp.srv.guard("disconnect handler", func() { fn(reason) })
+	}
+}

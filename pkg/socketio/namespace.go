@@ -1,0 +1,291 @@
+package socketio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Middleware decides whether a socket may join. It may block, and may use the socket: join rooms, emit,
+// set data, add handlers. ctx ends when the client leaves. A *ConnectError is shown to the client; of
+// any other error it learns nothing.
+type Middleware func(ctx context.Context, s *Socket) error
+
+var errPanicked = errors.New("socketio: middleware panicked")
+
+// Namespace is a channel of its own over the connections of a server. Its methods are safe for
+// concurrent use.
+type Namespace struct {
+	srv      *Server
+	name     string
+	wireName []byte
+	adapter  Adapter
+	rooms    *rooms
+
+	mu           sync.RWMutex
+	middleware   []Middleware
+	onConnection []func(*Socket)
+	serverSide   func(event string, args Args, ack func(answer any))
+	onBroadcast  func(*Broadcast) int
+	handlers     map[string]func(*Socket, Args, Ack)
+	sockets      map[string]*Socket
+}
+
+func newNamespace(srv *Server, name string) *Namespace {
+	nsp := &Namespace{srv: srv, name: name, wireName: []byte(name), rooms: newRooms(), sockets: make(map[string]*Socket)}
+	nsp.adapter = srv.opts.Adapter(local{nsp})
+	return nsp
+}
+
+// Name returns the name, which starts with a slash.
+func (n *Namespace) Name() string { return n.name }
+
+// Use adds a middleware behind those already there.
+func (n *Namespace) Use(fn Middleware) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.middleware = append(slices.Clip(n.middleware), fn)
+}
+
+// OnConnection adds a handler that is called with each connected socket, after its CONNECT answer and
+// before its first event.
+func (n *Namespace) OnConnection(fn func(*Socket)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.onConnection = append(slices.Clip(n.onConnection), fn)
+}
+
+// On sets the handler of an event of all sockets that have none of their own for it. It saves what
+// Socket.On costs for each socket. Set it before the first connection.
+func (n *Namespace) On(event string, fn func(s *Socket, args Args, ack Ack)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.handlers == nil {
+		n.handlers = make(map[string]func(*Socket, Args, Ack))
+	}
+	n.handlers[event] = fn
+}
+
+func (n *Namespace) handler(event string) func(*Socket, Args, Ack) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.handlers[event]
+}
+
+// OnBroadcast sets what is called, instead of Deliver, with each broadcast that is to reach sockets of this
+// node, wherever it was emitted. fn may drop it, change it, or call Deliver, and returns to how many sockets
+// it went. It is called from several goroutines and must not wait for the network. Set it before the first
+// connection.
+func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.onBroadcast = fn
+}
+
+// Deliver sends b to the sockets of this node, past OnBroadcast, and returns how many they are. It does not
+// wait.
+func (n *Namespace) Deliver(b *Broadcast) int { return n.deliver(b) }
+
+// arrive is the way of every broadcast to the sockets of this node.
+func (n *Namespace) arrive(b *Broadcast) int {
+	n.mu.RLock()
+	fn := n.onBroadcast
+	n.mu.RUnlock()
+	if fn == nil {
+		return n.deliver(b)
+	}
+	return fn(b)
+}
+
+func (n *Namespace) middlewares() []Middleware {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.middleware
+}
+
+func (n *Namespace) connectionHandlers() []func(*Socket) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.onConnection
+}
+
+// admit lists a socket, unless it has been closed.
+func (n *Namespace) admit(s *Socket) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == socketClosed {
+		return false
+	}
+	n.sockets[s.id] = s
+	n.srv.sockets.Add(1)
+	s.listedOnce = true
+	return true
+}
+
+func (n *Namespace) forget(s *Socket) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sockets[s.id] == s {
+		delete(n.sockets, s.id)
+		n.srv.sockets.Add(-1)
+	}
+}
+
+// listed tells whether the socket has ever been in its namespace.
+func (s *Socket) listed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listedOnce
+}
+
+// Socket returns the socket of that ID on this node, or nil.
+func (n *Namespace) Socket(id string) *Socket {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.sockets[id]
+}
+
+// Sockets returns the sockets of this node.
+func (n *Namespace) Sockets() []*Socket {
+	return n.selected(Selection{}, nil)
+}
+
+// SocketCount returns the number of sockets of this node.
+func (n *Namespace) SocketCount() int {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return len(n.sockets)
+}
+
+// RoomSize returns the number of sockets of this node in a room.
+func (n *Namespace) RoomSize(room string) int { return n.rooms.size(room) }
+
+// Rooms returns the rooms that have a member on this node.
+func (n *Namespace) Rooms() []string { return n.rooms.names() }
+
+// OnServerSideEmit sets what is called with events that other nodes send to the servers themselves. ack
+// answers; it does nothing if no answer is wanted.
+func (n *Namespace) OnServerSideEmit(fn func(event string, args Args, ack func(answer any))) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.serverSide = fn
+}
+
+// ServerSideEmit sends an event to the other nodes' OnServerSideEmit handlers.
+func (n *Namespace) ServerSideEmit(ctx context.Context, event string, args ...any) error {
+	data, attachments, err := encodeEvent(event, args)
+	if err != nil {
+		return err
+	}
+	if len(attachments) > 0 {
+		return errors.Join(ErrEncode, errors.New("binary arguments are not supported between servers"))
+	}
+	return n.adapter.ServerSideEmit(ctx, data)
+}
+
+// selected appends the sockets that sel names, each once.
+func (n *Namespace) selected(sel Selection, dst []*Socket) []*Socket {
+	switch len(sel.Rooms) {
+	case 0:
+		n.mu.RLock()
+		for _, s := range n.sockets {
+			dst = append(dst, s)
+		}
+		n.mu.RUnlock()
+	case 1:
+		dst = n.members(dst, sel.Rooms[0])
+	default:
+		for _, room := range sel.Rooms {
+			dst = n.members(dst, room)
+		}
+		dst = unique(dst)
+	}
+	if len(sel.Except) == 0 {
+		return dst
+	}
+	excluded := make(map[*Socket]bool)
+	for _, room := range sel.Except {
+		for _, s := range n.members(nil, room) {
+			excluded[s] = true
+		}
+	}
+	return slices.DeleteFunc(dst, func(s *Socket) bool { return excluded[s] })
+}
+
+// members appends the sockets of a room; each socket also is alone in the room of its ID.
+func (n *Namespace) members(dst []*Socket, room string) []*Socket {
+	if s := n.Socket(room); s != nil {
+		dst = append(dst, s)
+	}
+	return n.rooms.append(dst, room)
+}
+
+func unique(sockets []*Socket) []*Socket {
+	seen := make(map[*Socket]bool, len(sockets))
+	return slices.DeleteFunc(sockets, func(s *Socket) bool {
+		again := seen[s]
+		seen[s] = true
+		return again
+	})
+}
+
+// local is the namespace as its adapter sees it.
+type local struct{ *Namespace }
+
+func (l local) LocalSockets(sel Selection) []SocketInfo {
+	sockets := l.selected(sel, nil)
+	infos := make([]SocketInfo, len(sockets))
+	for i, s := range sockets {
+		infos[i] = s.info()
+	}
+	return infos
+}
+
+func (s *Socket) info() SocketInfo {
+	s.mu.Lock()
+	auth, data := s.auth, s.data
+	rooms := append([]string{s.id}, s.rooms...)
+	s.mu.Unlock()
+	encoded, err := json.Marshal(data)
+	if err != nil || data == nil {
+		encoded = json.RawMessage("{}")
+	}
+	if auth == nil {
+		auth = json.RawMessage("{}")
+	}
+	return SocketInfo{ID: s.id, Handshake: s.client.info(auth), Rooms: rooms, Data: encoded}
+}
+
+func (l local) Deliver(b *Broadcast) int { return l.arrive(b) }
+
+func (l local) DeliverWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
+	return l.deliverWithAck(b, timeout, ack)
+}
+
+func (l local) Apply(ctx context.Context, c Command) error { return l.apply(ctx, c) }
+
+func (l local) ServerSideEvent(data json.RawMessage, ack func(json.RawMessage)) {
+	l.mu.RLock()
+	fn := l.serverSide
+	l.mu.RUnlock()
+	if ack == nil {
+		ack = func(json.RawMessage) {}
+	}
+	name, args, err := decodeEvent(data, nil)
+	if err != nil || fn == nil {
+		ack(json.RawMessage("null")) // the asking node waits for every server
+		return
+	}
+	l.srv.guard("server-side handler", func() {
+		fn(name, args, func(answer any) {
+			if data, err := json.Marshal(answer); err == nil {
+				ack(data)
+			}
+		})
+	})
+}

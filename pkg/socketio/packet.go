@@ -1,0 +1,121 @@
+package socketio
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// packetType is the first character of a Socket.IO packet (protocol, "Exchange protocol").
+type packetType byte
+
+const (
+	typeConnect      packetType = '0'
+	typeDisconnect   packetType = '1'
+	typeEvent        packetType = '2'
+	typeAck          packetType = '3'
+	typeConnectError packetType = '4'
+	typeBinaryEvent  packetType = '5'
+	typeBinaryAck    packetType = '6'
+)
+
+// rootNamespace is the one whose name is left out on the wire.
+const rootNamespace = "/"
+
+// errPacket is returned for text that is no Socket.IO packet.
+var errPacket = errors.New("socketio: malformed packet")
+
+// packet is one decoded packet, without its attachments. Its slices alias the text.
+type packet struct {
+	typ         packetType
+	attachments int
+	nsp         []byte
+	id          uint64
+	hasID       bool
+	data        []byte // JSON, not validated yet; empty if there is none
+}
+
+func (t packetType) binary() bool { return t == typeBinaryEvent || t == typeBinaryAck }
+
+// parsePacket decodes the text form (protocol, "Packet encoding, Format").
+func parsePacket(text []byte, maxAttachments int) (p packet, err error) {
+	if len(text) == 0 || text[0] < byte(typeConnect) || text[0] > byte(typeBinaryAck) {
+		return p, fmt.Errorf("%w: unknown type", errPacket)
+	}
+	p.typ, text = packetType(text[0]), text[1:]
+	if p.typ.binary() {
+		if text, err = p.takeAttachments(text, maxAttachments); err != nil {
+			return p, err
+		}
+	}
+	text = p.takeNamespace(text)
+	if p.data, err = p.takeID(text); err != nil {
+		return p, err
+	}
+	return p, nil
+}
+
+func (p *packet) takeAttachments(text []byte, most int) ([]byte, error) {
+	n, rest := leadingDigits(text)
+	count, err := strconv.ParseUint(string(text[:n]), 10, 32)
+	if err != nil || len(rest) == 0 || rest[0] != '-' || count < 1 || count > uint64(most) {
+		return nil, fmt.Errorf("%w: illegal number of attachments", errPacket)
+	}
+	p.attachments = int(count)
+	return rest[1:], nil
+}
+
+func (p *packet) takeNamespace(text []byte) []byte {
+	p.nsp = []byte(rootNamespace)
+	if len(text) == 0 || text[0] != '/' {
+		return text
+	}
+	for i, c := range text {
+		if c == ',' {
+			p.nsp = text[:i]
+			return text[i+1:]
+		}
+	}
+	p.nsp = text
+	return nil
+}
+
+func (p *packet) takeID(text []byte) ([]byte, error) {
+	n, rest := leadingDigits(text)
+	if n == 0 {
+		return text, nil
+	}
+	id, err := strconv.ParseUint(string(text[:n]), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: acknowledgement id out of range", errPacket)
+	}
+	p.id, p.hasID = id, true
+	return rest, nil
+}
+
+func leadingDigits(text []byte) (n int, rest []byte) {
+	for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+		n++
+	}
+	return n, text[n:]
+}
+
+// appendPacket appends the text form of p.
+func appendPacket(dst []byte, p packet) []byte {
+	return append(appendHeader(dst, p), p.data...)
+}
+
+// appendHeader appends all of p but its data.
+func appendHeader(dst []byte, p packet) []byte {
+	dst = append(dst, byte(p.typ))
+	if p.typ.binary() {
+		dst = append(strconv.AppendInt(dst, int64(p.attachments), 10), '-')
+	}
+	if len(p.nsp) > 0 && string(p.nsp) != rootNamespace {
+		dst = append(append(dst, p.nsp...), ',')
+	}
+	if p.hasID {
+		dst = strconv.AppendUint(dst, p.id, 10)
+	}
+	return dst
+}

@@ -1,0 +1,280 @@
+package redisadapter
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+// Options configure an adapter. The zero value of each field means its default.
+type Options struct {
+	Prefix         string        // of all channels; "socket.io"
+	Sharded        bool          // SSUBSCRIBE and SPUBLISH, the format of the official sharded adapter
+	PublishTimeout time.Duration // for one round trip of publishes; 3 s (on a cluster, the client's own limits hold too)
+	RequestTimeout time.Duration // for the answers of other nodes; 5 s
+	HealthInterval time.Duration // a connection silent for twice as long is given up; 3 s
+
+	// OnDisconnect is called when subscriptions are lost; from then on messages are missed. It is called
+	// before they are made again: nothing of a new connection is delivered before it has returned.
+	OnDisconnect func(namespace string)
+	// OnReconnect is called when all subscriptions are back, with the last time at which the connection was
+	// known to be good: what was published since may have been missed. Neither may wait: deliveries stand
+	// still meanwhile. Their calls come in the order of what they tell.
+	OnReconnect func(namespace string, since time.Time)
+
+	Logger *slog.Logger // nil logs nothing
+}
+
+func (o Options) withDefaults() Options {
+	if o.Prefix == "" {
+		o.Prefix = "socket.io"
+	}
+	if o.PublishTimeout == 0 {
+		o.PublishTimeout = 3 * time.Second
+	}
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = 5 * time.Second
+	}
+	if o.HealthInterval == 0 {
+		o.HealthInterval = 3 * time.Second
+	}
+	if o.OnDisconnect == nil {
+		o.OnDisconnect = func(string) {}
+	}
+	if o.OnReconnect == nil {
+		o.OnReconnect = func(string, time.Time) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// maxJobs bounds the requests of other nodes that wait; more are dropped.
+const maxJobs = 1024
+
+// format is one of the two wire formats.
+type format interface {
+	// channels are those that a node always listens to.
+	channels() []string
+	// roomChannel is where broadcasts for a room travel; it is none of its own if own is false.
+	roomChannel(room string) (name string, own bool)
+	// requestChannel is where all nodes listen.
+	requestChannel() string
+	// appendBroadcast appends the payload to dst.
+	appendBroadcast(dst []byte, b *socketio.Broadcast) (channel string, payload []byte, err error)
+	encodeCommand(c socketio.Command) ([]byte, error)
+	encodeFetch(requestID string, sel socketio.Selection) ([]byte, error)
+	encodeServerSide(data json.RawMessage) ([]byte, error)
+	// handle acts on a message, which is valid only during the call. It is called in order and must not wait.
+	handle(channel, payload []byte)
+}
+
+// adapter implements socketio.Adapter for one namespace.
+type adapter struct {
+	local  socketio.Local
+	client redis.UniversalClient
+	opts   Options
+	uid    string
+	format format
+	pub    *publisher
+	subs   *subscriptions
+	asked  requests
+	jobs   chan func(context.Context)
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	states sync.Mutex // held while a callback runs, to keep their order
+	lostAt time.Time  // of the oldest connection that is not back
+	lost   int
+}
+
+// New returns what socketio.Options.Adapter wants. The client is a *redis.Client, of one server or behind sentinels,
+// or a *redis.ClusterClient, with which Options.Sharded should be used. It stays the caller's and must outlive the
+// server. What is published and what arrives goes over connections that are made from the client's options, not
+// through its pool and hooks.
+func New(client redis.UniversalClient, opts Options) func(socketio.Local) socketio.Adapter {
+	opts = opts.withDefaults()
+	return func(local socketio.Local) socketio.Adapter { return start(client, opts, local) }
+}
+
+func start(client redis.UniversalClient, opts Options, local socketio.Local) *adapter {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &adapter{
+		local: local, client: client, opts: opts, uid: randomHex(8),
+		jobs: make(chan func(context.Context), maxJobs),
+		ctx:  ctx, cancel: cancel,
+	}
+	a.asked.pending = make(map[string]*request)
+	if opts.Sharded {
+		a.format = newSharded(a)
+	} else {
+		a.format = newClassic(a)
+	}
+	a.pub = newPublisher(client, opts, ctx.Done())
+	a.wg.Go(a.pub.run)
+	a.wg.Go(a.runJobs)
+	a.subs = a.newSubscriptions()
+	a.wg.Go(a.subscribeOwn)
+	return a
+}
+
+// subscribeOwn subscribes to what every node listens to. It fails while a cluster does not say who its nodes
+// are; one server is waited for.
+func (a *adapter) subscribeOwn() {
+	for backoff := minBackoff; a.ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
+		err := a.subs.acquire(a.ctx, a.format.channels()...)
+		if err == nil {
+			return
+		}
+		select {
+		case <-a.ctx.Done():
+		case <-time.After(backoff):
+		}
+	}
+}
+
+func (a *adapter) newSubscriptions() *subscriptions {
+	s := &subscriptions{start: a.startSubscriber, nodes: make(map[string]*subscriber)}
+	if cluster, ok := a.client.(*redis.ClusterClient); ok && a.opts.Sharded {
+		s.cluster = cluster
+		return s
+	}
+	s.only = a.startSubscriber(a.client, s.rehome)
+	return s
+}
+
+func (a *adapter) startSubscriber(client redis.UniversalClient, rehome func(*subscriber)) *subscriber {
+	_, single := a.client.(*redis.ClusterClient)
+	s := &subscriber{
+		client: client, sharded: a.opts.Sharded, single: single && a.opts.Sharded,
+		health: a.opts.HealthInterval, logger: a.opts.Logger,
+		deliver: a.format.handle, onState: a.onState,
+		kick:     make(chan struct{}, 1),
+		channels: make(map[string]*subscription),
+	}
+	s.rehome = func() { rehome(s) }
+	s.lastSeen.Store(time.Now().UnixNano())
+	a.wg.Go(func() { s.run(a.ctx) })
+	return s
+}
+
+// onState collects the states of all connections into one: reconnected means that all are back. The
+// callbacks come one at a time, in the order of what they tell.
+func (a *adapter) onState(connected bool, at time.Time) {
+	a.states.Lock()
+	defer a.states.Unlock()
+	if a.ctx.Err() != nil {
+		return
+	}
+	if connected {
+		if a.lost--; a.lost == 0 {
+			a.opts.OnReconnect(a.local.Name(), a.lostAt)
+		}
+		return
+	}
+	if a.lost == 0 || at.Before(a.lostAt) {
+		a.lostAt = at
+	}
+	a.lost++
+	a.opts.OnDisconnect(a.local.Name())
+}
+
+// Publish implements socketio.Adapter.
+func (a *adapter) Publish(ctx context.Context, b *socketio.Broadcast) error {
+	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return a.format.appendBroadcast(dst, b) })
+}
+
+// PublishAll implements socketio.BatchAdapter.
+func (a *adapter) PublishAll(ctx context.Context, batch []*socketio.Broadcast) []error {
+	return a.pub.publishAll(ctx, len(batch), func(i int, dst []byte) (string, []byte, error) {
+		return a.format.appendBroadcast(dst, batch[i])
+	})
+}
+
+// publish sends an encoded message.
+func (a *adapter) publish(ctx context.Context, channel string, payload []byte) error {
+	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return channel, append(dst, payload...), nil })
+}
+
+// Subscribe implements socketio.Adapter.
+func (a *adapter) Subscribe(ctx context.Context, rooms ...string) error {
+	return a.subs.acquire(ctx, a.roomChannels(rooms)...)
+}
+
+// Unsubscribe implements socketio.Adapter.
+func (a *adapter) Unsubscribe(rooms ...string) {
+	a.subs.release(a.roomChannels(rooms)...)
+}
+
+func (a *adapter) roomChannels(rooms []string) []string {
+	names := make([]string, 0, len(rooms))
+	for _, room := range rooms {
+		if name, own := a.format.roomChannel(room); own {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Command implements socketio.Adapter.
+func (a *adapter) Command(ctx context.Context, c socketio.Command) error {
+	payload, err := a.format.encodeCommand(c)
+	if err != nil {
+		return err
+	}
+	return a.publish(ctx, a.format.requestChannel(), payload)
+}
+
+// ServerSideEmit implements socketio.Adapter.
+func (a *adapter) ServerSideEmit(ctx context.Context, data json.RawMessage) error {
+	payload, err := a.format.encodeServerSide(data)
+	if err != nil {
+		return err
+	}
+	return a.publish(ctx, a.format.requestChannel(), payload)
+}
+
+// Close implements socketio.Adapter.
+func (a *adapter) Close() error {
+	a.cancel()
+	a.wg.Wait()
+	return nil
+}
+
+// later runs a job that may wait, behind those before it. If too many wait it is dropped: whoever asked
+// has a time limit.
+func (a *adapter) later(job func(context.Context)) {
+	select {
+	case a.jobs <- job:
+	default:
+		a.opts.Logger.Warn("dropped a request of another node", "namespace", a.local.Name())
+	}
+}
+
+func (a *adapter) runJobs() {
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case job := <-a.jobs:
+			job(a.ctx)
+		}
+	}
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

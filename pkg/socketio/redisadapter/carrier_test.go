@@ -1,0 +1,126 @@
+package redisadapter
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// sendEach publishes messages together and returns what became of each.
+func sendEach(d *direct, channels ...string) []error {
+	pub := &publication{}
+	for _, channel := range channels {
+		pub.add(func(dst []byte) (string, []byte, error) { return channel, append(dst, "payload of "+channel...), nil })
+	}
+	d.send([]*publication{pub})
+	errs := make([]error, len(channels))
+	for i, m := range pub.messages {
+		errs[i] = m.err
+	}
+	return errs
+}
+
+func newDirect(t *testing.T, options *redis.Options) *direct {
+	t.Helper()
+	client := redis.NewClient(options)
+	d := &direct{client: client, command: "PUBLISH", timeout: 10 * time.Second}
+	t.Cleanup(func() { d.close(); client.Close() })
+	return d
+}
+
+// A connection that broke while nothing was published costs no message.
+func TestIdleConnectionIsTriedOut(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	d := newDirect(t, &redis.Options{Addr: server.Addr()})
+	if errs := sendEach(d, "a"); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	server.Close()
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	d.used = time.Now().Add(-2 * linkIdle)
+	if errs := sendEach(d, "a"); errs[0] != nil {
+		t.Errorf("got %v behind a restart, want it published", errs[0])
+	}
+}
+
+// What the client's options say of TLS and passwords holds for the adapter's own connections too.
+func TestConnectsAsTheClientDoes(t *testing.T) {
+	t.Parallel()
+	https := httptest.NewTLSServer(nil) // for its certificate
+	t.Cleanup(https.Close)
+	server := miniredis.NewMiniRedis()
+	if err := server.StartTLS(&tls.Config{Certificates: https.TLS.Certificates, MinVersion: tls.VersionTLS12}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	server.RequireUserAuth("gateway", "secret")
+	trusting := https.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trusting.ServerName = "example.com"
+	options := &redis.Options{Addr: server.Addr(), Username: "gateway", Password: "secret", TLSConfig: trusting}
+	if errs := sendEach(newDirect(t, options), "a"); errs[0] != nil {
+		t.Errorf("got %v, want it published", errs[0])
+	}
+	wrong := *options
+	wrong.Password = "wrong"
+	if errs := sendEach(newDirect(t, &wrong), "a"); errs[0] == nil {
+		t.Error("got no error with a wrong password")
+	}
+}
+
+// Each message has its own fate: what Redis has refused concerns one, and the end of the connection those not answered.
+func TestEachMessageHasItsError(t *testing.T) {
+	t.Parallel()
+	d := newDirect(t, &redis.Options{Addr: serveScript(t, ":1\r\n-NOPERM no such channel for you\r\n:0\r\n")})
+	errs := sendEach(d, "a", "b", "c", "d", "e")
+	var refused redisError
+	if errs[0] != nil || !errors.As(errs[1], &refused) || errs[2] != nil || !errors.Is(errs[3], io.EOF) || !errors.Is(errs[4], io.EOF) {
+		t.Errorf("got %v, want one refused and two unanswered", errs)
+	}
+	if d.link != nil {
+		t.Error("got the broken connection kept, want it given up")
+	}
+}
+
+// serveScript is a Redis that knows nothing but PING, answers the first publications with a script, and leaves.
+func serveScript(t *testing.T, script string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-ended })
+	go func() {
+		defer close(ended)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for in := bufio.NewScanner(conn); in.Scan(); {
+			switch word := strings.ToUpper(in.Text()); word {
+			case "HELLO", "CLIENT":
+				_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+			case "PING":
+				_, _ = io.WriteString(conn, "+PONG\r\n")
+			case "PAYLOAD OF E":
+				_, _ = io.WriteString(conn, script)
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+}

@@ -1,0 +1,262 @@
+package redisadapter
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+// The request types of the official adapter.
+const (
+	requestSockets          = 0
+	requestAllRooms         = 1
+	requestJoin             = 2
+	requestLeave            = 3
+	requestDisconnect       = 4
+	requestFetch            = 5
+	requestServerSideEmit   = 6
+	requestBroadcast        = 7
+	answerBroadcastCount    = 8
+	answerBroadcastAck      = 9
+	defaultBroadcastTimeout = 5 * time.Second
+)
+
+// classic is the format of createAdapter in @socket.io/redis-adapter.
+type classic struct {
+	*adapter
+	channel, request, response, specific string
+
+	own string // how our own broadcasts begin, behind their first byte
+}
+
+func newClassic(a *adapter) *classic {
+	nsp := "#" + a.local.Name() + "#"
+	response := a.opts.Prefix + "-response" + nsp
+	return &classic{
+		adapter: a, channel: a.opts.Prefix + nsp, request: a.opts.Prefix + "-request" + nsp,
+		response: response, specific: response + a.uid + "#",
+		own: string(appendString(nil, a.uid)),
+	}
+}
+
+func (c *classic) channels() []string {
+	return []string{c.channel, c.request, c.response, c.specific}
+}
+
+func (c *classic) requestChannel() string { return c.request }
+
+func (c *classic) roomChannel(room string) (string, bool) { return c.channel + room + "#", true }
+
+// handle implements format.
+func (c *classic) handle(channel, payload []byte) {
+	switch {
+	case hasPrefix(channel, c.channel):
+		// Redis sends back what we have published: it is not worth decoding.
+		if len(payload) == 0 || !hasPrefix(payload[1:], c.own) {
+			c.onBroadcast(string(payload))
+		}
+	case string(channel) == c.request:
+		c.onRequest(string(payload))
+	case hasPrefix(channel, c.response):
+		c.onResponse(string(payload))
+	}
+}
+
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}
+
+func (c *classic) onBroadcast(payload string) {
+	m, err := decodeClassicBroadcast(payload)
+	if err != nil {
+		c.opts.Logger.Warn("malformed broadcast", "error", err)
+		return
+	}
+	if m.uid == c.uid || m.nsp != c.local.Name() || !eventData(m.Data) {
+		return
+	}
+	c.local.Deliver(&m.Broadcast)
+}
+
+// eventData tells whether data is an array with something in it, as an event must be.
+func eventData(data []byte) bool { return len(data) > 2 && data[0] == '[' }
+
+// classicRequest is a question or an order of another node.
+type classicRequest struct {
+	UID       string          `json:"uid"`
+	RequestID string          `json:"requestId"`
+	Type      int             `json:"type"`
+	Opts      *selection      `json:"opts"`
+	Rooms     names           `json:"rooms"`
+	Close     bool            `json:"close"`
+	SID       string          `json:"sid"`
+	Room      string          `json:"room"`
+	Data      json.RawMessage `json:"data"`
+	Packet    struct {
+		Data json.RawMessage `json:"data"`
+	} `json:"packet"`
+}
+
+// lenient accepts what the JSON parsers of other nodes accept.
+var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// decodeMixed reads JSON, or MessagePack as JSON with attachments.
+func decodeMixed(payload string, dst any) (attachments [][]byte, err error) {
+	if strings.HasPrefix(payload, "{") {
+		return nil, jsonv2.Unmarshal([]byte(payload), dst, lenient)
+	}
+	w := &jsonWriter{}
+	if err := w.value(&reader{payload}, 0); err != nil {
+		return nil, err
+	}
+	return w.attachments, jsonv2.Unmarshal(w.dst, dst, lenient)
+}
+
+func (c *classic) onRequest(payload string) {
+	var q classicRequest
+	q.Type = -1
+	attachments, err := decodeMixed(payload, &q)
+	if err != nil {
+		c.opts.Logger.Warn("malformed request", "error", err)
+		return
+	}
+	if q.UID == c.uid {
+		return
+	}
+	c.later(func(ctx context.Context) { c.serve(ctx, q, attachments) })
+}
+
+// serve is the table of requests.
+func (c *classic) serve(ctx context.Context, q classicRequest, attachments [][]byte) {
+	switch q.Type {
+	case requestSockets:
+		c.answer(ctx, q, map[string]any{"sockets": ids(c.local.LocalSockets(socketio.Selection{Rooms: q.Rooms}))})
+	case requestAllRooms:
+		c.answer(ctx, q, map[string]any{"rooms": c.allRooms()})
+	case requestJoin:
+		c.apply(ctx, q, socketio.Command{Join: q.rooms()})
+	case requestLeave:
+		c.apply(ctx, q, socketio.Command{Leave: q.rooms()})
+	case requestDisconnect:
+		c.apply(ctx, q, socketio.Command{Disconnect: true, Close: q.Close})
+	case requestFetch:
+		c.answer(ctx, q, map[string]any{"sockets": c.local.LocalSockets(q.selection())})
+	case requestServerSideEmit:
+		c.serverSide(ctx, q)
+	case requestBroadcast:
+		c.broadcastWithAck(ctx, q, attachments)
+	}
+}
+
+func (q classicRequest) selection() socketio.Selection {
+	if q.Opts == nil {
+		return socketio.Selection{Rooms: []string{q.SID}} // older nodes name one socket
+	}
+	return q.Opts.selection()
+}
+
+func (q classicRequest) rooms() []string {
+	if q.Opts == nil {
+		return []string{q.Room}
+	}
+	return q.Rooms
+}
+
+func ids(sockets []socketio.SocketInfo) []string {
+	list := make([]string, len(sockets))
+	for i, s := range sockets {
+		list[i] = s.ID
+	}
+	return list
+}
+
+// allRooms lists rooms as the official nodes do, with those of the sockets' IDs.
+func (c *classic) allRooms() []string {
+	return append(ids(c.local.LocalSockets(socketio.Selection{})), c.local.Rooms()...)
+}
+
+func (c *classic) answer(ctx context.Context, q classicRequest, members map[string]any) {
+	members["requestId"] = q.RequestID
+	c.respond(ctx, c.response, members)
+}
+
+func (c *classic) apply(ctx context.Context, q classicRequest, command socketio.Command) {
+	command.Selection = q.selection()
+	here := q.Opts == nil && len(c.local.LocalSockets(command.Selection)) > 0
+	if err := c.local.Apply(ctx, command); err != nil {
+		c.opts.Logger.Warn("carrying out a request of another node", "error", err)
+	}
+	if here { // an order for one socket is answered by its node
+		c.answer(ctx, q, map[string]any{})
+	}
+}
+
+func (c *classic) serverSide(ctx context.Context, q classicRequest) {
+	var ack func(json.RawMessage)
+	if q.RequestID != "" {
+		ack = func(answer json.RawMessage) {
+			c.answer(ctx, q, map[string]any{"type": requestServerSideEmit, "data": answer})
+		}
+	}
+	c.local.ServerSideEvent(q.Data, ack)
+}
+
+// broadcastWithAck tells how many sockets will answer, and then what they answer.
+func (c *classic) broadcastWithAck(ctx context.Context, q classicRequest, attachments [][]byte) {
+	if q.Opts == nil || !eventData(q.Packet.Data) {
+		return
+	}
+	timeout := defaultBroadcastTimeout
+	if ms := q.Opts.Flags.Timeout; ms > 0 && ms < 1e9 {
+		timeout = time.Duration(ms * float64(time.Millisecond))
+	}
+	b := &socketio.Broadcast{Selection: q.selection(), Data: q.Packet.Data, Attachments: attachments}
+	n := c.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
+		c.later(func(ctx context.Context) {
+			c.answer(ctx, q, map[string]any{"type": answerBroadcastAck, "packet": arg})
+		})
+	})
+	c.answer(ctx, q, map[string]any{"type": answerBroadcastCount, "clientCount": n})
+}
+
+func (c *classic) onResponse(payload string) {
+	if !strings.HasPrefix(payload, "{") {
+		return // acknowledgements of broadcasts, which we do not ask for
+	}
+	var answer struct {
+		RequestID string                `json:"requestId"`
+		Sockets   []socketio.SocketInfo `json:"sockets"`
+	}
+	if json.Unmarshal([]byte(payload), &answer) == nil && c.asked.waiting(answer.RequestID) {
+		c.asked.answer(answer.RequestID, answer.Sockets)
+	}
+}
+
+func (c *classic) encodeCommand(command socketio.Command) ([]byte, error) {
+	q := map[string]any{"uid": c.uid, "opts": newSelection(command.Selection)}
+	switch {
+	case len(command.Join) > 0:
+		q["type"], q["rooms"] = requestJoin, command.Join
+	case len(command.Leave) > 0:
+		q["type"], q["rooms"] = requestLeave, command.Leave
+	default:
+		q["type"], q["close"] = requestDisconnect, command.Close
+	}
+	return json.Marshal(q)
+}
+
+func (c *classic) encodeFetch(requestID string, sel socketio.Selection) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"uid": c.uid, "requestId": requestID, "type": requestFetch, "opts": newSelection(sel),
+	})
+}
+
+func (c *classic) encodeServerSide(data json.RawMessage) ([]byte, error) {
+	return json.Marshal(map[string]any{"uid": c.uid, "type": requestServerSideEmit, "data": data})
+}

@@ -1,0 +1,196 @@
+package redisadapter
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// subscriptions spreads channels over connections: one in all, or with sharded pub/sub on a cluster one
+// per master, since a shard's messages are told only by the node that holds the slot.
+type subscriptions struct {
+	cluster *redis.ClusterClient // nil if one connection serves all
+	start   func(client redis.UniversalClient, rehome func(*subscriber)) *subscriber
+
+	only *subscriber // without a cluster
+
+	mu    sync.Mutex             // held while subscriptions change hands, comes before a subscriber's
+	nodes map[string]*subscriber // by address
+}
+
+// acquire subscribes and waits for the confirmations. On an error nothing was acquired.
+func (s *subscriptions) acquire(ctx context.Context, names ...string) error {
+	if s.cluster == nil {
+		if w := s.only.acquire(names); !w.wait(ctx) {
+			s.only.abandon(w, names)
+			s.only.release(names)
+			return ctx.Err()
+		}
+		return nil
+	}
+	owners, err := s.owners(ctx, names)
+	if err != nil {
+		return err
+	}
+	waiters := make([]*waiter, len(names))
+	s.mu.Lock()
+	for i, name := range names {
+		waiters[i] = owners[i].acquire([]string{name})
+	}
+	s.mu.Unlock()
+	for _, w := range waiters {
+		if !w.wait(ctx) {
+			s.abandon(waiters, names)
+			s.release(names...)
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// abandon takes the waiters out of the subscriptions, wherever these are by now.
+func (s *subscriptions) abandon(waiters []*waiter, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, node := range s.nodes {
+		for i, w := range waiters {
+			node.abandon(w, names[i:i+1])
+		}
+	}
+}
+
+func (s *subscriptions) release(names ...string) {
+	if s.cluster == nil {
+		s.only.release(names)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if owner := s.holderLocked(name); owner != nil {
+			owner.release([]string{name})
+		}
+	}
+}
+
+// holderLocked returns the connection that has the channel. Masters are few, so asking them all costs less
+// than a map of all channels.
+func (s *subscriptions) holderLocked(name string) *subscriber {
+	for _, node := range s.nodes {
+		if node.wants(name) {
+			return node
+		}
+	}
+	return nil
+}
+
+// owners finds out which connection each channel belongs to.
+func (s *subscriptions) owners(ctx context.Context, names []string) ([]*subscriber, error) {
+	owners := make([]*subscriber, len(names))
+	for i, name := range names {
+		s.mu.Lock()
+		owner := s.holderLocked(name)
+		s.mu.Unlock()
+		if owner == nil {
+			var err error
+			if owner, err = s.settle(ctx, name); err != nil {
+				return nil, fmt.Errorf("finding the node of a channel: %w", err)
+			}
+		}
+		owners[i] = owner
+	}
+	return owners, nil
+}
+
+// settle returns the connection to the master of a channel's slot. If the cluster cannot say who that is,
+// any connection will do until it is told off.
+func (s *subscriptions) settle(ctx context.Context, name string) (*subscriber, error) {
+	node, err := s.cluster.MasterForKey(ctx, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		for _, owner := range s.nodes {
+			return owner, nil
+		}
+		return nil, err
+	}
+	addr := node.Options().Addr
+	if s.nodes[addr] == nil {
+		s.nodes[addr] = s.start(node, s.rehome)
+	}
+	return s.nodes[addr], nil
+}
+
+// rehome moves the channels of a broken connection whose slots are elsewhere now.
+func (s *subscriptions) rehome(from *subscriber) {
+	if s.cluster == nil {
+		return
+	}
+	s.cluster.ReloadState(context.Background())
+	homes := make(map[string]*subscriber)
+	for _, name := range from.names() {
+		if to, err := s.settle(context.Background(), name); err == nil {
+			homes[name] = to
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, moved := range from.takeAll() {
+		to := homes[moved.name]
+		if to == nil {
+			to = from
+		}
+		to.adopt(moved)
+	}
+}
+
+// names lists the channels of a subscriber.
+func (s *subscriber) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make([]string, 0, len(s.channels))
+	for name := range s.channels {
+		names = append(names, name)
+	}
+	return names
+}
+
+// wants tells whether the channel is to be subscribed here.
+func (s *subscriber) wants(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub := s.channels[name]
+	return sub != nil && sub.refs > 0
+}
+
+// takeAll empties a subscriber that has no connection.
+func (s *subscriber) takeAll() []*subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*subscription, 0, len(s.channels))
+	for _, sub := range s.channels {
+		all = append(all, sub)
+	}
+	clear(s.channels)
+	s.dirty = s.dirty[:0]
+	return all
+}
+
+// adopt takes a subscription over, with those who wait for it.
+func (s *subscriber) adopt(moved *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub := s.channels[moved.name]
+	if sub == nil {
+		sub = &subscription{name: moved.name}
+		s.channels[moved.name] = sub
+	}
+	sub.refs += moved.refs
+	sub.waiters = append(sub.waiters, moved.waiters...)
+	if sub.confirmed() {
+		s.wakeLocked(sub)
+	}
+	s.markLocked(sub)
+}

@@ -1,0 +1,238 @@
+package redisadapter_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
+)
+
+func (s *redisServer) port() string {
+	_, port, _ := net.SplitHostPort(s.addr)
+	return port
+}
+
+// TestOfficialEmitter has @socket.io/redis-emitter emit into our rooms.
+func TestOfficialEmitter(t *testing.T) {
+	t.Parallel()
+	nodeModules(t)
+	s := startRedis(t)
+	n := startNode(t, s.client(), redisadapter.Options{})
+	alice, bob, gone := n.connect("room"), n.connect("room"), n.connect("room that goes")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	runNode(t, ctx, "emitter.js", s.port(), "room", alice.id, gone.id)
+
+	one := `42/message,["one",{"text":"héllo","n":[1,-2,3.5,null,true]},9007199254740992]`
+	two := `42/message,["two","1970-01-01T00:00:00.000Z",null]`
+	bob.want(one)
+	bob.want(two)
+	bob.want(`42/message,["all"]`)
+	alice.want(one)
+	alice.want(`452-/message,["private",{"_placeholder":true,"num":0},{"nested":{"_placeholder":true,"num":1}}]`)
+	alice.want("\x01\x02\x03")
+	alice.want("\x04")
+	alice.want(`42/message,["all"]`)
+	gone.want(`42/message,["all"]`)
+	gone.want("41/message,")
+	eventually(t, "sockets join", func() bool { return n.nsp.RoomSize("late") == 2 && n.nsp.RoomSize("42") == 2 })
+}
+
+// peer is an official server.
+type peer struct {
+	t     *testing.T
+	url   string
+	in    io.Writer
+	lines chan []json.RawMessage
+}
+
+func startPeer(t *testing.T, redisPort, mode string) *peer {
+	t.Helper()
+	modules := nodeModules(t)
+	cmd := exec.Command("node", filepath.Join("testdata", "peer.js"), redisPort, mode)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{t: t, in: in, lines: make(chan []json.RawMessage, 16)}
+	go p.read(out)
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Process.Kill()
+		for range p.lines {
+		}
+		_ = cmd.Wait()
+	})
+	var port json.Number
+	p.answer("listening", &port)
+	p.url = "http://127.0.0.1:" + port.String()
+	return p
+}
+
+func (p *peer) read(out io.Reader) {
+	defer close(p.lines)
+	for scanner := bufio.NewScanner(out); scanner.Scan(); {
+		var values []json.RawMessage
+		if json.Unmarshal(scanner.Bytes(), &values) == nil {
+			p.lines <- values
+		}
+	}
+}
+
+func (p *peer) do(command ...any) {
+	p.t.Helper()
+	line, err := json.Marshal(command)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// answer waits for a line with that name and decodes its value.
+func (p *peer) answer(name string, dst any) {
+	p.t.Helper()
+	select {
+	case values, ok := <-p.lines:
+		if !ok {
+			p.t.Fatalf("the peer ended, want %s", name)
+		}
+		if string(values[0]) != `"`+name+`"` {
+			p.t.Fatalf("got %s, want %s", values, name)
+		}
+		if err := json.Unmarshal(values[1], dst); err != nil {
+			p.t.Fatalf("got %s: %v", values, err)
+		}
+	case <-time.After(20 * time.Second):
+		p.t.Fatalf("no %s from the peer", name)
+	}
+}
+
+// TestOfficialServer shares rooms with an official Node server.
+func TestOfficialServer(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"classic", "sharded"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			nodeModules(t)
+			s := startRedis(t)
+			ours := startNode(t, s.client(), redisadapter.Options{Sharded: mode == "sharded"})
+			theirs := startPeer(t, s.port(), mode)
+			alice := ours.connect("room")
+			bob := (&node{t: t, url: theirs.url}).connect("room")
+			bob.want(`42/message,["joined"]`)
+			testBroadcasts(t, ours, theirs, alice, bob)
+			testRequests(t, ours, theirs, alice, mode)
+			theirs.do("disconnect", "room")
+			alice.want("41/message,")
+			bob.want("41/message,")
+		})
+	}
+}
+
+func testBroadcasts(t *testing.T, ours *node, theirs *peer, alice, bob *wire) {
+	if err := ours.nsp.To("room").Emit("go", map[string]any{"x": 1}, []byte{5}); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []*wire{alice, bob} {
+		w.want(`451-/message,["go",{"x":1},{"_placeholder":true,"num":0}]`)
+		w.want("\x05")
+	}
+	if err := ours.nsp.To(bob.id).Emit("private", "über"); err != nil {
+		t.Fatal(err)
+	}
+	bob.want(`42/message,["private","über"]`)
+	traced := &socketio.Broadcast{
+		Selection: socketio.Selection{Rooms: []string{"room"}}, Data: []byte(`["traced",1]`),
+		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	}
+	if errs := ours.nsp.EmitAll(t.Context(), []*socketio.Broadcast{traced}); errs != nil {
+		t.Fatal(errs)
+	}
+	for _, w := range []*wire{alice, bob} { // an official node passes over the trace
+		w.want(`42/message,["traced",1]`)
+	}
+	theirs.do("emit", alice.id, "private", 1)
+	alice.want(`42/message,["private",1]`)
+	theirs.do("emit", "room", "node", map[string]any{"a": []any{1.25, nil}})
+	theirs.do("emitBinary", "room")
+	theirs.do("emitAll", "all")
+	for _, w := range []*wire{alice, bob} {
+		w.want(`42/message,["node",{"a":[1.25,null]}]`)
+		w.want(`452-/message,["bin",{"_placeholder":true,"num":0},{"b":{"_placeholder":true,"num":1}}]`)
+		w.want("\x09\x08")
+		w.want("\x07")
+		w.want(`42/message,["all"]`)
+	}
+}
+
+func testRequests(t *testing.T, ours *node, theirs *peer, alice *wire, mode string) {
+	ours.nsp.Socket(alice.id).SetData(map[string]string{"name": "alice"})
+	theirs.do("fetch", "room")
+	var fetched [][]json.RawMessage
+	theirs.answer("fetched", &fetched)
+	if len(fetched) != 2 {
+		t.Errorf("a peer fetched %s, want two sockets", fetched)
+	}
+	infos, err := ours.nsp.To("room").FetchSockets(t.Context())
+	if err != nil || len(infos) != 2 {
+		t.Errorf("we fetched %v, %v, want two sockets", infos, err)
+	}
+	if mode == "classic" {
+		theirs.do("allRooms")
+		var rooms []string
+		theirs.answer("rooms", &rooms)
+		if len(rooms) != 3 {
+			t.Errorf("got rooms %v, want the shared one and two IDs", rooms)
+		}
+	}
+	theirs.do("join", "room", "more")
+	eventually(t, "join by a peer", func() bool { return ours.nsp.RoomSize("more") == 1 })
+	theirs.do("leave", "more", "more")
+	eventually(t, "leave by a peer", func() bool { return ours.nsp.RoomSize("more") == 0 })
+
+	theirs.do("serverSideAck", "question", "?") // without a handler here: an answer, no time-out
+	var answers []json.RawMessage
+	theirs.answer("answers", &answers)
+	ours.nsp.OnServerSideEmit(func(event string, args socketio.Args, ack func(any)) { ack(event + args.String(0)) })
+	theirs.do("serverSideAck", "question", "?")
+	theirs.answer("answers", &answers)
+	if len(answers) != 1 || string(answers[0]) != `"question?"` {
+		t.Errorf("got %s, want our answer", answers)
+	}
+	if err := ours.nsp.ServerSideEmit(t.Context(), "to-servers", "hello"); err != nil {
+		t.Fatal(err)
+	}
+	var said string
+	theirs.answer("server-side", &said)
+
+	go func() { // the only message that carries an id
+		alice.want(`42/message,0["ask","x"]`)
+		alice.write(`43/message,0["yes"]`)
+	}()
+	theirs.do("emitAck", alice.id, "ask", "x")
+	var acks []string
+	theirs.answer("acks", &acks)
+	if len(acks) != 1 || acks[0] != "yes" {
+		t.Errorf("got %v, want the client's answer", acks)
+	}
+}

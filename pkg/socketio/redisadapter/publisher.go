@@ -1,0 +1,227 @@
+package redisadapter
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// maxBatch bounds how many publications share one round trip.
+const maxBatch = 256
+
+// errClosed is returned when the adapter has been closed.
+var errClosed = errors.New("redisadapter: closed")
+
+// maxKept bounds the buffers that are kept for the next round trip.
+const maxKept = 256 << 10
+
+// publisher sends messages in the order in which they come, many in one round trip when they come faster
+// than Redis answers.
+type publisher struct {
+	mu      sync.Mutex // held while the carrier is in use
+	carrier carrier
+	queue   chan *publication
+	closed  <-chan struct{}
+	unused  sync.Pool // of *publication
+}
+
+// carrier takes messages to Redis. It is used by one goroutine at a time.
+type carrier interface {
+	// send returns when it is known of each message whether Redis has taken it.
+	send(batch []*publication)
+	close()
+}
+
+// encodeFunc appends a message's payload to dst.
+type encodeFunc func(dst []byte) (channel string, payload []byte, err error)
+
+// publication is messages that are published together, with all that sending them needs, to be used again.
+type publication struct {
+	messages []message
+	payloads []byte // of all messages, one behind the other
+	done     chan struct{}
+}
+
+type message struct {
+	channel    string
+	start, end int   // in payloads
+	err        error // why it is not sent, or not known to be
+}
+
+// each calls fn for the messages that are to be sent.
+func (p *publication) each(fn func(m *message, payload []byte)) {
+	for i := range p.messages {
+		if m := &p.messages[i]; m.err == nil {
+			fn(m, p.payloads[m.start:m.end])
+		}
+	}
+}
+
+func (p *publication) add(encode encodeFunc) {
+	start := len(p.payloads)
+	channel, payloads, err := encode(p.payloads)
+	if err == nil {
+		p.payloads = payloads
+	}
+	p.messages = append(p.messages, message{channel: channel, start: start, end: len(p.payloads), err: err})
+}
+
+// errors returns why messages were not sent, in their order; nil if all were.
+func (p *publication) errors() (errs []error) {
+	for i, m := range p.messages {
+		if m.err != nil && errs == nil {
+			errs = make([]error, len(p.messages))
+		}
+		if m.err != nil {
+			errs[i] = m.err
+		}
+	}
+	return errs
+}
+
+func newPublisher(client redis.UniversalClient, opts Options, closed <-chan struct{}) *publisher {
+	p := &publisher{
+		carrier: newCarrier(client, opts),
+		queue:   make(chan *publication, maxBatch),
+		closed:  closed,
+	}
+	p.unused.New = func() any { return &publication{done: make(chan struct{}, 1)} }
+	return p
+}
+
+func newCarrier(client redis.UniversalClient, opts Options) carrier {
+	command := "PUBLISH"
+	if opts.Sharded {
+		command = "SPUBLISH"
+	}
+	if single, ok := client.(*redis.Client); ok {
+		return &direct{client: single, command: command, timeout: opts.PublishTimeout}
+	}
+	return &routed{client: client, command: command, timeout: opts.PublishTimeout}
+}
+
+// publish encodes a message and returns when Redis has accepted it, or ctx ends; then it may or may not be sent.
+func (p *publisher) publish(ctx context.Context, encode encodeFunc) error {
+	pub := p.unused.Get().(*publication)
+	pub.add(encode)
+	errs := p.send(ctx, pub)
+	if errs != nil {
+		return errs[0]
+	}
+	return nil
+}
+
+// publishAll publishes n messages together. It returns nil if all were accepted, or else the error of each. They are sent
+// by the caller: so many are worth a round trip of their own, and nobody has to be woken for it. It may last beyond ctx,
+// but no longer than the time limit of a round trip, or two where somebody else's comes before.
+func (p *publisher) publishAll(ctx context.Context, n int, encode func(i int, dst []byte) (string, []byte, error)) []error {
+	pub := p.unused.Get().(*publication)
+	for i := range n {
+		pub.add(func(dst []byte) (string, []byte, error) { return encode(i, dst) })
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.usable(ctx); err != nil {
+		return pub.failed(err)
+	}
+	p.carrier.send([]*publication{pub})
+	errs := pub.errors()
+	p.reuse(pub)
+	return errs
+}
+
+func (p *publisher) usable(ctx context.Context) error {
+	select {
+	case <-p.closed:
+		return errClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+func (p *publisher) sendBatch(batch []*publication) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.carrier.send(batch)
+}
+
+func (p *publisher) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.carrier.close()
+}
+
+// send gives up a publication that run may still use.
+func (p *publisher) send(ctx context.Context, pub *publication) []error {
+	select {
+	case p.queue <- pub:
+	case <-ctx.Done():
+		return pub.failed(ctx.Err())
+	case <-p.closed:
+		return pub.failed(errClosed)
+	}
+	select {
+	case <-pub.done:
+		errs := pub.errors()
+		p.reuse(pub)
+		return errs
+	case <-ctx.Done():
+		return pub.failed(ctx.Err())
+	case <-p.closed:
+		return pub.failed(errClosed)
+	}
+}
+
+// failed is err for each message. It leaves the messages alone, which may be in other hands.
+func (p *publication) failed(err error) []error {
+	errs := make([]error, len(p.messages))
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+func (p *publisher) reuse(pub *publication) {
+	if cap(pub.payloads) > maxKept {
+		return
+	}
+	clear(pub.messages)
+	pub.messages, pub.payloads = pub.messages[:0], pub.payloads[:0]
+	p.unused.Put(pub)
+}
+
+func (p *publisher) run() {
+	defer p.close()
+	batch := make([]*publication, 0, maxBatch)
+	for {
+		select {
+		case <-p.closed:
+			return
+		case pub := <-p.queue:
+			batch = p.gather(append(batch[:0], pub))
+			p.sendBatch(batch)
+			for i, pub := range batch {
+				batch[i] = nil
+				pub.done <- struct{}{}
+			}
+		}
+	}
+}
+
+// gather adds what is waiting already. It first lets those run who are about to publish: a round trip
+// costs far more than that.
+func (p *publisher) gather(batch []*publication) []*publication {
+	runtime.Gosched()
+	for len(batch) < maxBatch {
+		select {
+		case pub := <-p.queue:
+			batch = append(batch, pub)
+		default:
+			return batch
+		}
+	}
+	return batch
+}

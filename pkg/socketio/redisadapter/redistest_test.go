@@ -1,0 +1,140 @@
+package redisadapter_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if redisAddr := os.Getenv(serveVariable); redisAddr != "" {
+		if err := serve(redisAddr); err != nil {
+			panic(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// absent skips a test whose tool is missing, and fails it in CI.
+func absent(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is missing", what)
+	}
+	t.Skipf("%s is missing: install it to run this test", what)
+}
+
+// redisServer is a real redis-server that a test may stop and start again.
+type redisServer struct {
+	t    testing.TB
+	addr string
+	args []string
+	cmd  *exec.Cmd
+}
+
+func startRedis(t testing.TB, args ...string) *redisServer {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		absent(t, "redis-server")
+	}
+	s := &redisServer{t: t, addr: freeAddr(t), args: args}
+	s.start()
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *redisServer) start() {
+	s.t.Helper()
+	_, port, _ := net.SplitHostPort(s.addr)
+	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.t.TempDir(), "--loglevel", "warning"}, s.args...)
+	s.cmd = exec.Command("redis-server", args...)
+	var out bytes.Buffer
+	s.cmd.Stdout, s.cmd.Stderr = &out, &out
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	client := s.client()
+	defer client.Close()
+	for range 200 {
+		if client.Ping(context.Background()).Err() == nil {
+			return
+		}
+		time.Sleep(25 * time.Millisecond) // another process: nothing to wait on
+	}
+	s.t.Fatalf("redis-server did not start: %s", out.String())
+}
+
+func (s *redisServer) stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+func (s *redisServer) client() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// nodeModules finds the npm packages of the repository.
+func nodeModules(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		absent(t, "node")
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		found := filepath.Join(dir, "node_modules")
+		if _, err := os.Stat(filepath.Join(found, "socket.io-client")); err == nil {
+			return found
+		}
+	}
+	absent(t, "node_modules (npm ci)")
+	return ""
+}
+
+// runNode runs a script of testdata and returns its output.
+func runNode(t *testing.T, ctx context.Context, script string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, "node", append([]string{filepath.Join("testdata", script)}, args...)...)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+nodeModules(t))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if cond() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("waited in vain: %s", what)
+}

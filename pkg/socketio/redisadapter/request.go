@@ -1,0 +1,184 @@
+package redisadapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+// requests are the questions of ours that wait for other nodes.
+type requests struct {
+	mu      sync.Mutex
+	pending map[string]*request
+}
+
+// request collects the answers to one question.
+type request struct {
+	left    int
+	sockets []socketio.SocketInfo
+	done    chan struct{}
+}
+
+func (r *requests) add(answers int) (id string, q *request) {
+	id, q = randomHex(8), &request{left: answers, done: make(chan struct{})}
+	r.mu.Lock()
+	r.pending[id] = q
+	r.mu.Unlock()
+	return id, q
+}
+
+func (r *requests) remove(id string) {
+	r.mu.Lock()
+	delete(r.pending, id)
+	r.mu.Unlock()
+}
+
+// waiting tells whether id is a question of ours.
+func (r *requests) waiting(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pending[id] != nil
+}
+
+// answer notes what one node has said.
+func (r *requests) answer(id string, sockets []socketio.SocketInfo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := r.pending[id]
+	if q == nil {
+		return
+	}
+	q.sockets = append(q.sockets, sockets...)
+	if q.left--; q.left == 0 {
+		close(q.done)
+	}
+}
+
+func (r *requests) collected(q *request) []socketio.SocketInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return q.sockets
+}
+
+// FetchSockets implements socketio.Adapter. On an error the answers that did come are returned with it.
+func (a *adapter) FetchSockets(ctx context.Context, sel socketio.Selection) ([]socketio.SocketInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.opts.RequestTimeout)
+	defer cancel()
+	nodes, err := a.serverCount(ctx)
+	if err != nil || nodes <= 1 {
+		return nil, err
+	}
+	id, q := a.asked.add(nodes - 1)
+	defer a.asked.remove(id)
+	payload, err := a.format.encodeFetch(id, sel)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.publish(ctx, a.format.requestChannel(), payload); err != nil {
+		return nil, err
+	}
+	select {
+	case <-q.done:
+		return a.asked.collected(q), nil
+	case <-ctx.Done():
+		return a.asked.collected(q), fmt.Errorf("asking %d nodes for their sockets: %w", nodes-1, ctx.Err())
+	}
+}
+
+// serverCount counts the nodes by their subscriptions.
+func (a *adapter) serverCount(ctx context.Context) (int, error) {
+	channel := a.format.requestChannel()
+	var cmd *redis.MapStringIntCmd
+	switch cluster, ok := a.client.(*redis.ClusterClient); {
+	case a.opts.Sharded && ok:
+		node, err := cluster.MasterForKey(ctx, channel)
+		if err != nil {
+			return 0, err
+		}
+		cmd = node.PubSubShardNumSub(ctx, channel)
+	case a.opts.Sharded:
+		cmd = a.client.PubSubShardNumSub(ctx, channel)
+	default:
+		cmd = a.client.PubSubNumSub(ctx, channel)
+	}
+	counts, err := cmd.Result()
+	return int(counts[channel]), err
+}
+
+// respond publishes an answer; whoever asked has a time limit.
+func (a *adapter) respond(ctx context.Context, channel string, answer any) {
+	payload, err := json.Marshal(answer)
+	if err == nil {
+		err = a.publish(ctx, channel, payload)
+	}
+	if err != nil && ctx.Err() == nil {
+		a.opts.Logger.Warn("answering another node", "error", err)
+	}
+}
+
+// selection is a socketio.Selection on the wire.
+type selection struct {
+	Rooms  names `json:"rooms"`
+	Except names `json:"except"`
+	Flags  flags `json:"flags"`
+
+	TraceParent string `json:"traceparent,omitempty"` // of a broadcast
+}
+
+// flags are those of the official adapters that matter here.
+type flags struct {
+	Volatile bool    `json:"volatile,omitempty"`
+	Timeout  float64 `json:"timeout,omitempty"` // milliseconds
+}
+
+func newSelection(sel socketio.Selection) selection {
+	return selection{Rooms: sel.Rooms, Except: sel.Except}
+}
+
+func (s selection) selection() socketio.Selection {
+	return socketio.Selection{Rooms: s.Rooms, Except: s.Except}
+}
+
+var errNames = errors.New("redisadapter: rooms are no array")
+
+// names are room names. JavaScript's may be numbers; an empty list is never null.
+type names []string
+
+// MarshalJSON implements json.Marshaler.
+func (n names) MarshalJSON() ([]byte, error) {
+	if n == nil {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]string(n))
+}
+
+// UnmarshalJSONFrom implements jsonv2.UnmarshalerFrom.
+func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	head, err := d.ReadToken()
+	if err != nil || head.Kind() == 'n' {
+		return err
+	}
+	if head.Kind() != '[' {
+		return errNames
+	}
+	for d.PeekKind() != ']' {
+		v, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		name := []byte(v)
+		if v.Kind() == '"' {
+			name, _ = jsontext.AppendUnquote(nil, v) // replaces what is not UTF-8
+		}
+		*n = append(*n, string(name))
+	}
+	_, err = d.ReadToken()
+	return err
+}

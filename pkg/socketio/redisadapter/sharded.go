@@ -1,0 +1,276 @@
+package redisadapter
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+// The message types of the official cluster adapter.
+const (
+	messageBroadcast          = 3
+	messageJoin               = 4
+	messageLeave              = 5
+	messageDisconnect         = 6
+	messageFetch              = 7
+	messageFetchResponse      = 8
+	messageServerSideEmit     = 9
+	messageServerSideResponse = 10
+	messageBroadcastCount     = 11
+	messageBroadcastAck       = 12
+)
+
+// socketIDLength is that of the official servers' and of our socket IDs. Rooms with such names have no
+// channel of their own, so that a socket costs no subscription.
+const socketIDLength = 20
+
+// sharded is the format of createShardedAdapter in @socket.io/redis-adapter, in its mode "dynamic".
+type sharded struct {
+	*adapter
+	channel, response string
+
+	nsp            string // the namespace's name in JSON
+	head           string // of our broadcasts, up to the event
+	own, ownBinary string // how our own messages begin, in JSON and in MessagePack
+}
+
+func newSharded(a *adapter) *sharded {
+	channel := a.opts.Prefix + "#" + a.local.Name() + "#"
+	nsp, _ := json.Marshal(a.local.Name()) // cannot fail
+	own := `{"uid":"` + a.uid + `"`
+	return &sharded{
+		adapter: a, channel: channel, response: channel + a.uid + "#",
+		nsp:  string(nsp),
+		head: own + `,"nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
+		own:  own, ownBinary: string(appendString(appendString(appendMapHead(nil, 4), "uid"), a.uid)),
+	}
+}
+
+func (s *sharded) channels() []string { return []string{s.channel, s.response} }
+
+func (s *sharded) requestChannel() string { return s.channel }
+
+func (s *sharded) roomChannel(room string) (string, bool) {
+	return s.channel + room + "#", len(room) != socketIDLength
+}
+
+// shardedMessage is every message of this format.
+type shardedMessage struct {
+	UID  string      `json:"uid"`
+	NSP  string      `json:"nsp"`
+	Type int         `json:"type"`
+	Data shardedData `json:"data"`
+}
+
+// shardedData has the members of all types; each uses some.
+type shardedData struct {
+	Packet      json.RawMessage        `json:"packet,omitempty"`
+	Opts        *selection             `json:"opts,omitempty"`
+	Rooms       names                  `json:"rooms,omitzero"`
+	Close       *bool                  `json:"close,omitempty"`
+	RequestID   string                 `json:"requestId,omitempty"`
+	Sockets     *[]socketio.SocketInfo `json:"sockets,omitempty"`
+	ClientCount *int                   `json:"clientCount,omitempty"`
+}
+
+// shardedPacket is the packet of a broadcast.
+type shardedPacket struct {
+	Type int             `json:"type"`
+	Data json.RawMessage `json:"data"`
+	NSP  string          `json:"nsp"`
+}
+
+func (s *sharded) encode(typ int, data shardedData) ([]byte, error) {
+	return json.Marshal(shardedMessage{UID: s.uid, NSP: s.local.Name(), Type: typ, Data: data})
+}
+
+// appendBroadcast writes JSON, in which the event stands byte for byte, or MessagePack if there is
+// anything binary.
+func (s *sharded) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []byte, error) {
+	var err error
+	if len(b.Attachments) == 0 {
+		dst, err = s.appendBroadcastJSON(dst, b)
+	} else if text, jsonErr := s.appendBroadcastJSON(nil, b); jsonErr != nil {
+		err = jsonErr
+	} else {
+		dst, _, err = appendJSON(dst, text, b.Attachments)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if len(b.Rooms) == 1 {
+		if name, own := s.roomChannel(b.Rooms[0]); own {
+			return name, dst, nil
+		}
+	}
+	return s.channel, dst, nil
+}
+
+// appendBroadcastJSON writes by hand what encoding/json would reformat.
+func (s *sharded) appendBroadcastJSON(dst []byte, b *socketio.Broadcast) ([]byte, error) {
+	dst = slices.Grow(dst, len(s.head)+len(b.Data)+len(s.nsp)+128)
+	dst = append(append(dst, s.head...), b.Data...)
+	dst = append(append(dst, `,"nsp":`...), s.nsp...)
+	dst = append(dst, `},"opts":{`...)
+	var err error
+	if b.TraceParent != "" { // a member of ours, which official nodes pass over
+		if dst, err = jsontext.AppendQuote(append(dst, `"`+traceParentMember+`":`...), b.TraceParent); err != nil {
+			return nil, err
+		}
+		dst = append(dst, ',')
+	}
+	if dst, err = appendNames(append(dst, `"rooms":`...), b.Rooms); err != nil {
+		return nil, err
+	}
+	if dst, err = appendNames(append(dst, `,"except":`...), b.Except); err != nil {
+		return nil, err
+	}
+	if b.Volatile {
+		return append(dst, `,"flags":{"volatile":true}}}}`...), nil
+	}
+	return append(dst, `,"flags":{}}}}`...), nil
+}
+
+func appendNames(dst []byte, list []string) (out []byte, err error) {
+	dst = append(dst, '[')
+	for i, name := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = jsontext.AppendQuote(dst, name); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+// handle implements format.
+func (s *sharded) handle(_, payload []byte) {
+	if hasPrefix(payload, s.own) || hasPrefix(payload, s.ownBinary) { // Redis sends back what we have published
+		return
+	}
+	var m shardedMessage
+	attachments, err := decodeMixed(string(payload), &m)
+	if err != nil {
+		s.opts.Logger.Warn("malformed message", "error", err)
+		return
+	}
+	if m.UID == s.uid || m.NSP != s.local.Name() {
+		return
+	}
+	if m.Type == messageBroadcast && m.Data.RequestID == "" {
+		s.onBroadcast(m, attachments)
+		return
+	}
+	if m.Type == messageFetchResponse && m.Data.Sockets != nil {
+		s.asked.answer(m.Data.RequestID, *m.Data.Sockets)
+		return
+	}
+	s.later(func(ctx context.Context) { s.serve(ctx, m, attachments) })
+}
+
+func (s *sharded) onBroadcast(m shardedMessage, attachments [][]byte) {
+	if b, ok := m.broadcast(attachments); ok {
+		s.local.Deliver(b)
+	}
+}
+
+func (m shardedMessage) broadcast(attachments [][]byte) (*socketio.Broadcast, bool) {
+	var p shardedPacket
+	if jsonv2.Unmarshal(m.Data.Packet, &p, lenient) != nil || !eventData(p.Data) || m.Data.Opts == nil {
+		return nil, false
+	}
+	return &socketio.Broadcast{
+		Selection: m.Data.Opts.selection(), Data: p.Data, Attachments: attachments,
+		Volatile: m.Data.Opts.Flags.Volatile, TraceParent: m.Data.Opts.TraceParent,
+	}, true
+}
+
+// serve is the table of requests.
+func (s *sharded) serve(ctx context.Context, m shardedMessage, attachments [][]byte) {
+	switch m.Type {
+	case messageJoin:
+		s.apply(ctx, m, socketio.Command{Join: m.Data.Rooms})
+	case messageLeave:
+		s.apply(ctx, m, socketio.Command{Leave: m.Data.Rooms})
+	case messageDisconnect:
+		s.apply(ctx, m, socketio.Command{Disconnect: true, Close: m.Data.Close != nil && *m.Data.Close})
+	case messageFetch:
+		if m.Data.Opts != nil {
+			sockets := s.local.LocalSockets(m.Data.Opts.selection())
+			s.answer(ctx, m, messageFetchResponse, shardedData{Sockets: &sockets})
+		}
+	case messageServerSideEmit:
+		s.serverSide(ctx, m)
+	case messageBroadcast:
+		s.broadcastWithAck(ctx, m, attachments)
+	}
+}
+
+func (s *sharded) answer(ctx context.Context, m shardedMessage, typ int, data shardedData) {
+	data.RequestID = m.Data.RequestID
+	s.respond(ctx, s.channel+m.UID+"#", shardedMessage{UID: s.uid, NSP: s.local.Name(), Type: typ, Data: data})
+}
+
+func (s *sharded) apply(ctx context.Context, m shardedMessage, c socketio.Command) {
+	if m.Data.Opts == nil {
+		return
+	}
+	c.Selection = m.Data.Opts.selection()
+	if err := s.local.Apply(ctx, c); err != nil {
+		s.opts.Logger.Warn("carrying out a request of another node", "error", err)
+	}
+}
+
+func (s *sharded) serverSide(ctx context.Context, m shardedMessage) {
+	var ack func(json.RawMessage)
+	if m.Data.RequestID != "" {
+		ack = func(answer json.RawMessage) {
+			s.answer(ctx, m, messageServerSideResponse, shardedData{Packet: answer})
+		}
+	}
+	s.local.ServerSideEvent(m.Data.Packet, ack)
+}
+
+// broadcastWithAck tells how many sockets will answer, and then what they answer.
+func (s *sharded) broadcastWithAck(ctx context.Context, m shardedMessage, attachments [][]byte) {
+	b, ok := m.broadcast(attachments)
+	if !ok {
+		return
+	}
+	timeout := defaultBroadcastTimeout
+	if ms := m.Data.Opts.Flags.Timeout; ms > 0 && ms < 1e9 {
+		timeout = time.Duration(ms * float64(time.Millisecond))
+	}
+	n := s.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
+		s.later(func(ctx context.Context) { s.answer(ctx, m, messageBroadcastAck, shardedData{Packet: arg}) })
+	})
+	s.answer(ctx, m, messageBroadcastCount, shardedData{ClientCount: &n})
+}
+
+func (s *sharded) encodeCommand(c socketio.Command) ([]byte, error) {
+	opts := newSelection(c.Selection)
+	switch {
+	case len(c.Join) > 0:
+		return s.encode(messageJoin, shardedData{Opts: &opts, Rooms: c.Join})
+	case len(c.Leave) > 0:
+		return s.encode(messageLeave, shardedData{Opts: &opts, Rooms: c.Leave})
+	default:
+		return s.encode(messageDisconnect, shardedData{Opts: &opts, Close: &c.Close})
+	}
+}
+
+func (s *sharded) encodeFetch(requestID string, sel socketio.Selection) ([]byte, error) {
+	opts := newSelection(sel)
+	return s.encode(messageFetch, shardedData{Opts: &opts, RequestID: requestID})
+}
+
+func (s *sharded) encodeServerSide(data json.RawMessage) ([]byte, error) {
+	return s.encode(messageServerSideEmit, shardedData{Packet: data})
+}

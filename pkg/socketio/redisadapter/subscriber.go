@@ -1,0 +1,384 @@
+package redisadapter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// subscribeChunk bounds the channels of one command.
+	subscribeChunk = 256
+	minBackoff     = 50 * time.Millisecond
+	maxBackoff     = 2 * time.Second
+)
+
+var (
+	errSilent  = errors.New("redisadapter: no answer to a ping")
+	errRevoked = errors.New("redisadapter: subscription ended by the server")
+)
+
+// subscriber keeps counted subscriptions on one connection. It brings the wanted state and the
+// connection's state together: callers change what is wanted, a writer sends the differences in batches,
+// and the receiver notes what Redis confirms. A lost connection only means that everything differs.
+type subscriber struct {
+	client  redis.UniversalClient
+	sharded bool
+	single  bool // one channel per command, as a cluster demands
+	health  time.Duration
+	logger  *slog.Logger
+	deliver func(channel, payload []byte)
+	onState func(connected bool, since time.Time)
+	rehome  func() // called before connecting again
+
+	kick     chan struct{}
+	lastSeen atomic.Int64 // when Redis last sent something, Unix nanoseconds
+
+	mu          sync.Mutex
+	channels    map[string]*subscription
+	dirty       []*subscription
+	outstanding int // confirmations that this connection still owes
+	ready       bool
+	lost        bool // was ready and is not any more
+}
+
+// subscription is one channel. It is subscribed when sent and nothing is unconfirmed.
+type subscription struct {
+	name        string
+	refs        int  // wanted if positive
+	sent        bool // the last command was to subscribe
+	dirty       bool // is in subscriber.dirty
+	unconfirmed int  // subscribe commands without a confirmation
+	unsubs      int  // unsubscribe commands without a confirmation
+	waiters     []*waiter
+}
+
+// waiter waits for several subscriptions.
+type waiter struct {
+	left int
+	done chan struct{}
+}
+
+// wait returns true when all subscriptions are confirmed, false if ctx ends first. A nil waiter has nothing
+// to wait for.
+func (w *waiter) wait(ctx context.Context) bool {
+	if w == nil {
+		return true
+	}
+	select {
+	case <-w.done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *subscription) confirmed() bool { return s.sent && s.unconfirmed == 0 }
+
+// acquire wants each channel once more. The waiter is nil if all are confirmed already.
+func (s *subscriber) acquire(names []string) *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var w *waiter
+	for _, name := range names {
+		sub := s.channels[name]
+		if sub == nil {
+			sub = &subscription{name: name}
+			s.channels[name] = sub
+		}
+		sub.refs++
+		if sub.confirmed() {
+			continue
+		}
+		if w == nil {
+			w = &waiter{done: make(chan struct{})}
+		}
+		w.left++
+		sub.waiters = append(sub.waiters, w)
+		s.markLocked(sub)
+	}
+	return w
+}
+
+// release wants each channel once less.
+func (s *subscriber) release(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		sub := s.channels[name]
+		if sub == nil || sub.refs == 0 {
+			continue
+		}
+		if sub.refs--; sub.refs == 0 {
+			s.markLocked(sub)
+		}
+	}
+}
+
+func (s *subscriber) markLocked(sub *subscription) {
+	if !sub.dirty {
+		sub.dirty = true
+		s.dirty = append(s.dirty, sub)
+	}
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps a connection until ctx ends.
+func (s *subscriber) run(ctx context.Context) {
+	backoff := minBackoff
+	for first := true; ctx.Err() == nil; first = false {
+		if !first {
+			s.rehome()
+		}
+		err := s.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.markDown() {
+			backoff = minBackoff
+			s.logger.Warn("lost the Redis subscriptions", "error", err)
+			s.onState(false, time.Unix(0, s.lastSeen.Load()))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// session is the life of one connection. It returns why that ended.
+func (s *subscriber) session(ctx context.Context) error {
+	l, err := dial(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.begin()
+	var wg sync.WaitGroup
+	wg.Go(func() { cancel(s.receive(l)) })
+	wg.Go(func() { cancel(s.watch(ctx, l)) })
+	for err := error(nil); err == nil; {
+		select {
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-s.kick:
+			runtime.Gosched() // first those run who are about to want more: a command for all of them costs less
+			err = s.flush(l)
+		}
+		if err != nil {
+			cancel(err)
+		}
+	}
+	l.close() // ends the receiver
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// begin marks every wanted subscription as still to be made.
+func (s *subscriber) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dirty = s.dirty[:0]
+	for _, sub := range s.channels {
+		sub.dirty = false
+		s.markLocked(sub)
+	}
+}
+
+// markDown forgets what the connection had; it tells whether everything had been subscribed.
+func (s *subscriber) markDown() (wasReady bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, sub := range s.channels {
+		sub.sent, sub.unconfirmed, sub.unsubs = false, 0, 0
+		if sub.refs == 0 {
+			delete(s.channels, name)
+		}
+	}
+	s.outstanding = 0
+	wasReady, s.ready = s.ready, false
+	s.lost = s.lost || wasReady
+	return wasReady
+}
+
+// flush sends the differences between what is wanted and what was sent.
+func (s *subscriber) flush(l *link) error {
+	more, less := s.differences()
+	subscribe, unsubscribe := "SUBSCRIBE", "UNSUBSCRIBE"
+	if s.sharded {
+		subscribe, unsubscribe = "SSUBSCRIBE", "SUNSUBSCRIBE"
+	}
+	commands := s.appendCommands(nil, subscribe, more)
+	commands = s.appendCommands(commands, unsubscribe, less)
+	if len(commands) == 0 {
+		return nil
+	}
+	return l.write(commands, s.health)
+}
+
+func (s *subscriber) appendCommands(dst []byte, command string, names []string) []byte {
+	size := subscribeChunk
+	if s.single {
+		size = 1
+	}
+	for chunk := range slices.Chunk(names, size) {
+		dst = appendHeadRESP(dst, '*', 1+len(chunk))
+		dst = appendBulk(dst, command)
+		for _, name := range chunk {
+			dst = appendBulk(dst, name)
+		}
+	}
+	return dst
+}
+
+func (s *subscriber) differences() (more, less []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sub := range s.dirty {
+		sub.dirty = false
+		switch wanted := sub.refs > 0; {
+		case wanted && !sub.sent:
+			sub.sent = true
+			sub.unconfirmed++
+			s.outstanding++
+			more = append(more, sub.name)
+		case !wanted && sub.sent:
+			sub.sent = false
+			sub.unsubs++
+			less = append(less, sub.name)
+		}
+		s.forgetLocked(sub)
+	}
+	clear(s.dirty)
+	s.dirty = s.dirty[:0]
+	return more, less
+}
+
+func (s *subscriber) forgetLocked(sub *subscription) {
+	if sub.refs == 0 && !sub.sent && !sub.dirty && sub.unconfirmed == 0 && sub.unsubs == 0 && s.channels[sub.name] == sub {
+		delete(s.channels, sub.name)
+	}
+}
+
+// receive reads the connection until it fails.
+func (s *subscriber) receive(l *link) error {
+	in := newRESPReader(lifeSigns{l.conn, &s.lastSeen})
+	for {
+		p, err := in.push()
+		if err != nil {
+			return err
+		}
+		switch p.kind {
+		case pushMessage:
+			s.deliver(p.channel, p.payload)
+		case pushSubscribed, pushUnsubscribed:
+			if err := s.onConfirmation(p); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// lifeSigns notes when something came.
+type lifeSigns struct {
+	io.Reader
+	at *atomic.Int64
+}
+
+func (r lifeSigns) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if n > 0 {
+		r.at.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (s *subscriber) onConfirmation(p push) error {
+	s.mu.Lock()
+	sub := s.channels[string(p.channel)]
+	if sub == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	if p.kind == pushSubscribed {
+		sub.unconfirmed--
+		s.outstanding--
+		s.wakeLocked(sub)
+	} else {
+		if sub.unsubs == 0 { // the slot has moved to another node of the cluster
+			s.mu.Unlock()
+			return errRevoked
+		}
+		sub.unsubs--
+	}
+	s.forgetLocked(sub)
+	back := false
+	if s.outstanding == 0 && len(s.dirty) == 0 && !s.ready {
+		s.ready, back, s.lost = true, s.lost, false
+	}
+	s.mu.Unlock()
+	if back {
+		s.onState(true, time.Now())
+	}
+	return nil
+}
+
+func (s *subscriber) wakeLocked(sub *subscription) {
+	if !sub.confirmed() {
+		return
+	}
+	for _, w := range sub.waiters {
+		if w.left--; w.left == 0 {
+			close(w.done)
+		}
+	}
+	sub.waiters = nil
+}
+
+// watch sends pings while nothing else comes, and gives a silent connection up.
+func (s *subscriber) watch(ctx context.Context, l *link) error {
+	ticker := time.NewTicker(s.health)
+	defer ticker.Stop()
+	pinged := int64(-1)
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+		seen := s.lastSeen.Load()
+		if seen == pinged {
+			return errSilent
+		}
+		if time.Since(time.Unix(0, seen)) < s.health {
+			continue
+		}
+		pinged = seen
+		if err := l.write(appendCommand(nil, "PING"), s.health); err != nil {
+			return err
+		}
+	}
+}
+
+// abandon takes a waiter out of the subscriptions that it still waits for.
+func (s *subscriber) abandon(w *waiter, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if sub := s.channels[name]; sub != nil {
+			sub.waiters = slices.DeleteFunc(sub.waiters, func(other *waiter) bool { return other == w })
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// An official server as a second node: node peer.js <redis port> <classic|sharded>
+// Prints its HTTP port, then obeys commands from stdin, one JSON array a line, and prints answers.
+const { createServer } = require("http");
+const { Server } = require("socket.io");
+const { createAdapter, createShardedAdapter } = require("@socket.io/redis-adapter");
+const Redis = require("ioredis");
+const readline = require("readline");
+
+const [port, mode] = process.argv.slice(2);
+const pub = new Redis(Number(port), "127.0.0.1");
+const sub = pub.duplicate();
+const adapter = mode === "sharded" ? createShardedAdapter(pub, sub) : createAdapter(pub, sub);
+const http = createServer();
+const io = new Server(http, { adapter });
+const nsp = io.of("/message");
+const say = (...values) => console.log(JSON.stringify(values));
+
+nsp.on("connection", (socket) => {
+  socket.join(socket.handshake.auth.room);
+  setTimeout(() => socket.emit("joined"), 200); // subscribing is not confirmed here
+});
+nsp.on("to-servers", (...args) => {
+  const ack = args[args.length - 1];
+  if (typeof ack === "function") ack("node");
+  say("server-side", args[0]);
+});
+
+const commands = {
+  emit: (room, ...args) => nsp.to(room).emit(...args),
+  emitBinary: (room) => nsp.to(room).emit("bin", Buffer.from([9, 8]), { b: Buffer.from([7]) }),
+  emitAll: (...args) => nsp.emit(...args),
+  emitAck: async (room, ...args) => {
+    try {
+      say("acks", await nsp.to(room).timeout(3000).emitWithAck(...args));
+    } catch (e) {
+      say("acks", e.message);
+    }
+  },
+  fetch: async (room) => {
+    const sockets = await nsp.in(room).fetchSockets();
+    say("fetched", sockets.map((s) => [s.id, [...s.rooms], s.data, typeof s.handshake.auth]));
+  },
+  allRooms: async () => say("rooms", mode === "sharded" ? [] : [...(await nsp.adapter.allRooms())]),
+  join: (room, other) => nsp.in(room).socketsJoin(other),
+  leave: (room, other) => nsp.in(room).socketsLeave(other),
+  disconnect: (room) => nsp.in(room).disconnectSockets(),
+  serverSide: (...args) => nsp.serverSideEmit(...args),
+  serverSideAck: async (...args) => {
+    try {
+      say("answers", await nsp.serverSideEmitWithAck(...args));
+    } catch (e) {
+      say("answers", e.message);
+    }
+  },
+};
+
+http.listen(0, "127.0.0.1", () => setTimeout(() => say("listening", http.address().port), 200));
+readline
+  .createInterface({ input: process.stdin })
+  .on("line", (line) => {
+    const [name, ...args] = JSON.parse(line);
+    commands[name](...args);
+  })
+  .on("close", () => process.exit(0));

@@ -1,0 +1,253 @@
+package redisadapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// errJSON is returned for text that is not JSON; the namespace's own always is.
+var errJSON = errors.New("redisadapter: malformed JSON")
+
+// packWriter turns JSON into MessagePack; placeholders become the attachments that they number.
+type packWriter struct {
+	dst         []byte
+	attachments [][]byte
+	// exact stays true while translating back would give the very same text.
+	exact bool
+}
+
+// value appends the value at the start of text and returns what follows it.
+func (w *packWriter) value(text []byte, depth int) ([]byte, error) {
+	text = w.space(text)
+	if len(text) == 0 || depth > maxDepth {
+		return nil, errJSON
+	}
+	switch c := text[0]; {
+	case c == '{':
+		return w.object(text[1:], depth)
+	case c == '[':
+		return w.array(text[1:], depth)
+	case c == '"':
+		return w.quoted(text)
+	case c == '-' || c >= '0' && c <= '9':
+		return w.number(text)
+	default:
+		return w.literal(text)
+	}
+}
+
+// space passes over white space, which is not kept.
+func (w *packWriter) space(text []byte) []byte {
+	for len(text) > 0 {
+		switch text[0] {
+		case ' ', '\t', '\n', '\r':
+			w.exact, text = false, text[1:]
+		default:
+			return text
+		}
+	}
+	return text
+}
+
+func (w *packWriter) literal(text []byte) ([]byte, error) {
+	switch {
+	case bytes.HasPrefix(text, []byte("null")):
+		w.dst = appendNil(w.dst)
+		return text[4:], nil
+	case bytes.HasPrefix(text, []byte("true")):
+		w.dst = appendBool(w.dst, true)
+		return text[4:], nil
+	case bytes.HasPrefix(text, []byte("false")):
+		w.dst = appendBool(w.dst, false)
+		return text[5:], nil
+	}
+	return nil, errJSON
+}
+
+func (w *packWriter) number(text []byte) ([]byte, error) {
+	n := 0
+	for n < len(text) && bytes.IndexByte([]byte("+-.0123456789eE"), text[n]) >= 0 {
+		n++
+	}
+	literal, rest := text[:n], text[n:]
+	if i, err := strconv.ParseInt(string(literal), 10, 64); err == nil && string(literal) != "-0" {
+		w.dst = appendInt(w.dst, i)
+		return rest, nil
+	}
+	if u, err := strconv.ParseUint(string(literal), 10, 64); err == nil {
+		w.dst = appendUint(w.dst, u)
+		return rest, nil
+	}
+	f, err := strconv.ParseFloat(string(literal), 64)
+	if err != nil && !math.IsInf(f, 0) { // too large a number is infinite, as in JavaScript
+		return nil, errJSON
+	}
+	if w.exact {
+		var room [32]byte
+		w.exact = bytes.Equal(appendJSONFloat(room[:0], f), literal)
+	}
+	w.dst = appendFloat(w.dst, f)
+	return rest, nil
+}
+
+// quoted appends a string.
+func (w *packWriter) quoted(text []byte) ([]byte, error) {
+	end, escaped := stringEnd(text)
+	if end < 0 {
+		return nil, errJSON
+	}
+	literal, rest := text[:end], text[end:]
+	if !escaped {
+		w.dst = appendString(w.dst, literal[1:end-1])
+		return rest, nil
+	}
+	plain, err := jsontext.AppendUnquote(nil, literal)
+	if err != nil && len(plain) == 0 {
+		return nil, errJSON
+	}
+	if w.exact {
+		again, err := jsontext.AppendQuote(nil, plain)
+		w.exact = err == nil && bytes.Equal(again, literal)
+	}
+	w.dst = appendString(w.dst, plain)
+	return rest, nil
+}
+
+// stringEnd finds the end of the string literal at the start of text.
+func stringEnd(text []byte) (end int, escaped bool) {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			escaped = true
+			i++
+		case '"':
+			return i + 1, escaped
+		}
+	}
+	return -1, escaped
+}
+
+func (w *packWriter) array(text []byte, depth int) ([]byte, error) {
+	at, n := w.open(), 0
+	for text = w.space(text); ; n++ {
+		if len(text) == 0 {
+			return nil, errJSON
+		}
+		if text[0] == ']' {
+			w.close(at, 0x90, 0xdc, n)
+			return text[1:], nil
+		}
+		var err error
+		if text, err = w.element(text, n); err != nil {
+			return nil, err
+		}
+		if text, err = w.value(text, depth+1); err != nil {
+			return nil, err
+		}
+		text = w.space(text)
+	}
+}
+
+func (w *packWriter) object(text []byte, depth int) ([]byte, error) {
+	if b, rest, ok := w.placeholder(text); ok {
+		w.dst = appendBinary(w.dst, b)
+		return rest, nil
+	}
+	at, n := w.open(), 0
+	for text = w.space(text); ; n++ {
+		if len(text) == 0 {
+			return nil, errJSON
+		}
+		if text[0] == '}' {
+			w.close(at, 0x80, 0xde, n)
+			return text[1:], nil
+		}
+		var err error
+		if text, err = w.member(text, n); err != nil {
+			return nil, err
+		}
+		if text, err = w.value(text, depth+1); err != nil {
+			return nil, err
+		}
+		text = w.space(text)
+	}
+}
+
+// element passes the comma before all elements but the first.
+func (w *packWriter) element(text []byte, n int) ([]byte, error) {
+	if n == 0 {
+		return text, nil
+	}
+	if text[0] != ',' {
+		return nil, errJSON
+	}
+	if text = w.space(text[1:]); len(text) == 0 {
+		return nil, errJSON
+	}
+	return text, nil
+}
+
+func (w *packWriter) member(text []byte, n int) ([]byte, error) {
+	text, err := w.element(text, n)
+	if err != nil || text[0] != '"' {
+		return nil, errJSON
+	}
+	if text, err = w.quoted(text); err != nil {
+		return nil, err
+	}
+	if text = w.space(text); len(text) == 0 || text[0] != ':' {
+		return nil, errJSON
+	}
+	return text[1:], nil
+}
+
+// placeholder recognises the object that the namespace writes for an attachment.
+func (w *packWriter) placeholder(text []byte) (attachment, rest []byte, ok bool) {
+	const head = `"_placeholder":true,"num":`
+	if len(w.attachments) == 0 || !bytes.HasPrefix(text, []byte(head)) {
+		return nil, nil, false
+	}
+	digits, rest, ok := bytes.Cut(text[len(head):], []byte{'}'})
+	num, err := strconv.ParseUint(string(digits), 10, 16)
+	if !ok || err != nil || num >= uint64(len(w.attachments)) {
+		return nil, nil, false
+	}
+	return w.attachments[num], rest, true
+}
+
+// open leaves one byte for the head of a container, enough for 15 elements.
+func (w *packWriter) open() (at int) {
+	w.dst = append(w.dst, 0)
+	return len(w.dst) - 1
+}
+
+// close fills the head in, making room if it is larger.
+func (w *packWriter) close(at int, short, long byte, n int) {
+	if n < 16 {
+		w.dst[at] = short | byte(n)
+		return
+	}
+	var room [5]byte
+	head := appendHead(room[:0], short, long, n)
+	w.dst = append(w.dst, head[1:]...)
+	copy(w.dst[at+len(head):], w.dst[at+1:len(w.dst)-len(head)+1])
+	copy(w.dst[at:], head)
+}
+
+// appendJSON appends the MessagePack form of JSON text; exact tells whether nothing of the text is lost.
+func appendJSON(dst []byte, text json.RawMessage, attachments [][]byte) (out []byte, exact bool, err error) {
+	w := &packWriter{dst: dst, attachments: attachments, exact: true}
+	rest, err := w.value(text, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(w.space(rest)) > 0 {
+		return nil, false, errJSON
+	}
+	return w.dst, w.exact, nil
+}

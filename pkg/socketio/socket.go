@@ -1,0 +1,326 @@
+package socketio
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/engineio"
+)
+
+// Handshake is what a client has shown of itself when it connected.
+type Handshake struct {
+	// Auth is the payload of the CONNECT packet, "{}" if there was none. It is kept until the connection
+	// handlers have returned: credentials should not stay in memory longer than they are used.
+	Auth       json.RawMessage
+	Query      url.Values
+	Header     http.Header
+	RemoteAddr string
+	Time       time.Time
+}
+
+// Handler is called with the arguments of an event. Calls of one socket come one at a time, in order.
+// ack answers the event; it does nothing if the client does not wait for an answer, or has got one.
+type Handler func(args Args, ack Ack)
+
+// Ack answers an event.
+type Ack func(args ...any) error
+
+// Socket is one client's connection to one namespace. Its methods are safe for concurrent use.
+//
+// Its handlers, from the connection handlers to the last OnDisconnect handler, run one after the other.
+// They may block; that holds up nothing but the socket's own events.
+type Socket struct {
+	id     string
+	nsp    *Namespace
+	client *client
+
+	accepted atomic.Bool // the client has been told that it is connected
+
+	mu           sync.Mutex
+	state        socketState
+	auth         json.RawMessage
+	answer       []byte              // extra members of the CONNECT answer
+	early        []*engineio.Message // own emits before the CONNECT answer
+	held         holding
+	rooms        []string
+	handlers     map[string]Handler
+	onDisconnect []func(reason string)
+	data         any
+	acks         acks
+	inbox        inbox
+	cancel       context.CancelFunc // of the middlewares' context
+	done         chan struct{}      // made when asked for
+	idSubscribed bool               // the adapter has a subscription for the ID
+	listedOnce   bool               // has been in the namespace
+}
+
+type socketState uint8
+
+const (
+	socketConnecting socketState = iota
+	socketConnected
+	socketClosed
+)
+
+func newSocket(nsp *Namespace, c *client) *Socket {
+	s := &Socket{id: randomID(), nsp: nsp, client: c}
+	s.held.on = true
+	s.inbox.running = true // events wait for the connection handlers
+	return s
+}
+
+// randomID returns 20 characters. Unlike a session's it is no secret.
+func randomID() string {
+	var b [15]byte
+	rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// ID identifies the socket in its namespace, on all nodes. It changes with each connection.
+func (s *Socket) ID() string { return s.id }
+
+// Namespace returns the namespace that the socket belongs to.
+func (s *Socket) Namespace() *Namespace { return s.nsp }
+
+// SessionID returns the identifier of the Engine.IO session, which only the client may know.
+func (s *Socket) SessionID() string { return s.client.session.ID() }
+
+// Transport returns "polling" or "websocket".
+func (s *Socket) Transport() string { return s.client.session.Transport() }
+
+// Handshake returns what the client has shown of itself.
+func (s *Socket) Handshake() *Handshake {
+	s.mu.Lock()
+	auth := s.auth
+	s.mu.Unlock()
+	r := s.client.session.Request()
+	return &Handshake{Auth: auth, Query: r.Query(), Header: r.Header(), RemoteAddr: r.RemoteAddr, Time: r.Time}
+}
+
+// Connected tells whether the socket is in its namespace.
+func (s *Socket) Connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == socketConnected
+}
+
+// Done is closed when the socket has left its namespace.
+func (s *Socket) Done() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done == nil {
+		s.done = make(chan struct{})
+		if s.state == socketClosed {
+			close(s.done)
+		}
+	}
+	return s.done
+}
+
+// Data returns what SetData has stored.
+func (s *Socket) Data() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data
+}
+
+// SetData stores a value of the application's.
+func (s *Socket) SetData(v any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.data = v
+}
+
+// On sets the handler of an event, replacing the former. Handlers set by connection handlers miss no
+// event.
+func (s *Socket) On(event string, fn Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handlers == nil {
+		s.handlers = make(map[string]Handler)
+	}
+	s.handlers[event] = fn
+}
+
+// OnDisconnect adds a handler that is called once, after the last event, when the socket has left its
+// rooms.
+func (s *Socket) OnDisconnect(fn func(reason string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onDisconnect = append(s.onDisconnect, fn)
+}
+
+// Join puts the socket into rooms. When it returns, what is published to them on any node from then on
+// arrives. It waits at most Options.JoinTimeout.
+func (s *Socket) Join(rooms ...string) error {
+	ctx, cancel := context.WithTimeout(s.nsp.srv.ctx, s.nsp.srv.opts.JoinTimeout)
+	defer cancel()
+	return s.JoinContext(ctx, rooms...)
+}
+
+// JoinContext is Join that waits until ctx ends. On an error the socket is in none of the new rooms.
+func (s *Socket) JoinContext(ctx context.Context, rooms ...string) error {
+	rooms = s.notJoined(rooms)
+	if len(rooms) == 0 {
+		return nil
+	}
+	if err := s.nsp.adapter.Subscribe(ctx, rooms...); err != nil {
+		return err
+	}
+	spare, err := s.enter(rooms)
+	if len(spare) > 0 {
+		s.nsp.adapter.Unsubscribe(spare...)
+	}
+	return err
+}
+
+func (s *Socket) notJoined(rooms []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, r := range rooms {
+		if !slices.Contains(s.rooms, r) && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// enter adds the socket to rooms; it returns those whose subscription was not needed after all.
+func (s *Socket) enter(rooms []string) (spare []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == socketClosed {
+		return rooms, ErrDisconnected
+	}
+	for _, r := range rooms {
+		if slices.Contains(s.rooms, r) { // joined twice at the same time
+			spare = append(spare, r)
+			continue
+		}
+		s.rooms = append(s.rooms, r)
+		s.nsp.rooms.add(r, s)
+	}
+	return spare, nil
+}
+
+// Leave takes the socket out of rooms.
+func (s *Socket) Leave(rooms ...string) {
+	s.mu.Lock()
+	var left []string
+	for _, r := range rooms {
+		if i := slices.Index(s.rooms, r); i >= 0 {
+			s.rooms = slices.Delete(s.rooms, i, i+1)
+			s.nsp.rooms.remove(r, s)
+			left = append(left, r)
+		}
+	}
+	s.mu.Unlock()
+	if len(left) > 0 {
+		s.nsp.adapter.Unsubscribe(left...)
+	}
+}
+
+// Rooms returns the rooms that the socket has joined.
+func (s *Socket) Rooms() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rooms)
+}
+
+// Emit sends an event to the client. An argument of type json.RawMessage goes to the wire byte for
+// byte; []byte becomes a binary attachment, also inside map[string]any and []any; everything else is
+// encoded as JSON. It does not wait. Events emitted before the client is connected follow its CONNECT
+// answer.
+func (s *Socket) Emit(event string, args ...any) error {
+	if reservedEvent(event) {
+		return ErrReserved
+	}
+	data, attachments, err := encodeEvent(event, args)
+	if err != nil {
+		return err
+	}
+	return s.send(encodeMessage(packet{typ: typeEvent, nsp: s.nsp.wireName, data: data}, attachments))
+}
+
+// send sends a packet of the socket's own, after the CONNECT answer.
+func (s *Socket) send(m *engineio.Message) error {
+	s.mu.Lock()
+	switch s.state {
+	case socketClosed:
+		s.mu.Unlock()
+		return ErrDisconnected
+	case socketConnecting:
+		s.early = append(s.early, m)
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	return s.client.session.Send(m)
+}
+
+// Disconnect takes the socket out of its namespace and tells the client, which will not reconnect by
+// itself. If closeConnection is set the session ends too, with all its sockets.
+func (s *Socket) Disconnect(closeConnection bool) {
+	if closeConnection {
+		s.client.disconnect()
+		return
+	}
+	s.leaveNamespace()
+}
+
+// CloseConnection closes the socket's session, with all its sockets, so that the client takes it for a
+// lost connection and reconnects by itself.
+func (s *Socket) CloseConnection() { s.client.session.Close() }
+
+func (s *Socket) leaveNamespace() {
+	p := packet{typ: typeDisconnect, nsp: s.nsp.wireName}
+	if s.accepted.Load() {
+		_ = s.send(engineio.NewMessage(appendPacket(nil, p))) // if it is closed already the client knows
+	}
+	s.close(ReasonServerDisconnect)
+}
+
+// close is the only way out of a namespace.
+func (s *Socket) close(reason string) {
+	s.mu.Lock()
+	if s.state == socketClosed {
+		s.mu.Unlock()
+		return
+	}
+	s.state = socketClosed
+	left, cancel, waiting := s.rooms, s.cancel, s.acks.takeAll()
+	for _, r := range left {
+		s.nsp.rooms.remove(r, s)
+	}
+	if s.idSubscribed {
+		left = append(left, s.id)
+	}
+	s.rooms, s.early, s.held, s.auth = nil, nil, holding{}, nil
+	if s.done != nil {
+		close(s.done)
+	}
+	s.inbox.freeSpace()
+	s.mu.Unlock()
+
+	if cancel != nil {
+		cancel()
+	}
+	s.client.forget(s)
+	s.nsp.forget(s)
+	if len(left) > 0 {
+		s.nsp.adapter.Unsubscribe(left...)
+	}
+	for _, fn := range waiting {
+		fn(Args{}, ErrDisconnected)
+	}
+	s.dispatchDisconnect(reason)
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// A chat's messages lie in buckets, so that a history of 100 messages is one look-up by _id and not a hundred, or a scan. A
+// bucket has room for 100 units. A message fills one, and one more for each 64 KiB of data, so that a full bucket stays
+// far below MongoDB's 16 MiB for a document whatever is sent.
+const (
+	bucketUnits     = 100
+	unitSize        = 64 << 10
+	maxMessageSize  = 8 << 20
+	maxMessageIDLen = 256
+)
+
+// bucketDocument holds message records by message id, so that writing one again changes nothing. A record is the text that also
+// goes over the wire ([chat.Message.AppendJSON]): it keeps data byte for byte
+// (but for blanks around the whole of it), and one string costs the embedded engine
+// half of what a document with the same fields does.
+type bucketDocument struct {
+	ID       string            `bson:"_id"`
+	Messages map[string]string `bson:"m"`
+}
+
+func record(m chat.Message) string { return string(m.AppendJSON(nil)) }
+
+func parseRecord(text string) (m chat.Message, err error) {
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return m, fmt.Errorf("reading a message record: %w", err)
+	}
+	return m, nil
+}
+
+// weight is how many units of a bucket the message fills.
+func weight(m chat.Message) int64 { return 1 + int64(len(m.Data)/unitSize) }
+
+func weightOf(messages []chat.Message) (sum int64) {
+	for _, m := range messages {
+		sum += weight(m)
+	}
+	return sum
+}
+
+// latestOf is the latest creation time of messages; zero without any.
+func latestOf(messages []chat.Message) (latest time.Time) {
+	for _, m := range messages {
+		if at := utc(m.CreatedAt); at.After(latest) {
+			latest = at
+		}
+	}
+	return latest
+}
+
+// bucketOf is the number of the bucket in which a message lies that begins at a unit.
+func bucketOf(unit int64) int64 { return unit / bucketUnits }
+
+// bucketCount is how many buckets a chat may have. The first is always looked at: it may hold greetings that nobody counted.
+func bucketCount(filled int64) int64 { return bucketOf(max(filled-1, 0)) + 1 }
+
+func bucketID(chatID string, number int64) string {
+	return chatID + ":" + strconv.FormatInt(number, 10)
+}
+
+// greet writes the first messages of a chat that is about to be opened, unless another opening has already. It returns those
+// that are there.
+func (s *Store) greet(ctx context.Context, chatID string, greetings []chat.Message) ([]chat.Message, error) {
+	if len(greetings) == 0 {
+		return nil, nil
+	}
+	d := bucketDocument{ID: bucketID(chatID, 0), Messages: make(map[string]string, len(greetings))}
+	for _, m := range greetings {
+		if err := validate(m); err != nil {
+			return nil, err
+		}
+		d.Messages[fieldName(m.ID)] = record(m)
+	}
+	inserted, err := s.insert(ctx, buckets, d)
+	if err != nil || inserted {
+		return greetings, err
+	}
+	read, err := s.readBuckets(ctx, chatID, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	var there []chat.Message
+	return there, merge(&there, read)
+}
+
+// fieldName is the message's id as a field's name, in which MongoDB reserves three characters. Our own ids, UUIDs, stay as
+// they are; a processing layer of someone else's may send others.
+func fieldName(id string) string {
+	if !strings.ContainsAny(id, "%.$\x00") {
+		return id
+	}
+	return strings.NewReplacer("%", "%25", ".", "%2E", "$", "%24", "\x00", "%00").Replace(id)
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// Kinds of what a [Cache] holds: the first argument of [Cache.Forget].
+const (
+	CachedAccessToken = "access_token"
+	CachedApplication = "application"
+	CachedTemplate    = "template"
+	CachedChat        = "chat"
+	CachedVisitor     = "visitor"
+)
+
+// CacheConfig bounds a [Cache]. The zero value is good.
+type CacheConfig struct {
+	TokenTTL   time.Duration         // how long an access token is believed; default 1 s
+	TTL        time.Duration         // how long everything else is believed; default 2 s
+	Size       int                   // entries per kind; default 10,000
+	Now        func() time.Time      // default time.Now
+	Registerer prometheus.Registerer // optional
+	// TokenUsed is called with each access token that was read because somebody has shown it. Since a token is believed only
+	// for TokenTTL, one that is in use is read again and again: so its last use is known, to a moment, at no cost for whom
+	// memory answers. Optional; it must not block.
+	TokenUsed func(chat.AccessToken)
+}
+
+// Cache answers look-ups by id from memory for a moment. Callers that ask for the same id at once share one read. What is not
+// there and what failed is not remembered. It is safe for concurrent use; what it returns is shared and must not be changed.
+type Cache struct {
+	tokens       *shelf[chat.AccessToken]
+	applications *shelf[chat.Application]
+	templates    *shelf[chat.MessageTemplate]
+	chats        *shelf[chat.Chat]
+	visitors     *shelf[chat.Visitor]
+}
+
+// NewCache returns an empty cache in front of s.
+func NewCache(s *Store, c CacheConfig) *Cache {
+	c = c.withDefaults()
+	requests := requestCounter(c.Registerer)
+	return &Cache{
+		tokens:       newShelf(c, CachedAccessToken, c.TokenTTL, requests, c.noting(s.AccessToken)),
+		applications: newShelf(c, CachedApplication, c.TTL, requests, s.Application),
+		templates:    newShelf(c, CachedTemplate, c.TTL, requests, s.Template),
+		chats:        newShelf(c, CachedChat, c.TTL, requests, s.Chat),
+		visitors:     newShelf(c, CachedVisitor, c.TTL, requests, s.Visitor),
+	}
+}
+
+func (c CacheConfig) withDefaults() CacheConfig {
+	if c.TokenTTL <= 0 {
+		c.TokenTTL = time.Second
+	}
+	if c.TTL <= 0 {
+		c.TTL = 2 * time.Second
+	}
+	if c.Size <= 0 {
+		c.Size = 10_000
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// noting reads access tokens and tells which ones.
+func (c CacheConfig) noting(read func(context.Context, string) (chat.AccessToken, error)) func(context.Context, string) (chat.AccessToken, error) {
+	if c.TokenUsed == nil {
+		return read
+	}
+	return func(ctx context.Context, hash string) (chat.AccessToken, error) {
+		t, err := read(ctx, hash)
+		if err == nil {
+			c.TokenUsed(t)
+		}
+		return t, err
+	}
+}
+
+// AccessToken is [Store.AccessToken], cached by hash.
+func (c *Cache) AccessToken(ctx context.Context, hash string) (chat.AccessToken, error) {
+	return c.tokens.get(ctx, hash)
+}
+
+// Application is [Store.Application], cached.
+func (c *Cache) Application(ctx context.Context, id string) (chat.Application, error) {
+	return c.applications.get(ctx, id)
+}
+
+// Template is [Store.Template], cached.
+func (c *Cache) Template(ctx context.Context, id string) (chat.MessageTemplate, error) {
+	return c.templates.get(ctx, id)
+}
+
+// Chat is [Store.Chat], cached.
+func (c *Cache) Chat(ctx context.Context, id string) (chat.Chat, error) { return c.chats.get(ctx, id) }
+
+// FreshChat reads past the cache and refreshes it: for a decision that a stale window must not make.
+func (c *Cache) FreshChat(ctx context.Context, id string) (chat.Chat, error) {
+	c.chats.forget(id)
+	return c.chats.load(ctx, id)
+}
+
+// Visitor is [Store.Visitor], cached by chatUserId.
+func (c *Cache) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error) {
+	return c.visitors.get(ctx, chatUserID)
+}
+
+// Forget drops one entry, so that the next look-up reads it anew. It fits bus.OnInvalidate; unknown kinds are ignored.
+func (c *Cache) Forget(kind, key string) {
+	switch kind {
+	case CachedAccessToken:
+		c.tokens.forget(key)
+	case CachedApplication:
+		c.applications.forget(key)
+	case CachedTemplate:
+		c.templates.forget(key)
+	case CachedChat:
+		c.chats.forget(key)
+	case CachedVisitor:
+		c.visitors.forget(key)
+	}
+}
+
+// shelf caches the values of one kind.
+type shelf[V any] struct {
+	ttl          time.Duration
+	now          func() time.Time
+	read         func(ctx context.Context, key string) (V, error)
+	hits, misses prometheus.Counter
+
+	entries *lru.Cache[string, entry[V]]
+	flights singleflight.Group
+
+	mu        sync.Mutex // guards keeping against forgetting
+	forgotten uint64     // how often something was forgotten
+}
+
+type entry[V any] struct {
+	value    V
+	renew    time.Time // from now on the next caller has it read anew, without waiting for that
+	until    time.Time // from now on it is not believed any more
+	renewing *atomic.Bool
+}
+
+func newShelf[V any](
+	c CacheConfig, kind string, ttl time.Duration, requests *prometheus.CounterVec, read func(context.Context, string) (V, error),
+) *shelf[V] {
+	entries, err := lru.New[string, entry[V]](c.Size)
+	if err != nil {
+		panic("store: a cache without room: " + err.Error()) // withDefaults gives it room
+	}
+	return &shelf[V]{
+		ttl: ttl, now: c.Now, read: read, entries: entries,
+		hits: requests.WithLabelValues(kind, "hit"), misses: requests.WithLabelValues(kind, "miss"),
+	}
+}
+
+func (s *shelf[V]) get(ctx context.Context, key string) (V, error) {
+	now := s.now()
+	if e, ok := s.entries.Get(key); ok && now.Before(e.until) {
+		s.hits.Inc()
+		if !now.Before(e.renew) && e.renewing.CompareAndSwap(false, true) {
+			s.fly(ctx, key)
+		}
+		return e.value, nil
+	}
+	s.misses.Inc()
+	return s.join(ctx, key)
+}
+
+// fly shares one read among all who ask at once. The read outlives the caller that began it, since others may wait for it;
+// the store bounds its time.
+func (s *shelf[V]) fly(ctx context.Context, key string) <-chan singleflight.Result {
+	return s.flights.DoChan(key, func() (any, error) { return s.load(context.WithoutCancel(ctx), key) })
+}
+
+func (s *shelf[V]) join(ctx context.Context, key string) (V, error) {
+	var zero V
+	select {
+	case <-ctx.Done():
+		return zero, ctx.Err()
+	case result := <-s.fly(ctx, key):
+		if result.Err != nil {
+			return zero, result.Err
+		}
+		return result.Val.(V), nil
+	}
+}
+
+// load reads the value and keeps it, unless something was forgotten in the meantime: it might be what was read.
+func (s *shelf[V]) load(ctx context.Context, key string) (V, error) {
+	s.mu.Lock()
+	forgotten := s.forgotten
+	s.mu.Unlock()
+	began := s.now()
+	value, err := s.read(ctx, key)
+	if err != nil {
+		return value, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if forgotten == s.forgotten {
+		s.entries.Add(key, entry[V]{value: value, renew: began.Add(s.ttl * 7 / 8), until: began.Add(s.ttl), renewing: new(atomic.Bool)})
+	}
+	return value, nil
+}
+
+func (s *shelf[V]) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgotten++
+	s.entries.Remove(key)
+	s.flights.Forget(key)
+}
+
+// requestCounter counts look-ups. Two caches on one registerer share it.
+func requestCounter(r prometheus.Registerer) *prometheus.CounterVec {
+	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_cache_requests_total",
+		Help: "Look-ups of documents, by kind and by whether memory (hit) or MongoDB (miss) answered.",
+	}, []string{"kind", "result"})
+	if r == nil {
+		return counter
+	}
+	err := r.Register(counter)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if existing, ok := already.ExistingCollector.(*prometheus.CounterVec); ok {
+			return existing
+		}
+	}
+	return counter
+}

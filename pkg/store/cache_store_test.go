@@ -1,0 +1,105 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+)
+
+// TestCacheOfEachKind sees each kind of document cached, forgotten by its own kind and key only, and read anew.
+func TestCacheOfEachKind(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	v := newVisitor(t, s)
+	c, _, err := s.OpenChat(t.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: at(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := store.NewCache(s, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour})
+	for kind, test := range map[string]struct {
+		key  string
+		put  func(state string) error
+		read func(key string) (state string, err error)
+	}{
+		store.CachedAccessToken: {
+			"hash",
+			func(state string) error {
+				return s.PutAccessToken(t.Context(), chat.AccessToken{Hash: "hash", Name: state})
+			},
+			func(key string) (string, error) { d, err := cache.AccessToken(t.Context(), key); return d.Name, err },
+		},
+		store.CachedApplication: {
+			"app",
+			func(state string) error {
+				return s.PutApplication(t.Context(), chat.Application{ID: "app", Name: state})
+			},
+			func(key string) (string, error) { d, err := cache.Application(t.Context(), key); return d.Name, err },
+		},
+		store.CachedTemplate: {
+			"template",
+			func(state string) error {
+				return s.PutTemplate(t.Context(), chat.MessageTemplate{ID: "template", Name: state})
+			},
+			func(key string) (string, error) { d, err := cache.Template(t.Context(), key); return d.Name, err },
+		},
+		store.CachedVisitor: {
+			v.ID,
+			func(state string) error {
+				_, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: v.ID, FirstName: state})
+				return err
+			},
+			func(key string) (string, error) { d, err := cache.Visitor(t.Context(), key); return d.FirstName, err },
+		},
+	} {
+		steps := []struct {
+			change func() error
+			want   string
+		}{
+			{func() error { return test.put("old") }, "old"},
+			{func() error { return test.put("new") }, "old"},
+			{func() error { cache.Forget(kind, "another key"); cache.Forget("another kind", test.key); return nil }, "old"},
+			{func() error { cache.Forget(kind, test.key); return nil }, "new"},
+		}
+		for n, step := range steps {
+			if err := step.change(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := test.read(test.key); err != nil || got != step.want {
+				t.Errorf("%s, step %d: got %q, %v, want %q", kind, n, got, err, step.want)
+			}
+		}
+		if _, err := test.read("nothing"); !apperr.Is(err, apperr.NotFound) {
+			t.Errorf("%s: got %v, want NotFound", kind, err)
+		}
+	}
+	testFreshChat(t, s, cache, c)
+}
+
+// testFreshChat sees the cached window stay behind until someone insists.
+func testFreshChat(t *testing.T, s *store.Store, cache *store.Cache, c chat.Chat) {
+	t.Helper()
+	want := func(why string, got chat.Chat, err error, window time.Time) {
+		t.Helper()
+		if err != nil || !got.WindowStartedAt.Equal(window) {
+			t.Errorf("%s: got %+v, %v, want a window from %v", why, got, err, window)
+		}
+	}
+	got, err := cache.Chat(t.Context(), c.ID)
+	want("first", got, err, at(0))
+	if err := s.AppendMessage(t.Context(), c.ID, text("hello", at(1000), false)); err != nil {
+		t.Fatal(err)
+	}
+	got, err = cache.Chat(t.Context(), c.ID)
+	want("cached", got, err, at(0))
+	got, err = cache.FreshChat(t.Context(), c.ID)
+	want("fresh", got, err, at(1000))
+	got, err = cache.Chat(t.Context(), c.ID)
+	want("refreshed", got, err, at(1000))
+	cache.Forget(store.CachedChat, c.ID)
+	got, err = cache.Chat(t.Context(), c.ID)
+	want("read anew", got, err, at(1000))
+}

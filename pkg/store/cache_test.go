@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// counted is where a shelf under test reads from.
+type counted struct {
+	reads  atomic.Int64
+	answer func(read int64) (string, error)
+}
+
+func (c *counted) read(context.Context, string) (string, error) { return c.answer(c.reads.Add(1)) }
+
+// nth answers with how often it was asked.
+func nth(read int64) (string, error) { return strconv.FormatInt(read, 10), nil }
+
+func testShelf(c CacheConfig, from *counted) *shelf[string] {
+	c = c.withDefaults()
+	return newShelf(c, CachedChat, c.TTL, requestCounter(nil), from.read)
+}
+
+func wantValue(t *testing.T, s *shelf[string], key, want string) {
+	t.Helper()
+	if got, err := s.get(t.Context(), key); err != nil || got != want {
+		t.Fatalf("%s: got %q, %v, want %q", key, got, err, want)
+	}
+}
+
+func TestCacheBelievesForAWhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &counted{answer: nth}
+		s := testShelf(CacheConfig{TTL: 4 * time.Second}, from)
+		wantValue(t, s, "k", "1")
+		time.Sleep(3*time.Second - 1)
+		wantValue(t, s, "k", "1")
+		synctest.Wait()
+		if got := from.reads.Load(); got != 1 {
+			t.Errorf("got %d reads, want 1", got)
+		}
+		time.Sleep(4 * time.Second)
+		wantValue(t, s, "k", "2")
+	})
+}
+
+// TestCacheRenewsBeforeItForgets sees to it that a key which is always in use makes nobody wait.
+func TestCacheRenewsBeforeItForgets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &counted{answer: func(read int64) (string, error) {
+			time.Sleep(time.Second / 2)
+			if read == 3 {
+				return "", errors.New("away")
+			}
+			return nth(read)
+		}}
+		s := testShelf(CacheConfig{TTL: 8 * time.Second}, from)
+		wantValue(t, s, "k", "1") // half a second old
+		time.Sleep(13 * time.Second / 2)
+		for range 3 { // one of them has it read again, and none waits
+			wantValue(t, s, "k", "1")
+		}
+		time.Sleep(time.Second/2 + 1)
+		wantValue(t, s, "k", "2")
+		time.Sleep(13 * time.Second / 2)
+		wantValue(t, s, "k", "2") // begins the read that fails
+		time.Sleep(time.Second - 2)
+		wantValue(t, s, "k", "2") // until it is too old
+		time.Sleep(time.Nanosecond)
+		wantValue(t, s, "k", "4")
+		if got := from.reads.Load(); got != 4 {
+			t.Errorf("got %d reads, want 4", got)
+		}
+	})
+}
+
+// TestCacheCountsFromTheReadsStart has a value age while it is read.
+func TestCacheCountsFromTheReadsStart(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	slow := &counted{answer: func(read int64) (string, error) { now = now.Add(1500 * time.Millisecond); return nth(read) }}
+	s := testShelf(CacheConfig{TTL: 2 * time.Second, Now: func() time.Time { return now }}, slow)
+	wantValue(t, s, "k", "1")
+	now = now.Add(500 * time.Millisecond)
+	wantValue(t, s, "k", "2")
+}
+
+func TestCacheDefaults(t *testing.T) {
+	t.Parallel()
+	got := CacheConfig{}.withDefaults()
+	if got.TokenTTL != time.Second || got.TTL != 2*time.Second || got.Size != 10_000 || got.Now == nil {
+		t.Fatalf("got %+v, want 1 s for tokens, 2 s for the rest, 10,000 entries and a clock", got)
+	}
+}
+
+func TestCacheSharesOneRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		from := &counted{answer: func(read int64) (string, error) { <-release; return nth(read) }}
+		s := testShelf(CacheConfig{}, from)
+		got := make(chan string, 20)
+		first, giveUp := context.WithCancel(t.Context())
+		gaveUp := make(chan error, 1)
+		go func() { _, err := s.get(first, "k"); gaveUp <- err }()
+		synctest.Wait()
+		for range cap(got) {
+			go func() { v, _ := s.get(t.Context(), "k"); got <- v }()
+		}
+		synctest.Wait()
+		giveUp() // who began the read gives up; the others still get its answer
+		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that gave up: got %v, want its context's error", err)
+		}
+		close(release)
+		for range cap(got) {
+			if v := <-got; v != "1" {
+				t.Errorf("got %q, want the one read's answer", v)
+			}
+		}
+		if reads := from.reads.Load(); reads != 1 {
+			t.Errorf("got %d reads, want 1", reads)
+		}
+	})
+}
+
+func TestCacheForgetsOne(t *testing.T) {
+	t.Parallel()
+	s := testShelf(CacheConfig{TTL: time.Hour}, &counted{answer: nth})
+	wantValue(t, s, "a", "1")
+	wantValue(t, s, "b", "2")
+	s.forget("a")
+	wantValue(t, s, "b", "2")
+	wantValue(t, s, "a", "3")
+}
+
+// TestCacheForgetsWhatIsBeingRead forgets while a read is under way: its answer may be old, so it is neither kept nor shared.
+func TestCacheForgetsWhatIsBeingRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		from := &counted{answer: func(read int64) (string, error) {
+			if read == 1 {
+				<-release
+			}
+			return nth(read)
+		}}
+		s := testShelf(CacheConfig{TTL: time.Hour}, from)
+		early := make(chan string, 1)
+		go func() { v, _ := s.get(t.Context(), "k"); early <- v }()
+		synctest.Wait()
+		s.forget("k")
+		wantValue(t, s, "k", "2")
+		close(release)
+		if v := <-early; v != "1" {
+			t.Errorf("the early caller: got %q, want %q", v, "1")
+		}
+		wantValue(t, s, "k", "2")
+	})
+}
+
+func TestCacheForgetsFailures(t *testing.T) {
+	t.Parallel()
+	for why, failure := range map[string]error{"not there": notFound(chats), "failed": errors.New("broken")} {
+		s := testShelf(CacheConfig{TTL: time.Hour}, &counted{answer: func(read int64) (string, error) {
+			if read == 1 {
+				return "", failure
+			}
+			return nth(read)
+		}})
+		if _, err := s.get(t.Context(), "k"); !errors.Is(err, failure) {
+			t.Errorf("%s: got %v, want %v", why, err, failure)
+		}
+		wantValue(t, s, "k", "2")
+		wantValue(t, s, "k", "2")
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	from := &counted{answer: nth}
+	s := testShelf(CacheConfig{TTL: time.Hour, Size: 10}, from)
+	for n := range 100 {
+		wantValue(t, s, strconv.Itoa(n), strconv.Itoa(n+1))
+	}
+	if got := s.entries.Len(); got != 10 {
+		t.Errorf("got %d entries, want 10", got)
+	}
+	wantValue(t, s, "99", "100")
+	wantValue(t, s, "0", "101")
+}
+
+// TestTwoCachesShareOneCounter as several services in one process do.
+func TestTwoCachesShareOneCounter(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	for range 2 {
+		c := CacheConfig{}.withDefaults()
+		s := newShelf(c, CachedChat, c.TTL, requestCounter(registry), (&counted{answer: nth}).read)
+		wantValue(t, s, "k", "1")
+		wantValue(t, s, "k", "1")
+	}
+	requests := requestCounter(registry)
+	for _, result := range []string{"hit", "miss"} {
+		if got := testutil.ToFloat64(requests.WithLabelValues(CachedChat, result)); got != 2 {
+			t.Errorf("got %v of %s, want 2", got, result)
+		}
+	}
+}
+
+func BenchmarkCacheHit(b *testing.B) {
+	s := newShelf(CacheConfig{}.withDefaults(), CachedChat, time.Hour, requestCounter(nil), func(context.Context, string) (chat.Chat, error) {
+		return chat.Chat{ID: "k"}, nil
+	})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := s.get(b.Context(), "k"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,77 @@
+// Package tracingtest keeps the spans of a test in memory.
+package tracingtest
+
+import (
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/parley-chat/parley/pkg/tracing"
+)
+
+// Recorder has the spans that have ended.
+type Recorder struct{ exporter *tracetest.InMemoryExporter }
+
+// New returns a tracer that keeps every span.
+func New(t testing.TB) (*tracing.Tracer, *Recorder) {
+	t.Helper()
+	exporter := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	return tracing.New(provider), &Recorder{exporter}
+}
+
+// Span is a span that has ended.
+type Span struct {
+	Name, Kind                   string
+	TraceID, SpanID, ParentID    string
+	Status, StatusText           string
+	Attributes, ExceptionMembers map[string]string
+}
+
+// TraceParent is what the span's children carry.
+func (s Span) TraceParent() string { return "00-" + s.TraceID + "-" + s.SpanID + "-01" }
+
+// Spans returns the spans of a name in the order in which they ended; of all names where it is empty.
+func (r *Recorder) Spans(name string) []Span {
+	var spans []Span
+	for _, s := range r.exporter.GetSpans() {
+		if name == "" || s.Name == name {
+			spans = append(spans, spanOf(s))
+		}
+	}
+	return spans
+}
+
+// Await returns the first span of a name, which ends now or soon.
+func (r *Recorder) Await(t testing.TB, name string) Span {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if spans := r.Spans(name); len(spans) > 0 {
+			return spans[0]
+		}
+	}
+	t.Fatalf("no span %q has ended; got %+v", name, r.Spans(""))
+	return Span{}
+}
+
+func spanOf(s tracetest.SpanStub) Span {
+	span := Span{
+		Name: s.Name, Kind: s.SpanKind.String(), TraceID: s.SpanContext.TraceID().String(), SpanID: s.SpanContext.SpanID().String(),
+		Status: s.Status.Code.String(), StatusText: s.Status.Description,
+		Attributes: make(map[string]string), ExceptionMembers: make(map[string]string),
+	}
+	if s.Parent.IsValid() {
+		span.ParentID = s.Parent.SpanID().String()
+	}
+	for _, a := range s.Attributes {
+		span.Attributes[string(a.Key)] = a.Value.Emit()
+	}
+	for _, e := range s.Events {
+		for _, a := range e.Attributes {
+			span.ExceptionMembers[string(a.Key)] = a.Value.Emit()
+		}
+	}
+	return span
+}
