@@ -1,0 +1,226 @@
+package clientapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	clientapi "github.com/parley-chat/parley/services/client-api"
+)
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+func document(t *testing.T) *openapi3.T {
+	t.Helper()
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromData(clientapi.OpenAPI())
+	if err != nil {
+		t.Fatalf("reading the OpenAPI document: %v", err)
+	}
+	if err := doc.Validate(t.Context(), openapi3.EnableSchemaPatternValidation()); err != nil {
+		t.Fatalf("validating the OpenAPI document: %v", err)
+	}
+	return doc
+}
+
+// The document lists every route that is served, and no other.
+func TestDocumentListsEveryRoute(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	documented := map[string]bool{}
+	for path, item := range document(t).Paths.Map() {
+		for method := range item.Operations() {
+			documented[method+" "+path] = true
+		}
+	}
+	served, parameter := map[string]bool{}, regexp.MustCompile(`:(\w+)`)
+	for _, r := range w.handler.(*echo.Echo).Routes() {
+		if r.Method == http.MethodHead || r.Path == "/docs/*" { // HEAD belongs to GET, and the assets to the page
+			continue
+		}
+		served[r.Method+" "+parameter.ReplaceAllString(r.Path, "{$1}")] = true
+	}
+	for route := range served {
+		if !documented[route] {
+			t.Errorf("the document does not have %s", route)
+		}
+	}
+	for route := range documented {
+		if !served[route] {
+			t.Errorf("nothing serves %s", route)
+		}
+	}
+}
+
+// Every status that the document promises can be had, and looks as it says.
+func TestEveryStatusIsShown(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *clientapi.Config) { cfg.RateToken = config.Rate{Count: 300, Per: time.Hour} })
+	bodies := map[string]func(id string) string{
+		"/message/send": func(id string) string { return sendBody("TEXT", `{"text":"hi"}`, id) },
+		"/push-message": func(id string) string { return `{"templateId":"` + id + `","source":"989121234567"}` },
+	}
+	for path, there := range map[string]string{"/message/send": w.chatID, "/push-message": templateID} {
+		body := bodies[path]
+		w.post(path, body(there))
+		w.post(path, `{}`)
+		w.postAs(unknownToken(), path, body(there))
+		w.post(path, body(nobody))
+		w.dead("send-in-use", path, idempotency.Fingerprint("TEXT", w.chatID, `{"text":"hi"}`), time.Now())
+		w.dead("push-in-use", path, idempotency.Fingerprint(templateID, "989121234567", ""), time.Now())
+		w.keyed("send-in-use", path, body(there))
+		w.keyed("push-in-use", path, body(there))
+		w.post(path, strings.Repeat(" ", 1<<20+1))
+		_, err := w.do("POST", path, body(there), headers{"x-access-token": w.token, "Content-Type": "text/plain"})
+		w.must(err)
+	}
+	sent := w.send(`{"text":"hi"}`).success(t).MessageID
+	w.getAs(w.token, "/message/"+sent)
+	w.getAs(w.other, "/message/"+sent)
+	w.getAs(unknownToken(), "/message/"+sent)
+	w.engines.nats.Stop()
+	w.getAs(w.token, "/message/"+sent)
+	for path, there := range map[string]string{"/message/send": w.chatID, "/push-message": templateID} {
+		w.post(path, bodies[path](there))
+	}
+	for range 300 {
+		w.post("/message/send", `{}`)
+	}
+	w.post("/push-message", `{}`)
+	w.getAs(w.token, "/message/"+sent)
+	if unseen := w.unseen(); len(unseen) > 0 {
+		t.Errorf("the document promises what was not seen: %q", unseen)
+	}
+}
+
+// unseen are the promises of the document that no answer has shown, without those that need a fault of ours and without the
+// document itself.
+func (w *world) unseen() []string {
+	return slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
+		return strings.HasSuffix(exchange, " 500") || strings.Contains(exchange, " /docs ") || strings.Contains(exchange, " /openapi.json ")
+	})
+}
+
+// Every example of a request in the document is accepted, and its data reaches the stream as it was sent.
+func TestEveryExampleIsAccepted(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	tried := 0
+	for path, item := range document(t).Paths.Map() {
+		if item.Post == nil {
+			continue
+		}
+		for name, example := range item.Post.RequestBody.Value.Content["application/json"].Examples {
+			body, ok := example.Value.Value.(map[string]any)
+			if !ok {
+				t.Fatalf("%s %s: got %T, want an object", path, name, example.Value.Value)
+			}
+			w.point(body)
+			raw, err := json.Marshal(body)
+			w.must(err)
+			w.post(path, string(raw)).success(t)
+			event := heard.Next()
+			if data, err := json.Marshal(body["data"]); err != nil || path == "/message/send" && !contains(string(event.Data), string(data)) {
+				t.Errorf("%s %s: got the event %s, want it to hold %s", path, name, event.Data, data)
+			}
+			tried++
+		}
+	}
+	if tried < 10 {
+		t.Errorf("got %d examples, want one of each of the eight types and two pushes", tried)
+	}
+}
+
+// point makes an example name what is there.
+func (w *world) point(body map[string]any) {
+	if body["chatId"] != nil {
+		body["chatId"] = w.chatID
+	}
+	if body["templateId"] != nil {
+		body["templateId"] = templateID
+	}
+}
+
+func TestDocumentAndPageAreServed(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	got, err := w.do("GET", "/openapi.json", "", nil)
+	w.must(err)
+	if got.status != 200 || compact(t, []byte(got.body)) != compact(t, clientapi.OpenAPI()) {
+		t.Errorf("GET /openapi.json: got %d and %d bytes, want the document", got.status, len(got.body))
+	}
+	page, err := w.do("GET", "/docs", "", nil)
+	w.must(err)
+	if page.status != 200 || !contains(page.header.Get("Content-Type"), "text/html") || !contains(page.body, "openapi.json") {
+		t.Errorf("GET /docs: got %d %s, want a page that shows the document", page.status, page.body)
+	}
+	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+		if !strings.HasPrefix(from[1], "/docs/") {
+			t.Errorf("GET /docs: got %s loaded, want nothing from elsewhere", from[1])
+		}
+		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.status != 200 {
+			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.status, err)
+		}
+	}
+}
+
+// What both APIs describe they describe in the same words.
+func TestSharedSchemasAreTheSame(t *testing.T) {
+	t.Parallel()
+	other, err := os.ReadFile("../widget-api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := schemasOf(t, clientapi.OpenAPI()), schemasOf(t, other)
+	shared := 0
+	for name, schema := range ours {
+		if strings.HasPrefix(name, "Send") || theirs[name] == nil {
+			continue
+		}
+		shared++
+		if compact(t, schema) != compact(t, theirs[name]) {
+			t.Errorf("schema %s: got %s and %s, want the same", name, schema, theirs[name])
+		}
+	}
+	if shared < 10 {
+		t.Errorf("got %d shared schemas, want those of the messages' data and the error", shared)
+	}
+}
+
+func schemasOf(t *testing.T, document []byte) map[string]json.RawMessage {
+	t.Helper()
+	var d struct {
+		Components struct{ Schemas map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(document, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Components.Schemas
+}
+
+// The engines of tests and standalone must not end up in the service.
+func TestBinaryLinksNoEngines(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/...").Output()
+	if err != nil {
+		t.Fatalf("listing the packages of the binary: %v", err)
+	}
+	for _, engine := range []string{"github.com/nats-io/nats-server", "github.com/FerretDB/FerretDB", "github.com/alicebob/miniredis"} {
+		if contains(string(out), engine) {
+			t.Errorf("the binary links %s", engine)
+		}
+	}
+}

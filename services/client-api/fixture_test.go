@@ -1,0 +1,355 @@
+package clientapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	clientapi "github.com/parley-chat/parley/services/client-api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// limit bounds every wait. It is far above what any of them takes.
+const limit = 60 * time.Second
+
+const (
+	companyID      = "11111111-1111-4111-8111-111111111111"
+	otherCompanyID = "22222222-2222-4222-8222-222222222222"
+	appID          = "33333333-3333-4333-8333-333333333333"
+	templateID     = "44444444-4444-4444-8444-444444444444"
+	draftTemplate  = "55555555-5555-4555-8555-555555555555"
+	otherTemplate  = "66666666-6666-4666-8666-666666666666"
+	orderTemplate  = "77777777-7777-4777-8777-777777777777" // has a parameter without a default
+	nobody         = "99999999-9999-4999-8999-999999999999"
+)
+
+// engines is a NATS and a MongoDB that can be stopped and started again where they were.
+type engines struct {
+	t                 *testing.T
+	natsDir, mongoDir string
+	nats              *embedded.NATS
+	mongo             *embedded.MongoDB
+	natsURL, mongoURI string
+}
+
+func startEngines(t *testing.T) *engines {
+	t.Helper()
+	e := &engines{t: t, natsDir: t.TempDir(), mongoDir: t.TempDir()}
+	e.startNATS("127.0.0.1:0")
+	e.startMongoDB("127.0.0.1:0")
+	e.natsURL, e.mongoURI = e.nats.URL(), e.mongo.URI()
+	t.Cleanup(func() { e.nats.Stop(); e.mongo.Stop() })
+	return e
+}
+
+func (e *engines) startNATS(addr string) {
+	e.t.Helper()
+	var err error
+	if e.nats, err = embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: e.natsDir}); err != nil {
+		e.t.Fatalf("starting NATS: %v", err)
+	}
+}
+
+func (e *engines) startMongoDB(addr string) {
+	e.t.Helper()
+	var err error
+	e.mongo, err = embedded.StartMongoDB(embedded.MongoDBConfig{Addr: addr, Dir: e.mongoDir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		e.t.Fatalf("starting MongoDB: %v", err)
+	}
+}
+
+func (e *engines) restartNATS()    { e.startNATS(hostOf(e.t, e.natsURL)) }
+func (e *engines) restartMongoDB() { e.startMongoDB(hostOf(e.t, e.mongoURI)) }
+
+func hostOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatalf("parsing %s: %v", address, err)
+	}
+	return u.Host
+}
+
+// clock is a clock that only the test moves.
+type clock struct{ at atomic.Pointer[time.Time] }
+
+func newClock(at time.Time) *clock {
+	c := &clock{}
+	c.set(at)
+	return c
+}
+
+func (c *clock) set(at time.Time) { c.at.Store(&at) }
+func (c *clock) now() time.Time   { return *c.at.Load() }
+
+// world is a running Client API on real engines, with two companies.
+type world struct {
+	t        *testing.T
+	engines  *engines
+	store    *store.Store
+	base     string
+	ops      string
+	http     *http.Client
+	handler  http.Handler
+	contract *httpapitest.Document
+	token    string // of the company
+	other    string // of the other company
+	chatID   string // an open chat of the company, whose window has just begun
+	visitor  chat.Visitor
+	stop     func() // stops the service and waits for it
+}
+
+type option func(*clientapi.Config)
+
+func start(t *testing.T, options ...option) *world {
+	t.Helper()
+	w := &world{t: t, engines: startEngines(t)}
+	w.store = storetest.OpenAt(t, w.engines.mongoURI, "parley")
+	bustest.Open(t, w.engines.natsURL) // the streams are there when it returns
+	w.token, w.other = w.addToken(companyID), w.addToken(otherCompanyID)
+	w.seed()
+	w.run(options...)
+	return w
+}
+
+func (w *world) run(options ...option) {
+	w.t.Helper()
+	cfg := clientapi.Config{
+		NATS:        config.NATS{NATSURL: w.engines.natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20},
+		MongoDB:     config.MongoDB{MongoDBURI: w.engines.mongoURI, MongoDBDatabase: "parley"},
+		Logger:      slog.New(slog.DiscardHandler),
+		Listener:    listen(w.t),
+		OpsListener: listen(w.t),
+	}
+	for _, o := range options {
+		o(&cfg)
+	}
+	service, err := clientapi.New(cfg)
+	if err != nil {
+		w.t.Fatalf("New: %v", err)
+	}
+	w.handler = service.Handler()
+	w.base, w.ops = "http://"+cfg.Listener.Addr().String(), "http://"+cfg.OpsListener.Addr().String()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	w.contract = httpapitest.Contract(w.t, clientapi.OpenAPI())
+	w.http = &http.Client{Transport: w.contract.Transport(transport)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx) }()
+	stopped := false
+	w.stop = func() {
+		w.t.Helper()
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				w.t.Errorf("Run: got %v, want nil", err)
+			}
+		case <-time.After(limit):
+			w.t.Error("Run did not return")
+		}
+	}
+	w.t.Cleanup(w.stop)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listening: %v", err)
+	}
+	return ln
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// addToken gives a company an access token.
+func (w *world) addToken(company string) string {
+	w.t.Helper()
+	secret, hash, prefix := credential.NewAccessToken()
+	w.must(w.store.PutAccessToken(w.t.Context(), chat.AccessToken{
+		Hash: hash, CompanyID: company, Name: "test", Prefix: prefix, CreatedAt: time.Now(),
+	}))
+	return secret
+}
+
+func (w *world) seed() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	w.must(w.store.PutApplication(ctx, chat.Application{ID: appID, CompanyID: companyID, Provider: chat.ProviderWidget, BotName: "Bo", Name: "Shop"}))
+	for id, template := range map[string]chat.MessageTemplate{
+		templateID:    {CompanyID: companyID, Status: chat.TemplateApproved},
+		draftTemplate: {CompanyID: companyID, Status: "draft"},
+		otherTemplate: {CompanyID: otherCompanyID, Status: chat.TemplateApproved},
+	} {
+		template.ID, template.Name, template.Text = id, "hello", "Hello {{username}}. {{order}}"
+		w.must(w.store.PutTemplate(ctx, template))
+	}
+	w.must(w.store.PutTemplate(ctx, chat.MessageTemplate{
+		ID: orderTemplate, CompanyID: companyID, Name: "order", Status: chat.TemplateApproved, Text: "{{order}} {{day}}",
+		Parameters: []chat.TemplateParameter{{Name: "order"}, {Name: "day", Default: "today"}},
+	}))
+	w.visitor, w.chatID = w.openChat("a@example.com", time.Now())
+}
+
+// openChat makes a visitor with a chat whose window began at began.
+func (w *world) openChat(email string, began time.Time) (chat.Visitor, string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	id, _, err := w.store.ResolveVisitor(ctx, []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: email}})
+	w.must(err)
+	v, err := w.store.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: companyID, AppID: appID, Email: email})
+	w.must(err)
+	c, _, err := w.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: began})
+	w.must(err)
+	return v, c.ID
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// problem is the error body of the contract.
+type problem struct {
+	StatusCode int    `json:"statusCode"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	Details    []struct {
+		Field   string `json:"field"`
+		Message string `json:"message"`
+	} `json:"details"`
+	RequestID string `json:"requestId"`
+}
+
+func (a answer) problem(t *testing.T) problem {
+	t.Helper()
+	var p problem
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
+		t.Fatalf("reading the error body %q: %v", a.body, err)
+	}
+	return p
+}
+
+// details is every field error in one string.
+func (p problem) details() string {
+	var all []string
+	for _, d := range p.Details {
+		all = append(all, d.Field+" "+d.Message)
+	}
+	return strings.Join(all, "; ")
+}
+
+type headers map[string]string
+
+// do sends a request; a header that is empty is left out.
+func (w *world) do(method, path, body string, header headers) (answer, error) {
+	req, err := http.NewRequest(method, w.base+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	for name, value := range header {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	resp, err := w.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(raw)}, err
+}
+
+// post sends JSON as the company.
+func (w *world) post(path, body string) answer {
+	w.t.Helper()
+	return w.postAs(w.token, path, body)
+}
+
+func (w *world) postAs(token, path, body string) answer {
+	w.t.Helper()
+	a, err := w.do(http.MethodPost, path, body, headers{"x-access-token": token, "Content-Type": "application/json"})
+	if err != nil {
+		w.t.Fatalf("POST %s: %v", path, err)
+	}
+	return a
+}
+
+// getAs asks as a company.
+func (w *world) getAs(token, path string) answer {
+	w.t.Helper()
+	a, err := w.do(http.MethodGet, path, "", headers{"x-access-token": token})
+	if err != nil {
+		w.t.Fatalf("GET %s: %v", path, err)
+	}
+	return a
+}
+
+func (w *world) send(data string) answer {
+	w.t.Helper()
+	return w.post("/message/send", sendBody("TEXT", data, w.chatID))
+}
+
+func sendBody(kind, data, chatID string) string {
+	return `{"type":"` + kind + `","data":` + data + `,"chatId":"` + chatID + `"}`
+}
+
+// eventually waits until a state that no event announces is reached.
+func eventually(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !reached() {
+		if time.Now().After(deadline) {
+			t.Fatalf("did not happen: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// openBus returns a bus of the test's own, to invalidate with.
+func (w *world) openBus() *bus.Bus { w.t.Helper(); return bustest.Open(w.t, w.engines.natsURL) }
+
+func compact(t *testing.T, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatalf("compacting %s: %v", text, err)
+	}
+	return b.String()
+}

@@ -1,0 +1,198 @@
+package clientapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
+	clientapi "github.com/parley-chat/parley/services/client-api"
+)
+
+func (w *world) expire(secret string) {
+	w.t.Helper()
+	hash, _ := credential.HashAccessToken(secret)
+	token, err := w.store.AccessToken(w.t.Context(), hash)
+	w.must(err)
+	token.ExpiresAt = time.Now().Add(-time.Second)
+	w.must(w.store.PutAccessToken(w.t.Context(), token))
+}
+
+func (w *world) revoke(secret string) {
+	w.t.Helper()
+	hash, _ := credential.HashAccessToken(secret)
+	w.must(w.store.RevokeAccessToken(w.t.Context(), hash, time.Now()))
+}
+
+type success struct {
+	Message         string    `json:"message"`
+	MessageID       string    `json:"messageId"`
+	WindowExpiresAt time.Time `json:"windowExpiresAt"`
+}
+
+func (a answer) success(t *testing.T) success {
+	t.Helper()
+	var s success
+	if err := json.Unmarshal([]byte(a.body), &s); err != nil || a.status != http.StatusOK {
+		t.Fatalf("got %d %s (%v), want 200", a.status, a.body, err)
+	}
+	return s
+}
+
+func TestSendPublishesTheMessageAsItWasSent(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	const data = `{ "text":"h\u00e9 \"you\"", "n":1.50, "big":12345678901234567890, "later":{"b":1,"a":[null]} }`
+	got := w.post("/message/send", sendBody("TEXT", data, strings.ToUpper(w.chatID))).success(t)
+	if got.Message != "Message sent successfully" {
+		t.Errorf("got the message %q, want the specification's", got.Message)
+	}
+	if id, err := uuid.Parse(got.MessageID); err != nil || id.Version() != 7 {
+		t.Errorf("got the id %q, want a UUIDv7", got.MessageID)
+	}
+
+	m := heard.Next()
+	if want := "chat.in.message." + companyID + "." + w.chatID; m.Subject != want {
+		t.Errorf("got the subject %s, want %s", m.Subject, want)
+	}
+	if id := m.Header.Get("Nats-Msg-Id"); id != got.MessageID || m.Header.Get("ce-id") != got.MessageID {
+		t.Errorf("got the event id %s, want %s", id, got.MessageID)
+	}
+	if kind := m.Header.Get("ce-type"); kind != "parley.events.v1.CompanyMessageAccepted" {
+		t.Errorf("got the type %s, want CompanyMessageAccepted", kind)
+	}
+	if !strings.Contains(string(m.Data), `"data":`+data) {
+		t.Errorf("got %s, want it to hold the data byte for byte", m.Data)
+	}
+	var e struct {
+		CompanyID, ChatID string
+		Message           struct {
+			ID, Type, NameOfSender string
+			IsFromSupport          bool
+			CreatedAt              time.Time
+		}
+	}
+	w.must(json.Unmarshal(m.Data, &e))
+	if e.CompanyID != companyID || e.ChatID != w.chatID || e.Message.ID != got.MessageID || e.Message.Type != "TEXT" ||
+		e.Message.NameOfSender != "Bo" || !e.Message.IsFromSupport || time.Since(e.Message.CreatedAt) > limit {
+		t.Errorf("got the event %+v, want that of the request", e)
+	}
+}
+
+func TestPushPublishesTheOrder(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	for _, test := range []struct{ body, want string }{
+		{`{"templateId":"` + templateID + `","source":"+98 (912) 123-45-67","username":"Zoë"}`, `"source":"+98 (912) 123-45-67","username":"Zoë"}`},
+		{`{"templateId":"` + strings.ToUpper(templateID) + `","source":"98912123456","username":null}`, `"source":"98912123456"}`},
+	} {
+		got := w.post("/push-message", test.body).success(t)
+		m := heard.Next()
+		if want := "chat.in.push." + companyID + "." + templateID; m.Subject != want {
+			t.Errorf("got the subject %s, want %s", m.Subject, want)
+		}
+		if got.Message != "Message sent successfully" || m.Header.Get("Nats-Msg-Id") != got.MessageID {
+			t.Errorf("got %+v and the event %s", got, m.Header.Get("Nats-Msg-Id"))
+		}
+		if !strings.HasSuffix(string(m.Data), test.want) {
+			t.Errorf("got %s, want it to end with %s", m.Data, test.want)
+		}
+	}
+}
+
+func TestPushPublishesItsParameters(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	w.post("/push-message", `{"templateId":"`+orderTemplate+`","source":"989121234567","parameters":{"order":"<4711> \"å\"","day":null}}`).success(t)
+	var e struct{ Parameters map[string]string }
+	w.must(json.Unmarshal(heard.Next().Data, &e))
+	if len(e.Parameters) != 1 || e.Parameters["order"] != `<4711> "å"` {
+		t.Errorf("got the parameters %q, want the one that was given", e.Parameters)
+	}
+}
+
+// A dry run answers as the real one would, and the stream gets nothing.
+func TestDryRunPublishesNothing(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	sendText, pushIt := sendBody("TEXT", `{"text":"hi"}`, w.chatID), `{"templateId":"`+templateID+`","source":"989121234567","parameters":{"order":"1"}}`
+	sent := w.post("/message/send?dryRun=false", sendText).success(t)
+	heard.Next()
+	c, err := w.store.Chat(t.Context(), w.chatID)
+	w.must(err)
+	window := string(chat.AppendTime(nil, c.WindowExpiresAt()))
+	for _, test := range []struct{ path, body, want string }{
+		{"/message/send?dryRun=true", sendText, `{"message":"Message would be sent","dryRun":true,"windowExpiresAt":"` + window + `"}`},
+		{"/push-message?dryRun=true&other=1", pushIt, `{"message":"Message would be sent","dryRun":true}`},
+	} {
+		if got := w.post(test.path, test.body); got.status != http.StatusOK || got.body != test.want {
+			t.Errorf("%s: got %d %s, want 200 %s", test.path, got.status, got.body, test.want)
+		}
+	}
+	// The next event is that of the next real request.
+	if id := w.post("/push-message", pushIt).success(t).MessageID; heard.Next().Header.Get("ce-id") != id || sent.MessageID == id {
+		t.Error("got an event of a dry run")
+	}
+}
+
+func TestWindowAtItsEdge(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c := newClock(began)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now = c.now })
+	_, chatID := w.openChat("edge@example.com", began)
+	send := func() answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
+
+	c.set(began.Add(24 * time.Hour))
+	if got := send().success(t); !got.WindowExpiresAt.Equal(began.Add(24 * time.Hour)) {
+		t.Errorf("got windowExpiresAt %s, want %s", got.WindowExpiresAt, began.Add(24*time.Hour))
+	}
+	c.set(began.Add(24*time.Hour + time.Millisecond))
+	if got := send(); got.status != http.StatusBadRequest || got.problem(t).Code != "CHAT_TOO_OLD" {
+		t.Errorf("got %d %s a millisecond after the window, want CHAT_TOO_OLD", got.status, got.body)
+	}
+}
+
+// What is cached says yes, but never no: the visitor may have written a moment ago.
+func TestStaleCacheDoesNotRefuse(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c := newClock(began)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.now, time.Hour })
+	_, chatID := w.openChat("edge@example.com", began)
+	send := func() answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
+	send().success(t) // cached from here on
+
+	c.set(began.Add(30 * time.Hour))
+	wrote := began.Add(29 * time.Hour)
+	w.must(w.store.AppendMessage(t.Context(), chatID, chat.Message{
+		ID: uuid.NewString(), CreatedAt: wrote, Type: chat.Text, Data: []byte(`{"text":"still there?"}`),
+	}))
+	if got := send().success(t); !got.WindowExpiresAt.Equal(wrote.Add(24 * time.Hour)) {
+		t.Errorf("got windowExpiresAt %s, want 24 hours after the visitor wrote", got.WindowExpiresAt)
+	}
+}
+
+// A revocation takes effect when it is announced, however long the cache believes itself.
+func TestRevocationIsAnnounced(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })
+	w.send(`{"text":"hi"}`).success(t)
+	w.revoke(w.token)
+	w.send(`{"text":"hi"}`).success(t) // still cached: the hour has not passed
+
+	hash, _ := credential.HashAccessToken(w.token)
+	w.must(w.openBus().Invalidate(t.Context(), store.CachedAccessToken, hash))
+	eventually(t, "401 after the revocation", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
+}

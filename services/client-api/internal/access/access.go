@@ -1,0 +1,48 @@
+// Package access knows which company is calling.
+package access
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+)
+
+// Tokens finds access tokens by the hash of their secret.
+type Tokens interface {
+	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
+}
+
+// Gate lets companies in.
+type Gate struct {
+	tokens Tokens
+	now    func() time.Time
+}
+
+// NewGate returns a gate for the holders of tokens.
+func NewGate(tokens Tokens, now func() time.Time) *Gate { return &Gate{tokens: tokens, now: now} }
+
+// Company returns the id of the company whose access token secret is. A token that is unknown, expired or revoked is
+// Unauthenticated, and the answer does not say which.
+func (g *Gate) Company(ctx context.Context, secret string) (string, error) {
+	hash, ok := credential.HashAccessToken(secret)
+	if !ok {
+		return "", unauthorized()
+	}
+	token, err := g.tokens.AccessToken(ctx, hash)
+	switch {
+	case apperr.Is(err, apperr.NotFound):
+		return "", unauthorized()
+	case err != nil:
+		return "", err
+	case !token.Valid(g.now()):
+		return "", unauthorized()
+	}
+	return token.CompanyID, nil
+}
+
+func unauthorized() error {
+	return apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized")
+}

@@ -1,0 +1,52 @@
+package http
+
+import (
+	"net/textproto"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/ratelimit"
+)
+
+const accessTokenHeader = "x-access-token"
+
+// companyHandler answers a request of a company that is known.
+type companyHandler func(c echo.Context, companyID string) error
+
+// forCompany finds out who is calling before anything of the body is read.
+func (a api) forCompany(next companyHandler) echo.HandlerFunc {
+	name := textproto.CanonicalMIMEHeaderKey(accessTokenHeader)
+	return func(c echo.Context) error {
+		if err := a.Limits.AuthFailures.Blocked(c); err != nil {
+			return err
+		}
+		values := c.Request().Header[name]
+		if len(values) != 1 {
+			return a.Limits.AuthFailures.Failed(c, apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized"))
+		}
+		companyID, err := a.Gate.Company(c.Request().Context(), values[0])
+		if err != nil {
+			return a.Limits.AuthFailures.Failed(c, err)
+		}
+		if err := a.Limits.admit(c, values[0]); err != nil {
+			return err
+		}
+		return next(c, companyID)
+	}
+}
+
+// Limits bound how often the API may be called; nil ones do not.
+type Limits struct {
+	Token        *ratelimit.Limiter // by access token
+	AuthFailures *ratelimit.Limiter // by address
+}
+
+func (l Limits) admit(c echo.Context, secret string) error {
+	if l.Token == nil {
+		return nil
+	}
+	hash, _ := credential.HashAccessToken(secret)
+	return l.Token.Admit(c, hash)
+}

@@ -1,0 +1,44 @@
+package http
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// dryRunSuccess is what the answers to both dry runs begin with; the object is still open.
+const dryRunSuccess = `{"message":"Message would be sent","dryRun":true`
+
+// dryRun says whether a request wants everything checked and nothing sent.
+type dryRun uint8
+
+const (
+	dryRunNo dryRun = iota
+	dryRunYes
+	dryRunMalformed
+)
+
+// dryRunOf reads the query only where there is one.
+func dryRunOf(c echo.Context) dryRun {
+	if c.Request().URL.RawQuery == "" {
+		return dryRunNo
+	}
+	values, there := c.QueryParams()["dryRun"]
+	switch {
+	case !there:
+		return dryRunNo
+	case len(values) == 1 && values[0] == "true":
+		return dryRunYes
+	case len(values) == 1 && values[0] == "false":
+		return dryRunNo
+	}
+	return dryRunMalformed // who wanted to check must not find the message sent
+}
+
+// validate adds what is wrong with the parameter to what is wrong with the body.
+func (d dryRun) validate(body apperr.Fields) apperr.Fields {
+	if d == dryRunMalformed {
+		body.Add("dryRun", "must be true or false")
+	}
+	return body
+}

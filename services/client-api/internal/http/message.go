@@ -1,0 +1,87 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/services/client-api/internal/message"
+)
+
+type sendRequest struct {
+	Type   string         `json:"type"`
+	Data   httpapi.Object `json:"data"`
+	ChatID string         `json:"chatId"`
+	dryRun dryRun
+}
+
+func (r *sendRequest) draft() message.Draft {
+	return message.Draft{Type: chat.MessageType(r.Type), Data: json.RawMessage(r.Data), ChatID: r.ChatID}
+}
+
+// Validate implements [httpapi.Validator].
+func (r *sendRequest) Validate() apperr.Fields { return r.dryRun.validate(r.draft().Validate()) }
+
+func (a api) sendMessage(c echo.Context, companyID string) error {
+	r := sendRequest{dryRun: dryRunOf(c)}
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if r.dryRun == dryRunYes { // with or without a key: there is nothing to be done once
+		return a.checkMessage(c, companyID, r.draft())
+	}
+	if idempotency.Asked(c.Request().Header) {
+		return a.sendOnce(c, companyID, &r)
+	}
+	body, err := a.send(c.Request().Context(), companyID, r.draft(), chat.Stamp{})
+	if err != nil {
+		return err
+	}
+	return httpapi.JSON(c, http.StatusOK, body)
+}
+
+func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
+	same := idempotency.Fingerprint(r.Type, strings.ToLower(r.ChatID), idempotency.Canonical(r.Data))
+	return a.Once.Answer(c, "POST /message/send|"+companyID, same, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		body, err := a.send(ctx, companyID, r.draft(), stamp)
+		return idempotency.Answer{Status: http.StatusOK, Body: body}, err
+	})
+}
+
+// send returns the body of the answer.
+func (a api) send(ctx context.Context, companyID string, d message.Draft, stamp chat.Stamp) ([]byte, error) {
+	sent, err := a.Messages.Send(ctx, companyID, d, stamp)
+	if err != nil {
+		return nil, err
+	}
+	body := appendSuccess(make([]byte, 0, 160), sent.MessageID)
+	return append(appendWindow(body, sent.WindowExpiresAt), '}'), nil
+}
+
+// checkMessage answers a dry run.
+func (a api) checkMessage(c echo.Context, companyID string, d message.Draft) error {
+	windowExpiresAt, err := a.Messages.Check(c.Request().Context(), companyID, d)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, append(appendWindow([]byte(dryRunSuccess), windowExpiresAt), '}'))
+}
+
+func appendWindow(dst []byte, expiresAt time.Time) []byte {
+	dst = append(dst, `,"windowExpiresAt":"`...)
+	return append(chat.AppendTime(dst, expiresAt), '"')
+}
+
+// appendSuccess appends what both answers begin with; the object is still open.
+func appendSuccess(dst []byte, messageID string) []byte {
+	dst = append(dst, `{"message":"Message sent successfully","messageId":`...)
+	return chat.AppendString(dst, messageID)
+}

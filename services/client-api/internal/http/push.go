@@ -1,0 +1,105 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/services/client-api/internal/push"
+)
+
+type pushRequest struct {
+	TemplateID string         `json:"templateId"`
+	Source     string         `json:"source"`
+	Username   *string        `json:"username"`
+	Parameters httpapi.Object `json:"parameters"`
+	dryRun     dryRun
+}
+
+// order returns the order, and which of its parameters are no text. One that is null counts as absent.
+func (r *pushRequest) order() (push.Order, apperr.Fields) {
+	o := push.Order{TemplateID: r.TemplateID, Source: r.Source, Username: r.Username}
+	var members map[string]*json.RawMessage
+	if len(r.Parameters) == 0 || json.Unmarshal(r.Parameters, &members) != nil { // an object it is: the decoder saw to that
+		return o, nil
+	}
+	var faults apperr.Fields
+	o.Parameters = make(map[string]string, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		var value string
+		switch raw := members[name]; {
+		case raw == nil:
+		case json.Unmarshal(*raw, &value) != nil:
+			faults.Add("parameters."+name, "must be a string")
+		default:
+			o.Parameters[name] = value
+		}
+	}
+	return o, faults
+}
+
+// Validate implements [httpapi.Validator].
+func (r *pushRequest) Validate() apperr.Fields {
+	o, faults := r.order()
+	return r.dryRun.validate(append(o.Validate(), faults...))
+}
+
+func (a api) pushMessage(c echo.Context, companyID string) error {
+	r := pushRequest{dryRun: dryRunOf(c)}
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	order, _ := r.order()
+	if r.dryRun == dryRunYes {
+		return a.checkPush(c, companyID, order)
+	}
+	if idempotency.Asked(c.Request().Header) {
+		return a.pushOnce(c, companyID, order)
+	}
+	body, err := a.push(c.Request().Context(), companyID, order, chat.Stamp{})
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, body)
+}
+
+func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
+	parts := []string{strings.ToLower(o.TemplateID), o.Source, ""}
+	if o.Username != nil {
+		parts[2] = *o.Username
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
+		parts = append(parts, name, o.Parameters[name])
+	}
+	return a.Once.Answer(c, "POST /push-message|"+companyID, idempotency.Fingerprint(parts...),
+		func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+			body, err := a.push(ctx, companyID, o, stamp)
+			return idempotency.Answer{Status: http.StatusOK, Body: body}, err
+		})
+}
+
+// push returns the body of the answer.
+func (a api) push(ctx context.Context, companyID string, o push.Order, stamp chat.Stamp) ([]byte, error) {
+	messageID, err := a.Pushes.Push(ctx, companyID, o, stamp)
+	if err != nil {
+		return nil, err
+	}
+	return append(appendSuccess(nil, messageID), '}'), nil
+}
+
+// checkPush answers a dry run.
+func (a api) checkPush(c echo.Context, companyID string, o push.Order) error {
+	if err := a.Pushes.Check(c.Request().Context(), companyID, o); err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, []byte(dryRunSuccess+"}"))
+}

@@ -1,0 +1,81 @@
+// Package http is the Client API over HTTP: who is calling, decode, one call, encode. routes.go is the whole API as one list.
+package http
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/client-api/internal/message"
+	"github.com/parley-chat/parley/services/client-api/internal/push"
+)
+
+// Gate knows which company an access token belongs to.
+type Gate interface {
+	Company(ctx context.Context, secret string) (companyID string, err error)
+}
+
+// Messages sends messages into chats.
+type Messages interface {
+	Send(ctx context.Context, companyID string, d message.Draft, stamp chat.Stamp) (message.Sent, error)
+	Check(ctx context.Context, companyID string, d message.Draft) (windowExpiresAt time.Time, err error)
+}
+
+// Pushes reaches phone numbers through templates.
+type Pushes interface {
+	Push(ctx context.Context, companyID string, o push.Order, stamp chat.Stamp) (messageID string, err error)
+	Check(ctx context.Context, companyID string, o push.Order) error
+}
+
+// Statuses tells what became of messages.
+type Statuses interface {
+	Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error)
+}
+
+// Once answers a request with an Idempotency-Key, and acts only where that was not done before.
+type Once interface {
+	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
+}
+
+// Config is what the API needs.
+type Config struct {
+	Gate       Gate
+	Messages   Messages
+	Pushes     Pushes
+	Statuses   Statuses
+	Once       Once
+	Limits     Limits
+	Proxies    []netip.Prefix // see [httpapi.Config]
+	OpenAPI    []byte
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+	Tracer     *tracing.Tracer // nil: no traces
+}
+
+type api struct{ Config }
+
+// New returns the API.
+func New(cfg Config) *echo.Echo {
+	a := api{cfg}
+	e := httpapi.New(httpapi.Config{
+		Service:    "client-api",
+		Logger:     cfg.Logger,
+		Registerer: cfg.Registerer,
+		Proxies:    cfg.Proxies,
+		Tracer:     cfg.Tracer,
+		Challenge:  `AccessToken header="` + accessTokenHeader + `"`,
+	})
+	e.POST("/message/send", a.forCompany(a.sendMessage))
+	e.GET("/message/:id", besideSend(a.forCompany(a.getMessage)))
+	e.POST("/push-message", a.forCompany(a.pushMessage))
+	httpapi.Docs(e, "Parley Client API", cfg.OpenAPI)
+	return e
+}

@@ -1,0 +1,59 @@
+package message
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// Draft is what a company wants to send.
+type Draft struct {
+	Type   chat.MessageType
+	Data   json.RawMessage
+	ChatID string
+}
+
+// Validate returns everything that is wrong with the draft.
+func (d Draft) Validate() apperr.Fields {
+	var f apperr.Fields
+	allowed := d.validateType(&f)
+	kind := d.Type
+	if !allowed {
+		kind = "" // nothing but its being an object can be said of the data then
+	}
+	for _, fault := range chat.ValidateData(kind, d.Data) {
+		f.Add(fault.Field, fault.Message)
+	}
+	if d.ChatID == "" {
+		f.Add("chatId", "is required")
+	} else if _, ok := chat.ParseID(d.ChatID); !ok {
+		f.Add("chatId", "must be a UUID")
+	}
+	return f
+}
+
+func (d Draft) validateType(f *apperr.Fields) bool {
+	switch {
+	case d.Type.In(chat.CompanyTypes()):
+		return true
+	case d.Type == "":
+		f.Add("type", "is required")
+	case d.Type == chat.Template:
+		f.Add("type", "TEMPLATE is not supported here, use POST /push-message; "+mustBeAllowed())
+	case d.Type == chat.MultipleChoiceReply:
+		f.Add("type", "MULTIPLE_CHOICE_REPLY is not supported here, it is the visitor's; "+mustBeAllowed())
+	default:
+		f.Add("type", mustBeAllowed())
+	}
+	return false
+}
+
+func mustBeAllowed() string {
+	var names []string
+	for _, t := range chat.CompanyTypes() {
+		names = append(names, string(t))
+	}
+	return "must be one of " + strings.Join(names, ", ")
+}

@@ -1,0 +1,139 @@
+// Package message sends a company's messages into chats. draft.go has the rules for what may be sent, message.go for where to.
+package message
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// Directory finds chats and applications; its answers may be a moment old, save FreshChat's.
+type Directory interface {
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+	FreshChat(ctx context.Context, id string) (chat.Chat, error)
+	Application(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Histories knows which messages have been written down.
+type Histories interface {
+	HasMessage(ctx context.Context, id string) (bool, error)
+}
+
+// Publisher returns after the event is stored for the processing layer.
+type Publisher interface {
+	Publish(ctx context.Context, e event.Event) error
+}
+
+// Sender sends messages into chats.
+type Sender struct {
+	directory Directory
+	histories Histories
+	publisher Publisher
+	now       func() time.Time
+}
+
+// NewSender returns a sender.
+func NewSender(directory Directory, histories Histories, publisher Publisher, now func() time.Time) *Sender {
+	return &Sender{directory: directory, histories: histories, publisher: publisher, now: now}
+}
+
+// Sent is a message that has been accepted.
+type Sent struct {
+	MessageID       string
+	WindowExpiresAt time.Time
+}
+
+// Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is closed or older
+// than 24 hours is Invalid with the reason CHAT_TOO_OLD. The message gets the stamp's id and time, and new ones from the zero
+// stamp.
+func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat.Stamp) (Sent, error) {
+	if stamp.Again {
+		if written, err := s.histories.HasMessage(ctx, stamp.ID); err != nil || written {
+			return s.sentBefore(ctx, d, stamp, err)
+		}
+	}
+	if stamp.ID == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return Sent{}, fmt.Errorf("making a message id: %w", err)
+		}
+		stamp = chat.Stamp{ID: id.String(), At: s.now().UTC().Truncate(time.Millisecond)}
+	}
+	c, err := s.openChat(ctx, companyID, d.ChatID, stamp.At)
+	if err != nil {
+		return Sent{}, err
+	}
+	sender, err := s.nameOfSender(ctx, c)
+	if err != nil {
+		return Sent{}, err
+	}
+	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: d.Type, Data: d.Data, NameOfSender: sender, IsFromSupport: true}
+	if err := s.publisher.Publish(ctx, event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}); err != nil {
+		return Sent{}, err
+	}
+	return Sent{MessageID: m.ID, WindowExpiresAt: c.WindowExpiresAt()}, nil
+}
+
+// Check says what Send would, and sends nothing.
+func (s *Sender) Check(ctx context.Context, companyID string, d Draft) (windowExpiresAt time.Time, err error) {
+	c, err := s.openChat(ctx, companyID, d.ChatID, s.now().UTC().Truncate(time.Millisecond))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return c.WindowExpiresAt(), nil
+}
+
+// sentBefore answers for a message that an earlier try has sent, of whatever age its chat is by now.
+func (s *Sender) sentBefore(ctx context.Context, d Draft, stamp chat.Stamp, err error) (Sent, error) {
+	if err != nil {
+		return Sent{}, err
+	}
+	id, _ := chat.ParseID(d.ChatID)
+	c, err := s.directory.Chat(ctx, id)
+	return Sent{MessageID: stamp.ID, WindowExpiresAt: c.WindowExpiresAt()}, err
+}
+
+// openChat returns the company's chat if it may be written into. What is cached may say yes, but only what is fresh says no:
+// the visitor may have written a moment ago.
+func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now time.Time) (chat.Chat, error) {
+	id, ok := chat.ParseID(chatID)
+	if !ok {
+		return chat.Chat{}, notFound()
+	}
+	c, err := s.directory.Chat(ctx, id)
+	if err == nil && c.CompanyID == companyID && !c.InWindow(now) {
+		c, err = s.directory.FreshChat(ctx, id)
+	}
+	switch {
+	case apperr.Is(err, apperr.NotFound):
+		return chat.Chat{}, notFound()
+	case err != nil:
+		return chat.Chat{}, err
+	case c.CompanyID != companyID:
+		return chat.Chat{}, notFound()
+	case !c.InWindow(now):
+		return chat.Chat{}, apperr.New(apperr.Invalid, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.")
+	}
+	return c, nil
+}
+
+// nameOfSender is the bot's name in a widget chat, where a company's message stands beside the bot's; on other channels the
+// reader sees who writes from the channel itself.
+func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat) (string, error) {
+	if c.AppID == "" {
+		return "", nil
+	}
+	app, err := s.directory.Application(ctx, c.AppID)
+	if apperr.Is(err, apperr.NotFound) {
+		return "", nil
+	}
+	return app.BotName, err
+}
+
+func notFound() error { return apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found") }

@@ -1,0 +1,188 @@
+// Package push reaches phone numbers through approved templates.
+package push
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// Lengths in characters. The lower ones are the specification's, the upper ones ours.
+const (
+	minSource, maxSource     = 11, 32
+	minUsername, maxUsername = 3, 256
+)
+
+// Templates finds templates.
+type Templates interface {
+	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
+}
+
+// Histories knows which messages have been written down.
+type Histories interface {
+	HasMessage(ctx context.Context, id string) (bool, error)
+}
+
+// Publisher returns after the event is stored for the processing layer.
+type Publisher interface {
+	Publish(ctx context.Context, e event.Event) error
+}
+
+// Order is whom a company wants to reach, and with which template.
+type Order struct {
+	TemplateID string
+	Source     string            // the phone number
+	Username   *string           // nil: the recipient's name is not set
+	Parameters map[string]string // for the template's placeholders; the template says which there are
+}
+
+func (o Order) username() string {
+	if o.Username == nil {
+		return ""
+	}
+	return *o.Username
+}
+
+// Validate returns everything that is wrong with the order.
+func (o Order) Validate() apperr.Fields {
+	var f apperr.Fields
+	if o.TemplateID == "" {
+		f.Add("templateId", "is required")
+	} else if _, ok := chat.ParseID(o.TemplateID); !ok {
+		f.Add("templateId", "must be a UUID")
+	}
+	o.validateSource(&f)
+	if o.Username != nil {
+		switch n := utf8.RuneCountInString(*o.Username); {
+		case n < minUsername:
+			f.Add("username", "must have at least 3 characters")
+		case n > maxUsername:
+			f.Add("username", "must have at most 256 characters")
+		}
+	}
+	o.validateParameters(&f)
+	return f
+}
+
+// validateParameters looks at their size only: which there may be is not known before the template is.
+func (o Order) validateParameters(f *apperr.Fields) {
+	if len(o.Parameters) > chat.MaxParameters {
+		f.Add("parameters", fmt.Sprintf("must have at most %d members", chat.MaxParameters))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
+		switch {
+		case name == "" || utf8.RuneCountInString(name) > chat.MaxParameterNameLength:
+			f.Add("parameters", fmt.Sprintf("must have names of 1 to %d characters", chat.MaxParameterNameLength))
+		case utf8.RuneCountInString(o.Parameters[name]) > chat.MaxParameterLength:
+			f.Add("parameters."+name, fmt.Sprintf("must have at most %d characters", chat.MaxParameterLength))
+		}
+	}
+}
+
+func (o Order) validateSource(f *apperr.Fields) {
+	n := utf8.RuneCountInString(o.Source)
+	switch _, ok := chat.ParsePhone(o.Source); {
+	case n == 0:
+		f.Add("source", "is required")
+	case n < minSource:
+		f.Add("source", "must have at least 11 characters")
+	case n > maxSource:
+		f.Add("source", "must have at most 32 characters")
+	case !ok:
+		f.Add("source", "must be a phone number: 7 to 15 digits with an optional leading +, and spaces, dashes or parentheses between them")
+	}
+}
+
+// Desk takes orders.
+type Desk struct {
+	templates Templates
+	histories Histories
+	publisher Publisher
+	now       func() time.Time
+}
+
+// NewDesk returns a desk.
+func NewDesk(templates Templates, histories Histories, publisher Publisher, now func() time.Time) *Desk {
+	return &Desk{templates: templates, histories: histories, publisher: publisher, now: now}
+}
+
+// Push accepts a valid order of a company and returns the id of the message that the recipient will get. A template that is
+// unknown, another company's or not approved is NotFound; parameters that do not fit it are Invalid. The message gets the
+// stamp's id and time, and new ones from the zero stamp.
+func (d *Desk) Push(ctx context.Context, companyID string, o Order, stamp chat.Stamp) (messageID string, err error) {
+	if stamp.Again {
+		if written, err := d.histories.HasMessage(ctx, stamp.ID); err != nil || written {
+			return stamp.ID, err
+		}
+	}
+	if stamp.ID == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return "", fmt.Errorf("making a message id: %w", err)
+		}
+		stamp = chat.Stamp{ID: id.String(), At: d.now().UTC().Truncate(time.Millisecond)}
+	}
+	template, err := d.fitting(ctx, companyID, o)
+	if err != nil {
+		return "", err
+	}
+	accepted := event.PushAccepted{
+		CompanyID:  companyID,
+		TemplateID: template.ID,
+		MessageID:  stamp.ID,
+		CreatedAt:  stamp.At,
+		Source:     o.Source,
+		Username:   o.username(),
+		Parameters: o.Parameters,
+	}
+	return accepted.MessageID, d.publisher.Publish(ctx, accepted)
+}
+
+// Check says what Push would, and sends nothing.
+func (d *Desk) Check(ctx context.Context, companyID string, o Order) error {
+	_, err := d.fitting(ctx, companyID, o)
+	return err
+}
+
+// fitting returns the order's template if the order's parameters are what it asks for.
+func (d *Desk) fitting(ctx context.Context, companyID string, o Order) (chat.MessageTemplate, error) {
+	template, err := d.approved(ctx, companyID, o.TemplateID)
+	if err != nil {
+		return template, err
+	}
+	var wrong apperr.Fields
+	_, faults := template.Fill(o.username(), o.Parameters)
+	for _, f := range faults {
+		wrong.Add(f.Field, f.Message)
+	}
+	return template, wrong.Err()
+}
+
+func (d *Desk) approved(ctx context.Context, companyID, templateID string) (chat.MessageTemplate, error) {
+	id, ok := chat.ParseID(templateID)
+	if !ok {
+		return chat.MessageTemplate{}, notFound()
+	}
+	t, err := d.templates.Template(ctx, id)
+	switch {
+	case apperr.Is(err, apperr.NotFound):
+		return t, notFound()
+	case err != nil:
+		return t, err
+	case t.CompanyID != companyID, t.Status != chat.TemplateApproved:
+		return t, notFound()
+	}
+	return t, nil
+}
+
+func notFound() error { return apperr.New(apperr.NotFound, "TEMPLATE_NOT_FOUND", "Template not found") }

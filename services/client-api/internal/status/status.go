@@ -1,0 +1,56 @@
+// Package status tells companies what became of the messages that they sent.
+package status
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// Statuses is what the processing layer knows.
+type Statuses interface {
+	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
+}
+
+// Inbound is what the processing layer may not have come to yet. Accepted returns when a company's message was accepted,
+// and the chat of one that was sent into a chat; NotFound when there is no such message.
+type Inbound interface {
+	Accepted(ctx context.Context, companyID, messageID string) (at time.Time, chatID string, err error)
+}
+
+// Desk answers for messages.
+type Desk struct {
+	statuses Statuses
+	inbound  Inbound
+}
+
+// NewDesk returns a desk.
+func NewDesk(statuses Statuses, inbound Inbound) *Desk {
+	return &Desk{statuses: statuses, inbound: inbound}
+}
+
+// Status returns what is known of a company's message, from the moment in which it was accepted. NotFound for one that is
+// unknown or another company's.
+func (d *Desk) Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error) {
+	id, ok := chat.ParseID(messageID)
+	if !ok {
+		return "", s, notFound()
+	}
+	s, err = d.statuses.MessageStatus(ctx, companyID, id)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return "", s, err
+	}
+	if !s.AcceptedAt.IsZero() {
+		return id, s, nil
+	}
+	// What is reported of a message that nobody accepted is no message's.
+	at, chatID, err := d.inbound.Accepted(ctx, companyID, id)
+	if apperr.Is(err, apperr.NotFound) {
+		err = notFound()
+	}
+	return id, s.Join(chat.MessageStatus{AcceptedAt: at, ChatID: chatID}), err
+}
+
+func notFound() error { return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found") }

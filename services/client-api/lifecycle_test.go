@@ -1,0 +1,60 @@
+package clientapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/chat/chattest"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	clientapi "github.com/parley-chat/parley/services/client-api"
+)
+
+const lifecycle = "../../docs/lifecycle.md"
+
+// Every cell of the table, at the edge of its state.
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.ChatIdleClose = newClock(now).now, chattest.IdleClose })
+	s := storetest.OpenAt(t, w.engines.mongoURI, "parley", func(c *store.Config) { c.IdleClose = chattest.IdleClose })
+	for endpoint, ask := range map[string]func(chatID string) answer{
+		"POST /message/send": func(chatID string) answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) },
+		"POST /push-message": func(string) answer {
+			return w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567","parameters":{"order":"1"}}`)
+		},
+	} {
+		for state, want := range chattest.Answers(t, lifecycle, endpoint) {
+			v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: companyID, AppID: appID})
+			w.must(err)
+			a := ask(chattest.Bring(t, s, v, chat.ChannelWidget, state, now))
+			got := fmt.Sprint(a.status)
+			if a.status >= 400 {
+				got += " " + a.problem(t).Code
+			}
+			if got != want {
+				t.Errorf("%s, %s: got %q, want %q", endpoint, state, got, want)
+			}
+		}
+	}
+}
+
+// A closing takes effect when it is announced, however long the cache believes itself.
+func TestClosingIsAnnounced(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })
+	w.send(`{"text":"hi"}`).success(t)
+	w.must(w.store.CloseChat(t.Context(), w.chatID, time.Now()))
+	w.send(`{"text":"hi"}`).success(t) // still cached
+
+	w.must(w.openBus().Invalidate(t.Context(), store.CachedChat, w.chatID))
+	eventually(t, "CHAT_TOO_OLD after the closing", func() bool {
+		got := w.send(`{"text":"hi"}`)
+		return got.status == http.StatusBadRequest && got.problem(t).Code == "CHAT_TOO_OLD"
+	})
+}

@@ -1,0 +1,190 @@
+package clientapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// load is clients that send one message after the other, and what they were told.
+type load struct {
+	w       *world
+	ending  chan struct{}
+	clients sync.WaitGroup
+
+	mu       sync.Mutex
+	accepted map[string]bool // ids of messages that were answered with 200
+	refused  int             // answers with 503
+}
+
+func (w *world) load(clients int) *load {
+	l := &load{w: w, ending: make(chan struct{}), accepted: map[string]bool{}}
+	for range clients {
+		l.clients.Go(l.run)
+	}
+	return l
+}
+
+// run ends when it is told to, or when nobody takes connections any more.
+func (l *load) run() {
+	for {
+		select {
+		case <-l.ending:
+			return
+		default:
+		}
+		got, err := l.w.do(http.MethodPost, "/message/send", sendBody("TEXT", `{"text":"hi"}`, l.w.chatID),
+			headers{"x-access-token": l.w.token, "Content-Type": "application/json"})
+		if err != nil {
+			return
+		}
+		l.note(got)
+	}
+}
+
+func (l *load) note(got answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch got.status {
+	case http.StatusOK:
+		var s success
+		if err := json.Unmarshal([]byte(got.body), &s); err != nil {
+			l.w.t.Errorf("reading %q: %v", got.body, err)
+		}
+		l.accepted[s.MessageID] = true
+	case http.StatusServiceUnavailable:
+		l.refused++
+	default:
+		l.w.t.Errorf("got %d %s, want 200 or 503", got.status, got.body)
+	}
+}
+
+func (l *load) counts() (accepted, refused int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.accepted), l.refused
+}
+
+// awaitMore waits until n more messages have been accepted.
+func (l *load) awaitMore(n int) {
+	l.w.t.Helper()
+	before, _ := l.counts()
+	eventually(l.w.t, "more messages are accepted", func() bool {
+		now, _ := l.counts()
+		return now >= before+n
+	})
+}
+
+func (l *load) stop() {
+	close(l.ending)
+	l.clients.Wait()
+}
+
+// check looks for every accepted message in the stream.
+func (l *load) check() {
+	l.w.t.Helper()
+	stored := l.w.storedIDs()
+	for id := range l.accepted {
+		if !stored[id] {
+			l.w.t.Errorf("message %s was answered with 200 and is not in the stream", id)
+		}
+	}
+}
+
+// storedIDs reads the whole stream of what came in.
+func (w *world) storedIDs() map[string]bool {
+	w.t.Helper()
+	nc, err := nats.Connect(w.engines.natsURL)
+	w.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	w.must(err)
+	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
+	defer cancel()
+	stream, err := js.Stream(ctx, "INBOUND")
+	w.must(err)
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	w.must(err)
+	ids := map[string]bool{}
+	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
+		m, err := consumer.Next(jetstream.FetchMaxWait(limit))
+		w.must(err)
+		ids[m.Headers().Get("Nats-Msg-Id")] = true
+	}
+	return ids
+}
+
+// A stop under load loses no request that was answered with 200, and answers whatever it takes.
+func TestStopUnderLoadLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	l := w.load(16)
+	l.awaitMore(300)
+	w.stop()
+	l.clients.Wait() // their connections are refused now
+	l.check()
+	if _, refused := l.counts(); refused > 0 {
+		t.Errorf("got %d answers with 503 during the stop, want none", refused)
+	}
+}
+
+// NATS restarts in the middle of the traffic: callers are told to come back, and what was accepted is there.
+func TestTrafficOutlivesNATS(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	l := w.load(8)
+	l.awaitMore(100)
+	w.engines.nats.Stop()
+	eventually(t, "503", func() bool { _, refused := l.counts(); return refused > 0 })
+	w.engines.restartNATS()
+	l.awaitMore(100)
+	l.stop()
+	l.check()
+}
+
+// MongoDB restarts in the middle of the traffic.
+func TestTrafficOutlivesMongoDB(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	l := w.load(8)
+	l.awaitMore(100)
+	w.engines.mongo.Stop()
+	eventually(t, "503", func() bool { _, refused := l.counts(); return refused > 0 })
+	w.engines.restartMongoDB()
+	l.awaitMore(100)
+	l.stop()
+	l.check()
+}
+
+// A full stream refuses, and says so, until there is room again.
+func TestFullStreamRefuses(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	nc, err := nats.Connect(w.engines.natsURL)
+	w.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	w.must(err)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	stream, err := js.Stream(ctx, "INBOUND")
+	w.must(err)
+	cfg := stream.CachedInfo().Config
+	cfg.MaxMsgs = 3
+	_, err = js.UpdateStream(ctx, cfg)
+	w.must(err)
+	for range 3 {
+		w.send(`{"text":"hi"}`).success(t)
+	}
+	full := w.send(`{"text":"hi"}`)
+	if full.status != http.StatusServiceUnavailable || full.problem(t).Code != "STREAM_FULL" || full.header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s, want 503 STREAM_FULL with Retry-After", full.status, full.body)
+	}
+	w.must(stream.Purge(ctx))
+	w.send(`{"text":"hi"}`).success(t)
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package clientapi_test
+
+const raced = false

@@ -1,0 +1,233 @@
+package clientapi
+
+import (
+	"context"
+	_ "embed" // the contract
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/client-api/internal/access"
+	api "github.com/parley-chat/parley/services/client-api/internal/http"
+	"github.com/parley-chat/parley/services/client-api/internal/message"
+	"github.com/parley-chat/parley/services/client-api/internal/push"
+	"github.com/parley-chat/parley/services/client-api/internal/status"
+)
+
+const (
+	serviceName = "client-api"
+
+	// grace is how long requests that are in flight at the stop may take: longer than a publish waits for its ack.
+	grace = 10 * time.Second
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON.
+func OpenAPI() []byte { return openAPI }
+
+// Config is what the Client API needs.
+type Config struct {
+	config.Ops
+	config.NATS
+	config.MongoDB
+	config.Chats
+	config.Tracing
+
+	config.Edge
+
+	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
+	RateToken config.Rate `env:"RATE_LIMIT_TOKEN" envDefault:"60000/1m" doc:"requests with one company access token, count/time; 0: no limit"`
+
+	Logger      *slog.Logger               `env:"-"`
+	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
+	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
+	Listener    net.Listener               `env:"-"` // taken over instead of HTTPAddr
+	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
+	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
+	CacheTTL    time.Duration              `env:"-"` // how long look-ups are believed; zero: the cache's defaults
+	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
+}
+
+func (c Config) problems() []string {
+	if c.Logger == nil {
+		return []string{"Logger is missing"}
+	}
+	return nil
+}
+
+// Service is one Client API. It is run once.
+type Service struct {
+	cfg     Config
+	bus     *bus.Bus
+	store   *store.Store
+	cache   *store.Cache
+	usage   *access.Usage
+	once    *idempotency.Desk
+	redis   *ratelimit.Redis // nil: this replica counts by itself
+	handler http.Handler
+}
+
+// New returns a service that connects in the background but does not listen yet; Run closes what it has opened. Its error
+// names everything that is missing or wrong.
+func New(cfg Config) (*Service, error) {
+	if err := config.Check(&cfg, cfg.problems()...); err != nil {
+		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Service{cfg: cfg}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	s.usage = access.NewUsage(s.store, cfg.Logger, cfg.Now)
+	s.cache = store.NewCache(s.store, store.CacheConfig{
+		TokenTTL: cfg.CacheTTL, TTL: cfg.CacheTTL, Registerer: cfg.Registerer, TokenUsed: s.usage.Note,
+	})
+	s.once = idempotency.NewDesk(s.store, cfg.Now, cfg.Logger)
+	s.handler = api.New(api.Config{
+		Gate:       access.NewGate(s.cache, cfg.Now),
+		Messages:   message.NewSender(s.cache, s.store, s.bus, cfg.Now),
+		Pushes:     push.NewDesk(s.cache, s.store, s.bus, cfg.Now),
+		Statuses:   status.NewDesk(s.store, inbound{s.bus}),
+		Once:       s.once,
+		Limits:     s.limits(),
+		Proxies:    cfg.TrustedProxies,
+		OpenAPI:    openAPI,
+		Logger:     cfg.Logger,
+		Registerer: cfg.Registerer,
+		Tracer:     cfg.Tracer,
+	})
+	return s, nil
+}
+
+// inbound looks at the stream of what was accepted for the status desk.
+type inbound struct{ bus *bus.Bus }
+
+// Accepted implements [status.Inbound].
+func (i inbound) Accepted(ctx context.Context, companyID, messageID string) (at time.Time, chatID string, err error) {
+	d, err := i.bus.Accepted(ctx, companyID, messageID)
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	chatID, _ = subject.ChatOf(d.Subject)
+	return d.EventTime(), chatID, nil
+}
+
+func (s *Service) limits() api.Limits {
+	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
+		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: s.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
+	}
+	return api.Limits{Token: limiter("token", s.cfg.RateToken), AuthFailures: limiter("auth-failures", s.cfg.RateAuth)}
+}
+
+func (s *Service) open() (err error) {
+	if s.cfg.RedisURL != "" {
+		if s.redis, err = ratelimit.OpenRedis(s.cfg.RedisURL, s.cfg.Logger); err != nil {
+			return err
+		}
+	}
+	s.store, err = store.Open(store.Config{
+		URI: s.cfg.MongoDBURI, Database: s.cfg.MongoDBDatabase, AppName: serviceName, Logger: s.cfg.Logger,
+		IdleClose: s.cfg.ChatIdleClose,
+	})
+	if err != nil {
+		return err
+	}
+	s.bus, err = bus.Open(bus.Config{
+		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
+		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
+		Replicas: s.cfg.StreamReplicas, MaxAge: s.cfg.StreamMaxAge, MaxBytes: s.cfg.StreamMaxBytes,
+		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
+	})
+	if err != nil {
+		return errors.Join(err, closeStore(s.store))
+	}
+	return nil
+}
+
+// Handler returns the API. It works from New until Run returns.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Run serves until ctx is done, finishes the requests that are in flight and returns nil. NATS and MongoDB may be away when it
+// starts; requests are answered with 503 until they are there.
+func (s *Service) Run(ctx context.Context) (err error) {
+	defer func() { s.bus.Close(); err = errors.Join(err, closeStore(s.store), s.redis.Close()) }()
+	stopForgetting, err := s.bus.OnInvalidate(s.cache.Forget)
+	if err != nil {
+		return fmt.Errorf("listening for invalidations: %w", err)
+	}
+	defer stopForgetting()
+	return s.serve(ctx)
+}
+
+// serve returns when the API has answered its last request, and after it the operations server: until then that answers,
+// not ready.
+func (s *Service) serve(ctx context.Context) error {
+	server := ops.New(ops.Config{
+		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
+		Checks: []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "mongodb", Check: s.store.Ready}},
+	})
+	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
+	usageCtx, stopUsage := context.WithCancel(context.WithoutCancel(ctx))
+	group, running := errgroup.WithContext(ctx)
+	defer context.AfterFunc(running, server.SetStopping)()
+	if s.cfg.OpsAddr != "" || s.cfg.OpsListener != nil {
+		group.Go(func() error { return server.Run(opsCtx) })
+	}
+	group.Go(func() error { s.usage.Run(usageCtx); return nil })
+	group.Go(func() error { return s.once.Sweep(running) })
+	group.Go(func() error {
+		defer stopOps()
+		defer stopUsage()
+		return s.serveAPI(running)
+	})
+	return group.Wait()
+}
+
+func (s *Service) serveAPI(ctx context.Context) error {
+	ln := s.cfg.Listener
+	if ln == nil && s.cfg.HTTPAddr == "" { // somebody else serves Handler
+		<-ctx.Done()
+		return nil
+	}
+	if ln == nil {
+		var err error
+		if ln, err = net.Listen("tcp", s.cfg.HTTPAddr); err != nil {
+			return fmt.Errorf("HTTP_ADDR: %w", err)
+		}
+	}
+	s.cfg.Logger.InfoContext(ctx, "serving", "addr", ln.Addr().String())
+	defer s.cfg.Logger.InfoContext(ctx, "stopped")
+	return httpapi.Serve(ctx, ln, s.handler, s.cfg.Logger, grace)
+}
+
+// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
+func gatherer(r prometheus.Registerer) prometheus.Gatherer {
+	g, _ := r.(prometheus.Gatherer)
+	return g
+}
+
+func closeStore(s *store.Store) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return s.Close(ctx)
+}

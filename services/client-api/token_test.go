@@ -1,0 +1,97 @@
+package clientapi_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
+	clientapi "github.com/parley-chat/parley/services/client-api"
+)
+
+// A revoked token stops working on every replica at once, however long their caches believe it.
+func TestRevocationReachesEveryReplica(t *testing.T) {
+	t.Parallel()
+	believing := func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour }
+	w := start(t, believing)
+	first := w.base
+	w.run(believing)
+	b := w.openBus()
+	send := func(base, token string) int {
+		w.base = base
+		return w.postAs(token, "/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID)).status
+	}
+	replicas := []string{first, w.base}
+	kept := w.addToken(companyID)
+	for _, base := range replicas {
+		if got := send(base, w.token); got != http.StatusOK {
+			t.Fatalf("before: got %d, want 200", got)
+		}
+	}
+	hash, _ := credential.HashAccessToken(w.token)
+	w.must(w.store.RevokeAccessToken(t.Context(), hash, time.Now()))
+	w.must(b.Invalidate(t.Context(), store.CachedAccessToken, hash))
+	for _, base := range replicas {
+		eventually(t, "the revocation reaching "+base, func() bool { return send(base, w.token) == http.StatusUnauthorized })
+		if got := send(base, kept); got != http.StatusOK {
+			t.Errorf("another token: got %d, want 200", got)
+		}
+	}
+}
+
+// Where the word of a revocation is lost, the caches' own second ends the token.
+func TestRevocationWithoutAWord(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	if got := w.send(`{"text":"hi"}`); got.status != http.StatusOK {
+		t.Fatalf("before: got %d, want 200", got.status)
+	}
+	w.revoke(w.token)
+	eventually(t, "the end of the token", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
+}
+
+// A token holds until the instant at which it expires, and not at it.
+func TestAccessTokenExpiresOnTheInstant(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c := newClock(began)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.now, time.Hour })
+	_, w.chatID = w.openChat("expiry@example.com", began)
+	secret, token := credential.IssueAccessToken(companyID, "short", began, began.Add(time.Minute))
+	w.must(w.store.PutAccessToken(t.Context(), token))
+	w.token = secret
+	for _, test := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 200}, {time.Minute - time.Millisecond, 200}, {time.Minute, 401}, {time.Hour, 401}} {
+		c.set(began.Add(test.after))
+		if got := w.send(`{"text":"hi"}`); got.status != test.want {
+			t.Errorf("%s after its creation: got %d %s, want %d", test.after, got.status, got.body, test.want)
+		}
+	}
+}
+
+// When a token was last used is in the store at the latest when the service has stopped.
+func TestLastUseIsWritten(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	unused := w.addToken(companyID)
+	before := time.Now().Truncate(time.Millisecond)
+	w.send(`{"text":"hi"}`)
+	w.stop()
+	if got := w.lastUse(w.token); got.Before(before) || got.After(time.Now()) {
+		t.Errorf("got %s, want the time of the request, after %s", got, before)
+	}
+	if got := w.lastUse(unused); !got.IsZero() {
+		t.Errorf("of a token that was not used: got %s, want none", got)
+	}
+}
+
+func (w *world) lastUse(secret string) time.Time {
+	w.t.Helper()
+	hash, _ := credential.HashAccessToken(secret)
+	token, err := w.store.AccessToken(w.t.Context(), hash)
+	w.must(err)
+	return token.LastUsedAt
+}
