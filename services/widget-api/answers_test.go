@@ -1,0 +1,198 @@
+package widgetapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/credential"
+)
+
+// Every row of the specification's error table for the Widget API, and what else can be wrong.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	closed := w.register(appID, `"email":"closed@example.com"`)
+	w.closeChat(closed)
+
+	const text = `{"type":"TEXT","data":{"text":"hi"}}`
+	form := func(members string) string { return `{"appId":"` + appID + `",` + members + `}` }
+	const oneOfThree = "email is required if phone and userId are absent; phone is required if email and userId are absent; userId is required if email and phone are absent"
+	tests := []struct {
+		name, method, path, token, body string
+		status                          int
+		code, message, details          string
+	}{
+		{"settings of an unknown application", "GET", "/settings/" + nobody, "", "", 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
+		{"settings of no UUID", "GET", "/settings/demo", "", "", 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
+
+		{"nothing in it", "POST", "/register", "", `{}`, 400, "VALIDATION_ERROR", "", "appId is required; " + oneOfThree},
+		{"nulls", "POST", "/register", "", `{"appId":null,"email":null,"phone":null,"userId":null,"firstName":null}`, 400, "VALIDATION_ERROR", "", "appId is required; " + oneOfThree},
+		{"wrong types", "POST", "/register", "", `{"appId":1,"firstName":true,"lastName":[],"email":{},"phone":989121234567,"Others":5}`, 400, "VALIDATION_ERROR", "",
+			"appId must be a string; firstName must be a string; lastName must be a string; email must be a string; phone must be a string"},
+		{"everything wrong at once", "POST", "/register", "", `{"appId":"demo","firstName":"` + strings.Repeat("x", 257) + `","email":"a@b","phone":"+98912","userId":" "}`, 400, "VALIDATION_ERROR", "",
+			"appId must be a UUID; firstName must have at most 256 characters; email must be a valid e-mail address; phone must contain digits only; userId must not be empty"},
+		{"a short phone", "POST", "/register", "", form(`"phone":"9891212345"`), 400, "VALIDATION_ERROR", "", "phone must have 11 to 12 characters"},
+		{"a long phone", "POST", "/register", "", form(`"phone":"9891212345678"`), 400, "VALIDATION_ERROR", "", "phone must have 11 to 12 characters"},
+		{"no identity", "POST", "/register", "", form(`"firstName":"Sara"`), 400, "VALIDATION_ERROR", "", oneOfThree},
+		{"an unknown application", "POST", "/register", "", `{"appId":"` + nobody + `","email":"a@example.com"}`, 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
+		{"an application without a widget", "POST", "/register", "", `{"appId":"` + phoneApp + `","email":"a@example.com"}`, 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
+		{"400 before 404", "POST", "/register", "", `{"appId":"` + nobody + `","email":"a"}`, 400, "VALIDATION_ERROR", "", "email must be a valid e-mail address"},
+		{"required fields", "POST", "/register", "", `{"appId":"` + strictApp + `","phone":"989121234567","firstName":""}`, 400, "MISSING_REQUIRED_FIELDS",
+			"Missing required fields: firstName, email, company", "firstName is required; email is required; company is required"},
+		{"one required field of the application's own", "POST", "/register", "", `{"appId":"` + strictApp + `","email":"a@example.com","firstName":"Sara","company":""}`, 400, "MISSING_REQUIRED_FIELDS",
+			"Missing required fields: company", "company is required"},
+		{"register: not JSON", "POST", "/register", "", `{"appId"`, 400, "MALFORMED_JSON", "", ""},
+		{"register: a name twice", "POST", "/register", "", form(`"email":"a@example.com","email":"b@example.com"`), 400, "MALFORMED_JSON", "", ""},
+		{"register: too large", "POST", "/register", "", form(`"email":"a@example.com","x":"` + strings.Repeat("x", 1<<20) + `"`), 413, "PAYLOAD_TOO_LARGE", "", ""},
+
+		{"history without a token", "GET", "/message", "", "", 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"history with a wrong token", "GET", "/message", "x.y.z", "", 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"history of a closed chat", "GET", "/message", closed, "", 404, "CHAT_NOT_FOUND", "Chat not found", ""},
+		{"history of an unknown visitor", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: nobody, AppID: appID, CompanyID: companyID}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"history of another application's visitor", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: w.claims(token).ChatUserID, AppID: otherApp, CompanyID: otherCompanyID}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"history with an expired token", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: w.claims(token).ChatUserID, AppID: appID, CompanyID: companyID, ExpiresAt: time.Now().Add(-time.Minute)}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
+
+		{"a message without a token", "POST", "/message", "", text, 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"401 before 400", "POST", "/message", "x.y.z", `{`, 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"a message with nothing in it", "POST", "/message", token, `{}`, 400, "VALIDATION_ERROR", "", "type is required; data is required"},
+		{"a message of the company's types", "POST", "/message", token, `{"type":"IMAGE","data":{}}`, 400, "VALIDATION_ERROR", "", "type must be one of TEXT, MULTIPLE_CHOICE_REPLY"},
+		{"a message with wrong types", "POST", "/message", token, `{"type":[],"data":7}`, 400, "VALIDATION_ERROR", "", "type must be a string; data must be an object"},
+		{"an empty text", "POST", "/message", token, `{"type":"TEXT","data":{"text":" "}}`, 400, "VALIDATION_ERROR", "", "data.text must not be empty"},
+		{"a choice without payload", "POST", "/message", token, `{"type":"MULTIPLE_CHOICE_REPLY","data":{"text":"a"}}`, 400, "VALIDATION_ERROR", "", "data.payload is required"},
+		{"too much data", "POST", "/message", token, `{"type":"TEXT","data":{"text":"a","x":"` + strings.Repeat("x", 65536) + `"}}`, 400, "VALIDATION_ERROR", "", "data must have at most 65536 bytes"},
+		{"not JSON", "POST", "/message", token, `hello`, 400, "MALFORMED_JSON", "", ""},
+		{"too large", "POST", "/message", token, `{"type":"TEXT","data":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`, 413, "PAYLOAD_TOO_LARGE", "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			header := headers{"Origin": "https://shop.example.com"}
+			if test.method == http.MethodPost {
+				header["Content-Type"] = "application/json"
+			}
+			if test.token != "" {
+				header["Authorization"] = "Bearer " + test.token
+			}
+			got, err := w.do(test.method, test.path, test.body, header)
+			w.must(err)
+			p := got.problem(t)
+			if got.status != test.status || p.StatusCode != test.status || p.Code != test.code {
+				t.Errorf("got %d %s, want %d %s", got.status, got.body, test.status, test.code)
+			}
+			if test.message != "" && p.Message != test.message {
+				t.Errorf("got the message %q, want %q", p.Message, test.message)
+			}
+			if p.details() != test.details {
+				t.Errorf("got the details %q, want %q", p.details(), test.details)
+			}
+			if p.RequestID == "" || p.RequestID != got.header.Get("X-Request-Id") {
+				t.Errorf("got the request id %q, want that of the header", p.RequestID)
+			}
+			if got.header.Get("Access-Control-Allow-Origin") == "" {
+				t.Error("got no CORS header, want one: a page must be able to read the error")
+			}
+		})
+	}
+}
+
+func TestMediaTypes(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	for contentType, want := range map[string]string{
+		"multipart/mixed; boundary=x": "Content-Type must be application/json or multipart/form-data.",
+		"text/plain":                  "Content-Type must be application/json.",
+	} {
+		got, err := w.do(http.MethodPost, "/message", "--x--", headers{"Authorization": "Bearer " + token, "Content-Type": contentType})
+		w.must(err)
+		if p := got.problem(t); got.status != 415 || p.Message != want {
+			t.Errorf("%s: got %d %s, want 415 %q", contentType, got.status, got.body, want)
+		}
+	}
+	got, err := w.do(http.MethodPost, "/register", "{}", headers{"Content-Type": "text/plain"})
+	w.must(err)
+	if got.status != 415 {
+		t.Errorf("POST /register as text: got %d, want 415", got.status)
+	}
+}
+
+// A page of any site may call the API, and what it may read is said.
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	for _, path := range []string{"/settings/" + appID, "/register", "/message", "/files/x/a.png", "/.well-known/jwks.json"} {
+		got, err := w.do(http.MethodOptions, path, "", headers{
+			"Origin": "https://shop.example.com", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type",
+		})
+		w.must(err)
+		allowed := strings.ToLower(got.header.Get("Access-Control-Allow-Headers"))
+		if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != "https://shop.example.com" ||
+			!strings.Contains(allowed, "authorization") || !strings.Contains(allowed, "content-type") || got.header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("preflight of %s: got %d %v", path, got.status, got.header)
+		}
+	}
+}
+
+// A token outlives neither its visitor's application nor what it says of it.
+func TestApplicationIsGone(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	w.removeWidget()
+	eventually(t, "404 of GET /message", func() bool { return w.get("/message", token).status == http.StatusNotFound })
+	if p := w.get("/message", token).problem(t); p.Message != "Chat not found" {
+		t.Errorf("GET /message: got %q, want Chat not found", p.Message)
+	}
+	if got := w.post("/message", token, `{"type":"TEXT","data":{"text":"hi"}}`); got.status != 404 || got.problem(t).Code != "APPLICATION_NOT_FOUND" {
+		t.Errorf("POST /message: got %d %s, want 404", got.status, got.body)
+	}
+}
+
+// removeWidget makes the application as good as gone.
+func (w *world) removeWidget() {
+	w.t.Helper()
+	app, err := w.store.Application(w.t.Context(), appID)
+	w.must(err)
+	app.Provider = "phone"
+	w.must(w.store.PutApplication(w.t.Context(), app))
+}
+
+func (w *world) sign(c credential.VisitorClaims) string {
+	w.t.Helper()
+	c.TokenID, c.IssuedAt = "test", time.Now().Add(-time.Hour)
+	if c.ExpiresAt.IsZero() {
+		c.ExpiresAt = time.Now().Add(time.Hour)
+	}
+	token, err := w.keys.Sign(c)
+	w.must(err)
+	return token
+}
+
+func (w *world) closeChat(token string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	v, err := w.store.Visitor(ctx, w.claims(token).ChatUserID)
+	w.must(err)
+	c, err := w.store.CurrentChat(ctx, v, time.Now())
+	w.must(err)
+	w.must(w.store.CloseChat(ctx, c.ID, time.Now()))
+}
+
+func TestKeysAreServed(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	got := w.get("/.well-known/jwks.json", "")
+	var set struct{ Keys []map[string]string }
+	if err := json.Unmarshal([]byte(got.body), &set); err != nil || got.status != 200 || len(set.Keys) != 1 {
+		t.Fatalf("got %d %s, want one key", got.status, got.body)
+	}
+	if key := set.Keys[0]; key["kty"] != "OKP" || key["crv"] != "Ed25519" || key["kid"] == "" || key["d"] != "" {
+		t.Errorf("got %v, want a public Ed25519 key", key)
+	}
+	if cache := got.header.Get("Cache-Control"); !strings.Contains(cache, "max-age") {
+		t.Errorf("got Cache-Control %q, want it cacheable", cache)
+	}
+}

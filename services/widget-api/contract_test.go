@@ -1,0 +1,213 @@
+package widgetapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/config"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+)
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+func document(t *testing.T) *openapi3.T {
+	t.Helper()
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromData(widgetapi.OpenAPI())
+	if err != nil {
+		t.Fatalf("reading the OpenAPI document: %v", err)
+	}
+	if err := doc.Validate(t.Context(), openapi3.EnableSchemaPatternValidation()); err != nil {
+		t.Fatalf("validating the OpenAPI document: %v", err)
+	}
+	return doc
+}
+
+// The document lists every route that is served, and no other.
+func TestDocumentListsEveryRoute(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	documented := map[string]bool{}
+	for path, item := range document(t).Paths.Map() {
+		for method := range item.Operations() {
+			documented[method+" "+path] = true
+		}
+	}
+	served, parameter := map[string]bool{}, regexp.MustCompile(`:(\w+)`)
+	for _, r := range w.handler.(*echo.Echo).Routes() {
+		if r.Method == http.MethodHead || r.Path == "/docs/*" { // HEAD belongs to GET, and the assets to the page
+			continue
+		}
+		served[r.Method+" "+parameter.ReplaceAllString(r.Path, "{$1}")] = true
+	}
+	for route := range served {
+		if !documented[route] {
+			t.Errorf("the document does not have %s", route)
+		}
+	}
+	for route := range documented {
+		if !served[route] {
+			t.Errorf("nothing serves %s", route)
+		}
+	}
+}
+
+// Every status that the document promises can be had, and looks as it says.
+func TestEveryStatusIsShown(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) {
+		cfg.CacheTTL, cfg.RateAddress = time.Millisecond, config.Rate{Count: 300, Per: time.Hour}
+	})
+	const form = `{"appId":"` + appID + `","email":"a@example.com"}`
+	token, closed := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
+	w.closeChat(closed)
+	tag := w.get("/settings/"+appID, "").header.Get("ETag")
+	_, err := w.do("GET", "/settings/"+appID, "", headers{"If-None-Match": tag})
+	w.must(err)
+	w.get("/settings/"+nobody, "")
+	w.get("/.well-known/jwks.json", "")
+	w.get("/message", token)
+	w.get("/message", "")
+	w.get("/message", closed)
+	w.get("/message?limit=0", token)
+	w.post("/message", token, hello)
+	w.post("/message", "", hello)
+	read := "/message/" + w.history(token)[0].ID + "/read"
+	w.post(read, token, "")
+	w.post(read, "", "")
+	w.post(read, closed, "")
+	w.fromElsewhere(w.register(guardedApp, `"email":"a@example.com"`))
+	w.inProgress("k", token, `{"text":"hi"}`, time.Now())
+	w.keyed("k", token, hello)
+	w.keyed("k", token, strings.Replace(hello, "hi", "ho", 1))
+	w.post("/register", "", `{"appId":"`+nobody+`","email":"a@example.com"}`)
+	for _, path := range []string{"/register", "/message"} {
+		w.post(path, token, `{}`)
+		w.post(path, token, strings.Repeat(" ", 1<<20+1))
+		_, err := w.do("POST", path, form, headers{"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
+		w.must(err)
+	}
+	w.showFiles(token)
+	w.removeWidget()
+	w.post("/message", token, hello)
+	w.engines.mongo.Stop()
+	eventually(t, "not ready", func() bool { return !w.ready() })
+	w.get("/settings/"+appID, "")
+	w.get("/message", token)
+	w.post(read, token, "")
+	w.post("/message", token, hello)
+	w.post("/register", "", form)
+	w.engines.nats.Stop()
+	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
+	for range 300 {
+		w.get("/.well-known/jwks.json", "")
+	}
+	w.get("/settings/"+appID, "")
+	w.get("/message", "")
+	w.post("/message", "", hello)
+	w.post(read, "", "")
+	w.post("/register", "", form)
+	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
+	unseen := slices.DeleteFunc(w.unseen(), func(exchange string) bool {
+		return exchange == "POST /message 408" // TestSlowUploadIsCutOff shows it
+	})
+	if len(unseen) > 0 {
+		t.Errorf("the document promises what was not seen: %q", unseen)
+	}
+}
+
+// showFiles has every answer about files.
+func (w *world) showFiles(token string) {
+	w.t.Helper()
+	_, d := w.uploaded(token, filePart("a.txt", "", "words"))
+	tag := w.fetch(http.MethodGet, d.URL, nil).header.Get("ETag")
+	for _, header := range []headers{{"Range": "bytes=1-2"}, {"Range": "bytes=9-"}, {"If-None-Match": tag}, {"If-Match": `"x"`}} {
+		w.fetch(http.MethodGet, d.URL, header)
+	}
+	w.get("/files/x/a.txt", "")
+}
+
+// unseen are the promises of the document that no answer has shown, without those that need a fault of ours and without the
+// document itself.
+func (w *world) unseen() []string {
+	return slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
+		return strings.HasSuffix(exchange, " 500") || strings.Contains(exchange, " /docs ") || strings.Contains(exchange, " /openapi.json ")
+	})
+}
+
+// Every example of a request in the document is accepted.
+func TestEveryExampleIsAccepted(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	tried := 0
+	for path, item := range document(t).Paths.Map() {
+		if item.Post == nil || item.Post.RequestBody == nil {
+			continue
+		}
+		for name, example := range item.Post.RequestBody.Value.Content["application/json"].Examples {
+			body, ok := example.Value.Value.(map[string]any)
+			if !ok {
+				t.Fatalf("%s %s: got %T, want an object", path, name, example.Value.Value)
+			}
+			if body["appId"] != nil {
+				body["appId"] = appID
+			}
+			raw, err := json.Marshal(body)
+			w.must(err)
+			if got := w.post(path, token, string(raw)); got.status >= 300 {
+				t.Errorf("%s %s: got %d %s, want it accepted", path, name, got.status, got.body)
+			}
+			tried++
+		}
+	}
+	if tried < 5 {
+		t.Errorf("got %d examples, want three registrations and two messages", tried)
+	}
+}
+
+func TestDocumentAndPageAreServed(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	got, err := w.do("GET", "/openapi.json", "", nil)
+	w.must(err)
+	if got.status != 200 || compact(t, []byte(got.body)) != compact(t, widgetapi.OpenAPI()) {
+		t.Errorf("GET /openapi.json: got %d and %d bytes, want the document", got.status, len(got.body))
+	}
+	page, err := w.do("GET", "/docs", "", nil)
+	w.must(err)
+	if page.status != 200 || !contains(page.header.Get("Content-Type"), "text/html") || !contains(page.body, "openapi.json") {
+		t.Errorf("GET /docs: got %d %s, want a page that shows the document", page.status, page.body)
+	}
+	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+		if !strings.HasPrefix(from[1], "/docs/") {
+			t.Errorf("GET /docs: got %s loaded, want nothing from elsewhere", from[1])
+		}
+		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.status != 200 {
+			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.status, err)
+		}
+	}
+}
+
+// The engines of tests and standalone must not end up in the service.
+func TestBinaryLinksNoEngines(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/...").Output()
+	if err != nil {
+		t.Fatalf("listing the packages of the binary: %v", err)
+	}
+	for _, engine := range []string{"github.com/nats-io/nats-server", "github.com/FerretDB/FerretDB", "github.com/alicebob/miniredis"} {
+		if contains(string(out), engine) {
+			t.Errorf("the binary links %s", engine)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package widgetapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+)
+
+// unavailable checks a 503: it says when to come back.
+func (w *world) unavailable(what string, got answer) {
+	w.t.Helper()
+	if got.status != http.StatusServiceUnavailable || got.problem(w.t).Code != "SERVICE_UNAVAILABLE" {
+		w.t.Errorf("%s: got %d %s, want 503", what, got.status, got.body)
+	}
+	if seconds, err := strconv.Atoi(got.header.Get("Retry-After")); err != nil || seconds < 1 {
+		w.t.Errorf("%s: got Retry-After %q, want seconds", what, got.header.Get("Retry-After"))
+	}
+}
+
+func (w *world) ready() bool {
+	resp, err := http.Get(w.ops + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+const hello = `{"type":"TEXT","data":{"text":"hi"}}`
+
+// With NATS away nothing is accepted; a registration that failed so is completed by its retry.
+func TestNATSGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	w.engines.nats.Stop()
+	eventually(t, "not ready", func() bool { return !w.ready() })
+	form := `{"appId":"` + appID + `","email":"b@example.com"}`
+	w.unavailable("POST /register", w.post("/register", "", form))
+	w.unavailable("POST /message", w.post("/message", token, hello))
+	if n := len(w.history(token)); n != 2 { // it needs no NATS
+		t.Errorf("got %d messages, want only the greetings: the message was refused", n)
+	}
+
+	w.engines.restartNATS()
+	eventually(t, "ready again", w.ready)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	retried := w.register(appID, `"email":"b@example.com"`)
+	if m := heard.Next(); !strings.HasPrefix(m.Subject, "chat.in.visitor.registered."+appID) {
+		t.Errorf("got the event %s, want the registration", m.Subject)
+	}
+	if n := len(w.history(retried)); n != 2 {
+		t.Errorf("got %d messages after the retry, want the greetings once", n)
+	}
+	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
+		t.Errorf("POST /message: got %d %s, want 201 again", got.status, got.body)
+	}
+}
+
+func TestMongoDBGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond })
+	token := w.register(appID, `"email":"a@example.com"`)
+	w.engines.mongo.Stop()
+	eventually(t, "not ready", func() bool { return !w.ready() })
+	w.unavailable("GET /settings/:id", w.get("/settings/"+appID, ""))
+	w.unavailable("POST /register", w.post("/register", "", `{"appId":"`+appID+`","email":"b@example.com"}`))
+	w.unavailable("GET /message", w.get("/message", token))
+	w.unavailable("POST /message", w.post("/message", token, hello))
+	if got := w.get("/message", "x.y.z"); got.status != http.StatusUnauthorized {
+		t.Errorf("a wrong token: got %d, want 401 whether MongoDB is there or not", got.status)
+	}
+	w.engines.restartMongoDB()
+	eventually(t, "ready again", w.ready)
+	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
+		t.Errorf("POST /message: got %d %s, want 201 again", got.status, got.body)
+	}
+}
+
+// The service starts before its engines do, and waits for them.
+func TestStartsBeforeItsEngines(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.stop()
+	w.engines.nats.Stop()
+	w.engines.mongo.Stop()
+	w.run()
+	w.unavailable("everything away", w.get("/settings/"+appID, ""))
+	if w.ready() {
+		t.Error("got ready with nothing there, want not ready")
+	}
+	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {
+		t.Errorf("the keys: got %d, want 200: they need neither", got.status)
+	}
+	w.engines.restartMongoDB()
+	w.engines.restartNATS()
+	eventually(t, "ready", w.ready)
+	w.register(appID, `"email":"a@example.com"`)
+}
+
+// A stop under load loses no message that was answered with 201.
+func TestStopUnderLoadLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	var (
+		mu       sync.Mutex
+		accepted = map[string]bool{}
+		wait     sync.WaitGroup
+	)
+	enough := make(chan struct{}, 1)
+	for range 8 {
+		wait.Go(func() {
+			for {
+				got, err := w.do(http.MethodPost, "/message", hello, headers{"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+				if err != nil {
+					return
+				}
+				var r record
+				if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusCreated {
+					t.Errorf("got %d %s during the stop, want 201 or no connection", got.status, got.body)
+					return
+				}
+				mu.Lock()
+				accepted[r.ID] = true
+				if len(accepted) == 20 {
+					enough <- struct{}{}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	select {
+	case <-enough:
+	case <-time.After(limit):
+		t.Fatal("the load did not get going")
+	}
+	w.stop()
+	wait.Wait()
+	stored := w.storedIDs()
+	for id := range accepted {
+		if !stored[id] {
+			t.Errorf("message %s was answered with 201 and is not in the stream", id)
+		}
+	}
+}
+
+// storedIDs reads the whole stream of what came in.
+func (w *world) storedIDs() map[string]bool {
+	w.t.Helper()
+	nc, err := nats.Connect(w.engines.natsURL)
+	w.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	w.must(err)
+	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
+	defer cancel()
+	stream, err := js.Stream(ctx, "INBOUND")
+	w.must(err)
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	w.must(err)
+	ids := map[string]bool{}
+	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
+		m, err := consumer.Next(jetstream.FetchMaxWait(limit))
+		w.must(err)
+		ids[m.Headers().Get("Nats-Msg-Id")] = true
+	}
+	return ids
+}
+
+func TestNewReportsEveryMissingField(t *testing.T) {
+	t.Parallel()
+	_, err := widgetapi.New(widgetapi.Config{})
+	if err == nil {
+		t.Fatal("got no error, want one")
+	}
+	for _, name := range []string{"NATS_URL", "MONGODB_URI", "VISITOR_KEYS_FILE", "VISITOR_TOKEN_TTL", "Logger"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("got %q, want it to name %s", err, name)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package widgetapi
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/file/natsfile"
+	"github.com/parley-chat/parley/pkg/file/s3file"
+	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
+	api "github.com/parley-chat/parley/services/widget-api/internal/http"
+)
+
+// The places where files can be kept.
+const (
+	FileStoreNATS = "nats"
+	FileStoreS3   = "s3"
+)
+
+// defaultFileSweep is how long the bytes of a file may outlive it.
+const defaultFileSweep = 10 * time.Minute
+
+// storeTime is what a store gets beside the time that an upload may take.
+const storeTime = 30 * time.Second
+
+// FileConfig says where the files of visitors are kept, and what may be sent.
+type FileConfig struct {
+	PublicURL         string        `env:"PUBLIC_URL" doc:"address under which browsers reach the Widget API, which stands in the addresses of files, such as https://chat.example.com; empty: the one that each upload was sent to"`
+	FileStore         string        `env:"FILE_STORE" envDefault:"nats" doc:"where visitors' files are kept: nats (the JetStream object store, bucket FILES) or s3"`
+	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"bytes that FILE_STORE=nats may hold; a full store refuses (503)"`
+	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"bytes that a visitor's file may have"`
+	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"0s" doc:"how long a file is kept where its application does not say; 0: for ever"`
+	MaxUploads        int           `env:"MAX_UPLOADS" envDefault:"64" doc:"files that are taken in at once; more are refused (503)"`
+	UploadTimeout     time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"how long an upload may take; beside that a client must send 4 KiB a second"`
+
+	S3Endpoint        string `env:"S3_ENDPOINT" envDefault:"https://s3.amazonaws.com" doc:"http or https URL of FILE_STORE=s3"`
+	S3Region          string `env:"S3_REGION" envDefault:"us-east-1" doc:"region of the bucket"`
+	S3Bucket          string `env:"S3_BUCKET" doc:"the bucket, which must be there; its files/ is ours"`
+	S3AccessKeyID     string `env:"S3_ACCESS_KEY_ID" doc:"key of the bucket; empty: the role of the machine"`
+	S3SecretAccessKey string `env:"S3_SECRET_ACCESS_KEY" doc:"secret of the key"`
+}
+
+// Validate says what is wrong with the block.
+func (c FileConfig) Validate() []string {
+	var problems []string
+	need := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	need(c.PublicURL == "" || isBaseURL(c.PublicURL), "PUBLIC_URL must be an http or https URL without a query")
+	need(c.FileStore == FileStoreNATS || c.FileStore == FileStoreS3, "FILE_STORE must be nats or s3")
+	need(c.FileStoreMaxBytes > 0, "FILE_STORE_MAX_BYTES must be positive")
+	need(c.FileMaxBytes > 0, "FILE_MAX_BYTES must be positive")
+	need(c.FileRetention >= 0, "FILE_RETENTION must not be negative")
+	need(c.MaxUploads > 0, "MAX_UPLOADS must be positive")
+	// A sweep takes what has been at rest for file.OrphanAge for abandoned.
+	need(c.UploadTimeout > 0 && c.UploadTimeout <= file.OrphanAge/2, "UPLOAD_TIMEOUT must be positive and at most "+(file.OrphanAge/2).String())
+	if c.FileStore == FileStoreS3 {
+		need(c.S3Bucket != "", "S3_BUCKET is required with FILE_STORE=s3")
+		need(isBaseURL(c.S3Endpoint), "S3_ENDPOINT must be an http or https URL")
+		need((c.S3AccessKeyID == "") == (c.S3SecretAccessKey == ""), "S3_SECRET_ACCESS_KEY goes with S3_ACCESS_KEY_ID")
+	}
+	return problems
+}
+
+func isBaseURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
+}
+
+// openShelf opens the store that the configuration names. The store needs no connection yet.
+func (s *Service) openShelf() error {
+	store, err := s.fileStore()
+	if err != nil {
+		return err
+	}
+	s.shelf = attachment.NewShelf(attachment.Config{
+		Store: store, Retention: s.cfg.FileRetention, Timeout: s.cfg.UploadTimeout + storeTime,
+		Sweep: cmp.Or(s.cfg.FileSweep, defaultFileSweep), Logger: s.cfg.Logger, Now: s.cfg.Now,
+	})
+	return nil
+}
+
+func (s *Service) fileStore() (file.Store, error) {
+	if s.cfg.FileStore == FileStoreNATS {
+		s.closeFiles = func() {} // it lives on the bus
+		return natsfile.New(natsfile.Config{
+			JetStream: s.bus.JetStream(), Replicas: s.cfg.StreamReplicas, MaxBytes: s.cfg.FileStoreMaxBytes,
+		}), nil
+	}
+	store, err := s3file.New(s3file.Config{
+		Endpoint: s.cfg.S3Endpoint, Region: s.cfg.S3Region, Bucket: s.cfg.S3Bucket,
+		AccessKeyID: s.cfg.S3AccessKeyID, SecretAccessKey: s.cfg.S3SecretAccessKey,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("S3_ENDPOINT: %w", err)
+	}
+	s.closeFiles = store.Close
+	return store, nil
+}
+
+func (c FileConfig) uploads() api.Uploads {
+	return api.Uploads{MaxBytes: c.FileMaxBytes, MaxAtOnce: c.MaxUploads, Timeout: c.UploadTimeout}
+}

@@ -1,0 +1,360 @@
+package widgetapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// limit bounds every wait. It is far above what any of them takes.
+const limit = 60 * time.Second
+
+const (
+	companyID      = "11111111-1111-4111-8111-111111111111"
+	otherCompanyID = "22222222-2222-4222-8222-222222222222"
+	appID          = "33333333-3333-4333-8333-333333333333"
+	strictApp      = "44444444-4444-4444-8444-444444444444" // requires fields
+	phoneApp       = "55555555-5555-4555-8555-555555555555" // has no widget
+	otherApp       = "66666666-6666-4666-8666-666666666666" // another company's
+	bareApp        = "77777777-7777-4777-8777-777777777777" // without widgetConfigs
+	guardedApp     = "88888888-8888-4888-8888-888888888888" // has a list of origins
+	nobody         = "99999999-9999-4999-8999-999999999999"
+)
+
+// configs are an operator's own text: with spaces, escapes, numbers and keys that mean something only to the operator.
+const configs = `{ "greetingMessages":[{"content":"Hello \"you\" \u00e9"},{"content":""},{"content":"How can we help?"}],
+  "primaryBackgroundColor":"#1f6feb", "ratio":1.50, "big":12345678901234567890, "own":{"z":1,"a":[null]} }`
+
+// engines is a NATS and a MongoDB that can be stopped and started again where they were.
+type engines struct {
+	t                 *testing.T
+	natsDir, mongoDir string
+	nats              *embedded.NATS
+	mongo             *embedded.MongoDB
+	natsURL, mongoURI string
+}
+
+func startEngines(t *testing.T) *engines {
+	t.Helper()
+	e := &engines{t: t, natsDir: t.TempDir(), mongoDir: t.TempDir()}
+	e.startNATS("127.0.0.1:0")
+	e.startMongoDB("127.0.0.1:0")
+	e.natsURL, e.mongoURI = e.nats.URL(), e.mongo.URI()
+	t.Cleanup(func() { e.nats.Stop(); e.mongo.Stop() })
+	return e
+}
+
+func (e *engines) startNATS(addr string) {
+	e.t.Helper()
+	var err error
+	if e.nats, err = embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: e.natsDir}); err != nil {
+		e.t.Fatalf("starting NATS: %v", err)
+	}
+}
+
+func (e *engines) startMongoDB(addr string) {
+	e.t.Helper()
+	var err error
+	e.mongo, err = embedded.StartMongoDB(embedded.MongoDBConfig{Addr: addr, Dir: e.mongoDir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		e.t.Fatalf("starting MongoDB: %v", err)
+	}
+}
+
+func (e *engines) restartNATS()    { e.startNATS(hostOf(e.t, e.natsURL)) }
+func (e *engines) restartMongoDB() { e.startMongoDB(hostOf(e.t, e.mongoURI)) }
+
+func hostOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatalf("parsing %s: %v", address, err)
+	}
+	return u.Host
+}
+
+// world is a running Widget API on real engines, with applications of two companies.
+type world struct {
+	t        *testing.T
+	engines  *engines
+	store    *store.Store
+	keys     *credential.KeySet
+	keysFile string
+	base     string
+	ops      string
+	http     *http.Client
+	handler  http.Handler
+	contract *httpapitest.Document
+	stop     func() // stops the service and waits for it
+}
+
+type option func(*widgetapi.Config)
+
+func start(t *testing.T, options ...option) *world {
+	t.Helper()
+	w := &world{t: t, engines: startEngines(t)}
+	w.store = storetest.OpenAt(t, w.engines.mongoURI, "parley")
+	bustest.Open(t, w.engines.natsURL) // the streams are there when it returns
+	w.makeKeys()
+	w.seed()
+	w.run(options...)
+	return w
+}
+
+func (w *world) run(options ...option) {
+	w.t.Helper()
+	cfg := widgetapi.Config{
+		NATS:            config.NATS{NATSURL: w.engines.natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20},
+		MongoDB:         config.MongoDB{MongoDBURI: w.engines.mongoURI, MongoDBDatabase: "parley"},
+		VisitorKeysFile: w.keysFile, VisitorTokenTTL: 720 * time.Hour,
+		FileConfig: widgetapi.FileConfig{
+			FileStore: widgetapi.FileStoreNATS, FileStoreMaxBytes: 64 << 20, FileMaxBytes: 8 << 20, MaxUploads: 8, UploadTimeout: 10 * time.Minute,
+		},
+		Logger:      slog.New(slog.DiscardHandler),
+		Listener:    listen(w.t),
+		OpsListener: listen(w.t),
+	}
+	for _, o := range options {
+		o(&cfg)
+	}
+	service, err := widgetapi.New(cfg)
+	if err != nil {
+		w.t.Fatalf("New: %v", err)
+	}
+	w.handler = service.Handler()
+	w.base, w.ops = "http://"+cfg.Listener.Addr().String(), "http://"+cfg.OpsListener.Addr().String()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	w.contract = httpapitest.Contract(w.t, widgetapi.OpenAPI())
+	w.http = &http.Client{Transport: w.contract.Transport(transport)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx) }()
+	stopped := false
+	w.stop = func() {
+		w.t.Helper()
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				w.t.Errorf("Run: got %v, want nil", err)
+			}
+		case <-time.After(limit):
+			w.t.Error("Run did not return")
+		}
+	}
+	w.t.Cleanup(w.stop)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listening: %v", err)
+	}
+	return ln
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) makeKeys() {
+	w.t.Helper()
+	text, err := credential.GenerateKeySet()
+	w.must(err)
+	w.keysFile = filepath.Join(w.t.TempDir(), "keys.json")
+	w.must(os.WriteFile(w.keysFile, text, 0o600))
+	w.keys, err = credential.LoadKeySet(w.keysFile)
+	w.must(err)
+}
+
+func (w *world) seed() {
+	w.t.Helper()
+	for _, app := range []chat.Application{
+		{ID: appID, CompanyID: companyID, Provider: chat.ProviderWidget, WidgetConfigs: json.RawMessage(configs)},
+		{ID: strictApp, CompanyID: companyID, Provider: chat.ProviderWidget, WidgetConfigs: json.RawMessage(`{"requiredFields":["firstName","email","company"]}`)},
+		{ID: phoneApp, CompanyID: companyID, Provider: "phone"},
+		{ID: otherApp, CompanyID: otherCompanyID, Provider: chat.ProviderWidget},
+		{ID: bareApp, CompanyID: companyID, Provider: chat.ProviderWidget},
+		{ID: guardedApp, CompanyID: companyID, Provider: chat.ProviderWidget, AllowedOrigins: []string{"https://shop.example.com", "https://*.shop.example.com"}},
+	} {
+		app.BotName, app.Name = "Bo", "Shop \"Blue\""
+		w.must(w.store.PutApplication(w.t.Context(), app))
+	}
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// problem is the error body of the contract.
+type problem struct {
+	StatusCode int    `json:"statusCode"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	Details    []struct {
+		Field   string `json:"field"`
+		Message string `json:"message"`
+	} `json:"details"`
+	RequestID string `json:"requestId"`
+}
+
+func (a answer) problem(t *testing.T) problem {
+	t.Helper()
+	var p problem
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
+		t.Fatalf("reading the error body %q: %v", a.body, err)
+	}
+	return p
+}
+
+// details is every field error in one string.
+func (p problem) details() string {
+	var all []string
+	for _, d := range p.Details {
+		all = append(all, d.Field+" "+d.Message)
+	}
+	return strings.Join(all, "; ")
+}
+
+type headers map[string]string
+
+// do sends a request; a header that is empty is left out.
+func (w *world) do(method, path, body string, header headers) (answer, error) {
+	req, err := http.NewRequest(method, w.base+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	for name, value := range header {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	resp, err := w.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(raw)}, err
+}
+
+func (w *world) post(path, token, body string) answer {
+	w.t.Helper()
+	header := headers{"Content-Type": "application/json", "Origin": "https://shop.example.com"}
+	if token != "" {
+		header["Authorization"] = "Bearer " + token
+	}
+	a, err := w.do(http.MethodPost, path, body, header)
+	if err != nil {
+		w.t.Fatalf("POST %s: %v", path, err)
+	}
+	return a
+}
+
+func (w *world) get(path, token string) answer {
+	w.t.Helper()
+	header := headers{}
+	if token != "" {
+		header["Authorization"] = "Bearer " + token
+	}
+	a, err := w.do(http.MethodGet, path, "", header)
+	if err != nil {
+		w.t.Fatalf("GET %s: %v", path, err)
+	}
+	return a
+}
+
+// register registers at an application and returns the token.
+func (w *world) register(app, members string) string {
+	w.t.Helper()
+	got := w.post("/register", "", `{"appId":"`+app+`",`+members+`}`)
+	var r struct{ AccessToken string }
+	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusOK || r.AccessToken == "" {
+		w.t.Fatalf("POST /register: got %d %s, want 200 and a token", got.status, got.body)
+	}
+	return r.AccessToken
+}
+
+func (w *world) claims(token string) credential.VisitorClaims {
+	w.t.Helper()
+	claims, err := credential.NewVerifier(w.keys, nil).Verify(w.t.Context(), token)
+	w.must(err)
+	return claims
+}
+
+// record is an element of the history.
+type record struct {
+	ID            string          `json:"id"`
+	CreatedAt     time.Time       `json:"createdAt"`
+	Type          string          `json:"type"`
+	Data          json.RawMessage `json:"data"`
+	NameOfSender  string          `json:"nameOfSender"`
+	IsFromSupport bool            `json:"isFromSupport"`
+}
+
+func (w *world) history(token string) []record {
+	w.t.Helper()
+	got := w.get("/message", token)
+	var records []record
+	if err := json.Unmarshal([]byte(got.body), &records); err != nil || got.status != http.StatusOK {
+		w.t.Fatalf("GET /message: got %d %s, want 200 and an array", got.status, got.body)
+	}
+	return records
+}
+
+// eventually waits until a state that no event announces is reached.
+func eventually(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !reached() {
+		if time.Now().After(deadline) {
+			t.Fatalf("did not happen: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func compact(t *testing.T, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatalf("compacting %s: %v", text, err)
+	}
+	return b.String()
+}

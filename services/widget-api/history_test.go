@@ -1,0 +1,143 @@
+package widgetapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// next follows the Link header of an answer to path, as a browser would; empty where there is none.
+func next(t *testing.T, path string, a answer) string {
+	t.Helper()
+	link := a.header.Get("Link")
+	if link == "" {
+		return ""
+	}
+	target, ok := strings.CutSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`)
+	if !ok {
+		t.Fatalf("got the Link %q, want one to the next page", link)
+	}
+	base, err := url.Parse(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := base.Parse(target)
+	if err != nil {
+		t.Fatalf("the Link %q: %v", link, err)
+	}
+	return to.String()
+}
+
+func (w *world) page(path, token string) (page []record, following string) {
+	w.t.Helper()
+	got := w.get(path, token)
+	if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != http.StatusOK {
+		w.t.Fatalf("GET %s: got %d %s, want 200 and an array", path, got.status, got.body)
+	}
+	return page, next(w.t, path, got)
+}
+
+func (w *world) writeText(token, text string) record {
+	w.t.Helper()
+	got := w.post("/message", token, fmt.Sprintf(`{"type":"TEXT","data":{"text":%q}}`, text))
+	var r record
+	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusCreated {
+		w.t.Fatalf("POST /message: got %d %s, want 201", got.status, got.body)
+	}
+	return r
+}
+
+// Pages put together are the whole history, greetings and all, though the messages came at once and new ones go on coming.
+func TestPagesAreTheHistory(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"sara@example.com"`)
+	const count = 118 // more than a bucket
+	var wait sync.WaitGroup
+	for part := range 4 {
+		wait.Go(func() {
+			for n := part; n < count; n += 4 {
+				w.writeText(token, strconv.Itoa(n))
+			}
+		})
+	}
+	wait.Wait()
+	want := w.history(token)
+	if len(want) != count+2 {
+		t.Fatalf("got %d messages, want %d and two greetings", len(want), count)
+	}
+	for _, limit := range []int{13, 60, 120, 1000} {
+		var all []record
+		for path := "/message?limit=" + strconv.Itoa(limit); path != ""; {
+			page, following := w.page(path, token)
+			if len(page) != min(limit, len(want)-len(all)) {
+				t.Errorf("GET %s: got %d messages", path, len(page))
+			}
+			all = slices.Concat(page, all)
+			if path = following; limit == 60 {
+				w.writeText(token, "new") // what is new is no part of the pages behind
+			}
+		}
+		if !reflect.DeepEqual(all, want) {
+			t.Errorf("limit %d: got %d messages, want the %d of the history", limit, len(all), len(want))
+		}
+		want = w.history(token)
+	}
+	page, following := w.page("/message?before="+want[101].ID, token)
+	if !reflect.DeepEqual(page, want[1:101]) || !strings.Contains(following, "limit=100") {
+		t.Errorf("before alone: got %d messages and the link %q, want 100 of them", len(page), following)
+	}
+	if page, following := w.page("/message?limit=5&before="+want[0].ID, token); len(page) != 0 || following != "" {
+		t.Errorf("before the first: got %v, %q, want an empty page without a link", page, following)
+	}
+}
+
+func TestPagesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
+	foreign := w.writeText(other, "x")
+	for query, field := range map[string]string{
+		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "limit=": "limit", "limit=1&limit=2": "limit", "before=": "before", "limit=%zz": "query",
+		"before=" + uuid.NewString(): "before", "before=" + foreign.ID: "before", "before=x&limit=5": "before", "before=%ff": "before",
+		"before=" + strings.Repeat("x", 300): "before",
+	} {
+		got := w.get("/message?"+query, token)
+		if p := got.problem(t); got.status != 400 || p.Code != "VALIDATION_ERROR" || len(p.Details) != 1 || p.Details[0].Field != field {
+			t.Errorf("%s: got %d %s, want 400 with the field %s", query, got.status, got.body, field)
+		}
+	}
+	if got := w.get("/message?limit=0", ""); got.status != 401 {
+		t.Errorf("without a token: got %d, want 401 before anything else", got.status)
+	}
+	closed := w.history(token)[0].ID
+	w.closeChat(token)
+	if got := w.get("/message?limit=5&before="+closed, token); got.status != 404 || got.problem(t).Message != "Chat not found" {
+		t.Errorf("with a closed chat: got %d %s, want 404", got.status, got.body)
+	}
+	w.writeText(token, "anew")
+	if got := w.get("/message?limit=5&before="+closed, token); got.status != 400 {
+		t.Errorf("before a message of a closed chat: got %d %s, want 400", got.status, got.body)
+	}
+}
+
+// A page on another site may read where the next page is.
+func TestBrowsersMayReadTheLink(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	got, err := w.do("GET", "/message?limit=1", "", headers{"Authorization": "Bearer " + token, "Origin": "https://shop.example.com"})
+	w.must(err)
+	if got.header.Get("Link") == "" || !strings.Contains(got.header.Get("Access-Control-Expose-Headers"), "Link") {
+		t.Errorf("got %v, want a Link that is exposed", got.header)
+	}
+}

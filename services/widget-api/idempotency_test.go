@@ -1,0 +1,144 @@
+package widgetapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// keyed writes as a visitor with an Idempotency-Key.
+func (w *world) keyed(key, token, body string) answer {
+	w.t.Helper()
+	a, err := w.do(http.MethodPost, "/message", body, headers{
+		"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": key, "Origin": "https://shop.example.com",
+	})
+	w.must(err)
+	return a
+}
+
+// inProgress leaves a claim behind as a process does that is at work on the request, or died.
+func (w *world) inProgress(key, token, data string, at time.Time) (messageID string) {
+	w.t.Helper()
+	id, err := uuid.NewV7()
+	w.must(err)
+	_, err = w.store.InsertClaim(w.t.Context(), store.Claim{
+		ID:          idempotency.Fingerprint("POST /message|"+w.claims(token).ChatUserID, key),
+		Fingerprint: idempotency.Fingerprint("TEXT", data), MessageID: id.String(),
+		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.Keep),
+	})
+	w.must(err)
+	return id.String()
+}
+
+func TestARetryGetsTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token, other := w.register(bareApp, `"email":"a@example.com"`), w.register(bareApp, `"email":"b@example.com"`)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	first := w.keyed(`"k"`, token, hello)
+	var m record
+	if err := json.Unmarshal([]byte(first.body), &m); err != nil || first.status != http.StatusCreated {
+		t.Fatalf("got %d %s, want 201", first.status, first.body)
+	}
+	if id := heard.Next().Header.Get("Nats-Msg-Id"); id != m.ID {
+		t.Errorf("got the event %s, want %s", id, m.ID)
+	}
+	for _, again := range []answer{w.keyed(`"k"`, token, hello), w.keyed("k", token, ` { "data" : {"text":"h\u0069"}, "type":"TEXT","more":1}`)} {
+		if again.status != http.StatusCreated || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("got %d %s, want %s, replayed", again.status, again.body, first.body)
+		}
+		if exposed := again.header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "Idempotency-Replayed") {
+			t.Errorf("got %q exposed to pages, want Idempotency-Replayed among it", exposed)
+		}
+	}
+	if a := w.keyed("k", token, strings.Replace(hello, "hi", "ho", 1)); a.status != http.StatusUnprocessableEntity || a.problem(t).Code != "IDEMPOTENCY_KEY_REUSED" {
+		t.Errorf("got %d %s for another body, want 422", a.status, a.body)
+	}
+	if a := w.keyed("a,b", token, hello); a.status != http.StatusBadRequest || a.problem(t).Code != "IDEMPOTENCY_KEY_INVALID" {
+		t.Errorf("got %d %s for a malformed key, want 400", a.status, a.body)
+	}
+	if a := w.keyed("k", other, hello); a.status != http.StatusCreated || a.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("got %d %s for another visitor's key, want a message of their own", a.status, a.body)
+	}
+	if id := heard.Next().Header.Get("Nats-Msg-Id"); id == m.ID {
+		t.Error("got the first message again")
+	}
+	if n := len(w.history(token)); n != 1 {
+		t.Errorf("got %d messages in the history, want 1", n)
+	}
+}
+
+func TestFiftyAtOnceAreOneMessage(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(bareApp, `"email":"a@example.com"`)
+	other := *w
+	other.run()
+	replicas := []*world{w, &other}
+	answers := make([]string, 50)
+	var group sync.WaitGroup
+	for i := range answers {
+		group.Go(func() {
+			for range 1000 {
+				a, err := replicas[i%2].do(http.MethodPost, "/message", hello, headers{
+					"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": "k"})
+				if err == nil && a.status == http.StatusConflict {
+					continue
+				}
+				if err != nil || a.status != http.StatusCreated {
+					t.Errorf("got %d %s %v, want 201 or 409", a.status, a.body, err)
+				}
+				answers[i] = a.body
+				return
+			}
+		})
+	}
+	group.Wait()
+	for _, a := range answers {
+		if a != answers[0] || a == "" {
+			t.Errorf("got %q and %q, want one answer", a, answers[0])
+		}
+	}
+	if n := len(w.history(token)); n != 1 {
+		t.Errorf("got %d messages in the history, want 1", n)
+	}
+}
+
+// A process died after it had published the message, and since then the chat was closed: the message stays where it is.
+func TestAMessageStaysInTheChatOfTheFirstTry(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(bareApp, `"email":"a@example.com"`)
+	const data = `{"text":"hi"}`
+	began := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+	id := w.inProgress("k", token, data, began)
+	v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
+	w.must(err)
+	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
+	w.must(err)
+	w.must(w.store.AppendMessage(t.Context(), c.ID, chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data)}))
+	w.closeChat(token)
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	var m record
+	got := w.keyed("k", token, hello)
+	if err := json.Unmarshal([]byte(got.body), &m); err != nil || got.status != http.StatusCreated || m.ID != id || !m.CreatedAt.Equal(began) {
+		t.Errorf("got %d %s, want 201 and the message %s of %s", got.status, got.body, id, began)
+	}
+	if a := w.get("/message", token); a.status != http.StatusNotFound {
+		t.Errorf("GET /message: got %d %s, want 404: the retry opens no chat", a.status, a.body)
+	}
+	w.post("/message", token, hello)
+	if next := heard.Next().Header.Get("Nats-Msg-Id"); next == id {
+		t.Error("got the message published again")
+	}
+}

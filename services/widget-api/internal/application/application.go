@@ -1,0 +1,58 @@
+// Package application finds the chat applications that widgets belong to.
+package application
+
+import (
+	"context"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// Directory finds applications by id.
+type Directory interface {
+	Application(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Finder finds applications for people who have only seen an id on a web page.
+type Finder struct{ directory Directory }
+
+// NewFinder returns a finder.
+func NewFinder(directory Directory) *Finder { return &Finder{directory: directory} }
+
+// Find returns the application, or NotFound, also for what is no id at all.
+func (f *Finder) Find(ctx context.Context, id string) (chat.Application, error) {
+	canonical, ok := chat.ParseID(id)
+	if !ok {
+		return chat.Application{}, notFound()
+	}
+	app, err := f.directory.Application(ctx, canonical)
+	if apperr.Is(err, apperr.NotFound) {
+		return chat.Application{}, notFound()
+	}
+	return app, err
+}
+
+// FindWidget is Find for applications that have a widget: others are NotFound too.
+func (f *Finder) FindWidget(ctx context.Context, id string) (chat.Application, error) {
+	app, err := f.Find(ctx, id)
+	if err == nil && app.Provider != chat.ProviderWidget {
+		return chat.Application{}, notFound()
+	}
+	return app, err
+}
+
+// ReasonOriginNotAllowed is the reason of CheckOrigin's error.
+const ReasonOriginNotAllowed = "ORIGIN_NOT_ALLOWED"
+
+// CheckOrigin returns an error when a page of that origin may not use the application. Who names no origin is no page of a
+// browser, and an origin would prove nothing of them.
+func CheckOrigin(app chat.Application, origin string) error {
+	if origin == "" || app.AllowsOrigin(origin) {
+		return nil
+	}
+	return apperr.New(apperr.Invalid, ReasonOriginNotAllowed, "Origin is not allowed")
+}
+
+func notFound() error {
+	return apperr.New(apperr.NotFound, "APPLICATION_NOT_FOUND", "Chat application not found")
+}

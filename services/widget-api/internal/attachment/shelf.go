@@ -1,0 +1,173 @@
+// Package attachment is the files of visitors' messages: taken in as they arrive, found for whoever has their address, and removed
+// when their time is over. data.go says how a message names its file.
+package attachment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/file"
+)
+
+// ReasonTypeMismatch is the machine word of a file whose content is not what its sender says.
+const ReasonTypeMismatch = "FILE_TYPE_MISMATCH"
+
+// Config is what a [Shelf] needs.
+type Config struct {
+	Store     file.Store
+	Retention time.Duration // of applications that do not say; zero: for ever
+	Timeout   time.Duration // of storing one file
+	Sweep     time.Duration // between two looks for what has expired
+	Logger    *slog.Logger
+	Now       func() time.Time
+}
+
+// Shelf keeps the files of all visitors.
+type Shelf struct{ cfg Config }
+
+// NewShelf returns a shelf; [Shelf.Run] keeps it clean.
+func NewShelf(cfg Config) *Shelf { return &Shelf{cfg: cfg} }
+
+// Incoming is a file on its way in.
+type Incoming struct {
+	Name         string // as the sender calls it
+	DeclaredType string // as the sender describes it; may be empty
+	Content      io.Reader
+}
+
+// Kept is a file that is stored.
+type Kept struct {
+	file.File
+	Kind   file.Kind
+	Digest string // SHA-256 of the content in hex, by which the same file sent again is recognised
+}
+
+// Keep stores a file for as long as the application keeps its files. It returns Invalid for a file that is empty or that is not
+// what the sender says, and the error of in.Content. When it fails, nothing is kept.
+func (s *Shelf) Keep(ctx context.Context, app chat.Application, in Incoming) (Kept, error) {
+	head := make([]byte, file.SniffLength)
+	n, err := file.Fill(in.Content, head)
+	if err != nil && !file.Ended(err) {
+		return Kept{}, fmt.Errorf("reading a file: %w", err)
+	}
+	if n == 0 {
+		return Kept{}, apperr.Fields{{Name: "file", Message: "must not be empty"}}.Err()
+	}
+	kind := file.KindOf(head[:n], in.DeclaredType)
+	if kind.Contradicts(in.DeclaredType) {
+		return Kept{}, mismatch(kind)
+	}
+	return s.store(ctx, kind, file.File{
+		ID: file.NewID(s.expiry(app)), AppID: app.ID, Name: file.CleanName(in.Name, kind), ContentType: kind.ContentType,
+	}, &replay{head: head[:n], rest: in.Content, ended: file.Ended(err)})
+}
+
+func (s *Shelf) store(ctx context.Context, kind file.Kind, f file.File, content io.Reader) (Kept, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	digest := sha256.New()
+	stored, err := s.cfg.Store.Put(ctx, f, io.TeeReader(content, digest))
+	if errors.Is(err, context.DeadlineExceeded) { // of the store's time: the sender has a bound of its own
+		err = apperr.Away("file store", err)
+	}
+	if err != nil {
+		return Kept{}, err
+	}
+	return Kept{File: stored, Kind: kind, Digest: hex.EncodeToString(digest.Sum(nil))}, nil
+}
+
+func (s *Shelf) expiry(app chat.Application) time.Time {
+	retention := s.cfg.Retention
+	if app.FileRetention > 0 {
+		retention = app.FileRetention
+	}
+	if retention <= 0 {
+		return time.Time{}
+	}
+	return s.cfg.Now().Add(retention)
+}
+
+func mismatch(k file.Kind) error {
+	e := apperr.New(apperr.Invalid, ReasonTypeMismatch, "The file is not what its Content-Type says.")
+	e.Fields = apperr.Fields{{Name: "file", Message: "is declared as something else than its content, which is " + k.Mime}}
+	return e
+}
+
+// replay reads what has been looked at, then the rest. A reader that has ended is not asked again.
+type replay struct {
+	head  []byte
+	rest  io.Reader
+	ended bool
+}
+
+func (r *replay) Read(p []byte) (int, error) {
+	if len(r.head) > 0 {
+		n := copy(p, r.head)
+		r.head = r.head[n:]
+		return n, nil
+	}
+	if r.ended {
+		return 0, io.EOF
+	}
+	return r.rest.Read(p)
+}
+
+// Discard removes a file that no message will name, also when its sender has gone. What cannot be removed now stays until it
+// expires: nobody knows its address.
+func (s *Shelf) Discard(ctx context.Context, k Kept) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {
+		s.cfg.Logger.ErrorContext(ctx, "a file without a message stays in the store", "name", k.Name, "size", k.Size, "error", err)
+	}
+}
+
+const discardTimeout = 10 * time.Second
+
+// Find returns the file with that id and name. It returns NotFound for every other one, and for one that has expired.
+func (s *Shelf) Find(ctx context.Context, id, name string) (file.File, file.Content, error) {
+	if !file.ValidID(id) || file.Expired(id, s.cfg.Now()) {
+		return file.File{}, nil, file.NotFound()
+	}
+	f, content, err := s.cfg.Store.Open(ctx, id)
+	if err != nil {
+		return file.File{}, nil, err
+	}
+	if f.Name != name { // or anybody could give a file a name that its sender did not
+		return file.File{}, nil, file.NotFound()
+	}
+	return f, content, nil
+}
+
+// Run removes what has expired, and what broken uploads have left, until ctx is done.
+func (s *Shelf) Run(ctx context.Context) error {
+	for {
+		s.sweep(ctx)
+		pause := s.cfg.Sweep + rand.N(s.cfg.Sweep/10+1) // several replicas need not do the same at once
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (s *Shelf) sweep(ctx context.Context) {
+	swept, err := s.cfg.Store.Sweep(ctx, s.cfg.Now())
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.cfg.Logger.WarnContext(ctx, "expired files stay for now", "error", err)
+	case swept != file.Swept{}:
+		s.cfg.Logger.InfoContext(ctx, "files removed", "expired", swept.Expired, "abandoned", swept.Orphans)
+	}
+}

@@ -1,0 +1,115 @@
+package attachment_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// broken is a store that can do nothing.
+type broken struct {
+	err    error
+	hangs  bool
+	swept  int
+	stored string
+}
+
+func (b *broken) Put(ctx context.Context, f file.File, content io.Reader) (file.File, error) {
+	if b.hangs {
+		<-ctx.Done()
+		return f, ctx.Err()
+	}
+	text, err := io.ReadAll(content)
+	b.stored = string(text)
+	return f, errors.Join(err, b.err)
+}
+
+func (b *broken) Open(context.Context, string) (file.File, file.Content, error) {
+	return file.File{}, nil, b.err
+}
+
+func (b *broken) Delete(context.Context, string) error { return b.err }
+
+func (b *broken) Sweep(context.Context, time.Time) (file.Swept, error) {
+	b.swept++
+	return file.Swept{}, b.err
+}
+
+func shelf(s file.Store, log io.Writer) *attachment.Shelf {
+	return attachment.NewShelf(attachment.Config{
+		Store: s, Timeout: time.Minute, Sweep: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now,
+	})
+}
+
+// A store that hangs is away, which is no fault of ours or of the sender's.
+func TestKeepInAStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, err := shelf(&broken{hangs: true}, io.Discard).Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: strings.NewReader("x")})
+		if !apperr.Is(err, apperr.Unavailable) {
+			t.Errorf("got %v, want Unavailable", err)
+		}
+	})
+}
+
+// The beginning that was looked at is stored as well, however long the file is.
+func TestKeepStoresAllOfTheContent(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, file.SniffLength - 1, file.SniffLength, file.SniffLength + 1, 3 * file.SniffLength} {
+		b, content := new(broken), strings.Repeat("x", size)
+		kept, err := shelf(b, io.Discard).Keep(t.Context(), chat.Application{ID: "app"}, attachment.Incoming{Content: strings.NewReader(content)})
+		if err != nil || b.stored != content || kept.AppID != "app" || len(kept.Digest) != 64 {
+			t.Errorf("%d bytes: got %d, %+v, %v, want all of it", size, len(b.stored), kept, err)
+		}
+	}
+	read := errors.New("broken line")
+	_, err := shelf(new(broken), io.Discard).Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: io.MultiReader(strings.NewReader("x"), failing{read})})
+	if !errors.Is(err, read) {
+		t.Errorf("got %v, want the reader's error", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// What cannot be discarded is told to the operator, without the address that nobody is to know.
+func TestDiscardThatFails(t *testing.T) {
+	t.Parallel()
+	log, id := new(bytes.Buffer), file.NewID(time.Time{})
+	shelf(&broken{err: errors.New("away")}, log).Discard(t.Context(), attachment.Kept{File: file.File{ID: id, Name: "a.png"}})
+	if !strings.Contains(log.String(), "a.png") || strings.Contains(log.String(), id) {
+		t.Errorf("got the log %q, want the name without the id", log)
+	}
+}
+
+// Sweeping goes on when it fails, and ends with its context.
+func TestRunSweepsAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &broken{err: errors.New("away")}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- shelf(b, io.Discard).Run(ctx) }()
+		time.Sleep(5 * time.Hour)
+		cancel()
+		if err := <-done; err != nil || b.swept < 4 || b.swept > 6 {
+			t.Errorf("got %d sweeps in five hours, %v, want about one an hour", b.swept, err)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+// Package conversation is a visitor's open chat: its history, and what the visitor adds to it. draft.go has the rules for what
+// may be written, upload.go takes in files; page.go and recorded.go read.
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Applications finds the application of a widget.
+type Applications interface {
+	FindWidget(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Directory finds visitors; its answers may be a moment old.
+type Directory interface {
+	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
+}
+
+// Chats keeps chats and their histories.
+type Chats interface {
+	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
+	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
+	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
+	Message(ctx context.Context, chatID, id string) (chat.Message, error)
+	History(ctx context.Context, chatID string) ([]chat.Message, error)
+	HistoryPage(ctx context.Context, chatID, before string, limit int) (messages []chat.Message, more bool, err error)
+	HasMessage(ctx context.Context, id string) (bool, error)
+}
+
+// Publisher returns after the event is stored for the processing layer.
+type Publisher interface {
+	Publish(ctx context.Context, e event.Event) error
+}
+
+// Replies finds the last reply to a visitor that the stream holds, and when the stream took it.
+type Replies interface {
+	LastReply(ctx context.Context, appID, chatUserID string) (event.Reply, time.Time, error)
+}
+
+// Config is what a [Desk] needs.
+type Config struct {
+	Applications Applications
+	Directory    Directory
+	Chats        Chats
+	Receipts     Receipts
+	Replies      Replies
+	Publisher    Publisher
+	Files        Files
+	Logger       *slog.Logger
+	Now          func() time.Time
+}
+
+// Desk serves visitors whose tokens hold.
+type Desk struct{ cfg Config }
+
+// NewDesk returns a desk.
+func NewDesk(cfg Config) *Desk { return &Desk{cfg: cfg} }
+
+// History returns a page of the messages of the visitor's open chat, ascending, and whether there are earlier ones. All of
+// them, or the last page, have every reply that was published before it was called. It returns Unauthenticated when the
+// token's visitor is gone, NotFound when there is no open chat or the application is gone, and Invalid when the page ends
+// before what is not a message of this chat.
+func (d *Desk) History(ctx context.Context, who credential.VisitorClaims, p Page) (messages []chat.Message, more bool, err error) {
+	visitor, err := d.visitor(ctx, who)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := d.admit(ctx, visitor); err != nil {
+		return nil, false, asNoChat(err)
+	}
+	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, d.now())
+	if err != nil {
+		return nil, false, asNoChat(err)
+	}
+	messages, more, err = d.recorded(ctx, c, p)
+	if err == nil {
+		d.delivered(ctx, c, messages)
+	}
+	return messages, more, asNoChat(err)
+}
+
+// Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It
+// returns Unauthenticated when the token's visitor is gone, and NotFound when the application is. The message gets the stamp's
+// id and time, and new ones from the zero stamp.
+func (d *Desk) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, stamp chat.Stamp) (chat.Message, error) {
+	visitor, err := d.visitor(ctx, who)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	if _, err := d.admit(ctx, visitor); err != nil {
+		return chat.Message{}, err
+	}
+	if stamp.ID == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return chat.Message{}, fmt.Errorf("making a message id: %w", err)
+		}
+		stamp = chat.Stamp{ID: id.String(), At: d.now()}
+	}
+	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
+	if stamp.Again { // in the chat that was open then, which need not be today's
+		if written, err := d.cfg.Chats.HasMessage(ctx, stamp.ID); err != nil || written {
+			return m, err
+		}
+	}
+	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: stamp.At})
+	if err != nil {
+		return chat.Message{}, err
+	}
+	err = d.cfg.Publisher.Publish(ctx, event.VisitorMessageAccepted{
+		CompanyID: visitor.CompanyID, AppID: visitor.AppID, ChatUserID: visitor.ID, ChatID: c.ID, Message: m,
+	})
+	if err != nil {
+		return chat.Message{}, err
+	}
+	d.record(ctx, c.ID, m)
+	return m, nil
+}
+
+// record puts the message into the history at once, so that the visitor's next look at it shows the message. The message is
+// accepted whatever becomes of this: the recorder does the same again from the stream, and appending is idempotent.
+func (d *Desk) record(ctx context.Context, chatID string, m chat.Message) {
+	if err := d.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), chatID, m); err != nil {
+		d.cfg.Logger.WarnContext(ctx, "the history will show a message only when the recorder has it",
+			"chatId", chatID, "messageId", m.ID, "error", err)
+	}
+}
+
+// now is the time as the chats' own times are: in milliseconds.
+func (d *Desk) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
+
+// visitor returns whom the token was made for.
+func (d *Desk) visitor(ctx context.Context, who credential.VisitorClaims) (chat.Visitor, error) {
+	v, err := d.cfg.Directory.Visitor(ctx, who.ChatUserID)
+	switch {
+	case apperr.Is(err, apperr.NotFound):
+		return v, unauthorized()
+	case err != nil:
+		return v, err
+	case v.AppID != who.AppID || v.CompanyID != who.CompanyID:
+		return v, unauthorized()
+	}
+	return v, nil
+}
+
+// admit refuses a visitor whose application is gone, or who has not proved who they are where everybody must: a token from
+// the time before that is good for nothing but to register again.
+func (d *Desk) admit(ctx context.Context, v chat.Visitor) (chat.Application, error) {
+	app, err := d.cfg.Applications.FindWidget(ctx, v.AppID)
+	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {
+		return app, unauthorized()
+	}
+	return app, err
+}
+
+// asNoChat says of whatever was not found that there is no chat: that is all that the visitor asked for.
+func asNoChat(err error) error {
+	if apperr.Is(err, apperr.NotFound) {
+		return apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found")
+	}
+	return err
+}
+
+func unauthorized() error {
+	return apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized")
+}

@@ -1,0 +1,244 @@
+package conversation_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var claims = credential.VisitorClaims{ChatUserID: "visitor", AppID: "app", CompanyID: "company"}
+
+var away = apperr.Away("test", errors.New("gone"))
+
+// publishing guards what is published, of all surroundings: these are copied.
+var publishing sync.Mutex
+
+// surroundings are what the desk stands on, with faults at will.
+type surroundings struct {
+	published []event.Event
+	appended  []chat.Message
+	publish   error
+
+	undelivered, unread []string
+	readUpTo            string
+
+	append error
+
+	stamp    chat.Stamp
+	last     event.Reply
+	lastAt   time.Time
+	lastErr  error
+	looks    int // at the history
+	recorder func(look int) []chat.Message
+}
+
+func (*surroundings) FindWidget(_ context.Context, id string) (chat.Application, error) {
+	return chat.Application{ID: id}, nil
+}
+
+func (*surroundings) Visitor(_ context.Context, id string) (chat.Visitor, error) {
+	return chat.Visitor{ID: id, AppID: "app", CompanyID: "company"}, nil
+}
+
+func (*surroundings) CurrentChat(context.Context, chat.Visitor, time.Time) (chat.Chat, error) {
+	return chat.Chat{ID: "chat"}, nil
+}
+
+func (*surroundings) OpenChat(context.Context, chat.Visitor, store.NewChat) (chat.Chat, bool, error) {
+	return chat.Chat{ID: "chat"}, false, nil
+}
+
+func (s *surroundings) AppendMessage(_ context.Context, _ string, m chat.Message) error {
+	s.appended = append(s.appended, m)
+	return s.append
+}
+
+func (s *surroundings) Message(_ context.Context, _, id string) (chat.Message, error) {
+	history, err := s.History(context.Background(), "")
+	for _, m := range history {
+		if m.ID == id {
+			return m, nil
+		}
+	}
+	if err == nil {
+		err = apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+	}
+	return chat.Message{}, err
+}
+
+func (s *surroundings) Undelivered(context.Context, string) ([]string, error) {
+	return s.undelivered, nil
+}
+
+func (s *surroundings) ReadUpTo(_ context.Context, _ string, m chat.Message, _ time.Time) ([]string, error) {
+	s.readUpTo = m.ID
+	return s.unread, nil
+}
+
+func (s *surroundings) History(context.Context, string) ([]chat.Message, error) {
+	s.looks++
+	if s.recorder == nil {
+		return nil, nil
+	}
+	return s.recorder(s.looks), nil
+}
+
+func (s *surroundings) HistoryPage(ctx context.Context, chatID, before string, limit int) ([]chat.Message, bool, error) {
+	all, err := s.History(ctx, chatID)
+	if before != "" || len(all) <= limit {
+		return all, false, err
+	}
+	return all[len(all)-limit:], true, err
+}
+
+func (s *surroundings) HasMessage(_ context.Context, id string) (bool, error) {
+	return slices.ContainsFunc(s.appended, func(m chat.Message) bool { return m.ID == id }), nil
+}
+
+func (s *surroundings) LastReply(context.Context, string, string) (event.Reply, time.Time, error) {
+	return s.last, s.lastAt, s.lastErr
+}
+
+func (s *surroundings) desk(log *slog.Logger) *conversation.Desk {
+	return conversation.NewDesk(conversation.Config{
+		Applications: s, Directory: s, Chats: s, Receipts: s, Replies: s, Publisher: s, Logger: log, Now: time.Now,
+	})
+}
+
+func (s *surroundings) Publish(_ context.Context, e event.Event) error {
+	publishing.Lock() // reports are published together
+	defer publishing.Unlock()
+	s.published = append(s.published, e)
+	return s.publish
+}
+
+func (s *surroundings) write(t *testing.T, log *slog.Logger) (chat.Message, error) {
+	t.Helper()
+	return s.desk(log).Write(t.Context(), claims, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.stamp)
+}
+
+// A second try publishes the same message; and nothing, once the history has it.
+func TestAnotherTryWritesTheSameMessage(t *testing.T) {
+	t.Parallel()
+	stamp := chat.Stamp{ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true}
+	s := &surroundings{stamp: stamp}
+	for range 2 {
+		m, err := s.write(t, slog.New(slog.DiscardHandler))
+		if err != nil || m.ID != stamp.ID || !m.CreatedAt.Equal(stamp.At) {
+			t.Errorf("got %+v, %v, want the message of the stamp", m, err)
+		}
+		if len(s.published) != 1 || s.published[0].EventID() != stamp.ID {
+			t.Errorf("got %d events, want the one", len(s.published))
+		}
+	}
+}
+
+// Once the stream has the message it is accepted, whatever becomes of the history: the recorder will write that.
+func TestAcceptedEvenIfTheHistoryFails(t *testing.T) {
+	t.Parallel()
+	s, log := &surroundings{append: away}, new(bytes.Buffer)
+	m, err := s.write(t, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil || len(s.published) != 1 || s.published[0].EventID() != m.ID {
+		t.Errorf("got %v and %d events, want the message accepted", err, len(s.published))
+	}
+	if !strings.Contains(log.String(), m.ID) || strings.Contains(log.String(), "my address") {
+		t.Errorf("got the log %q, want a line with the id and without the text", log)
+	}
+}
+
+// What was not published must not stand in the history.
+func TestNotInTheHistoryUnlessPublished(t *testing.T) {
+	t.Parallel()
+	s := &surroundings{publish: away}
+	if _, err := s.write(t, slog.New(slog.DiscardHandler)); !apperr.Is(err, apperr.Unavailable) || len(s.appended) > 0 {
+		t.Errorf("got %v and %d messages in the history, want Unavailable and none", err, len(s.appended))
+	}
+}
+
+// The history waits for the recorder, so that a reply which the socket has just missed is in it.
+func TestHistoryWaitsForTheRecorder(t *testing.T) {
+	t.Parallel()
+	reply := event.Reply{ChatID: "chat", Message: chat.Message{ID: "reply"}}
+	late := func(look int) []chat.Message {
+		if look < 4 {
+			return nil
+		}
+		return []chat.Message{reply.Message}
+	}
+	never := func(int) []chat.Message { return nil }
+	once := func(n int) bool { return n == 1 }
+	for name, test := range map[string]struct {
+		surroundings
+		age     time.Duration
+		looks   func(int) bool
+		replied bool
+	}{
+		"the recorder is late":           {surroundings{last: reply, recorder: late}, 0, func(n int) bool { return n == 4 }, true},
+		"the recorder is away":           {surroundings{last: reply, recorder: never}, 0, func(n int) bool { return n > 1 }, false},
+		"the reply is old":               {surroundings{last: reply, recorder: never}, time.Minute, once, false},
+		"the reply is to another chat":   {surroundings{last: event.Reply{ChatID: "closed"}, recorder: never}, 0, once, false},
+		"the stream cannot be looked at": {surroundings{lastErr: away, recorder: never}, 0, once, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &test.surroundings
+				s.lastAt = time.Now().Add(-test.age)
+				got, _, err := s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, conversation.Page{})
+				if err != nil || (len(got) == 1) != test.replied || !test.looks(s.looks) {
+					t.Errorf("got %v, %v after %d looks, want the reply: %v", got, err, s.looks, test.replied)
+				}
+			})
+		})
+	}
+}
+
+// The last page waits for a reply that belongs on it; what is further back waits for nothing.
+func TestPagesWaitForTheRecorder(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 12, 0, seconds, 0, time.UTC) }
+	reply := event.Reply{ChatID: "chat", Message: chat.Message{ID: "reply", CreatedAt: at(1)}}
+	later := []chat.Message{{ID: "later", CreatedAt: at(2)}, {ID: "last", CreatedAt: at(3)}}
+	for name, test := range map[string]struct {
+		page     conversation.Page
+		recorder func(look int) []chat.Message
+		looks    int
+	}{
+		"the reply is the page's first": {conversation.Page{Limit: 3}, func(look int) []chat.Message {
+			if look < 3 {
+				return later
+			}
+			return append([]chat.Message{reply.Message}, later...)
+		}, 3},
+		"the page is full of later ones":  {conversation.Page{Limit: 1}, func(int) []chat.Message { return later }, 1},
+		"the page is not the last of all": {conversation.Page{Limit: 3, Before: "later"}, func(int) []chat.Message { return nil }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &surroundings{last: reply, lastAt: time.Now(), recorder: test.recorder}
+				if _, _, err := s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, test.page); err != nil || s.looks != test.looks {
+					t.Errorf("got %v after %d looks, want %d", err, s.looks, test.looks)
+				}
+			})
+		})
+	}
+}

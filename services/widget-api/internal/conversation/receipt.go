@@ -1,0 +1,115 @@
+package conversation
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// Receipts knows whose sender waits to hear that a message was delivered and read; see [store.Store].
+type Receipts interface {
+	Undelivered(ctx context.Context, chatID string) (ids []string, err error)
+	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
+}
+
+// reportsAtOnce is how many reports are on their way together.
+const reportsAtOnce = 16
+
+// Read notes that the visitor has read everything in the open chat up to a message, and reports it to those who wait to hear
+// it. Doing so again changes nothing. It returns Unauthenticated when the token's visitor is gone, and NotFound when there is
+// no such message in the open chat, no open chat, or no application any more.
+func (d *Desk) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
+	visitor, err := d.visitor(ctx, who)
+	if err != nil {
+		return err
+	}
+	if _, err := d.admit(ctx, visitor); err != nil {
+		return asNoChat(err)
+	}
+	now := d.now()
+	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, now)
+	if err != nil {
+		return asNoChat(err)
+	}
+	if id, ok := chat.ParseID(messageID); ok {
+		messageID = id
+	}
+	m, err := d.message(ctx, c, messageID)
+	if err != nil {
+		return err
+	}
+	unread, err := d.cfg.Receipts.ReadUpTo(ctx, c.ID, m, now)
+	if err != nil {
+		return err
+	}
+	return d.report(ctx, c, unread, chat.StatusRead, now)
+}
+
+// message finds a message of the chat. The visitor may have had it over the socket a moment ago, and the recorder may be just
+// writing it.
+func (d *Desk) message(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
+	m, err := d.cfg.Chats.Message(ctx, c.ID, id)
+	if !apperr.Is(err, apperr.NotFound) {
+		return m, err
+	}
+	reply, at, lastErr := d.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
+	if lastErr != nil || reply.ChatID != c.ID || d.cfg.Now().Sub(at) > recorderLag {
+		return m, err
+	}
+	if reply.Message.ID == id {
+		return reply.Message, nil
+	}
+	waiting, stop := context.WithTimeout(ctx, recorderWait)
+	defer stop()
+	for pause := recorderPause; ; pause *= 2 {
+		select {
+		case <-time.After(pause):
+		case <-waiting.Done():
+			return m, err
+		}
+		if m, err = d.cfg.Chats.Message(ctx, c.ID, id); !apperr.Is(err, apperr.NotFound) {
+			return m, err
+		}
+	}
+}
+
+// delivered reports what of a history is on the visitor's device with it: who was away when a message came gets it so. The
+// history is answered whatever becomes of this; the next one reports it again.
+func (d *Desk) delivered(ctx context.Context, c chat.Chat, history []chat.Message) {
+	if !slices.ContainsFunc(history, func(m chat.Message) bool { return m.IsFromSupport }) {
+		return
+	}
+	waiting, err := d.cfg.Receipts.Undelivered(ctx, c.ID)
+	if err == nil && len(waiting) > 0 {
+		there := make(map[string]bool, len(history))
+		for _, m := range history {
+			there[m.ID] = true
+		}
+		waiting = slices.DeleteFunc(waiting, func(id string) bool { return !there[id] })
+		err = d.report(ctx, c, waiting, chat.StatusDelivered, d.now())
+	}
+	if err != nil && ctx.Err() == nil {
+		d.cfg.Logger.WarnContext(ctx, "deliveries are reported with a later history", "chatId", c.ID, "error", err)
+	}
+}
+
+// report returns nil when the stream has every report.
+func (d *Desk) report(ctx context.Context, c chat.Chat, messageIDs []string, status string, at time.Time) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reportsAtOnce)
+	for _, id := range messageIDs {
+		group.Go(func() error {
+			return d.cfg.Publisher.Publish(ctx, event.MessageStatusChanged{
+				CompanyID: c.CompanyID, MessageID: id, Status: status, At: at, ChatID: c.ID,
+			})
+		})
+	}
+	return group.Wait()
+}

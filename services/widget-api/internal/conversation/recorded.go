@@ -1,0 +1,44 @@
+package conversation
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+const (
+	// recorderLag is how long the recorder may be behind before a reader of the history does not wait for it any more: then it
+	// is away, or has given the reply up.
+	recorderLag = 10 * time.Second
+	// recorderWait is how long a reader waits at most, recorderPause how long before the second look; then twice as long.
+	recorderWait  = time.Second
+	recorderPause = 5 * time.Millisecond
+)
+
+// recorded returns the chat's messages once the recorder has written the last reply. A browser connects its socket and then
+// loads the history: what went out over the socket just before must be in it, or the visitor would see it only at the next
+// load. Where that cannot be told, or takes too long, the history is returned as it stands. Who pages back has had the last
+// reply.
+func (d *Desk) recorded(ctx context.Context, c chat.Chat, p Page) (messages []chat.Message, more bool, err error) {
+	if p.Before != "" {
+		return d.read(ctx, c, p)
+	}
+	reply, at, err := d.cfg.Replies.LastReply(ctx, c.AppID, c.ChatUserID)
+	if err != nil || reply.ChatID != c.ID || d.cfg.Now().Sub(at) > recorderLag {
+		return d.read(ctx, c, p)
+	}
+	waiting, stop := context.WithTimeout(ctx, recorderWait)
+	defer stop()
+	for pause := recorderPause; ; pause *= 2 {
+		messages, more, err := d.read(ctx, c, p)
+		if err != nil || covers(messages, more, reply.Message) {
+			return messages, more, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-waiting.Done():
+			return messages, more, ctx.Err()
+		}
+	}
+}

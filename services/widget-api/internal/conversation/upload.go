@@ -1,0 +1,65 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
+)
+
+// Files keeps the files of visitors' messages.
+type Files interface {
+	Keep(ctx context.Context, app chat.Application, in attachment.Incoming) (attachment.Kept, error)
+	Discard(ctx context.Context, k attachment.Kept)
+}
+
+// Form is an upload that is still arriving.
+type Form interface {
+	// File reads up to the file and returns it; its content arrives while it is read.
+	File() (attachment.Incoming, error)
+	// Rest reads what follows the file, when that has been read, to the form's end, and returns the caption.
+	Rest() (caption string, err error)
+}
+
+// Upload is a file that has arrived and the message that it will be: [Desk.Write] makes it one, or [Desk.Discard] removes it.
+type Upload struct {
+	Draft   Draft
+	Caption string
+	File    attachment.Kept
+}
+
+// Receive stores the file of a form. base is the public address of this API. Whom the file belongs to is found out before anything
+// of it is read: it returns Unauthenticated when the token's visitor is gone, NotFound when the application is, and the form's
+// errors. When it fails, nothing is kept.
+func (d *Desk) Receive(ctx context.Context, who credential.VisitorClaims, form Form, base string) (Upload, error) {
+	visitor, err := d.visitor(ctx, who)
+	if err != nil {
+		return Upload{}, err
+	}
+	app, err := d.admit(ctx, visitor)
+	if err != nil {
+		return Upload{}, err
+	}
+	incoming, err := form.File()
+	if err != nil {
+		return Upload{}, err
+	}
+	kept, err := d.cfg.Files.Keep(ctx, app, incoming)
+	if err != nil {
+		return Upload{}, err
+	}
+	u := Upload{File: kept}
+	if u.Caption, err = form.Rest(); err == nil {
+		u.Draft.Type = kept.Kind.Type
+		u.Draft.Data, err = kept.Data(base, u.Caption)
+	}
+	if err != nil {
+		d.Discard(ctx, u)
+		return Upload{}, err
+	}
+	return u, nil
+}
+
+// Discard removes the file of an upload that has not become a message.
+func (d *Desk) Discard(ctx context.Context, u Upload) { d.cfg.Files.Discard(ctx, u.File) }

@@ -1,0 +1,86 @@
+package conversation_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
+	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
+)
+
+// cupboard keeps files for a desk, and counts what it still has.
+type cupboard struct {
+	fail error
+	kept int
+}
+
+func (c *cupboard) Keep(_ context.Context, app chat.Application, in attachment.Incoming) (attachment.Kept, error) {
+	if c.fail != nil {
+		return attachment.Kept{}, c.fail
+	}
+	c.kept++
+	return attachment.Kept{File: file.File{AppID: app.ID, Name: in.Name, Size: 1}, Kind: file.Kind{Type: chat.Image, Mime: "image/png"}}, nil
+}
+
+func (c *cupboard) Discard(context.Context, attachment.Kept) { c.kept-- }
+
+// arriving is a form with faults at will.
+type arriving struct {
+	file, rest error
+	read       bool
+}
+
+func (a *arriving) File() (attachment.Incoming, error) {
+	a.read = true
+	return attachment.Incoming{Name: "a.png", Content: strings.NewReader("x")}, a.file
+}
+
+func (a *arriving) Rest() (string, error) { return "caption", a.rest }
+
+func receive(t *testing.T, c *cupboard, f *arriving, who credential.VisitorClaims) (conversation.Upload, error) {
+	t.Helper()
+	s := &surroundings{}
+	desk := conversation.NewDesk(conversation.Config{Applications: s, Directory: s, Chats: s, Replies: s, Publisher: s, Files: c})
+	return desk.Receive(t.Context(), who, f, "https://chat.example.com")
+}
+
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	c := new(cupboard)
+	u, err := receive(t, c, &arriving{}, claims)
+	if err != nil || c.kept != 1 || u.Draft.Type != chat.Image || u.Caption != "caption" || u.File.AppID != "app" {
+		t.Errorf("got %+v, %v with %d files kept, want the picture", u, err, c.kept)
+	}
+	if faults := chat.ValidateData(u.Draft.Type, u.Draft.Data); len(faults) > 0 || !strings.Contains(string(u.Draft.Data), `"caption":"caption"`) {
+		t.Errorf("got the data %s with %v, want them valid", u.Draft.Data, faults)
+	}
+}
+
+// Whatever ends an upload, no file is left behind, and nothing is read for somebody who is not there.
+func TestReceiveKeepsNothingOfWhatFails(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		cupboard
+		arriving
+	}{
+		"before the file":    {arriving: arriving{file: broken}},
+		"while storing":      {cupboard: cupboard{fail: broken}},
+		"behind the file":    {arriving: arriving{rest: broken}},
+		"in all of the form": {arriving: arriving{file: broken, rest: broken}},
+	} {
+		if _, err := receive(t, &test.cupboard, &test.arriving, claims); !errors.Is(err, broken) || test.kept != 0 {
+			t.Errorf("%s: got %v with %d files kept, want the error and none", name, err, test.kept)
+		}
+	}
+	form, stranger := new(arriving), credential.VisitorClaims{ChatUserID: "visitor", AppID: "another", CompanyID: "company"}
+	if _, err := receive(t, new(cupboard), form, stranger); !apperr.Is(err, apperr.Unauthenticated) || form.read {
+		t.Errorf("got %v, read %v, want Unauthenticated before anything is read", err, form.read)
+	}
+}

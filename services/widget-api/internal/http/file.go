@@ -1,0 +1,256 @@
+package http
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
+)
+
+// busyRetryAfter is how long somebody should wait who finds all places for uploads taken.
+const busyRetryAfter = 5 * time.Second
+
+// postFile answers POST /message with a file in it. What can be refused without the file is refused before it is read.
+func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
+	if header := c.Request().Header; idempotency.Asked(header) {
+		if _, err := idempotency.KeyOf(header); err != nil {
+			return err
+		}
+	}
+	base, err := a.baseURL(c)
+	if err != nil {
+		return err
+	}
+	leave, err := a.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f, err := openForm(c, a.Uploads)
+	if err != nil {
+		return err
+	}
+	u, err := a.Conversations.Receive(c.Request().Context(), who, f, base)
+	if err != nil {
+		return err
+	}
+	return a.writeFile(c, who, u)
+}
+
+// writeFile makes the message of an upload; where none is made, be it that it was made for an earlier request with the same
+// Idempotency-Key, nothing is left of the upload.
+func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversation.Upload) error {
+	ctx, written := c.Request().Context(), false
+	defer func() {
+		if !written {
+			a.Conversations.Discard(ctx, u)
+		}
+	}()
+	write := func(ctx context.Context, stamp chat.Stamp) (chat.Message, error) {
+		m, err := a.Conversations.Write(ctx, who, u.Draft, stamp)
+		written = err == nil
+		return m, err
+	}
+	if idempotency.Asked(c.Request().Header) {
+		return a.writeOnce(c, who, fingerprint(u), write)
+	}
+	m, err := write(ctx, chat.Stamp{})
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusCreated, m.AppendJSON(nil))
+}
+
+// fingerprint is what makes two uploads the same: what was sent, whatever address it got.
+func fingerprint(u conversation.Upload) string {
+	return idempotency.Fingerprint("file", u.File.Digest, u.File.Kind.ContentType, u.File.Name, u.Caption)
+}
+
+// enter takes one of the places for uploads, which leave gives back.
+func (a api) enter() (leave func(), err error) {
+	select {
+	case a.places <- struct{}{}:
+		return func() { <-a.places }, nil
+	default:
+		e := apperr.New(apperr.Unavailable, "TOO_MANY_UPLOADS", "Too many files are being uploaded. Please try again.")
+		e.RetryAfter = busyRetryAfter
+		return nil, e
+	}
+}
+
+// baseURL is the address under which browsers reach this API: what the configuration says, else what this one has used.
+func (a api) baseURL(c echo.Context) (string, error) {
+	if a.PublicURL != "" {
+		return strings.TrimRight(a.PublicURL, "/"), nil
+	}
+	base := c.Scheme() + "://" + c.Request().Host
+	if u, err := url.Parse(base); err != nil || u.Hostname() == "" {
+		return "", apperr.New(apperr.Invalid, "BAD_REQUEST", "Host must be the address of this API.")
+	}
+	return base, nil
+}
+
+// filePolicy is for a file that is opened as a page: it can run nothing, load nothing but itself, and is of no origin.
+const filePolicy = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
+
+// maxFileAge bounds how long a browser keeps a file. It never changes, but what is deleted should not live on for ever.
+const maxFileAge = 24 * time.Hour
+
+func (a api) getFile(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, content, err := a.Files.Find(ctx, c.Param("id"), nameParam(c))
+	if err != nil {
+		return err
+	}
+	a.describe(c.Response().Header(), f)
+	ignoreOtherUnits(c.Request().Header)
+	reader := file.NewReader(ctx, f, content)
+	defer reader.Close() //nolint:errcheck // only read
+	w := &download{Response: c.Response(), pace: newPace(c, 0)}
+	http.ServeContent(w, c.Request(), "", f.StoredAt, reader)
+	if w.refused != 0 {
+		return w.refusal(f)
+	}
+	if err := reader.Err(); err != nil {
+		return fmt.Errorf("sending a file: %w", err) // half of it may be out; its length tells the caller
+	}
+	return nil
+}
+
+// ignoreOtherUnits drops a range that is not in bytes, as RFC 9110, 14.2 wants it; net/http would refuse it.
+func ignoreOtherUnits(h http.Header) {
+	if !strings.HasPrefix(h.Get("Range"), "bytes=") {
+		h.Del("Range")
+	}
+}
+
+// nameParam is the last part of the path, unescaped: the router gives it as it came where it holds an escaped slash or the like.
+func nameParam(c echo.Context) string {
+	name := c.Param("name")
+	if c.Request().URL.RawPath == "" {
+		return name
+	}
+	unescaped, err := url.PathUnescape(name)
+	if err != nil {
+		return ""
+	}
+	return unescaped
+}
+
+// describe sets what is said of a file whichever part of it is sent.
+func (a api) describe(h http.Header, f file.File) {
+	h.Set(echo.HeaderContentType, f.ContentType)
+	h.Set(echo.HeaderContentDisposition, disposition(f))
+	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // pages of any site show it
+	h.Set("ETag", `"`+f.Tag+`"`)
+	h.Set(echo.HeaderCacheControl, fmt.Sprintf("private, max-age=%d, immutable", int(a.lifetime(f)/time.Second)))
+}
+
+// lifetime is how long a browser may keep the file: no longer than we do.
+func (a api) lifetime(f file.File) time.Duration {
+	expires := file.ExpiryOf(f.ID)
+	if expires.IsZero() {
+		return maxFileAge
+	}
+	return max(0, min(maxFileAge, expires.Sub(a.Now())))
+}
+
+// disposition says whether a browser may show the file by itself, and what it is called (RFC 6266): for clients of before RFC 8187
+// without what is not ASCII.
+func disposition(f file.File) string {
+	kind := "attachment"
+	if file.KindOfStored(f.ContentType).Inline() {
+		kind = "inline"
+	}
+	plain := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || strings.ContainsRune(`"\%`, r) {
+			return '_'
+		}
+		return r
+	}, f.Name)
+	if plain == f.Name {
+		return kind + `; filename="` + plain + `"`
+	}
+	return kind + `; filename="` + plain + `"; filename*=UTF-8''` + escapeExtended(f.Name)
+}
+
+// escapeExtended escapes all that is no attr-char of RFC 8187.
+func escapeExtended(s string) string {
+	const attrChars = "!#$&+-.^_`|~"
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(attrChars, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
+}
+
+// download is the answer that a file is written into. It keeps the errors that net/http would write, so that they get the body of all
+// errors, and sees to it that the client keeps on reading.
+type download struct {
+	*echo.Response
+	pace    *pace
+	refused int // the status of a request that cannot be served; 0: none
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (d *download) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		d.refused = status
+		return
+	}
+	d.Response.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (d *download) Write(p []byte) (int, error) {
+	if d.refused != 0 {
+		return len(p), nil
+	}
+	d.pace.beforeWrite()
+	n, err := d.Response.Write(p)
+	d.pace.moved(n)
+	return n, err
+}
+
+// refusal is why the file is not sent.
+func (d *download) refusal(f file.File) error {
+	h := d.Header()
+	for _, name := range []string{
+		echo.HeaderContentType, echo.HeaderContentDisposition, echo.HeaderContentSecurityPolicy, echo.HeaderCacheControl, "ETag", echo.HeaderLastModified,
+	} {
+		h.Del(name) // said of the file, not of the refusal
+	}
+	if d.refused == http.StatusRequestedRangeNotSatisfiable {
+		h.Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size)) // net/http says it only of ranges that it understands
+		return apperr.New(apperr.Invalid, httpapi.ReasonRangeNotSatisfiable, "The file has no such range.")
+	}
+	if d.refused == http.StatusPreconditionFailed {
+		return apperr.New(apperr.Invalid, httpapi.ReasonPreconditionFailed, "The file is not the one that the request is about.")
+	}
+	return fmt.Errorf("serving a file: unexpected status %d", d.refused)
+}
+
+// isMultipart reports whether the request is one with a form, be it of the right kind or not.
+func isMultipart(c echo.Context) bool {
+	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)) // a wrong parameter is for openForm
+	return strings.HasPrefix(mediaType, "multipart/")
+}

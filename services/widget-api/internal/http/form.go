@@ -1,0 +1,221 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
+)
+
+// maxAround is how many bytes of a form may be around its file: boundaries, headers, the caption.
+const maxAround = 256 << 10
+
+const mediaTypeForm = "multipart/form-data"
+
+// Uploads says what visitors may send.
+type Uploads struct {
+	MaxBytes  int64         // of a file
+	MaxAtOnce int           // uploads
+	Timeout   time.Duration // of one
+}
+
+// form reads a multipart/form-data body (RFC 7578) as it arrives, once, from front to back: one part called file, which is a file, and
+// perhaps one called caption, before or after it. Other parts are ignored. It implements conversation.Form.
+type form struct {
+	parts   *multipart.Reader
+	body    *body
+	maxFile int64
+
+	caption  string
+	captions int
+}
+
+// openForm refuses what need not be read to be refused.
+func openForm(c echo.Context, limits Uploads) (*form, error) {
+	req := c.Request()
+	mediaType, params, err := mime.ParseMediaType(req.Header.Get(echo.HeaderContentType))
+	coding := req.Header.Get(echo.HeaderContentEncoding)
+	switch {
+	case err == nil && mediaType != mediaTypeForm || len(req.Header.Values(echo.HeaderContentType)) > 1:
+		return nil, apperr.New(apperr.Invalid, httpapi.ReasonUnsupportedMediaType, "Content-Type must be application/json or multipart/form-data.")
+	case coding != "" && !strings.EqualFold(coding, "identity"):
+		return nil, apperr.New(apperr.Invalid, httpapi.ReasonUnsupportedMediaType, "Content-Encoding is not supported.")
+	case err != nil || params["boundary"] == "":
+		return nil, malformedForm(errors.New("no boundary"))
+	case req.ContentLength > limits.MaxBytes+maxAround:
+		return nil, fileTooLarge(limits.MaxBytes)
+	}
+	return newForm(req.Body, newPace(c, limits.Timeout), params["boundary"], limits.MaxBytes), nil
+}
+
+func newForm(from io.Reader, p *pace, boundary string, maxFile int64) *form {
+	b := &body{from: from, pace: p, left: maxAround}
+	return &form{parts: multipart.NewReader(b, boundary), body: b, maxFile: maxFile}
+}
+
+// File implements conversation.Form.
+func (f *form) File() (attachment.Incoming, error) {
+	part, err := f.untilFile()
+	if err != nil {
+		return attachment.Incoming{}, err
+	}
+	if part == nil {
+		faults := f.captionFaults()
+		faults.Add("file", "is required")
+		return attachment.Incoming{}, faults.Err()
+	}
+	return attachment.Incoming{
+		Name: part.FileName(), DeclaredType: part.Header.Get(echo.HeaderContentType),
+		Content: &content{part: part, body: f.body, limit: f.maxFile, left: f.maxFile},
+	}, nil
+}
+
+// Rest implements conversation.Form.
+func (f *form) Rest() (string, error) {
+	second, err := f.untilFile()
+	if err != nil {
+		return "", err
+	}
+	f.body.pace.arrived()
+	faults := f.captionFaults()
+	if second != nil {
+		faults.Add("file", "must be sent once")
+	}
+	return f.caption, faults.Err()
+}
+
+// untilFile reads parts up to the next file, and reports nil where the form has ended.
+func (f *form) untilFile() (*multipart.Part, error) {
+	for {
+		part, err := f.parts.NextRawPart()
+		if file.Ended(err) { // exactly: a body that ends too early has another
+			return nil, nil
+		}
+		if err != nil {
+			return nil, f.body.fault(err)
+		}
+		switch part.FormName() {
+		case "file":
+			return part, judgeFilePart(part)
+		case "caption":
+			if err := f.readCaption(part); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// judgeFilePart tells a file from a field that is called file, which is a mistake of the page that sends it.
+func judgeFilePart(part *multipart.Part) error {
+	if part.FileName() == "" && part.Header.Get(echo.HeaderContentType) == "" {
+		return apperr.Fields{{Name: "file", Message: "must be a file"}}.Err()
+	}
+	return nil
+}
+
+// readCaption reads no more than a caption may have, and a little to see that it has more.
+func (f *form) readCaption(part *multipart.Part) error {
+	text, err := io.ReadAll(io.LimitReader(part, chat.MaxTextLength*utf8.UTFMax+1))
+	if err != nil {
+		return f.body.fault(err)
+	}
+	f.captions++
+	f.caption = string(text)
+	return nil
+}
+
+func (f *form) captionFaults() apperr.Fields {
+	var faults apperr.Fields
+	switch {
+	case f.captions > 1:
+		faults.Add("caption", "must be sent once")
+	case utf8.RuneCountInString(f.caption) > chat.MaxTextLength:
+		faults.Add("caption", "must have at most "+strconv.Itoa(chat.MaxTextLength)+" characters")
+	case !utf8.ValidString(f.caption):
+		faults.Add("caption", "must be UTF-8")
+	}
+	return faults
+}
+
+// content is the file's part, up to the limit.
+type content struct {
+	part  *multipart.Part
+	body  *body
+	limit int64
+	left  int64
+}
+
+// Read implements [io.Reader]. Its errors are coded.
+func (c *content) Read(p []byte) (int, error) {
+	n, err := c.part.Read(p)
+	c.left -= int64(n)
+	c.body.left += int64(n) // what is of the file is not around it
+	switch {
+	case c.left < 0:
+		return 0, fileTooLarge(c.limit)
+	case err != nil && !file.Ended(err):
+		return n, c.body.fault(err)
+	}
+	return n, err
+}
+
+// body is what the form is read from: it must keep coming, and has little beside the file.
+type body struct {
+	from io.Reader
+	pace *pace
+	left int64 // bytes that may still come beside the file
+	err  error // why reading has failed, which the multipart reader hides
+}
+
+var errTooMuchAround = errors.New("too much around the file")
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		b.err = errTooMuchAround
+		return 0, b.err
+	}
+	b.pace.beforeRead()
+	n, err := b.from.Read(p)
+	b.pace.moved(n)
+	b.left -= int64(n)
+	if err != nil && !file.Ended(err) {
+		b.err = err
+	}
+	return n, err
+}
+
+// fault says what is wrong when the form cannot be read on.
+func (b *body) fault(err error) error {
+	switch {
+	case errors.Is(b.err, errTooMuchAround):
+		return apperr.New(apperr.Invalid, httpapi.ReasonPayloadTooLarge, fmt.Sprintf("The form must have at most %d bytes beside its file.", maxAround))
+	case errors.Is(b.err, os.ErrDeadlineExceeded):
+		return apperr.New(apperr.Invalid, httpapi.ReasonRequestTimeout, "The upload took too long.").Wrap(err)
+	case b.err != nil:
+		return apperr.New(apperr.Invalid, "BAD_REQUEST", "Request body could not be read.").Wrap(b.err)
+	}
+	return malformedForm(err)
+}
+
+func malformedForm(cause error) error {
+	return apperr.New(apperr.Invalid, "MALFORMED_MULTIPART", "Request body is not valid multipart/form-data.").Wrap(cause)
+}
+
+func fileTooLarge(limit int64) error {
+	return apperr.New(apperr.Invalid, httpapi.ReasonPayloadTooLarge, fmt.Sprintf("File must not be larger than %d bytes.", limit))
+}

@@ -1,0 +1,17 @@
+package http
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/credential"
+)
+
+// readMessage takes the visitor's word that everything up to a message was read. What a body says is ignored.
+func (a api) readMessage(c echo.Context, who credential.VisitorClaims) error {
+	if err := a.Conversations.Read(c.Request().Context(), who, c.Param("id")); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}

@@ -1,0 +1,114 @@
+// Package http is the Widget API over HTTP: who is calling, decode, one call, encode. routes.go is the whole API as one list.
+package http
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
+	"github.com/parley-chat/parley/services/widget-api/internal/registration"
+)
+
+// Applications finds chat applications.
+type Applications interface {
+	Find(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Registrations registers visitors and returns their tokens.
+type Registrations interface {
+	Register(ctx context.Context, f registration.Form) (token string, err error)
+}
+
+// Conversations is the visitors' open chats.
+type Conversations interface {
+	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page) (messages []chat.Message, more bool, err error)
+	Read(ctx context.Context, who credential.VisitorClaims, messageID string) error
+	Write(ctx context.Context, who credential.VisitorClaims, d conversation.Draft, stamp chat.Stamp) (chat.Message, error)
+	Receive(ctx context.Context, who credential.VisitorClaims, form conversation.Form, base string) (conversation.Upload, error)
+	Discard(ctx context.Context, u conversation.Upload)
+}
+
+// Files finds what visitors have sent.
+type Files interface {
+	Find(ctx context.Context, id, name string) (file.File, file.Content, error)
+}
+
+// Verifier checks visitors' tokens.
+type Verifier interface {
+	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
+}
+
+// Once answers a request with an Idempotency-Key, and acts only where that was not done before.
+type Once interface {
+	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
+}
+
+// Keys shows the public keys of visitors' tokens.
+type Keys interface {
+	JWKS() []byte
+}
+
+// Config is what the API needs.
+type Config struct {
+	Applications  Applications
+	Registrations Registrations
+	Conversations Conversations
+	Once          Once
+	Files         Files
+	Uploads       Uploads
+	PublicURL     string // where browsers reach this API; empty: where each request has reached it
+	Now           func() time.Time
+	Verifier      Verifier
+	Keys          Keys
+	Limits        Limits
+	Proxies       []netip.Prefix // see [httpapi.Config]
+	OpenAPI       []byte
+	Logger        *slog.Logger
+	Registerer    prometheus.Registerer
+	Tracer        *tracing.Tracer // nil: no traces
+}
+
+// Limits bound how often the API may be called; nil ones do not.
+type Limits struct {
+	Address      *ratelimit.Limiter // all requests of an address
+	Register     *ratelimit.Limiter // registrations from an address
+	Visitor      *ratelimit.Limiter // requests with a visitor's tokens
+	AuthFailures *ratelimit.Limiter // requests of an address whose token does not hold
+}
+
+type api struct {
+	Config
+	places chan struct{} // one for each upload under way
+}
+
+// New returns the API.
+func New(cfg Config) *echo.Echo {
+	a := api{Config: cfg, places: make(chan struct{}, cfg.Uploads.MaxAtOnce)}
+	e := httpapi.New(httpapi.Config{Service: "widget-api", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies})
+	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read that it is too fast
+	e.GET("/settings/:id", a.getSettings)
+	e.POST("/register", a.register, a.Limits.Register.ByAddress)
+	e.GET("/message", a.forVisitor(a.getHistory))
+	e.POST("/message", a.forVisitor(a.postMessage))
+	e.POST("/message/:id/read", a.forVisitor(a.readMessage))
+	e.GET("/files/:id/:name", a.getFile)
+	e.GET("/.well-known/jwks.json", a.getKeys)
+	httpapi.Docs(e, "Parley Widget API", cfg.OpenAPI)
+	return e
+}
+
+// anySite lets pages of any origin ask: a preflight does not say for which application, so that an origin is refused only
+// by the answer itself (application.CheckOrigin).
+func anySite(string, echo.Context) bool { return true }

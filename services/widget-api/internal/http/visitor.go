@@ -1,0 +1,54 @@
+package http
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/services/widget-api/internal/application"
+)
+
+// visitorHandler answers a request of a visitor whose token holds.
+type visitorHandler func(c echo.Context, who credential.VisitorClaims) error
+
+// forVisitor finds out who is calling before anything of the body is read.
+func (a api) forVisitor(next visitorHandler) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := a.Limits.AuthFailures.Blocked(c); err != nil {
+			return err
+		}
+		token, ok := httpapi.Bearer(c)
+		if !ok {
+			return a.Limits.AuthFailures.Failed(c, apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized"))
+		}
+		who, err := a.Verifier.Verify(c.Request().Context(), token)
+		if err != nil {
+			return a.Limits.AuthFailures.Failed(c, err)
+		}
+		if err := a.Limits.Visitor.Admit(c, who.ChatUserID); err != nil {
+			return err
+		}
+		if err := a.checkOrigin(c, who); err != nil {
+			return err
+		}
+		return next(c, who)
+	}
+}
+
+// checkOrigin refuses pages of origins that the visitor's application does not allow. That the application is gone is for
+// the handler to say.
+func (a api) checkOrigin(c echo.Context, who credential.VisitorClaims) error {
+	origin := c.Request().Header.Get(echo.HeaderOrigin)
+	if origin == "" {
+		return nil
+	}
+	app, err := a.Applications.Find(c.Request().Context(), who.AppID)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return application.CheckOrigin(app, origin)
+}

@@ -1,0 +1,146 @@
+package registration
+
+import (
+	"encoding/json"
+	"net/mail"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// Lengths in characters. Those of a phone are the specification's, of an e-mail address RFC 5321's (as one writes it), the
+// others ours.
+const (
+	maxName            = 256
+	maxUserID          = 256
+	maxEmail           = 254
+	maxEmailLocal      = 64
+	minPhone, maxPhone = 11, 12
+)
+
+// Form is what a visitor fills in. A pointer is nil where the field was not sent.
+type Form struct {
+	AppID     string
+	FirstName string
+	LastName  string
+	Email     *string
+	Phone     *string
+	UserID    *string
+	UserHash  *string                    // by which the company's server vouches for the strongest of UserID, Email and Phone
+	Origin    string                     // of the page that sent the form; empty: it was no page
+	Others    map[string]json.RawMessage // fields that only an application's requiredFields can know
+}
+
+// Validate returns everything that is wrong with the form, whatever the application requires.
+func (r Form) Validate() apperr.Fields {
+	var f apperr.Fields
+	if r.AppID == "" {
+		f.Add("appId", "is required")
+	} else if _, ok := chat.ParseID(r.AppID); !ok {
+		f.Add("appId", "must be a UUID")
+	}
+	validateName(&f, "firstName", r.FirstName)
+	validateName(&f, "lastName", r.LastName)
+	if r.Email == nil && r.Phone == nil && r.UserID == nil {
+		f.Add("email", "is required if phone and userId are absent")
+		f.Add("phone", "is required if email and userId are absent")
+		f.Add("userId", "is required if email and phone are absent")
+		return f
+	}
+	r.validateIdentities(&f)
+	return f
+}
+
+func validateName(f *apperr.Fields, field, name string) {
+	if utf8.RuneCountInString(name) > maxName {
+		f.Add(field, "must have at most 256 characters")
+	}
+}
+
+func (r Form) validateIdentities(f *apperr.Fields) {
+	if r.Email != nil && !isEmail(*r.Email) {
+		f.Add("email", "must be a valid e-mail address")
+	}
+	if r.Phone != nil {
+		switch {
+		case strings.Trim(*r.Phone, "0123456789") != "":
+			f.Add("phone", "must contain digits only")
+		case len(*r.Phone) < minPhone || len(*r.Phone) > maxPhone:
+			f.Add("phone", "must have 11 to 12 characters")
+		}
+	}
+	if r.UserID != nil {
+		switch {
+		case strings.TrimSpace(*r.UserID) == "":
+			f.Add("userId", "must not be empty")
+		case utf8.RuneCountInString(*r.UserID) > maxUserID:
+			f.Add("userId", "must have at most 256 characters")
+		}
+	}
+}
+
+// missing returns the names of required that the form does not have, in their order. What is null or an empty string counts
+// as missing: nobody has filled it in.
+func (r Form) missing(required []string) []string {
+	var names []string
+	for _, name := range required {
+		if !r.has(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (r Form) has(name string) bool {
+	switch name {
+	case "appId":
+		return r.AppID != ""
+	case "firstName":
+		return r.FirstName != ""
+	case "lastName":
+		return r.LastName != ""
+	case "email":
+		return r.Email != nil
+	case "phone":
+		return r.Phone != nil
+	case "userId":
+		return r.UserID != nil
+	case "userHash":
+		return r.UserHash != nil
+	}
+	switch string(r.Others[name]) {
+	case "", "null", `""`:
+		return false
+	}
+	return true
+}
+
+// isEmail reports whether s is one plain address: local part, @, and a domain of at least two labels. Quoted local parts,
+// comments and address literals are valid RFC 5322, but nobody's address.
+func isEmail(s string) bool {
+	address, err := mail.ParseAddress(s)
+	if err != nil || address.Address != s || utf8.RuneCountInString(s) > maxEmail {
+		return false
+	}
+	local, domain, _ := strings.Cut(s, "@")
+	return len(local) <= maxEmailLocal && !strings.ContainsAny(s, "\"[] ") && isDomain(domain)
+}
+
+func isDomain(s string) bool {
+	labels := strings.Split(s, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		if strings.ContainsFunc(label, func(r rune) bool { return r < utf8.RuneSelf && !isLetterDigitHyphen(r) }) {
+			return false
+		}
+	}
+	return len(labels) >= 2
+}
+
+func isLetterDigitHyphen(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-'
+}

@@ -1,0 +1,183 @@
+// Package registration registers visitors. form.go has the rules for what they fill in, registration.go what is done with it.
+package registration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/widget-api/internal/application"
+)
+
+// Applications finds the application of a widget.
+type Applications interface {
+	FindWidget(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Visitors keeps visitors and their chats.
+type Visitors interface {
+	ResolveVisitor(ctx context.Context, identities []store.Identity) (chatUserID string, created bool, err error)
+	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
+	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
+}
+
+// Publisher returns after the event is stored for the processing layer.
+type Publisher interface {
+	Publish(ctx context.Context, e event.Event) error
+}
+
+// Signer makes visitors' tokens.
+type Signer interface {
+	Sign(claims credential.VisitorClaims) (string, error)
+}
+
+// Config is what a [Desk] needs.
+type Config struct {
+	Applications Applications
+	Visitors     Visitors
+	Publisher    Publisher
+	Signer       Signer
+	Changed      func(ctx context.Context, chatUserID string) // called when a visitor's profile may have changed
+	TokenTTL     time.Duration
+	Now          func() time.Time
+}
+
+// Desk registers visitors.
+type Desk struct{ cfg Config }
+
+// NewDesk returns a desk.
+func NewDesk(cfg Config) *Desk { return &Desk{cfg: cfg} }
+
+// Register makes or updates the visitor of a valid form, opens a chat with the application's greetings unless one is open,
+// and returns a token once the event is published. Everything that it writes it would write again in the same way, so a
+// retry after an error completes what was begun.
+//
+// It returns NotFound when there is no such application with a widget, and Invalid with the reason ORIGIN_NOT_ALLOWED,
+// MISSING_REQUIRED_FIELDS or IDENTITY_NOT_VERIFIED.
+func (d *Desk) Register(ctx context.Context, f Form) (token string, err error) {
+	app, err := d.cfg.Applications.FindWidget(ctx, f.AppID)
+	if err != nil {
+		return "", err
+	}
+	if err := application.CheckOrigin(app, f.Origin); err != nil {
+		return "", err
+	}
+	rules, err := app.Rules()
+	if err != nil {
+		return "", fmt.Errorf("reading the widgetConfigs of application %s: %w", app.ID, err)
+	}
+	if names := f.missing(rules.RequiredFields); len(names) > 0 {
+		return "", missingFields(names)
+	}
+	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
+	identities, err := f.identify(app, now)
+	if err != nil {
+		return "", err
+	}
+	visitor, err := d.visitor(ctx, app, f, identities)
+	if err != nil {
+		return "", err
+	}
+	greetings, err := greetingsOf(app, rules, now)
+	if err != nil {
+		return "", err
+	}
+	c, opened, err := d.cfg.Visitors.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings})
+	if err != nil {
+		return "", err
+	}
+	if token, err = d.sign(visitor, now); err != nil {
+		return "", err
+	}
+	return token, d.publish(ctx, visitor, c, opened, now)
+}
+
+// visitor finds or makes the person with these identities and keeps what the form says of them.
+func (d *Desk) visitor(ctx context.Context, app chat.Application, f Form, identities []store.Identity) (chat.Visitor, error) {
+	id, _, err := d.cfg.Visitors.ResolveVisitor(ctx, identities)
+	if err != nil {
+		return chat.Visitor{}, err
+	}
+	v, err := d.cfg.Visitors.SaveVisitor(ctx, chat.Visitor{
+		ID: id, CompanyID: app.CompanyID, AppID: app.ID,
+		FirstName: f.FirstName, LastName: f.LastName,
+		Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(identities),
+	})
+	if err == nil {
+		d.cfg.Changed(ctx, id)
+	}
+	return v, err
+}
+
+// identities are those that were sent, the strongest first.
+func (r Form) identities(appID string) []store.Identity {
+	var ids []store.Identity
+	for _, i := range []struct {
+		kind  string
+		value *string
+	}{{store.KindUserID, r.UserID}, {store.KindEmail, r.Email}, {store.KindPhone, r.Phone}} {
+		if i.value != nil {
+			ids = append(ids, store.Identity{Scope: appID, Kind: i.kind, Value: *i.value})
+		}
+	}
+	return ids
+}
+
+func greetingsOf(app chat.Application, rules chat.WidgetRules, now time.Time) ([]chat.Message, error) {
+	var greetings []chat.Message
+	for _, g := range rules.GreetingMessages {
+		if g.Content == "" {
+			continue
+		}
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("making a message id: %w", err)
+		}
+		greetings = append(greetings, chat.Message{
+			ID: id.String(), CreatedAt: now, Type: chat.Text,
+			Data:         append(chat.AppendString([]byte(`{"text":`), g.Content), '}'),
+			NameOfSender: app.BotName, IsFromSupport: true,
+		})
+	}
+	return greetings, nil
+}
+
+func (d *Desk) sign(v chat.Visitor, now time.Time) (string, error) {
+	return d.cfg.Signer.Sign(credential.VisitorClaims{
+		ChatUserID: v.ID, AppID: v.AppID, CompanyID: v.CompanyID,
+		TokenID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(d.cfg.TokenTTL),
+	})
+}
+
+func (d *Desk) publish(ctx context.Context, v chat.Visitor, c chat.Chat, opened bool, now time.Time) error {
+	return d.cfg.Publisher.Publish(ctx, event.VisitorRegistered{
+		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, ChatID: c.ID, ChatOpened: opened, RegisteredAt: now,
+		Profile:    event.VisitorProfile{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},
+		VerifiedBy: v.VerifiedBy,
+	})
+}
+
+func missingFields(names []string) error {
+	var f apperr.Fields
+	for _, name := range names {
+		f.Add(name, "is required")
+	}
+	e := apperr.New(apperr.Invalid, "MISSING_REQUIRED_FIELDS", "Missing required fields: "+strings.Join(names, ", "))
+	e.Fields = f
+	return e
+}
+
+func valueOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,254 @@
+package widgetapi_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+)
+
+// stream is a form that is still being sent: what has been released of it, and then nothing for now.
+type stream struct {
+	t    *testing.T
+	pipe *io.PipeWriter
+	done chan answer
+	err  chan error
+}
+
+// begin starts an upload of which nothing is sent yet.
+func (w *world) begin(ctx context.Context, token, contentType string) *stream {
+	w.t.Helper()
+	body, pipe := io.Pipe()
+	s := &stream{t: w.t, pipe: pipe, done: make(chan answer, 1), err: make(chan error, 1)}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/message", body)
+	w.must(err)
+	req.Header.Set("Content-Type", contentType)
+	req.Header.Set("Authorization", "Bearer "+token)
+	go func() {
+		resp, err := w.http.Do(req)
+		_ = body.CloseWithError(io.ErrClosedPipe) // who still sends is told
+		if err != nil {
+			s.err <- err
+			return
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		if err != nil {
+			s.err <- err
+			return
+		}
+		s.done <- answer{status: resp.StatusCode, header: resp.Header, body: string(raw)}
+	}()
+	return s
+}
+
+func (s *stream) send(text string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.pipe, text); err != nil {
+		s.t.Fatalf("sending: %v", err)
+	}
+}
+
+func (s *stream) answer() answer {
+	s.t.Helper()
+	select {
+	case a := <-s.done:
+		return a
+	case err := <-s.err:
+		s.t.Fatalf("got no answer: %v", err)
+	case <-time.After(limit):
+		s.t.Fatal("got no answer in time")
+	}
+	return answer{}
+}
+
+// halves is a form with a file of several chunks, in two pieces.
+func halves() (first, second, contentType string) {
+	body, contentType := form(filePart("a.txt", "", strings.Repeat("x", 700<<10)), field("caption", "c"))
+	return body[:400<<10], body[400<<10:], contentType
+}
+
+// A visitor who goes in the middle leaves nothing behind.
+func TestUploadCutOffByTheClient(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	first, _, contentType := halves()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := w.begin(ctx, token, contentType)
+	s.send(first)
+	eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
+	cancel()
+	_ = s.pipe.Close()
+	if err := <-s.err; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the client gone", err)
+	}
+	eventually(t, "nothing is left", func() bool { return w.kept() == 0 })
+	if n := len(w.history(token)); n != 2 {
+		t.Errorf("got %d messages, want the greetings", n)
+	}
+}
+
+// A stream that takes no message gets no file either.
+func TestUploadWithoutAPlaceForItsMessage(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	js := w.jetStream()
+	inbound, err := js.Stream(t.Context(), "INBOUND")
+	w.must(err)
+	cfg := inbound.CachedInfo().Config
+	cfg.MaxBytes = 1
+	_, err = js.UpdateStream(t.Context(), cfg)
+	w.must(err)
+	got := w.upload(token, filePart("a.txt", "", strings.Repeat("x", 300<<10)))
+	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "STREAM_FULL" {
+		t.Errorf("got %d %s, want 503 STREAM_FULL", got.status, got.body)
+	}
+	w.keptNothing("a full stream")
+}
+
+func (w *world) jetStream() jetstream.JetStream {
+	w.t.Helper()
+	nc, err := nats.Connect(w.engines.natsURL)
+	w.must(err)
+	w.t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	w.must(err)
+	return js
+}
+
+func TestFileStoreIsFull(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.FileStoreMaxBytes = 1 << 20 })
+	token := w.register(appID, `"email":"a@example.com"`)
+	got := w.upload(token, filePart("a.txt", "", strings.Repeat("x", 2<<20)))
+	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "FILE_STORE_FULL" || got.header.Get("Retry-After") != "30" {
+		t.Errorf("got %d %v %s, want 503 FILE_STORE_FULL", got.status, got.header, got.body)
+	}
+	w.keptNothing("a full store")
+	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
+		t.Errorf("a text: got %d %s, want it accepted all the same", got.status, got.body)
+	}
+	w.uploaded(token, filePart("a.txt", "", strings.Repeat("x", 500<<10)))
+}
+
+// NATS goes in the middle of an upload: nobody can clean up then, but a sweep does when it is back.
+func TestNATSGoesDuringAnUpload(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	first, second, contentType := halves()
+	s := w.begin(t.Context(), token, contentType)
+	s.send(first)
+	eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
+	w.engines.nats.Stop()
+	go func() { _, _ = io.WriteString(s.pipe, second); _ = s.pipe.Close() }()
+	w.unavailable("POST /message", s.answer())
+	w.unavailable("GET /files", w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", ""))
+	w.engines.restartNATS()
+	eventually(t, "ready again", w.ready)
+	_, d := w.uploaded(token, filePart("a.txt", "", "words"))
+	left := w.kept()
+	if left < 3 {
+		t.Fatalf("got %d messages in the object store, want the remains beside the file: the test is blind", left)
+	}
+	w.stop()
+	w.run(func(cfg *widgetapi.Config) { // two hours later
+		cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	})
+	eventually(t, "the remains are gone", func() bool { return w.kept() == 2 })
+	if got := w.fetch(http.MethodGet, d.URL, nil); got.body != "words" {
+		t.Errorf("the whole file: got %d %s, want it kept", got.status, got.body)
+	}
+}
+
+// Places for uploads are counted: who finds none is told when to come back, and texts go on.
+func TestUploadsAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.MaxUploads = 1 })
+	token := w.register(appID, `"email":"a@example.com"`)
+	first, second, contentType := halves()
+	s := w.begin(t.Context(), token, contentType)
+	s.send(first)
+	eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
+	got := w.upload(token, filePart("a.txt", "", "words"))
+	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "TOO_MANY_UPLOADS" || got.header.Get("Retry-After") != "5" {
+		t.Errorf("got %d %s, want 503 TOO_MANY_UPLOADS", got.status, got.body)
+	}
+	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
+		t.Errorf("a text: got %d %s, want it accepted", got.status, got.body)
+	}
+	s.send(second)
+	_ = s.pipe.Close()
+	if got := s.answer(); got.status != http.StatusCreated {
+		t.Errorf("the first upload: got %d %s, want it accepted", got.status, got.body)
+	}
+	w.uploaded(token, filePart("a.txt", "", "words"))
+}
+
+// A client that stops sending is not waited for.
+func TestSlowUploadIsCutOff(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.UploadTimeout = 50 * time.Millisecond })
+	token := w.register(appID, `"email":"a@example.com"`)
+	first, _, contentType := halves()
+	s := w.begin(t.Context(), token, contentType)
+	go func() { _, _ = io.WriteString(s.pipe, first) }() // and no more
+	got := s.answer()
+	if got.status != http.StatusRequestTimeout || got.problem(t).Code != "REQUEST_TIMEOUT" {
+		t.Errorf("got %d %s, want 408", got.status, got.body)
+	}
+	_ = s.pipe.Close()
+	w.keptNothing("a slow upload")
+}
+
+// The same with S3: configuration switches the store, and visitors see no difference.
+func TestFilesInS3(t *testing.T) {
+	t.Parallel()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("parley"); err != nil {
+		t.Fatal(err)
+	}
+	ln := listen(t)
+	server := &http.Server{Handler: gofakes3.New(backend).Server()}
+	go func() { _ = server.Serve(ln) }()
+	t.Cleanup(func() { _ = server.Close() })
+	w := start(t, func(cfg *widgetapi.Config) {
+		cfg.FileStore, cfg.S3Endpoint, cfg.S3Region, cfg.S3Bucket = widgetapi.FileStoreS3, "http://"+ln.Addr().String(), "us-east-1", "parley"
+		cfg.S3AccessKeyID, cfg.S3SecretAccessKey = "key", "secret"
+	})
+	token := w.register(appID, `"email":"a@example.com"`)
+	content := png + strings.Repeat("0123456789", 600_000) // more than one part
+	r, d := w.uploaded(token, filePart("صورة.png", "image/png", content), field("caption", "c"))
+	if r.Type != "IMAGE" || d.Size != len(content) || d.FileName != "صورة.png" {
+		t.Errorf("got %s %s, want the picture", r.Type, r.Data)
+	}
+	got := w.fetch(http.MethodGet, d.URL, nil)
+	if got.status != http.StatusOK || got.body != content || got.header.Get("Content-Type") != "image/png" {
+		t.Errorf("got %d %v and %d bytes, want the content", got.status, got.header, len(got.body))
+	}
+	if ranged := w.fetch(http.MethodGet, d.URL, headers{"Range": "bytes=5999990-6000009"}); ranged.status != 206 || ranged.body != content[5999990:6000010] {
+		t.Errorf("a range: got %d %q, want 20 bytes", ranged.status, ranged.body)
+	}
+	if known := w.fetch(http.MethodGet, d.URL, headers{"If-None-Match": got.header.Get("ETag")}); known.status != http.StatusNotModified {
+		t.Errorf("a known file: got %d, want 304", known.status)
+	}
+	if refused := w.upload(token, filePart("a.png", "image/png", content), filePart("b.png", "image/png", png)); refused.status != 400 {
+		t.Errorf("two files: got %d, want 400", refused.status)
+	}
+	objects, err := backend.ListBucket("parley", &gofakes3.Prefix{}, gofakes3.ListBucketPage{})
+	if err != nil || len(objects.Contents) != 1 {
+		t.Errorf("got %+v, %v, want only the accepted file", objects, err)
+	}
+}
