@@ -1,0 +1,149 @@
+package socketgateway
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/admission"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
+)
+
+// edge is what a request passes before the engine: the gateway that holds its session, then the bounds. Old clients' requests
+// go to the legacy server instead of the engine.
+type edge struct {
+	handler   http.Handler
+	door      *admission.Door
+	registry  *peer.Registry
+	forwarder *peer.Forwarder
+	legacy    *legacy.Process // nil: the engine tells old clients that their protocol is not supported
+}
+
+func (s *Service) openEdge(id peer.ID, namespace *socketio.Namespace) (e *edge, err error) {
+	e = &edge{registry: peer.NewRegistry(s.redis.client, id, s.cfg.Logger)}
+	others := httpapi.New(httpapi.Config{Service: serviceName, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer})
+	others.GET(socketPath, refused)
+	others.GET(strings.TrimSuffix(socketPath, "/"), refused)
+	e.door, err = admission.NewDoor(admission.Config{
+		MaxConnections: s.cfg.MaxConnections, ConnectRate: s.cfg.ConnectRate, MaxSocketsPerVisitor: s.cfg.MaxSocketsPerVisitor,
+		Connections: func() int { return int(s.connections.Load()) + e.legacyConnections() },
+		Refuse:      others, Registerer: s.cfg.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.door.Guard(namespace)
+	if e.forwarder, err = peer.NewForwarder(id, e.registry, s.cfg.Registerer, s.cfg.Logger); err != nil {
+		return nil, err
+	}
+	sockets := e.door.Handler(s.sockets)
+	if s.cfg.SocketIOLegacy {
+		if e.legacy, err = s.openLegacy(id); err != nil {
+			return nil, errors.Join(err, e.close())
+		}
+		sockets = byProtocol(e.door.LooseHandler(e.legacy), sockets)
+	}
+	e.handler = routes(e.forwarder.Handler(sockets), others)
+	return e, nil
+}
+
+func byProtocol(old, current http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if legacy.Is(r) {
+			old.ServeHTTP(w, r)
+			return
+		}
+		current.ServeHTTP(w, r)
+	})
+}
+
+// routes is all that the gateway serves. The engine's requests go past the conventions of the APIs: a line of log for
+// each poll would tell nothing, and the protocol has errors of its own.
+func routes(sockets, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == socketPath || r.URL.Path == strings.TrimSuffix(socketPath, "/") {
+			sockets.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}
+
+// refused answers a handshake above the bounds as the APIs answer errors.
+func refused(c echo.Context) error { return admission.Refusal(c.Request().Context()) }
+
+// counted is the engine's metrics with a count of the open connections, which is asked for at each handshake.
+func (s *Service) counted(m socketio.Metrics) socketio.Metrics {
+	opened, closed := m.SessionOpened, m.SessionClosed
+	m.SessionOpened = func(transport string) { s.connections.Add(1); opened(transport) }
+	m.SessionClosed = func(transport, reason string) { s.connections.Add(-1); closed(transport, reason) }
+	return m
+}
+
+// advertiseAddr is empty where somebody else serves Handler and has not said at which address.
+func (s *Service) advertiseAddr(ln net.Listener) string {
+	if s.cfg.AdvertiseAddr != "" || ln == nil {
+		return s.cfg.AdvertiseAddr
+	}
+	return peer.AdvertiseAddr(ln.Addr())
+}
+
+// register enters the gateway, if it has an address, before it serves: its first sessions may be asked for elsewhere at once.
+func (e *edge) register(ctx context.Context, addr string) {
+	if addr != "" {
+		_ = e.registry.Register(ctx, addr) // run tries again; that Redis is away is told elsewhere
+	}
+}
+
+// run keeps the gateway registered until rest is done, and then ends what is being passed on to others. The legacy server
+// closes its sockets when ctx is done, while the gateway closes its own.
+func (e *edge) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer e.forwarder.Close()
+	if addr != "" {
+		running.Go(func() { e.registry.Run(rest, addr) })
+	}
+	if e.legacy != nil {
+		running.Go(func() { e.legacy.Run(ctx) })
+		stop, err := b.OnInvalidate(func(kind, key string) { e.invalidate(rest, kind, key) })
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	<-rest.Done()
+	return nil
+}
+
+// invalidate passes on to the legacy server that a visitor's tokens are revoked.
+func (e *edge) invalidate(ctx context.Context, kind, key string) {
+	if kind == realtime.KindVisitorTokens {
+		e.legacy.Revoke(ctx, key)
+	}
+}
+
+func (e *edge) legacyConnections() int {
+	if e.legacy == nil {
+		return 0
+	}
+	return e.legacy.Connections()
+}
+
+func (e *edge) close() error {
+	e.forwarder.Close()
+	if e.legacy == nil {
+		return nil
+	}
+	return e.legacy.Close()
+}

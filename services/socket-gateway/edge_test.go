@@ -1,0 +1,542 @@
+package socketgateway_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/httpapi"
+	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+)
+
+// roundRobin is a load balancer without any affinity: each request goes to the next gateway.
+type roundRobin struct {
+	url string
+
+	mu    sync.Mutex
+	peers []string
+	next  int
+}
+
+func newRoundRobin(t *testing.T, gateways ...string) *roundRobin {
+	t.Helper()
+	b := &roundRobin{peers: gateways}
+	transport := &http.Transport{}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:      func(p *httputil.ProxyRequest) { p.SetURL(b.pick()) },
+		Transport:    transport,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	})
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close(); transport.CloseIdleConnections() })
+	b.url = server.URL
+	return b
+}
+
+func (b *roundRobin) pick() *url.URL {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next++
+	u, _ := url.Parse(b.peers[b.next%len(b.peers)])
+	return u
+}
+
+// remove is what a load balancer does with a gateway that is not ready any more.
+func (b *roundRobin) remove(gateway string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, p := range b.peers {
+		if p == gateway {
+			b.peers = append(b.peers[:i:i], b.peers[i+1:]...)
+			return
+		}
+	}
+}
+
+func (b *roundRobin) replace(gateways ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.peers = gateways
+}
+
+// fleetEvent is what one client of a fleet tells of itself.
+type fleetEvent struct {
+	Client    int             `json:"client"`
+	Event     string          `json:"event"`
+	Transport string          `json:"transport"`
+	SID       string          `json:"sid"`
+	Message   string          `json:"message"`
+	Data      json.RawMessage `json:"data"`
+	Reason    string          `json:"reason"`
+}
+
+// fleet is several official clients of one visitor.
+type fleet struct {
+	t      *testing.T
+	size   int
+	events chan fleetEvent
+}
+
+// startFleet runs one of the programs in testdata. The clients end with the test.
+func startFleet(t *testing.T, program, baseURL, token, transports string, size int, env ...string) *fleet {
+	t.Helper()
+	needOfficialClient(t)
+	f := &fleet{t: t, size: size, events: make(chan fleetEvent, 10_000)}
+	command := exec.Command("node", program)
+	command.Dir = "testdata"
+	command.Env = append(os.Environ(), "GATEWAY_URL="+baseURL, "TOKEN="+token, "TRANSPORTS="+transports, "CLIENTS="+strconv.Itoa(size))
+	command.Env = append(command.Env, env...)
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatalf("starting the official clients: %v", err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			var e fleetEvent
+			if json.Unmarshal(lines.Bytes(), &e) == nil {
+				f.events <- e
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		stdin.Close()
+		<-read
+		if err := command.Wait(); err != nil {
+			t.Errorf("the official clients ended with %v", err)
+		}
+	})
+	return f
+}
+
+func (f *fleet) next() fleetEvent {
+	f.t.Helper()
+	select {
+	case e := <-f.events:
+		return e
+	case <-time.After(limit):
+		f.t.Fatal("got nothing from the clients, want something")
+		return fleetEvent{}
+	}
+}
+
+// connected returns when each client is on its last transport, with the session ids by client.
+func (f *fleet) connected() []string {
+	f.t.Helper()
+	sids := make([]string, f.size)
+	for range f.size {
+		e := f.next()
+		if e.Event != "connect" || sids[e.Client] != "" {
+			f.t.Fatalf("got %+v, want each client to connect once", e)
+		}
+		sids[e.Client] = e.SID
+	}
+	return sids
+}
+
+// receive returns when each client has got these messages, in this order, and nothing else.
+func (f *fleet) receive(want []string) {
+	f.t.Helper()
+	got := make([]int, f.size)
+	for range f.size * len(want) {
+		e := f.next()
+		if i := got[e.Client]; e.Event != "message" || i == len(want) || !sameJSON(f.t, e.Data, want[i]) {
+			f.t.Fatalf("got %+v (%s), want message %d", e, e.Data, got[e.Client])
+		}
+		got[e.Client]++
+	}
+}
+
+func (w *world) replies(v visitor, n int) []string {
+	w.t.Helper()
+	want := make([]string, n)
+	for i := range want {
+		want[i] = w.reply(v, fmt.Sprintf(`{"text":"reply %d"}`, i))
+	}
+	return want
+}
+
+// Whichever gateway a poll, a POST or an upgrade reaches, the session goes on.
+func TestNoStickySessions(t *testing.T) {
+	t.Parallel()
+	for _, transports := range []string{"polling", "polling,websocket", "websocket"} {
+		t.Run(transports, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			registries := make([]*prometheus.Registry, 3)
+			urls := make([]string, 3)
+			for i := range registries {
+				registries[i] = prometheus.NewRegistry()
+				urls[i] = w.start(func(c *socketgateway.Config) { c.Registerer = registries[i] }).url
+			}
+			v := w.visitor()
+			f := startFleet(t, "fleet.mjs", newRoundRobin(t, urls...).url, v.token, transports, 6)
+			holders := make(map[string]bool)
+			for _, sid := range f.connected() {
+				holder, _, _ := strings.Cut(sid, ".")
+				holders[holder] = true
+			}
+			if len(holders) < 2 {
+				t.Errorf("got all sessions on one gateway, want them on several")
+			}
+			f.receive(w.replies(v, 20))
+			forwarded := 0.0
+			for _, r := range registries {
+				forwarded += gather(t, r)["parley_gateway_forwards_total forwarded"]
+			}
+			if polled := strings.HasPrefix(transports, "polling"); polled != (forwarded > 0) {
+				t.Errorf("got %v forwarded requests, want some: %v", forwarded, polled)
+			}
+		})
+	}
+}
+
+// A gateway is killed: whoever it held, or whose request was on its way through it, comes back on the others.
+func TestKilledGatewayLosesNobody(t *testing.T) {
+	t.Parallel()
+	for _, transports := range []string{"polling", "polling,websocket"} {
+		t.Run(transports, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			victim := w.startProcess()
+			balancer := newRoundRobin(t, victim.url, w.start().url, w.start().url)
+			v := w.visitor()
+			f := startFleet(t, "fleet.mjs", balancer.url, v.token, transports, 6)
+			id, _, _ := strings.Cut(handshake(t, victim.url), ".")
+			sids := f.connected()
+			if !strings.Contains(strings.Join(sids, " "), id+".") {
+				t.Fatalf("got no client on the gateway to be killed")
+			}
+			balancer.remove(victim.url)
+			victim.kill()
+			for !allElsewhere(sids, id) {
+				switch e := f.next(); e.Event {
+				case "disconnect":
+					sids[e.Client] = ""
+				case "connect":
+					sids[e.Client] = e.SID
+				}
+			}
+			f.reachAll(func() { w.reply(v, `{"text":"are you there"}`) })
+		})
+	}
+}
+
+// reachAll returns when each client has got something that send has sent; some may only find out now that they are cut off.
+func (f *fleet) reachAll(send func()) {
+	f.t.Helper()
+	reached := make(map[int]bool)
+	for deadline := time.Now().Add(limit); len(reached) < f.size; {
+		send()
+		for waiting := time.After(200 * time.Millisecond); waiting != nil; {
+			select {
+			case e := <-f.events:
+				if e.Event == "message" {
+					reached[e.Client] = true
+				}
+			case <-waiting:
+				waiting = nil
+			}
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("got %d clients that are reached, want %d", len(reached), f.size)
+		}
+	}
+}
+
+// allElsewhere tells whether everybody is connected, and not to that gateway.
+func allElsewhere(sids []string, id string) bool {
+	return !slices.ContainsFunc(sids, func(sid string) bool { return sid == "" || strings.HasPrefix(sid, id+".") })
+}
+
+// A session of a gateway that is gone, or never was, is unknown in the protocol's words, wherever the request arrives.
+func TestSessionsOfNobodyAreUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, gone := w.start(), w.start()
+	leftBehind := handshake(t, gone.url)
+	gone.stop()
+	for _, sid := range []string{leftBehind, "AAAAAAAA.x", "nonsense", "../../..", "AAAAAAAA." + strings.Repeat("x", 2000)} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			status, _, body := request(t, method, g.url+"/socket.io/?EIO=4&transport=polling&sid="+url.QueryEscape(sid), nil)
+			if status != http.StatusBadRequest || strings.TrimSpace(body) != `{"code":1,"message":"Session ID unknown"}` {
+				t.Errorf("%s %.40s: got %d %s, want that the session is unknown", method, sid, status, body)
+			}
+		}
+	}
+}
+
+// Whoever marks a request as passed on by hand is not passed on.
+func TestRequestsAreForwardedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	holder, other := w.start(), w.start()
+	target := other.url + "/socket.io/?EIO=4&transport=polling&sid=" + handshake(t, holder.url)
+	status, _, body := request(t, http.MethodPost, target, http.Header{"Parley-Forwarded-By": {"x"}})
+	if status != http.StatusBadRequest || !strings.Contains(body, `"code":1`) {
+		t.Errorf("got %d %s, want that the session is unknown", status, body)
+	}
+	status, header, body := request(t, http.MethodGet, target, http.Header{"Origin": {"https://shop.example.com"}, "X-Poll": {"x"}})
+	if allowed := header.Values("Access-Control-Allow-Origin"); status != http.StatusOK || len(allowed) != 1 {
+		t.Errorf("got %d %s with allowed origins %q, want the holder's answer", status, body, allowed)
+	}
+}
+
+// handshake opens a polling session and asks for a namespace that is not there, so that the next poll has an answer.
+func handshake(t *testing.T, baseURL string) (sid string) {
+	t.Helper()
+	status, _, body := request(t, http.MethodGet, baseURL+"/socket.io/?EIO=4&transport=polling", nil)
+	var open struct {
+		SID string `json:"sid"`
+	}
+	if status != http.StatusOK || json.Unmarshal([]byte(strings.TrimPrefix(body, "0")), &open) != nil || open.SID == "" {
+		t.Fatalf("got %d %s, want a session", status, body)
+	}
+	request(t, http.MethodPost, baseURL+"/socket.io/?EIO=4&transport=polling&sid="+open.SID, nil, "40/nowhere,")
+	return open.SID
+}
+
+func request(t *testing.T, method, url string, header http.Header, body ...string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(strings.Join(body, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header != nil {
+		r.Header = header
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := (&http.Client{Transport: transport, Timeout: limit}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	got, _ := io.ReadAll(response.Body)
+	return response.StatusCode, response.Header, string(got)
+}
+
+// process is a gateway in a process of its own, which can be killed.
+type process struct {
+	url  string
+	kill func()
+}
+
+// startProcess runs a gateway in a process of this test's own binary.
+func (w *world) startProcess() *process {
+	w.t.Helper()
+	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(w.keys.JWKS()) }))
+	w.t.Cleanup(keys.Close)
+	l := listen(w.t)
+	l.Close()
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+l.Addr().String(), "OPS_ADDR=127.0.0.1:0",
+		"NATS_URL="+w.natsURL, "REDIS_URL="+w.redisURL, "JWKS_URL="+keys.URL)
+	command.Stderr = io.Discard
+	if err := command.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	p := &process{url: "http://" + l.Addr().String(), kill: sync.OnceFunc(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})}
+	w.t.Cleanup(p.kill)
+	for deadline := time.Now().Add(limit); w.get(p.url+"/nothing") == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatal("the gateway's process does not answer")
+		}
+	}
+	return p
+}
+
+// sameJSON tells whether two texts are the same value.
+func sameJSON(t *testing.T, got []byte, want string) bool {
+	t.Helper()
+	var a, b any
+	if err := errors.Join(json.Unmarshal(got, &a), json.Unmarshal([]byte(want), &b)); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func problem(t *testing.T, body string) httpapi.Problem {
+	t.Helper()
+	var p httpapi.Problem
+	if err := json.Unmarshal([]byte(body), &p); err != nil {
+		t.Fatalf("got %s, want an error body: %v", body, err)
+	}
+	return p
+}
+
+// Compression is agreed on with the clients that offer it, where the operator wants it.
+func TestCompressFrom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for from, want := range map[int]bool{0: false, 512: true} {
+		g := w.start(func(c *socketgateway.Config) { c.CompressFrom = from })
+		conn, response, err := websocket.Dial(t.Context(), strings.Replace(g.url, "http", "ws", 1)+"/socket.io/?EIO=4&transport=websocket",
+			&websocket.DialOptions{CompressionMode: websocket.CompressionNoContextTakeover})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.CloseNow()
+		extensions := response.Header.Get("Sec-WebSocket-Extensions")
+		if agreed := strings.HasPrefix(extensions, "permessage-deflate"); agreed != want {
+			t.Errorf("from %d bytes: got %q agreed on, want compression: %v", from, extensions, want)
+		}
+	}
+}
+
+// A full gateway says so, in the APIs' words; those inside go on, and when one leaves there is room again.
+func TestMaxConnections(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.start(func(c *socketgateway.Config) { c.MaxConnections = 3 })
+	v := w.visitor()
+	inside := []*client{connect(t, g.url, v.token), connect(t, g.url, v.token)}
+	for _, c := range inside {
+		c.await("connect")
+	}
+	leaving := handshake(t, g.url)
+	for _, transport := range []string{"polling", "websocket"} {
+		status, header, body := request(t, http.MethodGet, g.url+"/socket.io/?EIO=4&transport="+transport, http.Header{"X-Request-Id": {"r-1"}})
+		p := problem(t, body)
+		if status != http.StatusServiceUnavailable || header.Get("Retry-After") != "10" || header.Get("Access-Control-Allow-Origin") != "*" ||
+			p.StatusCode != status || p.Code != "TOO_MANY_CONNECTIONS" || p.Message != "Too many connections" || p.RequestID != "r-1" {
+			t.Errorf("%s: got %d %v %s, want the refusal", transport, status, header, body)
+		}
+	}
+	want := w.replies(v, 3)
+	for _, c := range inside {
+		for i := range want {
+			if got := string(c.await("message").Data); got != want[i] {
+				t.Errorf("got %s, want %s", got, want[i])
+			}
+		}
+	}
+	request(t, http.MethodPost, g.url+"/socket.io/?EIO=4&transport=polling&sid="+leaving, nil, "1")
+	connect(t, g.url, v.token).await("connect")
+}
+
+// However many come at once, never are there more than allowed, and all places are taken.
+func TestMaxConnectionsHoldsForACrowd(t *testing.T) {
+	t.Parallel()
+	const most, crowd = 10, 60
+	w := newWorld(t)
+	registry := prometheus.NewRegistry()
+	g := w.start(func(c *socketgateway.Config) { c.MaxConnections, c.Registerer = most, registry })
+	statuses := make(chan int, crowd)
+	for range crowd {
+		go func() { statuses <- w.get(g.url + "/socket.io/?EIO=4&transport=polling") }()
+	}
+	counts := make(map[int]int)
+	for range crowd {
+		counts[<-statuses]++
+	}
+	if counts[http.StatusOK] > most || counts[http.StatusOK]+counts[http.StatusServiceUnavailable] != crowd {
+		t.Errorf("got %v, want at most %d connections and the rest refused", counts, most)
+	}
+	for range most - counts[http.StatusOK] { // those that came while others were still at the door
+		if status := w.get(g.url + "/socket.io/?EIO=4&transport=polling"); status != http.StatusOK {
+			t.Errorf("got %d for a place that is left, want it", status)
+		}
+	}
+	if status := w.get(g.url + "/socket.io/?EIO=4&transport=polling"); status != http.StatusServiceUnavailable {
+		t.Errorf("got %d, want no more places", status)
+	}
+	if got, want := gather(t, registry)["parley_gateway_refusals_total connections"], float64(counts[http.StatusServiceUnavailable]+1); got != want {
+		t.Errorf("got %v refusals counted, want %v", got, want)
+	}
+}
+
+func TestConnectRate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.start(func(c *socketgateway.Config) { c.ConnectRate = 2 })
+	v := w.visitor()
+	inside := connect(t, g.url, v.token)
+	inside.await("connect")
+	refusals := 0
+	for range 20 {
+		status, header, body := request(t, http.MethodGet, g.url+"/socket.io/?EIO=4&transport=polling", nil)
+		if status == http.StatusOK {
+			continue
+		}
+		refusals++
+		if p := problem(t, body); status != http.StatusServiceUnavailable || header.Get("Retry-After") != "1" || p.Code != "TOO_MANY_CONNECTIONS" {
+			t.Fatalf("got %d %v %s, want the refusal", status, header, body)
+		}
+	}
+	if refusals == 0 {
+		t.Error("got 20 connections in a moment, want them refused")
+	}
+	want := w.reply(v, `{"text":"goes on"}`)
+	if got := string(inside.await("message").Data); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for deadline := time.Now().Add(limit); w.get(g.url+"/socket.io/?EIO=4&transport=polling") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("got no connection after a while, want one")
+		}
+	}
+}
+
+// A visitor has so many sockets and no more, however many are asked for at once; other visitors do not matter.
+func TestMaxSocketsPerVisitor(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	w := newWorld(t)
+	g := w.start(func(c *socketgateway.Config) { c.MaxSocketsPerVisitor = most })
+	v := w.visitor()
+	var inside []*client
+	var crowd []*client
+	for range 3 * most {
+		crowd = append(crowd, connect(t, g.url, v.token))
+	}
+	for _, c := range crowd {
+		switch h := c.next(); {
+		case h.Event == "connect":
+			inside = append(inside, c)
+		case h.Event != "connect_error" || h.Message != "Too many connections" || string(h.Data) != `{"code":"TOO_MANY_CONNECTIONS","retryAfter":30}`:
+			t.Errorf("got %+v %s, want the refusal", h, h.Data)
+		}
+	}
+	if len(inside) != most {
+		t.Errorf("got %d sockets, want %d", len(inside), most)
+	}
+	connect(t, g.url, w.visitor().token).await("connect")
+	want := w.reply(v, `{"text":"goes on"}`)
+	for _, c := range inside {
+		if got := string(c.await("message").Data); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if f := startFleet(t, "fleet.mjs", g.url, v.token, "websocket", 1).next(); f.Event != "connect_error" || string(f.Data) != `{"code":"TOO_MANY_CONNECTIONS","retryAfter":30}` {
+		t.Errorf("got %+v, want the official client to hear of the bound", f)
+	}
+}

@@ -1,0 +1,260 @@
+package socketgateway_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/embedded"
+	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+)
+
+// The fault tests publish to a crowd of official clients while something breaks, and count. They are short, unless the
+// environment says PARLEY_FAULTS=long.
+
+// lasting returns how long an outage lasts.
+func lasting(short, long time.Duration) time.Duration {
+	if os.Getenv("PARLEY_FAULTS") == "long" {
+		return long
+	}
+	return short
+}
+
+const crowdSize = 12
+
+// outage lets time pass while something is away: there is no event to wait for.
+func outage(d time.Duration) { time.Sleep(d) }
+
+// The network between the visitors and the gateways breaks, and they come back to whichever gateway.
+func TestFaultNetworkDrops(t *testing.T) {
+	t.Parallel()
+	for _, transports := range []string{"websocket", "polling"} {
+		t.Run(transports, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			registries := []*prometheus.Registry{prometheus.NewRegistry(), prometheus.NewRegistry()}
+			door := newDoor(t)
+			for _, r := range registries {
+				door.open(w.start(func(c *socketgateway.Config) { c.Registerer = r }).url)
+			}
+			crowd := newCrowd(t, w, door.url, transports, crowdSize)
+			crowd.publish()
+			crowd.awaitEach(3)
+			door.cut()
+			outage(lasting(time.Second, 30*time.Second))
+			door.repair()
+			crowd.awaitRecovered(crowdSize)
+			crowd.finish()
+			hits := 0.0
+			for _, r := range registries {
+				hits += gather(t, r)["parley_gateway_recoveries_total hit"]
+			}
+			if crowd.missed > 0 || hits < crowdSize {
+				t.Errorf("got %v recovered and %d that were not, want all %d", hits, crowd.missed, crowdSize)
+			}
+		})
+	}
+}
+
+// A client that has a session but has had no event yet gets its first ones all the same.
+func TestFaultNetworkDropsBeforeTheFirstEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	door := newDoor(t)
+	door.open(w.start().url)
+	crowd := newCrowd(t, w, door.url, "websocket", crowdSize)
+	door.cut()
+	crowd.awaitGone()
+	crowd.publish()
+	crowd.awaitSent(crowdSize * 5)
+	door.repair()
+	crowd.awaitRecovered(crowdSize)
+	crowd.finish()
+}
+
+// The gateway that has all sockets, and the replies, is killed: the clients go to another one.
+func TestFaultGatewayKilled(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	first := w.startChild()
+	door := newDoor(t)
+	door.open(first.url)
+	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	crowd.publish()
+	crowd.awaitEach(3)
+	second := w.startChild()
+	w.awaitServing(second)
+	door.open(second.url)
+	first.kill()
+	door.close(first.url)
+	crowd.awaitRecovered(crowdSize)
+	crowd.finish()
+}
+
+// All gateways are replaced, one after the other, under load.
+func TestFaultRollingRestart(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	door := newDoor(t)
+	var running []*child
+	for range 3 {
+		p := w.startChild()
+		w.awaitServing(p)
+		door.open(p.url)
+		running = append(running, p)
+	}
+	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	crowd.publish()
+	for _, old := range running {
+		crowd.awaitEach(3)
+		p := w.startChild()
+		w.awaitServing(p)
+		door.open(p.url)
+		door.close(old.url)
+		old.terminate()
+	}
+	crowd.finish()
+	if crowd.missed > 0 {
+		t.Errorf("got %d connections that were not recovered, want none", crowd.missed)
+	}
+}
+
+// Redis stops and comes back: nobody hears anything meanwhile, and everything after.
+func TestFaultRedisRestart(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	door := newDoor(t)
+	var gateways []*gateway
+	for range 2 {
+		g := w.start()
+		gateways = append(gateways, g)
+		door.open(g.url)
+	}
+	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	crowd.publish()
+	for range 2 {
+		crowd.awaitEach(3)
+		w.redis.stop()
+		outage(lasting(time.Second, 20*time.Second))
+		w.redis.start()
+		for _, g := range gateways {
+			w.awaitReady(g, http.StatusOK)
+		}
+	}
+	crowd.finish()
+}
+
+// Only one gateway loses Redis, while the others go on: it replays what it has missed.
+func TestFaultGatewayLosesRedis(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	lane := newDoor(t) // to Redis
+	lane.open("http://" + w.redis.addr)
+	near := w.start()
+	w.awaitReady(near, http.StatusOK)
+	far := w.start(func(c *socketgateway.Config) { c.RedisURL = "redis://" + lane.addr() })
+	crowd := newCrowd(t, w.world, far.url, "websocket", crowdSize)
+	crowd.publish()
+	crowd.awaitEach(3)
+	lane.cut()
+	outage(lasting(time.Second, 30*time.Second))
+	lane.repair()
+	w.awaitReady(far, http.StatusOK)
+	crowd.finish()
+	if crowd.connects != crowdSize {
+		t.Errorf("got %d connections, want that the %d sockets stayed", crowd.connects, crowdSize)
+	}
+}
+
+// NATS stops and comes back: sockets stay, and get what is published after.
+func TestFaultNATSRestart(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	door := newDoor(t)
+	for range 2 {
+		door.open(w.start().url)
+	}
+	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	crowd.publish()
+	for range 2 {
+		crowd.awaitEach(3)
+		w.nats.Stop()
+		door.shake() // those who come back meanwhile are not lost either
+		outage(lasting(time.Second, 10*time.Second))
+		w.nats = startNATS(t, w.natsAddr, w.natsDir)
+	}
+	crowd.finish()
+}
+
+// The gateway that takes the replies dies, or sleeps so long that another one takes over and everything is delivered again,
+// with one, two and three gateways.
+func TestFaultOrderAndOnce(t *testing.T) {
+	t.Parallel()
+	for gateways := 1; gateways <= 3; gateways++ {
+		t.Run(fmt.Sprintf("%d gateways", gateways), func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			door := newDoor(t)
+			var running []*child
+			for range gateways {
+				p := w.startChild()
+				w.awaitServing(p)
+				door.open(p.url)
+				running = append(running, p)
+			}
+			crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+			crowd.publish()
+			for _, p := range running {
+				crowd.awaitEach(3)
+				p.signal(syscall.SIGSTOP)
+				outage(lasting(3*time.Second, 8*time.Second)) // longer than a delivery is trusted to a silent gateway
+				p.signal(syscall.SIGCONT)
+			}
+			for _, p := range running {
+				crowd.awaitEach(3)
+				door.close(p.url)
+				p.kill()
+				fresh := w.startChild()
+				w.awaitServing(fresh)
+				door.open(fresh.url)
+			}
+			crowd.finish()
+		})
+	}
+}
+
+// faultWorld is a world whose engines can be stopped and started again.
+type faultWorld struct {
+	*world
+	redis    *realRedis
+	nats     *embedded.NATS
+	natsAddr string
+	natsDir  string
+}
+
+func newFaultWorld(t *testing.T) *faultWorld {
+	t.Helper()
+	f := &faultWorld{redis: newRealRedis(t), natsDir: t.TempDir()}
+	f.redis.start()
+	l := listen(t)
+	f.natsAddr = l.Addr().String()
+	l.Close()
+	f.nats = startNATS(t, f.natsAddr, f.natsDir)
+	t.Cleanup(func() { f.nats.Stop() })
+	f.world = newWorldWith(t, "nats://"+f.natsAddr, f.redis.url())
+	return f
+}
+
+func startNATS(t *testing.T, addr, dir string) *embedded.NATS {
+	t.Helper()
+	n, err := embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

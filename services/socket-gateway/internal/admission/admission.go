@@ -1,0 +1,173 @@
+// Package admission bounds what a gateway takes on: connections in all, handshakes a second, and sockets of one visitor.
+// Whoever comes on top is told when to come back; those inside notice nothing.
+package admission
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+const (
+	codeTooMany    = "TOO_MANY_CONNECTIONS"
+	messageTooMany = "Too many connections"
+
+	codeStopping    = "SERVICE_UNAVAILABLE"
+	messageStopping = "Service is temporarily unavailable. Please try again."
+
+	// How long to wait: until others have left, until the next second has tokens, until sockets that were lost without a
+	// word have timed out.
+	fullWait    = 10 * time.Second
+	rateWait    = time.Second
+	visitorWait = 30 * time.Second
+)
+
+// Config says what is too much. Zero means no bound.
+type Config struct {
+	MaxConnections       int
+	ConnectRate          int // handshakes a second
+	MaxSocketsPerVisitor int
+
+	// Connections counts those that are open now.
+	Connections func() int
+	// Refuse answers a handshake with the error that Refusal finds in the request's context.
+	Refuse     http.Handler
+	Registerer prometheus.Registerer // nil: no metrics
+}
+
+// Door lets connections and sockets in. Its methods are safe for concurrent use.
+type Door struct {
+	cfg        Config
+	rate       *rate.Limiter
+	handshakes atomic.Int64 // running; their connections may be counted already or not yet
+	refusals   *prometheus.CounterVec
+	shut       atomic.Bool
+
+	visitors sync.Mutex // makes counting a visitor's sockets and turning one away a single step
+}
+
+// NewDoor returns a door.
+func NewDoor(cfg Config) (*Door, error) {
+	d := &Door{cfg: cfg, refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_gateway_refusals_total", Help: "Who was turned away, by the bound that was reached: connections, rate, visitor; or stopping.",
+	}, []string{"bound"})}
+	if cfg.ConnectRate > 0 {
+		d.rate = rate.NewLimiter(rate.Limit(cfg.ConnectRate), cfg.ConnectRate)
+	}
+	if cfg.Registerer == nil {
+		return d, nil
+	}
+	return d, cfg.Registerer.Register(d.refusals)
+}
+
+// Handler lets handshakes through to next within the bounds, and all other requests.
+func (d *Door) Handler(next http.Handler) http.Handler {
+	return d.handler(next, func(w http.ResponseWriter, r *http.Request, leave func()) {
+		defer leave() // by now the connection is counted, if there is one
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Shut lets nobody in any more: this gateway stops, and others are there.
+func (d *Door) Shut() { d.shut.Store(true) }
+
+// LooseHandler is Handler for a next that serves a connection for as long as it lasts, and counts it a little late: a few
+// more than allowed may slip in.
+func (d *Door) LooseHandler(next http.Handler) http.Handler {
+	return d.handler(next, func(w http.ResponseWriter, r *http.Request, leave func()) {
+		leave()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (d *Door) handler(next http.Handler, admitted func(http.ResponseWriter, *http.Request, func())) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isHandshake(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		leave := func() { d.handshakes.Add(-1) }
+		if err := d.admit(int(d.handshakes.Add(1))); err != nil {
+			leave()
+			d.refuse(w, r, err)
+			return
+		}
+		admitted(w, r, leave)
+	})
+}
+
+// isHandshake tells whether r opens a connection, in the way in which the engine does.
+func isHandshake(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Query().Get("sid") == ""
+}
+
+func (d *Door) admit(running int) error {
+	if d.shut.Load() {
+		d.refusals.WithLabelValues("stopping").Inc()
+		return &apperr.Error{Code: apperr.Unavailable, Reason: codeStopping, Message: messageStopping, RetryAfter: rateWait}
+	}
+	if d.cfg.MaxConnections > 0 && d.cfg.Connections()+running > d.cfg.MaxConnections {
+		d.refusals.WithLabelValues("connections").Inc()
+		return tooMany(fullWait)
+	}
+	if d.rate != nil && !d.rate.Allow() {
+		d.refusals.WithLabelValues("rate").Inc()
+		return tooMany(rateWait)
+	}
+	return nil
+}
+
+// tooMany is a 503 and not a 429: it is the gateway that has had enough, not this caller who asked too much.
+func tooMany(wait time.Duration) *apperr.Error {
+	return &apperr.Error{Code: apperr.Unavailable, Reason: codeTooMany, Message: messageTooMany, RetryAfter: wait}
+}
+
+type refusalKey struct{}
+
+// Refusal returns why a request was handed to Config.Refuse.
+func Refusal(ctx context.Context) error {
+	err, _ := ctx.Value(refusalKey{}).(error)
+	return err
+}
+
+// refuse answers so that a page of another origin can read it.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
+	d.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
+}
+
+// Guard bounds the sockets of a visitor on this gateway. It comes behind the middleware that puts a socket into its
+// visitor's room: whoever is in there counts, and leaves the count with the room, however a socket ends.
+func (d *Door) Guard(n *socketio.Namespace) {
+	if d.cfg.MaxSocketsPerVisitor > 0 {
+		n.Use(func(_ context.Context, s *socketio.Socket) error { return d.admitSocket(n, s) })
+	}
+}
+
+type refusalData struct {
+	Code       string `json:"code"`
+	RetryAfter int    `json:"retryAfter"` // seconds
+}
+
+func (d *Door) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
+	d.visitors.Lock()
+	defer d.visitors.Unlock()
+	for _, room := range s.Rooms() {
+		if n.RoomSize(room) <= d.cfg.MaxSocketsPerVisitor {
+			continue
+		}
+		s.Leave(room) // now, so that of several that come at once only those on top are turned away
+		d.refusals.WithLabelValues("visitor").Inc()
+		return &socketio.ConnectError{Message: messageTooMany, Data: refusalData{codeTooMany, int(visitorWait / time.Second)}}
+	}
+	return nil
+}

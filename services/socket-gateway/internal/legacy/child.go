@@ -1,0 +1,103 @@
+package legacy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
+)
+
+const (
+	telling           = 500 * time.Millisecond
+	readHeaderTimeout = 10 * time.Second
+)
+
+// Child is the child's side of the two processes.
+type Child struct {
+	Stdin  io.Reader // its first line is the Setup; its end is the child's end
+	Stdout io.Writer
+	Logger *slog.Logger
+	// Redis opens the connection that a setup describes.
+	Redis func(url string) (redis.UniversalClient, error)
+}
+
+// Run serves until Stdin ends.
+func (c Child) Run(ctx context.Context) error {
+	// The library writes into the standard logger, a line for each client that leaves early.
+	log.SetOutput(slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug).Writer())
+	stdin := bufio.NewReader(c.Stdin)
+	var setup Setup
+	line, err := stdin.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &setup)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the setup: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, stdin)
+	}()
+	return c.serve(ctx, setup)
+}
+
+func (c Child) serve(ctx context.Context, setup Setup) error {
+	client, err := c.Redis(setup.RedisURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	ln, err := net.Listen("unix", setup.Socket)
+	if err != nil {
+		return err
+	}
+	adapter := redisadapter.New(client, redisadapter.Options{Sharded: setup.RedisSharded, Logger: c.Logger})
+	s := newServer(setup, adapter, c.Logger)
+	web := &http.Server{Handler: s, ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug)}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(ln) }()
+	if err = c.tell(ctx, s, served); err == nil {
+		s.drain(setup.DrainTimeout)
+	}
+	s.close()
+	_ = web.Close()
+	return err
+}
+
+// tell writes how the child is, until it is to end.
+func (c Child) tell(ctx context.Context, s *server, served <-chan error) error {
+	tick := time.NewTicker(telling)
+	defer tick.Stop()
+	out := json.NewEncoder(c.Stdout)
+	for told := (status{}); ; {
+		if now := (status{Ready: true, Connections: int(s.counts.open.Load())}); now != told {
+			if err := out.Encode(now); err != nil {
+				return err
+			}
+			told = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-served:
+			return err
+		case <-tick.C:
+			if s.full() {
+				return errors.New("the library holds too many sessions that have ended")
+			}
+		}
+	}
+}

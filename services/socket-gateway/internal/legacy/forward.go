@@ -1,0 +1,154 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/credential"
+)
+
+const (
+	maxBody     = 1_000_000 // bytes of a POST; the library knows no limit
+	dialTimeout = 2 * time.Second
+)
+
+// Tokens says for whom a visitor token speaks that a page of that origin shows. Its error is apperr.Unauthenticated for a
+// token that does not hold, and apperr.Invalid for an origin that is not allowed.
+type Tokens interface {
+	Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
+}
+
+// Is tells whether a request is an old client's.
+func Is(r *http.Request) bool {
+	return strings.Contains(r.URL.RawQuery, "EIO=3") && r.URL.Query().Get("EIO") == "3"
+}
+
+// proxy is the way to the child.
+type proxy struct {
+	prefix  string
+	tokens  Tokens
+	room    func(appID, chatUserID string) string
+	reverse *httputil.ReverseProxy
+	log     *slog.Logger
+}
+
+func newProxy(cfg Config) *proxy {
+	p := &proxy{prefix: cfg.Setup.SessionPrefix, tokens: cfg.Tokens, room: cfg.Room, log: cfg.Logger}
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: "legacy"})
+			r.Out.Host = r.In.Host
+			r.SetXForwarded()
+		},
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", cfg.Setup.Socket)
+			},
+			MaxIdleConnsPerHost: 1024,
+			IdleConnTimeout:     time.Minute,
+			DisableCompression:  true,
+		},
+		ErrorHandler: failed,
+		ErrorLog:     slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	return p
+}
+
+func (p *proxy) close() { p.reverse.Transport.(*http.Transport).CloseIdleConnections() }
+
+// ServeHTTP serves a request for which Is holds. What the library would get wrong it does not see.
+func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.proxy.serve(w, r) }
+
+func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	sid, transport := query.Get("sid"), query.Get("transport")
+	switch {
+	case r.Method == http.MethodOptions:
+		preflight(w, r)
+	case transport != "polling" && transport != "websocket":
+		refuse(w, r, http.StatusBadRequest, 0, "Transport unknown")
+	case sid != "" && !strings.HasPrefix(sid, p.prefix):
+		refuse(w, r, http.StatusBadRequest, 1, "Session ID unknown")
+	case r.Method != http.MethodGet && (r.Method != http.MethodPost || sid == ""):
+		refuse(w, r, http.StatusBadRequest, 2, "Bad handshake method")
+	case strings.Trim(query.Get("j"), "0123456789") != "": // it would be repeated in a script
+		refuse(w, r, http.StatusBadRequest, 3, "Bad request")
+	default:
+		p.forward(w, r, query, sid == "" || transport == "websocket")
+	}
+}
+
+// forward hands a request to the child, with the visitor if it opens a connection: the child asks for no other's.
+func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values, opens bool) {
+	r = r.Clone(r.Context())
+	r.Header.Del(visitorHeader)
+	if opens {
+		p.visitor(r.Context(), query.Get("token"), r.Header.Get("Origin")).put(r.Header)
+	}
+	if r.Method == http.MethodPost {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	}
+	p.reverse.ServeHTTP(w, r)
+}
+
+func (p *proxy) visitor(ctx context.Context, token, origin string) visitor {
+	claims, err := p.tokens.Enter(ctx, token, origin)
+	switch {
+	case err == nil:
+		return visitor{Room: p.room(claims.AppID, claims.ChatUserID), ExpiresAt: claims.ExpiresAt}
+	case apperr.Is(err, apperr.Unauthenticated):
+		return visitor{Refusal: refuseUnauthorized}
+	case apperr.Is(err, apperr.Invalid):
+		return visitor{Refusal: refuseOrigin}
+	}
+	p.log.WarnContext(ctx, "old client refused", "error", err)
+	return visitor{Refusal: refuseUnavailable}
+}
+
+// failed answers when the child did not. A session that it held is gone with it.
+func failed(w http.ResponseWriter, r *http.Request, _ error) {
+	if r.Context().Err() != nil {
+		return // the client has left
+	}
+	if r.URL.Query().Get("sid") != "" {
+		refuse(w, r, http.StatusBadRequest, 1, "Session ID unknown")
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	refuse(w, r, http.StatusServiceUnavailable, 4, refuseUnavailable.Message)
+}
+
+// allowOrigin allows any page. Old clients ask with credentials whether they have any or not, and a browser wants that to be
+// allowed in so many words; no cookie is ever set or read.
+func allowOrigin(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		return
+	}
+	w.Header().Set("Access-Control-Allow-Origin", origin)
+	w.Header().Set("Access-Control-Allow-Credentials", "true")
+	w.Header().Add("Vary", "Origin")
+}
+
+func preflight(w http.ResponseWriter, r *http.Request) {
+	allowOrigin(w, r)
+	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
+	w.Header().Set("Access-Control-Allow-Headers", "Content-Type")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func refuse(w http.ResponseWriter, r *http.Request, status, code int, message string) {
+	allowOrigin(w, r)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"code":%d,"message":%q}`, code, message) // the client may be gone
+}

@@ -1,0 +1,77 @@
+package legacy
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Command is the argument that makes the gateway's binary the child.
+const Command = "legacy"
+
+// Setup is what the gateway tells the child when it starts, as one line on its standard input.
+type Setup struct {
+	Socket        string        `json:"socket"` // path of the unix socket to listen on
+	RedisURL      string        `json:"redisURL"`
+	RedisSharded  bool          `json:"redisSharded"`
+	PingInterval  time.Duration `json:"pingInterval"`
+	PingTimeout   time.Duration `json:"pingTimeout"`
+	SessionPrefix string        `json:"sessionPrefix"` // of session ids, for the other gateways
+	MaxSockets    int           `json:"maxSockets"`    // of one visitor; 0: no bound
+	DrainTimeout  time.Duration `json:"drainTimeout"`  // over which sockets are closed at the end
+}
+
+// status is what the child tells the gateway, as lines on its standard output.
+type status struct {
+	Ready       bool `json:"ready"`
+	Connections int  `json:"connections"`
+}
+
+// revokePath is where the child is told that a visitor's tokens are revoked. Clients' requests have another path.
+const revokePath = "/revoke"
+
+// visitorHeader tells the child for whom a client speaks.
+const visitorHeader = "Parley-Legacy-Visitor"
+
+// visitor is a client's identity, or why it has none.
+type visitor struct {
+	Room      string    `json:"room,omitempty"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	Refusal   *refusal  `json:"refusal,omitempty"`
+}
+
+// refusal is the data of an ERROR packet. It has the form of a newer client's CONNECT_ERROR.
+type refusal struct {
+	Message string      `json:"message"`
+	Data    refusalData `json:"data"`
+}
+
+type refusalData struct {
+	Code       string `json:"code"`
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
+}
+
+var (
+	refuseUnauthorized = &refusal{Message: "Unauthorized", Data: refusalData{Code: "UNAUTHORIZED"}}
+	refuseOrigin       = &refusal{Message: "Origin is not allowed", Data: refusalData{Code: "ORIGIN_NOT_ALLOWED"}}
+	refuseUnavailable  = &refusal{
+		Message: "Service is temporarily unavailable. Please try again.", Data: refusalData{Code: "SERVICE_UNAVAILABLE"},
+	}
+	refuseTooMany = &refusal{Message: "Too many connections", Data: refusalData{Code: "TOO_MANY_CONNECTIONS", RetryAfter: 30}}
+)
+
+func (v visitor) put(h http.Header) {
+	data, _ := json.Marshal(v) // cannot fail
+	h.Set(visitorHeader, base64.StdEncoding.EncodeToString(data))
+}
+
+// visitorOf returns a visitor that is refused where the header is not what the gateway writes.
+func visitorOf(h http.Header) visitor {
+	var v visitor
+	data, err := base64.StdEncoding.DecodeString(h.Get(visitorHeader))
+	if err != nil || json.Unmarshal(data, &v) != nil || v.Room == "" && v.Refusal == nil {
+		return visitor{Refusal: refuseUnauthorized}
+	}
+	return v
+}

@@ -1,0 +1,185 @@
+package legacy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/googollee/go-socket.io/engineio/frame"
+	"github.com/googollee/go-socket.io/engineio/packet"
+	"github.com/googollee/go-socket.io/engineio/transport"
+	"github.com/googollee/go-socket.io/engineio/transport/polling"
+	"github.com/googollee/go-socket.io/engineio/transport/websocket"
+)
+
+const (
+	// addWait bounds how long the answer to a handshake waits for the library to know the session that it names.
+	addWait = 5 * time.Second
+)
+
+var errTooBig = errors.New("message is too big")
+
+// counts are the figures of all transports.
+type counts struct {
+	open   atomic.Int64 // connections
+	leaked atomic.Int64 // sessions that the library will never forget
+}
+
+// newTransports wraps the library's transports.
+func newTransports(c *counts) []transport.Transport {
+	anyOrigin := func(*http.Request) bool { return true }
+	return []transport.Transport{
+		&pollingTransport{Transport: &polling.Transport{CheckOrigin: anyOrigin}, counts: c},
+		&webSocketTransport{Transport: &websocket.Transport{CheckOrigin: anyOrigin}, counts: c},
+	}
+}
+
+type pollingTransport struct {
+	*polling.Transport
+	counts *counts
+}
+
+// Accept implements transport.Transport.
+func (t *pollingTransport) Accept(w http.ResponseWriter, r *http.Request) (transport.Conn, error) {
+	conn, err := t.Transport.Accept(w, r)
+	if err != nil {
+		return nil, err
+	}
+	t.counts.open.Add(1)
+	return &pollingConn{libraryPolling: conn.(libraryPolling), counts: t.counts, added: make(chan struct{})}, nil
+}
+
+// libraryPolling is what we use of the library's polling connection; its pause we replace, see upgrade.go.
+type libraryPolling interface {
+	transport.Conn
+	http.Handler
+}
+
+// pollingConn mends three things: the answer to a handshake went out before the library knew the session, so that the
+// next request failed; a session whose client did not come back was kept for ever; what a client sent while it upgraded was
+// refused.
+type pollingConn struct {
+	libraryPolling
+	counts  *counts
+	upgrade upgrade
+
+	writers   atomic.Int32 // that were asked for: the first is of the open packet, the second of the first CONNECT
+	connected atomic.Bool
+	added     chan struct{} // closed when the library knows the session
+	handshake sync.Once
+	closing   sync.Once
+}
+
+// NextWriter implements transport.Conn.
+func (c *pollingConn) NextWriter(ft frame.Type, pt packet.Type) (io.WriteCloser, error) {
+	n := c.writers.Add(1)
+	if n == 2 {
+		close(c.added)
+	}
+	w, err := c.libraryPolling.NextWriter(ft, pt)
+	if err == nil && n >= 2 {
+		c.connected.Store(true)
+	}
+	return w, c.upgrade.outcome(err)
+}
+
+// NextReader implements transport.Conn. Bodies are limited by the gateway.
+func (c *pollingConn) NextReader() (frame.Type, packet.Type, io.ReadCloser, error) {
+	ft, pt, r, err := c.libraryPolling.NextReader()
+	return ft, pt, r, c.upgrade.outcome(err)
+}
+
+// Pause implements session.Pauser: the client has begun to upgrade.
+func (c *pollingConn) Pause() { c.upgrade.begin(c.libraryPolling) }
+
+// Resume implements session.Pauser: the client has not upgraded.
+func (c *pollingConn) Resume() { c.upgrade.end(false) }
+
+// ServeHTTP serves a request; the first is the handshake.
+func (c *pollingConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	first := false
+	c.handshake.Do(func() { first = true })
+	c.libraryPolling.ServeHTTP(w, r)
+	if !first {
+		return
+	}
+	select {
+	case <-c.added:
+	case <-r.Context().Done():
+	case <-time.After(addWait):
+	}
+}
+
+// Close implements transport.Conn.
+func (c *pollingConn) Close() error {
+	c.closing.Do(func() {
+		c.counts.open.Add(-1)
+		if !c.connected.Load() {
+			c.counts.leaked.Add(1)
+		}
+		c.upgrade.end(true)
+	})
+	return c.libraryPolling.Close()
+}
+
+type webSocketTransport struct {
+	*websocket.Transport
+	counts *counts
+}
+
+// Accept implements transport.Transport.
+func (t *webSocketTransport) Accept(w http.ResponseWriter, r *http.Request) (transport.Conn, error) {
+	conn, err := t.Transport.Accept(w, r)
+	if err != nil {
+		return nil, err
+	}
+	t.counts.open.Add(1)
+	return &webSocketConn{libraryWebSocket: conn.(libraryWebSocket), counts: t.counts}, nil
+}
+
+type libraryWebSocket interface {
+	transport.Conn
+	http.Handler
+}
+
+// webSocketConn limits what a client may send at once.
+type webSocketConn struct {
+	libraryWebSocket
+	counts  *counts
+	closing sync.Once
+}
+
+// NextReader implements transport.Conn.
+func (c *webSocketConn) NextReader() (frame.Type, packet.Type, io.ReadCloser, error) {
+	ft, pt, r, err := c.libraryWebSocket.NextReader()
+	if err != nil {
+		return ft, pt, r, err
+	}
+	return ft, pt, &limitedReader{ReadCloser: r, left: maxBody, tooBig: c.Close}, nil
+}
+
+// Close implements transport.Conn.
+func (c *webSocketConn) Close() error {
+	c.closing.Do(func() { c.counts.open.Add(-1) })
+	return c.libraryWebSocket.Close()
+}
+
+// limitedReader closes the connection of a message that is too big: closing the message alone would read all of it.
+type limitedReader struct {
+	io.ReadCloser
+	left   int
+	tooBig func() error
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		_ = l.tooBig()
+		return 0, errTooBig
+	}
+	n, err := l.ReadCloser.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	return n, err
+}

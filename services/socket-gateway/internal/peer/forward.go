@@ -1,0 +1,146 @@
+package peer
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// hopHeader marks a request that has been passed on, so that it cannot go in circles.
+const hopHeader = "Parley-Forwarded-By"
+
+const (
+	dialTimeout = 2 * time.Second
+	idlePeers   = 1024 // kept connections to one gateway: each waiting poll takes one
+)
+
+// Forwarder passes requests on to the gateways that hold their sessions.
+type Forwarder struct {
+	id       ID
+	registry *Registry
+	proxy    *httputil.ReverseProxy
+	requests *prometheus.CounterVec
+
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+// NewForwarder returns a forwarder, which must be closed. A nil registerer keeps its metrics to themselves.
+func NewForwarder(id ID, registry *Registry, registerer prometheus.Registerer, log *slog.Logger) (*Forwarder, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	f := &Forwarder{id: id, registry: registry, ctx: ctx, stop: stop, requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_gateway_forwards_total",
+		Help: "Requests for sessions of other gateways: forwarded, failed (that gateway did not answer), gone (there is no such gateway).",
+	}, []string{"result"})}
+	f.proxy = &httputil.ReverseProxy{
+		Rewrite: f.rewrite,
+		Transport: &http.Transport{
+			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			MaxIdleConnsPerHost: idlePeers,
+			IdleConnTimeout:     time.Minute,
+			DisableCompression:  true,
+		},
+		ErrorHandler: f.failed,
+		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	if registerer == nil {
+		return f, nil
+	}
+	return f, registerer.Register(f.requests)
+}
+
+// hop is a request on its way, by its context.
+type hop struct {
+	addr     string
+	original *http.Request
+	next     http.Handler
+}
+
+type hopKey struct{}
+
+// Handler serves requests for sessions of other gateways there, and all others with next.
+func (f *Forwarder) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, foreign := f.foreignHolder(r)
+		if !foreign {
+			next.ServeHTTP(w, r)
+			return
+		}
+		addr, ok := f.registry.Lookup(r.Context(), id)
+		if !ok || !f.enter() {
+			f.requests.WithLabelValues("gone").Inc()
+			next.ServeHTTP(w, r)
+			return
+		}
+		defer f.running.Done()
+		f.forward(w, r, hop{addr: addr, original: r, next: next})
+	})
+}
+
+// foreignHolder returns the other gateway that r is for. Preflights are for nobody in particular.
+func (f *Forwarder) foreignHolder(r *http.Request) (ID, bool) {
+	if r.Method == http.MethodOptions || !strings.Contains(r.URL.RawQuery, separator) || r.Header.Get(hopHeader) != "" {
+		return "", false
+	}
+	id, ok := holderOf(r.URL.Query().Get("sid"))
+	return id, ok && id != f.id
+}
+
+func (f *Forwarder) enter() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.running.Add(1)
+	return true
+}
+
+// forward returns when the answer is out; for a WebSocket, when its connection has ended.
+func (f *Forwarder) forward(w http.ResponseWriter, r *http.Request, h hop) {
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), hopKey{}, h))
+	defer cancel()
+	defer context.AfterFunc(f.ctx, cancel)()
+	f.requests.WithLabelValues("forwarded").Inc()
+	f.proxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
+	h := p.In.Context().Value(hopKey{}).(hop)
+	p.SetURL(&url.URL{Scheme: "http", Host: h.addr})
+	p.Out.Host = p.In.Host
+	p.SetXForwarded()
+	p.Out.Header.Set(hopHeader, string(f.id))
+}
+
+// failed answers a request whose gateway did not: here its session is unknown, and that is what its client is to hear.
+func (f *Forwarder) failed(w http.ResponseWriter, r *http.Request, _ error) {
+	h := r.Context().Value(hopKey{}).(hop)
+	if h.original.Context().Err() != nil {
+		return // the client has left
+	}
+	f.requests.WithLabelValues("failed").Inc()
+	h.next.ServeHTTP(w, h.original)
+}
+
+// Close cuts what is being passed on, WebSockets too, and returns when that has ended.
+func (f *Forwarder) Close() {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.stop()
+	f.running.Wait()
+	f.proxy.Transport.(*http.Transport).CloseIdleConnections()
+}

@@ -1,0 +1,109 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	keyPrefix = "parley:gateway:"
+
+	// A gateway that has died is forgotten after expiry; one that has stopped says so.
+	expiry      = 15 * time.Second
+	refreshing  = 5 * time.Second
+	redisWait   = 2 * time.Second
+	fresh       = 2 * time.Second // how long an answer of Redis is taken for true
+	maxKnown    = 4096            // ids may be made up by clients
+	leavingWait = time.Second
+)
+
+// Registry knows under which address each gateway is reached.
+type Registry struct {
+	client redis.UniversalClient
+	id     ID
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	known map[ID]entry
+}
+
+// entry is what Redis has said; an empty address means that it knows of no such gateway.
+type entry struct {
+	addr string
+	at   time.Time
+}
+
+// NewRegistry returns a registry in which this gateway is not yet entered. The client stays the caller's.
+func NewRegistry(client redis.UniversalClient, id ID, log *slog.Logger) *Registry {
+	return &Registry{client: client, id: id, log: log, known: make(map[ID]entry)}
+}
+
+// Register enters this gateway. Redis may be away: Run tries again.
+func (r *Registry) Register(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, redisWait)
+	defer cancel()
+	return r.client.Set(ctx, keyPrefix+string(r.id), addr, expiry).Err()
+}
+
+// Run keeps this gateway registered until ctx is done, and takes it out then.
+func (r *Registry) Run(ctx context.Context, addr string) {
+	tick := time.NewTicker(refreshing)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.leave(ctx)
+			return
+		case <-tick.C:
+			if err := r.Register(ctx, addr); err != nil {
+				r.log.DebugContext(ctx, "registering this gateway", "error", err) // that Redis is away is told elsewhere
+			}
+		}
+	}
+}
+
+func (r *Registry) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leavingWait)
+	defer cancel()
+	if err := r.client.Del(ctx, keyPrefix+string(r.id)).Err(); err != nil {
+		r.log.DebugContext(ctx, "taking this gateway out of the registry", "error", err) // it expires
+	}
+}
+
+// Lookup returns the address of a gateway, and false when there is none of that id. While Redis is away the last known
+// address holds.
+func (r *Registry) Lookup(ctx context.Context, id ID) (addr string, ok bool) {
+	e, found := r.recall(id)
+	if found && time.Since(e.at) < fresh {
+		return e.addr, e.addr != ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisWait)
+	defer cancel()
+	addr, err := r.client.Get(ctx, keyPrefix+string(id)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return e.addr, e.addr != ""
+	}
+	r.remember(id, addr)
+	return addr, addr != ""
+}
+
+func (r *Registry) recall(id ID) (entry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.known[id]
+	return e, ok
+}
+
+func (r *Registry) remember(id ID, addr string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) >= maxKnown {
+		clear(r.known)
+	}
+	r.known[id] = entry{addr: addr, at: time.Now()}
+}

@@ -1,0 +1,254 @@
+// Package realtime is what the socket gateway does. Reading order: connect.go (who may join which room), origin.go (from
+// which pages), token.go and
+// expiry.go (a socket ends with its token, unless that is renewed), deliver.go (a reply in, an emit into its room out),
+// offset.go (how events are numbered), room.go (each event once and in order), log.go and recover.go (what a client has
+// missed), receipt.go (who hears that a message was delivered), progress.go and gap.go (what this gateway has missed), drain.go,
+// metrics.go.
+//
+// The engine (pkg/socketio) knows sockets and rooms, the bus knows streams; what a visitor and a reply are is known here.
+//
+// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md):
+//
+//   - A reply is acknowledged only when Redis has taken it, and a reply of the same room follows only after that.
+//   - A room here sees rising offsets only; what is not behind its last one has been delivered, or was passed on before the
+//     room had a socket.
+//   - A client that comes back with pid and offset gets what is behind them from the stream, and live only what is behind that.
+package realtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+// Namespace is the one namespace that visitors connect to (spec, "Events").
+const Namespace = "/message"
+
+// headerOrigin is the one header of a connection that is kept: where the page is from.
+const headerOrigin = "Origin"
+
+// KeptHeaders are the headers of a connection that the gate looks at.
+func KeptHeaders() []string { return []string{headerOrigin} }
+
+// joinTimeout is how long a socket waits for Redis before it is told to try again.
+const joinTimeout = 3 * time.Second
+
+// Room is the room of a visitor, in which all sockets of theirs are.
+func Room(appID, chatUserID string) string { return appID + "-" + chatUserID }
+
+// Tokens says for whom a visitor token speaks. Its error is apperr.Unauthenticated for a token that does not hold, and
+// apperr.Unavailable when that cannot be told.
+type Tokens interface {
+	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
+}
+
+// Gate lets visitors into the namespace.
+type Gate struct {
+	namespace   *socketio.Namespace
+	tokens      Tokens
+	expiry      *Expiry
+	revocations *revocations
+	origins     *Origins
+	rooms       *Rooms
+	receipts    *Receipts
+	log         *Log
+	progress    *Progress
+	metrics     *Metrics
+	now         func() time.Time
+	logger      *slog.Logger
+}
+
+// guard puts the gate before the namespace. Nothing but fresh tokens is taken from clients: visitors write over HTTP.
+func (g *Gate) guard() {
+	g.namespace.Use(g.admit)
+	g.namespace.OnConnection(g.connected)
+	g.namespace.On(EventToken, g.renew)
+}
+
+// session is what is known of a socket's visitor.
+type session struct {
+	room  string
+	lease Lease
+	until time.Time // the first expiry
+	// A socket that was connected before is held until it has got what it missed; it has had everything up to caughtUp.
+	held     bool
+	caughtUp uint64
+}
+
+// handshake is what a client shows when it connects: a token, and, when it comes back, its session and its last offset.
+type handshake struct {
+	Token  string `json:"token"`
+	PID    string `json:"pid"`
+	Offset string `json:"offset"`
+}
+
+// admit verifies the token of the CONNECT packet and puts the socket into its visitor's room. The room's subscription is
+// confirmed when the client gets its answer: what is published from then on reaches it.
+func (g *Gate) admit(ctx context.Context, s *socketio.Socket) error {
+	from := s.Handshake()
+	shown := readHandshake(from.Auth)
+	claims, err := g.enter(ctx, shown.Token, from.Header.Get(headerOrigin))
+	if err == nil {
+		err = g.join(ctx, s, claims, shown)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, socketio.ErrDisconnected) || ctx.Err() != nil:
+		return err // nobody is there to be told
+	case shown.PID != "" && apperr.CodeOf(err) == apperr.Unavailable:
+		s.CloseConnection() // a client that is refused does not try again by itself; one that was connected before shall
+		g.metrics.connectError(codeUnavailable)
+		return err
+	}
+	message, code := g.refusal(ctx, err)
+	g.metrics.connectError(code)
+	return &socketio.ConnectError{Message: message, Data: refusalData{code}}
+}
+
+// enter says for whom a token speaks that holds, and may be shown by a page of that origin.
+func (g *Gate) enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
+	claims, err := g.verify(ctx, token)
+	if err != nil {
+		return claims, err
+	}
+	return claims, g.origins.Check(ctx, claims.AppID, origin)
+}
+
+// join puts the socket into its room. The session begins at the position before that: what is behind it and does not reach
+// the client live is there when the client comes back.
+func (g *Gate) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	position, stream, err := g.progress.Position(ctx)
+	if err != nil {
+		return apperr.Away("NATS", err)
+	}
+	known := &session{room: Room(claims.AppID, claims.ChatUserID), until: claims.ExpiresAt}
+	if g.rooms.Open(known.room, claims.CompanyID, position); shown.PID != "" {
+		s.Hold()
+		known.held = true
+	}
+	if err := s.JoinContext(ctx, known.room); err != nil {
+		return apperr.Away("redis", err)
+	}
+	if err := g.revocations.check(claims); err != nil { // while it was joining
+		return err
+	}
+	pid := newPID(position, stream)
+	if shown.PID != "" {
+		if pid, err = g.recover(ctx, s, known, claims, shown, pid); err != nil {
+			return err
+		}
+	} else {
+		g.metrics.recovery(recoveryNone)
+	}
+	s.SetData(known)
+	return s.AddAnswer("pid", pid)
+}
+
+// recover sends what the client has missed, behind the answer to its CONNECT. That answer repeats the pid, which tells the
+// client that nothing is missing; a new one tells it to load the history.
+func (g *Gate) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
+	found, err := g.log.Missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
+	if errors.Is(err, errNotRecoverable) {
+		g.metrics.recovery(recoveryMiss)
+		return fresh, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, e := range found.events {
+		if err := s.Emit(Event, e.payload, formatOffset(e.offset)); err != nil {
+			return "", err
+		}
+		if payloadAsks(e.payload) {
+			g.receipts.Note(claims.CompanyID, e.payload)
+		}
+	}
+	known.caughtUp = found.upTo
+	g.rooms.Ahead(known.room, s.ID(), found.upTo)
+	g.metrics.recovery(recoveryHit)
+	g.metrics.replayed.Add(float64(len(found.events)))
+	return shown.PID, nil
+}
+
+// connected is called only for sockets that have got their answer, and whose end will therefore be told.
+func (g *Gate) connected(s *socketio.Socket) {
+	known := s.Data().(*session)
+	if known.held {
+		s.Release(known.isNew)
+	}
+	g.expiry.Watch(&known.lease, s, known.until)
+	s.OnDisconnect(func(string) { g.expiry.Forget(&known.lease) })
+}
+
+// isNew tells whether an event that was held back is behind what the client has had.
+func (s *session) isNew(event json.RawMessage) bool {
+	offset, ok := offsetOf(event)
+	return !ok || offset > s.caughtUp
+}
+
+// readHandshake takes what is there. What is malformed is no token, and no session that could be recovered.
+func readHandshake(auth json.RawMessage) (h handshake) {
+	if token, ok := onlyToken(auth); ok {
+		return handshake{Token: token}
+	}
+	if json.Unmarshal(auth, &h) != nil {
+		return handshake{Token: h.Token, PID: "malformed"}
+	}
+	return h
+}
+
+// onlyToken recognises what every client shows that comes for the first time.
+func onlyToken(auth []byte) (token string, ok bool) {
+	rest, head := bytes.CutPrefix(auth, []byte(`{"token":"`))
+	rest, tail := bytes.CutSuffix(rest, []byte(`"}`))
+	if !head || !tail {
+		return "", false
+	}
+	for _, c := range rest {
+		if c >= utf8.RuneSelf || c < ' ' || c == '"' || c == '\\' {
+			return "", false
+		}
+	}
+	return string(rest), true
+}
+
+// The codes of a CONNECT_ERROR's data.
+const (
+	codeUnauthorized     = "UNAUTHORIZED"
+	codeOriginNotAllowed = "ORIGIN_NOT_ALLOWED"
+	codeUnavailable      = "SERVICE_UNAVAILABLE"
+	codeInternal         = "INTERNAL"
+)
+
+type refusalData struct {
+	Code string `json:"code"`
+}
+
+// refusal is the one table from an error's code to what a client is told. What is our fault is logged, a wrong token only
+// counted.
+func (g *Gate) refusal(ctx context.Context, err error) (message, code string) {
+	if errors.Is(err, errOriginNotAllowed) {
+		return errOriginNotAllowed.Message, codeOriginNotAllowed
+	}
+	switch apperr.CodeOf(err) {
+	case apperr.Unauthenticated, apperr.Invalid:
+		return "Unauthorized", codeUnauthorized
+	case apperr.Unavailable, apperr.TooMany:
+		g.logger.WarnContext(ctx, "socket refused", "error", err)
+		return "Service is temporarily unavailable. Please try again.", codeUnavailable
+	default:
+		g.logger.ErrorContext(ctx, "socket refused", "error", err)
+		return "Internal server error", codeInternal
+	}
+}

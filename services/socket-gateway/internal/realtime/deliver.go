@@ -1,0 +1,91 @@
+package realtime
+
+import (
+	"context"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// Event is the event that brings a reply (spec, "Events").
+const Event = "message"
+
+const (
+	// durable is the consumer that all gateways share. One of them is given the replies, and the others stand by.
+	durable = "socket-gateway"
+	// takeOver is how long the replies of a gateway that has died wait until another one is given them.
+	takeOver = 2 * time.Second
+	// deliverers is how many batches of replies are in hand at once: one is encoded while the other is on its way to Redis.
+	deliverers = 2
+	// retryPause is the longest wait for a Redis that is away. It is short, because what waits is a conversation.
+	retryPause = 200 * time.Millisecond
+)
+
+// Deliverer emits replies into their rooms.
+type Deliverer struct {
+	namespace *socketio.Namespace
+	metrics   *Metrics
+	now       func() time.Time
+	traced    bool // events carry the spans of their deliveries
+}
+
+// consumer takes replies from the stream; one visitor's are emitted one after the other, in stream order, and those of
+// several visitors together. What could not be emitted is tried again, and when the consumer ends it is left to other
+// gateways.
+func (d *Deliverer) consumer() bus.Consumer {
+	return bus.Consumer{
+		Stream: subject.Replies, Durable: durable, Workers: deliverers, AckWait: takeOver, MaxPause: retryPause,
+		HandleBatch: d.deliver,
+	}
+}
+
+// deliver emits replies to different visitors. Other gateways are told first, over Redis: when that fails nobody has got the
+// reply for sure, and it is tried again until Redis is back. That it may arrive twice is the rooms' business.
+func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
+	errs := make([]error, len(batch))
+	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
+	for i := range batch {
+		b, err := d.broadcast(&batch[i])
+		if errs[i] = err; b != nil {
+			events, places = append(events, b), append(places, i)
+		}
+	}
+	failed := d.namespace.EmitAll(ctx, events)
+	for k, place := range places {
+		if failed == nil || failed[k] == nil {
+			d.metrics.emitted("ok")
+			continue
+		}
+		d.metrics.emitted("failed")
+		errs[place] = apperr.Away("redis", failed[k])
+	}
+	return errs
+}
+
+// broadcast encodes a reply for its room. There is none for what lay about for longer than a conversation lasts: that is for
+// the history to show, not to pop up in a page. It happens when a lost consumer begins again at the stream's beginning.
+func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
+	e, err := event.DecodeReply(delivery.Subject, delivery.Data)
+	if err != nil {
+		return nil, err
+	}
+	if d.now().Sub(e.Message.CreatedAt) > chat.Window {
+		d.metrics.emitted("stale")
+		return nil, nil
+	}
+	data := encodeReply(&e, delivery.Sequence, len(delivery.Data))
+	if !utf8.Valid(data) { // JSON it is: the decoder saw to that
+		return nil, apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is not UTF-8")
+	}
+	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(e.AppID, e.ChatUserID)}}, Data: data}
+	if d.traced {
+		b.TraceParent = delivery.TraceParent
+	}
+	return b, nil
+}

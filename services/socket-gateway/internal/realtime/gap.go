@@ -1,0 +1,156 @@
+package realtime
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// gapMargin is how much longer a message may have been on its way when the connection was last known to be good.
+	gapMargin = 3 * time.Second
+	// gapNotice is how long a dead connection may go unnoticed, at the very most.
+	gapNotice = 20 * time.Second
+	gapPause  = 200 * time.Millisecond
+	gapRead   = 30 * time.Second
+)
+
+// Gap brings to the rooms here what passed while the subscriptions at Redis were lost. Deliveries are held back from the loss
+// until the missing ones have been read from the log.
+type Gap struct {
+	rooms    *Rooms
+	log      *Log
+	progress *Progress
+	logger   *slog.Logger
+
+	wake chan struct{} // holds at most one
+
+	mu    sync.Mutex
+	open  bool   // something is missing
+	first bool   // and that since the last loss
+	lost  bool   // the subscriptions are not back yet
+	from  uint64 // everything up to here has arrived
+}
+
+// NewGap returns a gap that is closed by Run.
+func NewGap(rooms *Rooms, log *Log, progress *Progress, logger *slog.Logger) *Gap {
+	return &Gap{rooms: rooms, log: log, progress: progress, logger: logger, wake: make(chan struct{}, 1)}
+}
+
+// Lost is called when the subscriptions are lost, before they are made again.
+func (g *Gap) Lost() {
+	from, _ := g.progress.At(time.Now().Add(-gapNotice))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.first = !g.open; g.first {
+		g.from = from
+	}
+	g.open, g.lost = true, true
+	g.rooms.Hold()
+}
+
+// Back is called when all subscriptions are there again; since is when the connection was last known to be good.
+func (g *Gap) Back(since time.Time) {
+	g.mu.Lock()
+	if from, ok := g.progress.At(since.Add(-gapMargin)); ok && g.first {
+		g.from = max(g.from, from)
+	}
+	g.first, g.lost = false, false
+	g.mu.Unlock()
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run closes gaps until ctx is done.
+func (g *Gap) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.wake:
+			g.close(ctx)
+		}
+	}
+}
+
+// close replays until everything is there, or the subscriptions are lost again; then Back calls it again.
+func (g *Gap) close(ctx context.Context) {
+	losses := g.rooms.Losses()
+	g.mu.Lock()
+	reached, lost := g.from, g.lost
+	g.mu.Unlock()
+	if lost {
+		return
+	}
+	began, count := time.Now(), 0
+	for ctx.Err() == nil && g.rooms.Losses() == losses {
+		n, last, err := g.replay(ctx, reached)
+		reached, count = last, count+n
+		if err != nil {
+			if ctx.Err() == nil {
+				g.logger.WarnContext(ctx, "replies that were missed without Redis cannot be read, trying again", "error", err)
+			}
+			pause(ctx, gapPause)
+			continue
+		}
+		if g.finish(reached, losses) {
+			g.logger.InfoContext(ctx, "delivered what was missed without Redis", "deliveries", count, "after", time.Since(began).String())
+			return
+		}
+	}
+}
+
+func (g *Gap) finish(reached uint64, losses int) bool {
+	if !g.rooms.Release(reached, losses) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = g.lost // lost again since: that is another gap, which has begun with what is known now
+	return true
+}
+
+func (g *Gap) replay(ctx context.Context, after uint64) (deliveries int, last uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, gapRead)
+	defer cancel()
+	last = after
+	err = g.log.Read(ctx, subject.Reply("*", "*"), after, func(e Entry) error {
+		last = e.Sequence
+		deliveries += g.deliver(e)
+		return nil
+	})
+	return deliveries, last, err
+}
+
+func (g *Gap) deliver(e Entry) int {
+	appID, chatUserID, ok := subject.ParseReply(e.Subject)
+	room := Room(appID, chatUserID)
+	if !ok || e.Elsewhere || !g.rooms.Wants(room, e.Sequence) {
+		return 0
+	}
+	reply, err := event.Decode[event.Reply](e.Subject, e.Data)
+	if err != nil {
+		return 0 // the consumer's affair
+	}
+	return g.rooms.Replay(&socketio.Broadcast{
+		Selection: socketio.Selection{Rooms: []string{room}},
+		Data:      encodeReply(&reply, e.Sequence, len(e.Data)),
+	}, e.Sequence)
+}
+
+// pause waits, but not beyond the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,100 @@
+package realtime
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/tracing"
+)
+
+// Config is what a gateway works with. All fields but Tracer are needed.
+type Config struct {
+	Namespace *socketio.Namespace
+	Bus       *bus.Bus
+	Tokens    Tokens
+	Origins   AskOrigins
+	Metrics   *Metrics
+	Logger    *slog.Logger
+	Now       func() time.Time
+	Tracer    *tracing.Tracer // nil: no traces
+}
+
+// Gateway is the namespace of the visitors and what happens in it.
+type Gateway struct {
+	cfg       Config
+	gate      *Gate
+	deliverer *Deliverer
+	rooms     *Rooms
+	receipts  *Receipts
+	progress  *Progress
+	gap       *Gap
+	expiry    *Expiry
+	origins   *Origins
+}
+
+// New puts a gateway into its namespace. Sockets are admitted while Run runs.
+func New(cfg Config) *Gateway {
+	g := &Gateway{cfg: cfg, expiry: NewExpiry(cfg.Now), origins: NewOrigins(cfg.Origins, cfg.Now)}
+	log := NewLog(cfg.Bus.JetStream())
+	g.receipts = NewReceipts(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
+	g.rooms = NewRooms(cfg.Namespace, cfg.Metrics, cfg.Now, g.receipts.Note)
+	g.rooms.tracer = cfg.Tracer
+	g.progress = NewProgress(log, cfg.Metrics, g.rooms.Renew)
+	g.gap = NewGap(g.rooms, log, g.progress, cfg.Logger)
+	g.gate = &Gate{
+		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
+		receipts: g.receipts, log: log,
+		progress: g.progress, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
+	}
+	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
+	cfg.Namespace.OnBroadcast(g.rooms.Arrive)
+	g.gate.guard()
+	return g
+}
+
+// Run does what goes on beside the deliveries, until ctx is done.
+func (g *Gateway) Run(ctx context.Context) error {
+	stop, err := g.cfg.Bus.OnInvalidate(func(kind, key string) {
+		g.origins.Forget(kind, key)
+		g.gate.Revoke(kind, key)
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, run := range []func(context.Context){g.progress.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run} {
+		running.Go(func() { run(ctx) })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Enter says for whom a visitor token speaks that holds, was not revoked, and may be shown by a page of that origin. The
+// origin is empty where it is no page.
+func (g *Gateway) Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
+	return g.gate.enter(ctx, token, origin)
+}
+
+// Deliver takes replies and emits them until ctx is done; then another gateway does. It returns when none is in hand.
+func (g *Gateway) Deliver(ctx context.Context) error {
+	return g.cfg.Bus.Consume(ctx, g.deliverer.consumer())
+}
+
+// Drain closes all sockets, spread over a time; at once when ctx is done.
+func (g *Gateway) Drain(ctx context.Context, within time.Duration) {
+	drain(ctx, g.cfg.Namespace.Sockets(), within)
+}
+
+// RedisLost is to be called when the subscriptions at Redis are lost, before they are made again.
+func (g *Gateway) RedisLost() { g.gap.Lost() }
+
+// RedisBack is to be called when all subscriptions are there again, before anything is delivered that follows. since is
+// when the connection was last known to be good.
+func (g *Gateway) RedisBack(since time.Time) { g.gap.Back(since) }

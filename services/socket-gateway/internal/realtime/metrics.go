@@ -1,0 +1,171 @@
+package realtime
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/engineio"
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+// Metrics are the gateway's own figures; the bus has its own beside them.
+type Metrics struct {
+	connections   *prometheus.GaugeVec
+	sockets       prometheus.Gauge
+	emits         *prometheus.CounterVec
+	deliveries    prometheus.Counter
+	connectErrors *prometheus.CounterVec
+	disconnects   *prometheus.CounterVec
+	drops         *prometheus.CounterVec
+	recoveries    *prometheus.CounterVec
+	replayed      prometheus.Counter
+	receipts      *prometheus.CounterVec
+	natsPending   prometheus.Gauge
+	redisLag      prometheus.Gauge
+	registerer    prometheus.Registerer
+}
+
+// NewMetrics registers the metrics; a nil registerer keeps them to themselves.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_gateway_connections", Help: "Open connections by transport.",
+		}, []string{"transport"}),
+		sockets: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_gateway_sockets", Help: "Visitors' sockets that have joined their room.",
+		}),
+		emits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_emits_total", Help: "Replies by what became of them: ok, failed (to be tried again), stale.",
+		}, []string{"result"}),
+		deliveries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_gateway_deliveries_total", Help: "Events handed to sockets of this gateway.",
+		}),
+		connectErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_connect_errors_total", Help: "Refused connections and sockets by reason.",
+		}, []string{"reason"}),
+		disconnects: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_disconnects_total", Help: "Sockets that have ended, by reason.",
+		}, []string{"reason"}),
+		drops: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_drops_total", Help: "Events that were not delivered: repeated (the room has had them), slow (a client that does not read was closed).",
+		}, []string{"reason"}),
+		recoveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_recoveries_total", Help: "Connecting sockets by recovery: hit, miss (load the history), none (a first visit).",
+		}, []string{"result"}),
+		replayed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_gateway_replayed_total", Help: "Events that clients got from the stream when they came back.",
+		}),
+		receipts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_receipts_total", Help: "Reports that a company's message was delivered: reported, failed (to be tried again), lost (too many waited).",
+		}, []string{"result"}),
+		natsPending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_gateway_nats_pending", Help: "Replies in the stream that no gateway has passed on yet.",
+		}),
+		redisLag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_gateway_redis_lag_seconds", Help: "Last round trip to Redis.",
+		}),
+		registerer: registerer,
+	}
+	m.begin()
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range m.collectors() {
+		if err := registerer.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// begin shows counters from the start: of one that appears with its first event nobody sees that it grew.
+func (m *Metrics) begin() {
+	for counter, values := range map[*prometheus.CounterVec][]string{
+		m.drops:         {dropRepeated, dropSlow},
+		m.recoveries:    {recoveryHit, recoveryMiss, recoveryNone},
+		m.receipts:      {receiptReported, receiptFailed, receiptLost},
+		m.connectErrors: {codeUnauthorized, codeOriginNotAllowed, codeUnavailable, codeInternal},
+	} {
+		for _, value := range values {
+			counter.WithLabelValues(value)
+		}
+	}
+}
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops, m.recoveries, m.replayed, m.receipts,
+		m.natsPending, m.redisLag,
+	}
+}
+
+// Watch registers what is asked of the engine when the metrics are read.
+func (m *Metrics) Watch(stats func() socketio.Stats) error {
+	if m.registerer == nil {
+		return nil
+	}
+	rooms := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_gateway_rooms", Help: "Visitors with a socket here.",
+	}, func() float64 { return float64(stats().Rooms) })
+	buffered := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "parley_gateway_send_buffer_bytes", Help: "Bytes that wait for clients to read them.",
+	}, func() float64 { return float64(stats().Buffered) })
+	return errors.Join(m.registerer.Register(rooms), m.registerer.Register(buffered))
+}
+
+const (
+	dropRepeated = "repeated"
+	dropSlow     = "slow"
+
+	receiptReported = "reported"
+	receiptFailed   = "failed"
+	receiptLost     = "lost"
+
+	recoveryHit  = "hit"
+	recoveryMiss = "miss"
+	recoveryNone = "none"
+)
+
+func (m *Metrics) dropped(reason string)  { m.drops.WithLabelValues(reason).Inc() }
+func (m *Metrics) recovery(result string) { m.recoveries.WithLabelValues(result).Inc() }
+
+// RedisAnswered notes a round trip to Redis.
+func (m *Metrics) RedisAnswered(after time.Duration) { m.redisLag.Set(after.Seconds()) }
+
+func (m *Metrics) emitted(result string)      { m.emits.WithLabelValues(result).Inc() }
+func (m *Metrics) connectError(reason string) { m.connectErrors.WithLabelValues(reason).Inc() }
+
+const (
+	polling   = "polling"
+	websocket = "websocket"
+)
+
+// Engine is what the engine is to call.
+func (m *Metrics) Engine() socketio.Metrics {
+	return socketio.Metrics{
+		SessionOpened: func(transport string) { m.connections.WithLabelValues(transport).Inc() },
+		SessionUpgraded: func() {
+			m.connections.WithLabelValues(polling).Dec()
+			m.connections.WithLabelValues(websocket).Inc()
+		},
+		SessionClosed:      func(transport, _ string) { m.connections.WithLabelValues(transport).Dec() },
+		RequestRefused:     func(code int) { m.connectError("engineio_" + strconv.Itoa(code)) },
+		SocketConnected:    func(string) { m.sockets.Inc() },
+		SocketDisconnected: m.disconnected,
+		Delivered:          func(_ string, sockets int) { m.deliveries.Add(float64(sockets)) },
+	}
+}
+
+// slowClient is how the engine calls the end of a socket whose send buffer was full.
+const slowClient = string(engineio.ReasonSlow)
+
+func (m *Metrics) disconnected(_, reason string) {
+	m.sockets.Dec()
+	m.disconnects.WithLabelValues(reason).Inc()
+	if reason == slowClient {
+		m.dropped(dropSlow)
+	}
+}

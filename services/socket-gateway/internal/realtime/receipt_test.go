@@ -1,0 +1,170 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+func aReply(receipt bool, text string) *event.Reply {
+	return &event.Reply{ChatID: "k", Receipt: receipt, Message: chat.Message{ID: "m", Type: chat.Text, Data: []byte(text)}}
+}
+
+func TestOnlyWhatAsksGetsAReceipt(t *testing.T) {
+	t.Parallel()
+	const nasty = `{"text":",\"receipt\":true}","receipt":true}`
+	asks := payload(aReply(true, nasty))
+	if !strings.HasSuffix(string(asks), `"chatId":"k","receipt":true}`) {
+		t.Errorf("got %s, want it to say so to the widget too", asks)
+	}
+	for _, offset := range []uint64{0, 7, 1 << 63} {
+		if got, ok := eventAsks(appendEvent(nil, asks, offset)); !ok || string(got) != string(asks) {
+			t.Errorf("got %s, %v, want the payload", got, ok)
+		}
+		if got, ok := eventAsks(appendEvent(nil, payload(aReply(false, nasty)), offset)); ok {
+			t.Errorf("got %s, want a reply that asks for nothing", got)
+		}
+	}
+	if got := encodeReply(aReply(true, nasty), 7, 0); string(got) != string(appendEvent(nil, asks, 7)) {
+		t.Errorf("got %s, want the same of a reply that is emitted", got)
+	}
+	for _, foreign := range []string{"", `"]`, `["message"]`, `["message","5"]`, `["x",{"receipt":true},"5"]`, `["message",,"receipt":true}`, `["message",{"receipt":true}]`} {
+		if got, ok := eventAsks([]byte(foreign)); ok && foreign != `["x",{"receipt":true},"5"]` {
+			t.Errorf("%s: got %s, want nothing", foreign, got)
+		}
+	}
+}
+
+func TestARoomAsksForAReceiptOnce(t *testing.T) {
+	t.Parallel()
+	a := &audience{empty: true}
+	r := newTestRooms(t, a)
+	r.Open("room", "company", 0)
+	deliver := func(offset uint64, receipt bool) {
+		b := eventAt(offset)
+		b.Data = appendEvent(nil, payload(aReply(receipt, "{}")), offset)
+		r.Arrive(b)
+	}
+	deliver(1, true) // nobody is there
+	a.empty = false
+	deliver(2, false)
+	deliver(3, true)
+	deliver(3, true) // a redelivery
+	if a.asked != 1 {
+		t.Errorf("got %d receipts, want one, of what was handed to somebody", a.asked)
+	}
+}
+
+// desk publishes, or not.
+type desk struct {
+	mu   sync.Mutex
+	err  error
+	got  []event.Event
+	fail int
+}
+
+func (d *desk) Publish(_ context.Context, e event.Event) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		d.fail++
+		return d.err
+	}
+	d.got = append(d.got, e)
+	return nil
+}
+
+func (d *desk) set(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+func (d *desk) counts() (got, failed int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.got), d.fail
+}
+
+// reporting runs receipts in virtual time; stop ends them and waits.
+func reporting(t *testing.T, test func(t *testing.T, r *Receipts, d *desk, stop func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		metrics, err := NewMetrics(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &desk{}
+		r := NewReceipts(d, metrics, slog.New(slog.DiscardHandler), time.Now)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); r.Run(ctx) }()
+		stop := func() { cancel(); <-ended }
+		defer stop()
+		test(t, r, d, stop)
+	})
+}
+
+func TestReceiptsAreGatheredAndReported(t *testing.T) {
+	t.Parallel()
+	reporting(t, func(t *testing.T, r *Receipts, d *desk, stop func()) {
+		began := time.Now()
+		for range 200 {
+			r.Note("company", payload(aReply(true, "{}")))
+		}
+		r.Note("company", []byte("nonsense"))
+		synctest.Wait()
+		if got, _ := d.counts(); got != 0 {
+			t.Errorf("got %d reports at once, want them gathered", got)
+		}
+		time.Sleep(2 * receiptPause)
+		synctest.Wait()
+		if got, _ := d.counts(); got != 200 {
+			t.Fatalf("got %d reports, want 200", got)
+		}
+		want := event.MessageStatusChanged{CompanyID: "company", MessageID: "m", ChatID: "k", Status: chat.StatusDelivered, At: began}
+		if d.got[0] != event.Event(want) {
+			t.Errorf("got %+v, want %+v", d.got[0], want)
+		}
+		r.Note("company", payload(aReply(true, "{}")))
+		stop()
+		if got, _ := d.counts(); got != 201 {
+			t.Errorf("got %d reports after the stop, want the last one too", got)
+		}
+	})
+}
+
+func TestReceiptsWaitForTheStream(t *testing.T) {
+	t.Parallel()
+	reporting(t, func(t *testing.T, r *Receipts, d *desk, _ func()) {
+		d.set(apperr.Away("NATS", errors.New("away")))
+		for range receiptLimit + 10 {
+			r.Note("company", payload(aReply(true, "{}")))
+		}
+		time.Sleep(5 * receiptRetry)
+		synctest.Wait()
+		d.set(nil)
+		time.Sleep(2 * receiptRetry)
+		synctest.Wait()
+		if got, _ := d.counts(); got != receiptLimit {
+			t.Errorf("got %d reports, want as many as may wait", got)
+		}
+		d.set(apperr.New(apperr.Invalid, "R", "m"))
+		r.Note("company", payload(aReply(true, "{}")))
+		_, before := d.counts()
+		time.Sleep(5 * receiptRetry)
+		synctest.Wait()
+		if _, failed := d.counts(); failed != before+1 {
+			t.Errorf("got %d tries of a report that nobody takes, want one", failed-before)
+		}
+	})
+}

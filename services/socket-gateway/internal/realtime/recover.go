@@ -1,0 +1,129 @@
+package realtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// replayEvents and replayBytes bound what a client gets that comes back. Who has missed more loads the history, as at
+	// the first visit. The bytes are well below what may wait for one socket.
+	replayEvents = 1000
+	replayBytes  = 512 << 10
+)
+
+// errNotRecoverable means that what a client has missed cannot be told.
+var errNotRecoverable = errors.New("the session cannot be recovered")
+
+// missedEvent is an event that a client has not had.
+type missedEvent struct {
+	payload json.RawMessage
+	offset  uint64
+}
+
+// missed is what a client gets before anything new.
+type missed struct {
+	events []missedEvent
+	upTo   uint64 // it has had everything up to here
+}
+
+// Missed reads what a client that shows pid and offset has not had of its visitor's replies. It returns errNotRecoverable
+// where that is more than we send, partly gone from the stream, or where the client shows something that we have not
+// given it; and apperr.Unavailable where the stream cannot be read.
+func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
+	state, err := l.State(ctx)
+	if err != nil {
+		return missed{}, apperr.Away("NATS", err)
+	}
+	position, ok := parsePID(pid, state.Created)
+	if ok && offset != "" {
+		var last uint64
+		last, ok = parseOffset(offset)
+		// A client that could not be recovered last time still shows the offset from before that.
+		position = max(position, last)
+	}
+	if !ok || position > state.Last || position+1 < state.First {
+		return missed{}, errNotRecoverable
+	}
+	found, err := l.missedSince(ctx, subject.Reply(appID, chatUserID), position)
+	if err == nil && state.Replicas > 1 {
+		err = l.confirm(ctx, subject.Reply(appID, chatUserID), &found)
+	}
+	if err != nil && !errors.Is(err, errNotRecoverable) {
+		err = apperr.Away("NATS", err)
+	}
+	return found, err
+}
+
+func (l *Log) missedSince(ctx context.Context, subj string, position uint64) (missed, error) {
+	found, size := missed{upTo: position}, 0
+	err := l.Read(ctx, subj, position, func(e Entry) error {
+		found.upTo = e.Sequence
+		if e.Elsewhere {
+			return nil
+		}
+		reply, err := event.Decode[event.Reply](e.Subject, e.Data)
+		if err != nil {
+			return nil //nolint:nilerr // the consumer gives it up as well
+		}
+		p := payload(&reply)
+		found.events = append(found.events, missedEvent{p, e.Sequence})
+		if size += len(p); size > replayBytes || len(found.events) > replayEvents {
+			return errNotRecoverable
+		}
+		return nil
+	})
+	return found, err
+}
+
+// confirm makes sure that the replica that has answered had what the stream's leader has.
+func (l *Log) confirm(ctx context.Context, subj string, found *missed) error {
+	for {
+		last, err := l.lastOf(ctx, subj)
+		if err != nil || last <= found.upTo {
+			return err
+		}
+		pause(ctx, replicaPause)
+		more, err := l.missedSince(ctx, subj, found.upTo)
+		if err != nil {
+			return err
+		}
+		found.events, found.upTo = append(found.events, more.events...), more.upTo
+		if len(found.events) > replayEvents {
+			return errNotRecoverable
+		}
+	}
+}
+
+// lastOf asks the stream's leader for the sequence of the last message of a subject; 0: there is none.
+func (l *Log) lastOf(ctx context.Context, subj string) (uint64, error) {
+	ask, err := json.Marshal(map[string]string{"last_by_subj": subj})
+	if err != nil {
+		return 0, err
+	}
+	m, err := l.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+subject.Replies, ask)
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		Message struct {
+			Seq uint64 `json:"seq"`
+		} `json:"message"`
+		Error *struct {
+			Code        int    `json:"code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return 0, err
+	}
+	if answer.Error != nil && answer.Error.Code != 404 {
+		return 0, errors.New(answer.Error.Description)
+	}
+	return answer.Message.Seq, nil
+}

@@ -1,0 +1,200 @@
+package realtime
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/socketio"
+)
+
+// audience notes what a namespace would have delivered.
+type audience struct {
+	got    []uint64
+	except []int
+	empty  bool
+	asked  int // receipts
+}
+
+func (a *audience) Deliver(b *socketio.Broadcast) int {
+	offset, _ := offsetOf(b.Data)
+	a.got = append(a.got, offset)
+	a.except = append(a.except, len(b.Except))
+	return a.RoomSize("room")
+}
+
+func (a *audience) RoomSize(string) int {
+	if a.empty {
+		return 0
+	}
+	return 1
+}
+
+func (a *audience) Socket(string) *socketio.Socket { return nil }
+
+func newTestRooms(t *testing.T, a *audience) *Rooms {
+	t.Helper()
+	metrics, err := NewMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewRooms(a, metrics, time.Now, func(string, []byte) { a.asked++ })
+}
+
+func eventAt(offset uint64) *socketio.Broadcast {
+	return &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"room"}}, Data: appendEvent(nil, []byte(`{}`), offset)}
+}
+
+func arrive(r *Rooms, offsets ...uint64) {
+	for _, o := range offsets {
+		r.Arrive(eventAt(o))
+	}
+}
+
+func TestRoomTakesEachEventOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	a := &audience{empty: true}
+	r := newTestRooms(t, a)
+	r.Open("room", "company", 10)
+	a.empty = false
+	arrive(r, 9, 10, 11, 13, 11, 12, 13, 14)
+	r.Open("room", "company", 20) // another socket: what is on its way to the first one still comes
+	arrive(r, 15)
+	if want := []uint64{11, 13, 14, 15}; !slices.Equal(a.got, want) {
+		t.Errorf("got %v, want %v", a.got, want)
+	}
+	r.Renew()
+	arrive(r, 1)
+	if a.got[len(a.got)-1] != 1 {
+		t.Error("got nothing from the new stream, want its first event")
+	}
+	other := eventAt(1)
+	other.Data = []byte(`["message","1"]`) // of another emitter, without an offset
+	r.Arrive(other)
+	if len(a.got) != 6 {
+		t.Errorf("got %d events, want that without an offset as well", len(a.got))
+	}
+}
+
+// A socket that has read more of the log than the room is left out until the room has caught up.
+func TestRoomLeavesOutWhoIsAhead(t *testing.T) {
+	t.Parallel()
+	a := &audience{}
+	r := newTestRooms(t, a)
+	r.Open("room", "company", 0)
+	arrive(r, 1)
+	r.Ahead("room", "socket", 3)
+	r.Ahead("room", "other", 2)
+	r.Ahead("room", "not ahead", 1)
+	arrive(r, 2, 3, 4)
+	if want := []int{0, 2, 1, 0}; !slices.Equal(a.except, want) {
+		t.Errorf("got %v sockets left out, want %v", a.except, want)
+	}
+}
+
+func TestRoomsHoldOverAGap(t *testing.T) {
+	t.Parallel()
+	a := &audience{}
+	r := newTestRooms(t, a)
+	r.Open("room", "company", 0)
+	arrive(r, 1)
+	r.Hold()
+	losses := r.Losses()
+	arrive(r, 5, 6)
+	for _, missed := range []uint64{2, 3, 4, 5} {
+		r.Replay(eventAt(missed), missed)
+	}
+	if !r.Release(5, losses) {
+		t.Fatal("got no release, want one")
+	}
+	arrive(r, 7)
+	if want := []uint64{1, 2, 3, 4, 5, 6, 7}; !slices.Equal(a.got, want) {
+		t.Errorf("got %v, want %v", a.got, want)
+	}
+}
+
+// Losing Redis again, or more than there is room for, makes the replay go on.
+func TestRoomsHoldOn(t *testing.T) {
+	t.Parallel()
+	a := &audience{}
+	r := newTestRooms(t, a)
+	r.Open("room", "company", 0)
+	r.Hold()
+	losses := r.Losses()
+	for o := uint64(2); o < heldEvents+10; o++ {
+		arrive(r, o)
+	}
+	if len(r.held.events) > heldEvents {
+		t.Errorf("got %d events held, want at most %d", len(r.held.events), heldEvents)
+	}
+	if r.Release(heldEvents, losses) {
+		t.Error("got a release before all that was dropped is replayed, want none")
+	}
+	for o := uint64(1); o <= heldEvents+1; o++ {
+		r.Replay(eventAt(o), o)
+	}
+	r.Hold()
+	if r.Release(heldEvents+1, losses) {
+		t.Error("got a release in the middle of another loss, want none")
+	}
+	if !r.Release(heldEvents+1, r.Losses()) {
+		t.Error("got no release, want one")
+	}
+	if len(a.got) != heldEvents+9 || !slices.IsSorted(a.got) {
+		t.Errorf("got %d events, want all %d in order", len(a.got), heldEvents+9)
+	}
+}
+
+func TestRoomsAreForgotten(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	a := &audience{}
+	r := newTestRooms(t, a)
+	r.now = func() time.Time { return now }
+	r.Open("room", "company", 1)
+	for _, step := range []struct {
+		empty bool
+		after time.Duration
+		left  int
+	}{{true, roomGrace / 2, 1}, {false, time.Hour, 1}, {true, 0, 0}} {
+		now, a.empty = now.Add(step.after), step.empty
+		if r.sweep(); len(r.byName) != step.left {
+			t.Errorf("got %d rooms after %s, want %d", len(r.byName), step.after, step.left)
+		}
+	}
+}
+
+func FuzzOffsetOf(f *testing.F) {
+	f.Add([]byte(`["message",{"text":"x"},"12"]`))
+	f.Add([]byte(`["message","12"]`))
+	f.Add([]byte(`["message",{},"012"]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		offset, ok := offsetOf(data)
+		if ok && !slices.Equal(appendEvent(nil, data[len(eventHead):len(data)-len(formatOffset(offset))-4], offset), data) {
+			t.Errorf("got offset %d in %s", offset, data)
+		}
+	})
+}
+
+func TestOffsets(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]uint64{
+		`["message",{"a":"b"},"12"]`: 12, `["message","x","1"]`: 1,
+		`["message","12"]`: 0, `["message",{},"012"]`: 0, `["message",{},"-1"]`: 0, `["message",{},"1x"]`: 0, `["other",{},"1"]`: 0,
+		`["message",{},12]`: 0, `["message",{}]`: 0, `[]`: 0, `["message",{},"18446744073709551616"]`: 0,
+	} {
+		if got, ok := offsetOf([]byte(data)); got != want || ok != (want > 0) {
+			t.Errorf("%s: got %d %t, want %d", data, got, ok, want)
+		}
+	}
+	stream := time.Unix(1_800_000_000, 5)
+	pid := newPID(123456, stream)
+	if got, ok := parsePID(pid, stream); got != 123456 || !ok || pid == newPID(123456, stream) {
+		t.Errorf("got %d %t from %s, want 123456 and another one next time", got, ok, pid)
+	}
+	for _, wrong := range []string{"", "x", "1.2", "-1" + pid[3:], pid + ".x", newPID(1, stream.Add(1))} {
+		if got, ok := parsePID(wrong, stream); ok {
+			t.Errorf("%q: got %d, want it refused", wrong, got)
+		}
+	}
+}

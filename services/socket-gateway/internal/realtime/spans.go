@@ -1,0 +1,84 @@
+package realtime
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/tracing"
+)
+
+// A reply's trace goes on from its delivery (the bus's span) through the broadcast: its publish to the other gateways is a span
+// whose traceparent they get with it, and handing it to the sockets of a room is one, on each gateway that has any.
+
+// TracePublishes returns what makes an adapter whose publishes are spans; without a tracer it is adapter itself.
+func TracePublishes(adapter func(socketio.Local) socketio.Adapter, tracer *tracing.Tracer) func(socketio.Local) socketio.Adapter {
+	if tracer == nil {
+		return adapter
+	}
+	return func(local socketio.Local) socketio.Adapter {
+		inner := adapter(local)
+		batches, ok := inner.(socketio.BatchAdapter)
+		if !ok {
+			return inner
+		}
+		return &tracedAdapter{BatchAdapter: batches, tracer: tracer}
+	}
+}
+
+type tracedAdapter struct {
+	socketio.BatchAdapter
+	tracer *tracing.Tracer
+}
+
+// PublishAll implements [socketio.BatchAdapter]. What the other gateways do is below the publish, and what this one does beside it.
+func (a *tracedAdapter) PublishAll(ctx context.Context, batch []*socketio.Broadcast) []error {
+	parents, spans := make([]string, len(batch)), make([]*tracing.Span, len(batch))
+	for i, b := range batch {
+		if parents[i] = b.TraceParent; b.TraceParent == "" {
+			continue
+		}
+		b.TraceParent, spans[i] = a.begin(ctx, b, len(batch))
+	}
+	errs := a.BatchAdapter.PublishAll(ctx, batch)
+	for i, b := range batch {
+		b.TraceParent = parents[i]
+		if errs != nil {
+			spans[i].Finish(errs[i])
+			continue
+		}
+		spans[i].End()
+	}
+	return errs
+}
+
+// begin begins the span of a publish, as the semantic conventions for Redis have it.
+func (a *tracedAdapter) begin(ctx context.Context, b *socketio.Broadcast, together int) (traceParent string, span *tracing.Span) {
+	ctx, span = a.tracer.Start(event.WithTraceParent(ctx, b.TraceParent), trace.SpanKindProducer, "PUBLISH",
+		attribute.String("db.system.name", "redis"),
+		attribute.String("db.operation.name", "PUBLISH"),
+		attribute.Int("db.operation.batch.size", together),
+		attribute.StringSlice("parley.rooms", b.Rooms),
+	)
+	return event.TraceParent(ctx), span
+}
+
+// emit hands b to the sockets that this gateway has in its room, and returns how many they are.
+func (r *Rooms) emit(b *socketio.Broadcast) int {
+	if r.tracer == nil || b.TraceParent == "" || r.members.RoomSize(b.Rooms[0]) == 0 {
+		return r.members.Deliver(b)
+	}
+	_, span := r.tracer.Start(event.WithTraceParent(context.Background(), b.TraceParent), trace.SpanKindConsumer, "emit "+Event,
+		attribute.String("messaging.system", "socket.io"),
+		attribute.String("messaging.operation.type", "send"),
+		attribute.String("messaging.operation.name", "emit"),
+		attribute.String("messaging.destination.name", b.Rooms[0]),
+	)
+	defer span.End()
+	n := r.members.Deliver(b)
+	span.Set(attribute.Int("parley.sockets", n))
+	return n
+}

@@ -1,0 +1,50 @@
+package socketgateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
+)
+
+// LegacyCommand is the argument with which a gateway's binary is to call [LegacyMain].
+const LegacyCommand = legacy.Command
+
+// openLegacy prepares the process that serves old clients.
+func (s *Service) openLegacy(id peer.ID) (*legacy.Process, error) {
+	return legacy.New(legacy.Config{
+		Argv: s.cfg.LegacyArgv,
+		Setup: legacy.Setup{
+			RedisURL: s.cfg.RedisURL, RedisSharded: s.cfg.RedisSharded,
+			PingInterval: s.cfg.PingInterval, PingTimeout: s.cfg.PingTimeout,
+			SessionPrefix: id.Prefix(), MaxSockets: s.cfg.MaxSocketsPerVisitor, DrainTimeout: s.cfg.DrainTimeout,
+		},
+		Tokens: s.gateway, Room: realtime.Room, Registerer: s.cfg.Registerer, Logger: s.cfg.Logger,
+	})
+}
+
+// LegacyMain is the process that a gateway with SOCKETIO_LEGACY starts for old clients. It returns an exit code.
+func LegacyMain() int {
+	// Signals of a terminal reach all its processes, but this one ends when its gateway has no more use for it.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+	level := slog.LevelInfo
+	_ = level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))) // the gateway has complained if it is wrong
+	child := legacy.Child{
+		Stdin: os.Stdin, Stdout: os.Stdout, Logger: ops.NewLogger(os.Stderr, serviceName+"-legacy", level),
+		Redis: func(url string) (redis.UniversalClient, error) { return newClient(url) },
+	}
+	if err := child.Run(context.Background()); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "%s-legacy: %v\n", serviceName, err)
+		return 1
+	}
+	return 0
+}

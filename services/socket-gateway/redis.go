@@ -1,0 +1,139 @@
+package socketgateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
+)
+
+const (
+	redisDialTimeout = 2 * time.Second
+	redisWatch       = time.Second // how often the log looks whether Redis has gone or come
+)
+
+var errNotSubscribed = errors.New("the rooms are not subscribed again yet")
+
+// link is the connection to Redis by which gateways know of each other's emits.
+type link struct {
+	client  redis.UniversalClient
+	adapter func(socketio.Local) socketio.Adapter
+	lost    atomic.Bool // subscriptions were lost and are not all back
+	metrics *realtime.Metrics
+	gateway atomic.Pointer[realtime.Gateway] // is told of lost subscriptions
+	log     *slog.Logger
+}
+
+// openRedis prepares the connections; they are made in the background and made again for ever.
+func openRedis(cfg Config, metrics *realtime.Metrics) (*link, error) {
+	client, err := newClient(cfg.RedisURL)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	l := &link{client: client, metrics: metrics, log: cfg.Logger}
+	l.adapter = redisadapter.New(client, redisadapter.Options{
+		Sharded:      cfg.RedisSharded,
+		OnDisconnect: func(string) { l.onLost() },
+		OnReconnect:  func(_ string, since time.Time) { l.onBack(since) },
+		Logger:       cfg.Logger,
+	})
+	return l, nil
+}
+
+func (l *link) onLost() {
+	l.lost.Store(true)
+	if g := l.gateway.Load(); g != nil { // else nobody could have joined yet
+		g.RedisLost()
+	}
+}
+
+func (l *link) onBack(since time.Time) {
+	l.lost.Store(false)
+	if g := l.gateway.Load(); g != nil {
+		g.RedisBack(since)
+	}
+}
+
+// newClient takes one URL, or those of a cluster's nodes, separated by commas. A command that failed is not sent again by
+// the client: the reply that it carried is retried as a whole.
+func newClient(urls string) (redis.UniversalClient, error) {
+	first, others, several := strings.Cut(urls, ",")
+	if !several {
+		options, err := redis.ParseURL(first)
+		if err != nil {
+			return nil, withoutURL(err)
+		}
+		options.MaxRetries, options.DialTimeout = -1, redisDialTimeout
+		return redis.NewClient(options), nil
+	}
+	options, err := redis.ParseClusterURL(first)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	for _, u := range strings.Split(others, ",") {
+		node, err := redis.ParseURL(u)
+		if err != nil {
+			return nil, withoutURL(err)
+		}
+		options.Addrs = append(options.Addrs, node.Addr)
+	}
+	options.MaxRetries, options.DialTimeout = -1, redisDialTimeout
+	return redis.NewClusterClient(options), nil
+}
+
+// withoutURL takes the URL out of an error about it: it may hold a password.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// ready returns nil when Redis answers and what is published arrives here.
+func (l *link) ready(ctx context.Context) error {
+	began := time.Now()
+	if err := l.client.Ping(ctx).Err(); err != nil {
+		return apperr.Away("redis", err)
+	}
+	l.metrics.RedisAnswered(time.Since(began))
+	if l.lost.Load() {
+		return apperr.Away("redis", errNotSubscribed)
+	}
+	return nil
+}
+
+// watch writes one line when Redis is away, at the start or later, and one when it is there again.
+func (l *link) watch(ctx context.Context) {
+	tick := time.NewTicker(redisWatch)
+	defer tick.Stop()
+	for away := false; ; {
+		err := l.ready(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !away:
+			l.log.WarnContext(ctx, "Redis is away, connecting in the background", "error", errors.Unwrap(err))
+		case err == nil && away:
+			l.log.InfoContext(ctx, "Redis is there")
+		}
+		away = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (l *link) close() error { return l.client.Close() }

@@ -1,0 +1,313 @@
+package socketgateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
+)
+
+const (
+	serviceName = "socket-gateway"
+	socketPath  = "/socket.io/"
+
+	// grace is how long requests that are in flight at the stop may take; the sockets are closed before.
+	grace = 5 * time.Second
+)
+
+// Config is what the gateway needs.
+type Config struct {
+	config.Ops
+	config.NATS
+	config.Redis
+	config.Tracing
+
+	HTTPAddr     string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of /socket.io/"`
+	JWKSURL      string        `env:"JWKS_URL" doc:"keys of the visitor tokens: /.well-known/jwks.json of the widget-api; required"`
+	PingInterval time.Duration `env:"PING_INTERVAL" envDefault:"25s" doc:"time between two pings to a socket"`
+	PingTimeout  time.Duration `env:"PING_TIMEOUT" envDefault:"20s" doc:"time that a socket has to answer a ping"`
+	RedisSharded bool          `env:"REDIS_SHARDED" envDefault:"false" doc:"sharded pub/sub (Redis 7), for a Redis Cluster"`
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"5s" doc:"time over which a gateway that stops closes its sockets; 0: at once"`
+
+	AdvertiseAddr        string `env:"GATEWAY_ADVERTISE_ADDR" doc:"host:port at which the other gateways reach this one; default: this host's first address and the port of HTTP_ADDR"`
+	MaxConnections       int    `env:"MAX_CONNECTIONS" envDefault:"0" doc:"connections that a gateway holds at most; 0: no bound"`
+	ConnectRate          int    `env:"CONNECT_RATE" envDefault:"0" doc:"new connections a second that a gateway takes at most; 0: no bound"`
+	MaxSocketsPerVisitor int    `env:"MAX_SOCKETS_PER_VISITOR" envDefault:"20" doc:"sockets of one visitor on a gateway at most; 0: no bound"`
+	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
+	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
+
+	KeySource   credential.KeySource       `env:"-"` // instead of JWKSURL
+	Logger      *slog.Logger               `env:"-"`
+	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
+	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
+	Listener    net.Listener               `env:"-"` // taken over instead of HTTPAddr
+	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
+	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
+	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
+	LegacyArgv  []string                   `env:"-"` // the process that calls LegacyMain; nil: this binary with the argument "legacy"
+}
+
+// Validate says what is wrong with the gateway's own variables; see [config.Check].
+func (c Config) Validate() []string {
+	var problems []string
+	if c.KeySource == nil && !webURL(c.JWKSURL) {
+		problems = append(problems, "JWKS_URL must be an http or https URL")
+	}
+	if c.PingInterval < 0 {
+		problems = append(problems, "PING_INTERVAL must be positive")
+	}
+	if c.PingTimeout < 0 {
+		problems = append(problems, "PING_TIMEOUT must be positive")
+	}
+	if c.DrainTimeout < 0 {
+		problems = append(problems, "DRAIN_TIMEOUT must be positive")
+	}
+	if host, _, err := net.SplitHostPort(c.AdvertiseAddr); c.AdvertiseAddr != "" && (err != nil || host == "") {
+		problems = append(problems, "GATEWAY_ADVERTISE_ADDR must be host:port")
+	}
+	for _, bound := range []struct {
+		name  string
+		value int
+	}{
+		{"MAX_CONNECTIONS", c.MaxConnections}, {"CONNECT_RATE", c.ConnectRate}, {"MAX_SOCKETS_PER_VISITOR", c.MaxSocketsPerVisitor},
+		{"COMPRESS_FROM", c.CompressFrom},
+	} {
+		if bound.value < 0 {
+			problems = append(problems, bound.name+" must not be negative")
+		}
+	}
+	return problems
+}
+
+func webURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// Service is one gateway. It is run once.
+type Service struct {
+	cfg     Config
+	bus     *bus.Bus
+	redis   *link
+	remote  *credential.RemoteKeys // nil where the keys are in this process
+	sockets *socketio.Server
+	gateway *realtime.Gateway
+	edge    *edge
+
+	connections atomic.Int64 // open, on either transport
+}
+
+// New returns a gateway that connects in the background but does not listen yet; Run closes what it has opened. Its error
+// names everything that is missing or wrong.
+func New(cfg Config) (*Service, error) {
+	var problems []string
+	if cfg.Logger == nil {
+		problems = append(problems, "Logger is missing")
+	}
+	if err := config.Check(&cfg, problems...); err != nil {
+		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Service{cfg: cfg}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *Service) open() (err error) {
+	keys := s.cfg.KeySource
+	if keys == nil {
+		s.remote, err = credential.NewRemoteKeys(credential.RemoteKeysConfig{URL: s.cfg.JWKSURL, Logger: s.cfg.Logger})
+		if err != nil {
+			return err
+		}
+		keys = s.remote
+	}
+	metrics, err := realtime.NewMetrics(s.cfg.Registerer)
+	if err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	if s.redis, err = openRedis(s.cfg, metrics); err != nil {
+		return err
+	}
+	if s.bus, err = s.openBus(); err != nil {
+		return err
+	}
+	id := peer.NewID()
+	s.sockets = socketio.NewServer(socketio.Options{
+		NewSessionID: id.SessionID,
+		PingInterval: s.cfg.PingInterval,
+		PingTimeout:  s.cfg.PingTimeout,
+		Path:         socketPath,
+		CompressFrom: s.cfg.CompressFrom,
+		KeepHeaders:  realtime.KeptHeaders(), // each socket holds its own
+		LocalIDs:     true,                   // rooms are what is emitted to; a subscription for each socket would be a second round trip
+		Adapter:      realtime.TracePublishes(s.redis.adapter, s.cfg.Tracer),
+		Logger:       s.cfg.Logger,
+		Metrics:      s.counted(metrics.Engine()),
+	})
+	namespace := s.sockets.Of(realtime.Namespace)
+	s.gateway = realtime.New(realtime.Config{
+		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
+		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer,
+	})
+	s.redis.gateway.Store(s.gateway)
+	if err := metrics.Watch(s.sockets.Stats); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	s.edge, err = s.openEdge(id, namespace)
+	return err
+}
+
+func (s *Service) openBus() (*bus.Bus, error) {
+	return bus.Open(bus.Config{
+		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
+		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
+		Replicas: s.cfg.StreamReplicas, MaxAge: s.cfg.StreamMaxAge, MaxBytes: s.cfg.StreamMaxBytes,
+		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
+	})
+}
+
+// Handler returns what is served at /socket.io/. It works from New until Run returns.
+func (s *Service) Handler() http.Handler { return s.edge.handler }
+
+// Run serves sockets and delivers replies until ctx is done. Then it takes no new sockets, leaves the consumer to another
+// gateway when what it has taken is emitted, closes the sockets one by one over DrainTimeout, whose clients connect
+// elsewhere, and returns nil. NATS, Redis and the keys may be away
+// when it starts: sockets are refused until they are there.
+func (s *Service) Run(ctx context.Context) error {
+	server := ops.New(ops.Config{
+		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
+		Gatherer: gatherer(s.cfg.Registerer), Checks: s.checks(),
+	})
+	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
+	group, running := errgroup.WithContext(ctx)
+	defer context.AfterFunc(running, server.SetStopping)()
+	if s.cfg.OpsAddr != "" || s.cfg.OpsListener != nil {
+		group.Go(func() error { return server.Run(opsCtx) })
+	}
+	group.Go(func() error {
+		defer stopOps()
+		return errors.Join(s.serve(running), s.close())
+	})
+	return group.Wait()
+}
+
+func (s *Service) checks() []ops.Check {
+	checks := []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "redis", Check: s.redis.ready}}
+	if s.remote != nil {
+		checks = append(checks, ops.Check{Name: "keys", Check: s.remote.Ready})
+	}
+	return checks
+}
+
+// serve runs what there is to run. The consumer goes by ctx; the rest lives on until the consumer has finished.
+func (s *Service) serve(ctx context.Context) error {
+	ln, err := s.listen()
+	if err != nil {
+		return err
+	}
+	stopHearing, err := s.bus.OnInvalidate(s.invalidated)
+	if err != nil {
+		return errors.Join(err, closeListener(ln))
+	}
+	defer stopHearing()
+	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRest()
+	group, running := errgroup.WithContext(ctx)
+	s.edge.register(ctx, s.advertiseAddr(ln))
+	group.Go(func() error { return s.edge.run(running, rest, s.advertiseAddr(ln), s.bus) })
+	group.Go(func() error { return s.gateway.Run(rest) })
+	group.Go(func() error { s.redis.watch(rest); return nil })
+	if s.remote != nil {
+		group.Go(func() error { return s.remote.Run(rest) })
+	}
+	if ln != nil {
+		group.Go(func() error { return httpapi.Serve(rest, ln, s.edge.handler, s.cfg.Logger, grace) })
+	}
+	group.Go(func() error {
+		defer stopRest()
+		defer context.AfterFunc(running, s.edge.door.Shut)()
+		err := s.gateway.Deliver(running)
+		s.gateway.Drain(rest, s.cfg.DrainTimeout)
+		return errors.Join(err, s.sockets.Close())
+	})
+	defer s.cfg.Logger.InfoContext(ctx, "stopped")
+	return group.Wait()
+}
+
+// invalidated is called with every invalidation; what concerns visitors is the realtime gateway's.
+func (s *Service) invalidated(kind, _ string) {
+	if kind == credential.KindVisitorKeys && s.remote != nil {
+		s.remote.Changed()
+	}
+}
+
+func closeListener(ln net.Listener) error {
+	if ln == nil {
+		return nil
+	}
+	return ln.Close()
+}
+
+// listen returns nil where somebody else serves Handler.
+func (s *Service) listen() (net.Listener, error) {
+	ln := s.cfg.Listener
+	if ln == nil && s.cfg.HTTPAddr == "" {
+		return nil, nil
+	}
+	if ln == nil {
+		var err error
+		if ln, err = net.Listen("tcp", s.cfg.HTTPAddr); err != nil {
+			return nil, fmt.Errorf("HTTP_ADDR: %w", err)
+		}
+	}
+	s.cfg.Logger.Info("serving", "addr", ln.Addr().String())
+	return ln, nil
+}
+
+// close ends what open has opened, in the opposite order. It may be called when that is only a part.
+func (s *Service) close() error {
+	var errs []error
+	if s.sockets != nil {
+		errs = append(errs, s.sockets.Close())
+	}
+	if s.edge != nil {
+		errs = append(errs, s.edge.close())
+	}
+	if s.bus != nil {
+		s.bus.Close()
+	}
+	if s.redis != nil {
+		errs = append(errs, s.redis.close())
+	}
+	return errors.Join(errs...)
+}
+
+// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
+func gatherer(r prometheus.Registerer) prometheus.Gatherer {
+	g, _ := r.(prometheus.Gatherer)
+	return g
+}

@@ -1,0 +1,92 @@
+package socketgateway_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/credential"
+)
+
+// A client is told a minute before its token expires, and stays beyond that with a fresh one.
+func TestTokenIsRenewedInPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v, other := w.visitor(), w.visitor()
+	tests := []struct {
+		name, token, want string
+	}{
+		{"fresh", w.sign(w.keys, v, time.Now().Add(3*time.Hour)), `[{"ok":true}]`},
+		{"of somebody else", w.sign(w.keys, other, time.Now().Add(3*time.Hour)), `[{"ok":false,"code":"UNAUTHORIZED","message":"Unauthorized"}]`},
+		{"expired", w.sign(w.keys, v, time.Now().Add(-time.Hour)), `[{"ok":false,"code":"UNAUTHORIZED","message":"Unauthorized"}]`},
+		{"nonsense", "nonsense", `[{"ok":false,"code":"UNAUTHORIZED","message":"Unauthorized"}]`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g, clock := w.startWithClock()
+			first := w.sign(w.keys, v, time.Now().Add(time.Hour)) // now: parallel tests may have waited for their turn
+			c, witness := connect(t, g.url, first), connect(t, g.url, first)
+			c.await("connect")
+			witness.await("connect")
+			clock.advance(59*time.Minute + time.Second) // of the token's hour
+			c.await("token_expiring")
+			c.renew(test.token)
+			if got := string(c.await("ack").Data); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			clock.advance(time.Minute)
+			if test.name != "fresh" {
+				c.await("disconnect")
+				return
+			}
+			witness.await("token_expiring")
+			witness.await("disconnect") // the first token is over
+			c.renew(test.token)
+			if got := string(c.await("ack").Data); got != test.want {
+				t.Errorf("got %s, want the socket to outlive its first token", got)
+			}
+		})
+	}
+}
+
+// Revoked tokens end their sockets on every gateway at once, and open none.
+func TestRevokedTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gateways := []*gateway{w.start(), w.start()}
+	sara, jo := w.visitor(), w.visitor()
+	var saras, jos []*client
+	for _, g := range gateways {
+		saras = append(saras, connect(t, g.url, sara.token))
+		jos = append(jos, connect(t, g.url, jo.token))
+	}
+	for i := range gateways {
+		saras[i].await("connect")
+		jos[i].await("connect")
+	}
+	if err := w.bus.Invalidate(t.Context(), "visitor_tokens", sara.chatUserID); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range saras {
+		if h := c.await("disconnect"); h.Reason != "io server disconnect" {
+			t.Errorf("got %s, want the server's word", h.Reason)
+		}
+	}
+	want := w.reply(jo, `{"text":"you may stay"}`)
+	for i, g := range gateways {
+		if got := string(jos[i].await("message").Data); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if h := connect(t, g.url, sara.token).await("connect_error"); h.Message != "Unauthorized" {
+			t.Errorf("got %q with a revoked token, want Unauthorized", h.Message)
+		}
+	}
+	later, err := w.keys.Sign(credential.VisitorClaims{
+		ChatUserID: sara.chatUserID, AppID: sara.appID, CompanyID: "company", TokenID: "later",
+		IssuedAt: time.Now().Add(2 * time.Second), ExpiresAt: time.Now().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect(t, gateways[0].url, later).await("connect")
+}

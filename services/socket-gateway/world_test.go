@@ -1,0 +1,326 @@
+package socketgateway_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/ops"
+	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+)
+
+// runAsGateway makes this test's binary a gateway, which reads its configuration from the environment.
+const runAsGateway = "PARLEY_TEST_RUN_AS_GATEWAY"
+
+func TestMain(m *testing.M) {
+	logging.Disable()
+	if len(os.Args) == 2 && os.Args[1] == socketgateway.LegacyCommand {
+		os.Exit(socketgateway.LegacyMain())
+	}
+	if os.Getenv(runAsGateway) != "" {
+		os.Exit(ops.Main("socket-gateway", runGateway))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func runGateway(ctx context.Context, log *slog.Logger) error {
+	cfg, err := config.Load[socketgateway.Config]()
+	if err != nil {
+		return err
+	}
+	cfg.Logger, cfg.Registerer = log, prometheus.NewRegistry()
+	service, err := socketgateway.New(cfg)
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx)
+}
+
+// world is a NATS, a Redis, the keys of the visitor tokens, and the gateways on them.
+type world struct {
+	t        *testing.T
+	natsURL  string
+	redisURL string
+	bus      *bus.Bus
+	keys     *credential.KeySet
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	redis, err := embedded.StartRedis("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(redis.Stop)
+	return newWorldOn(t, redis.URL())
+}
+
+func newWorldOn(t *testing.T, redisURL string) *world {
+	t.Helper()
+	return newWorldWith(t, bustest.Start(t).URL(), redisURL)
+}
+
+func newWorldWith(t *testing.T, natsURL, redisURL string) *world {
+	t.Helper()
+	w := &world{t: t, natsURL: natsURL, redisURL: redisURL, keys: newKeys(t)}
+	w.bus = bustest.Open(t, w.natsURL)
+	return w
+}
+
+func newKeys(t *testing.T) *credential.KeySet {
+	t.Helper()
+	file, err := credential.GenerateKeySet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := credential.ParseKeySet(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// gateway is one gateway that runs.
+type gateway struct {
+	url  string
+	ops  string
+	stop func()
+}
+
+func (w *world) config() socketgateway.Config {
+	return socketgateway.Config{
+		NATS:       config.NATS{NATSURL: w.natsURL, StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30},
+		Redis:      config.Redis{RedisURL: w.redisURL},
+		KeySource:  w.keys,
+		Logger:     slog.New(slog.DiscardHandler),
+		Registerer: prometheus.NewRegistry(),
+		Listener:   listen(w.t), OpsListener: listen(w.t),
+	}
+}
+
+// start runs a gateway until its stop is called or the test ends.
+func (w *world) start(change ...func(*socketgateway.Config)) *gateway {
+	w.t.Helper()
+	cfg := w.config()
+	for _, c := range change {
+		c(&cfg)
+	}
+	g := &gateway{url: "http://" + cfg.Listener.Addr().String(), ops: "http://" + cfg.OpsListener.Addr().String()}
+	service, err := socketgateway.New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx) }()
+	g.stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				w.t.Errorf("running the gateway: got %v, want nil", err)
+			}
+		case <-time.After(limit):
+			w.t.Error("the gateway has not stopped")
+		}
+	})
+	w.t.Cleanup(g.stop)
+	return g
+}
+
+// clock is the real one and a while that a test adds, so that tokens expire when the test says.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// startWithClock runs a gateway with a clock of its own.
+func (w *world) startWithClock() (*gateway, *clock) {
+	w.t.Helper()
+	c := new(clock)
+	return w.start(func(cfg *socketgateway.Config) { cfg.Now = c.now }), c
+}
+
+// awaitReady returns when the gateway's readiness has the status. It is asked for: there is no event to wait for.
+func (w *world) awaitReady(g *gateway, status int) {
+	w.t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		got := w.get(g.ops + "/readyz")
+		if got == status {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("got %d from /readyz, want %d", got, status)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// get returns the status of a GET; 0 when there is no answer.
+func (w *world) get(url string) int {
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport, Timeout: limit}).Get(url)
+	if err != nil {
+		return 0
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+// visitor is someone with a token.
+type visitor struct {
+	appID, chatUserID, chatID string
+	token                     string
+}
+
+func (w *world) visitor() visitor {
+	w.t.Helper()
+	v := visitor{appID: uuid.NewString(), chatUserID: uuid.NewString(), chatID: uuid.NewString()}
+	v.token = w.sign(w.keys, v, time.Now().Add(time.Hour))
+	return v
+}
+
+func (w *world) sign(keys *credential.KeySet, v visitor, expires time.Time) string {
+	w.t.Helper()
+	token, err := keys.Sign(credential.VisitorClaims{
+		ChatUserID: v.chatUserID, AppID: v.appID, CompanyID: "company", TokenID: uuid.NewString(), IssuedAt: time.Now().Add(-time.Hour), ExpiresAt: expires,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return token
+}
+
+// reply publishes a reply and returns what the visitor's sockets are to get.
+func (w *world) reply(v visitor, data string) string {
+	w.t.Helper()
+	e := event.Reply{CompanyID: "company", AppID: v.appID, ChatUserID: v.chatUserID, ChatID: v.chatID, Message: chat.Message{
+		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Type: chat.Text,
+		Data: json.RawMessage(data), NameOfSender: "Nora", IsFromSupport: true,
+	}}
+	if err := w.bus.Publish(w.t.Context(), e); err != nil {
+		w.t.Fatal(err)
+	}
+	return string(e.Message.AppendDelivery(nil, v.chatID))
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// logLines is a log that a test can read.
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+func (l *logLines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// await returns when a line says text.
+func (l *logLines) await(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); l.count(text) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got no line that says %q, want one", text)
+		}
+	}
+}
+
+// realRedis is a redis-server process that can be stopped and started again at the same address.
+type realRedis struct {
+	t    *testing.T
+	addr string
+	cmd  *exec.Cmd
+}
+
+// newRealRedis takes an address and starts nothing yet.
+func newRealRedis(t *testing.T) *realRedis {
+	t.Helper()
+	_, err := exec.LookPath("redis-server")
+	absent(t, err, "redis-server")
+	l := listen(t)
+	l.Close()
+	r := &realRedis{t: t, addr: l.Addr().String()}
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *realRedis) url() string { return "redis://" + r.addr }
+
+// start returns when Redis has said that it takes connections.
+func (r *realRedis) start() {
+	r.t.Helper()
+	_, port, _ := net.SplitHostPort(r.addr)
+	r.cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", r.t.TempDir())
+	stdout, err := r.cmd.StdoutPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") {
+			return
+		}
+	}
+	r.t.Fatal("redis-server ended before it was ready")
+}
+
+// stop ends the process that start has started.
+func (r *realRedis) stop() {
+	if r.cmd == nil {
+		return
+	}
+	_ = r.cmd.Process.Kill()
+	_ = r.cmd.Wait()
+	r.cmd = nil
+}
