@@ -1,0 +1,105 @@
+package processor_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// A processor that is killed in the middle of its work, before it could acknowledge what it had done, loses nothing and
+// doubles nothing: the next one does the rest, and what was done twice counts once.
+func TestKilledProcessorLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	const messages = 60
+	w := newWorld(t)
+	binary := filepath.Join(t.TempDir(), "processor")
+	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/processor").CombinedOutput(); err != nil {
+		t.Fatalf("building the processor: %v\n%s", err, out)
+	}
+	replies := w.collect(subject.AllReplies)
+	kill := w.spawn(binary)
+	var want []string
+	answered := map[string]bool{} // by id: a plain client also hears what the stream then drops as published twice
+	answer := func() { answered[decode[event.Reply](t, replies.Next()).Message.ID] = true }
+	for i := range messages {
+		e := w.wrote(chat.Text, fmt.Sprintf(`{"text":"message %d"}`, i))
+		want = append(want, e.Message.ID)
+		w.publish(e)
+		if i == messages/2 {
+			answer() // it is at work
+			kill()
+			for replies.Pending() > 0 { // what it had done
+				answer()
+			}
+			w.spawn(binary)
+		}
+	}
+	for len(answered) < messages {
+		awaitTakeover(t, replies)
+		answer()
+	}
+	if got := w.count(subject.Replies); got != messages {
+		t.Errorf("got %d replies, want %d", got, messages)
+	}
+	w.awaitHistory(2 * messages)
+	seen := map[string]int{}
+	for _, m := range w.history(w.chat.ID) {
+		seen[m.ID]++
+	}
+	for _, id := range want {
+		if seen[id] != 1 {
+			t.Errorf("got message %s %d times in the history, want once", id, seen[id])
+		}
+	}
+	if len(seen) != 2*messages {
+		t.Errorf("got %d messages in the history, want %d", len(seen), 2*messages)
+	}
+}
+
+// awaitTakeover waits for work to go on after a crash. That takes as long as the bus gives a process to be alive after all,
+// and the new one to start: longer than what any other test waits for.
+func awaitTakeover(t *testing.T, heard *bustest.Collector) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); heard.Pending() == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("got nothing from the new process, want it to go on")
+		}
+	}
+}
+
+// spawn starts the binary as a process of its own.
+func (w *world) spawn(binary string) (kill func()) {
+	w.t.Helper()
+	command := exec.Command(binary)
+	command.Env = append(os.Environ(), "NATS_URL="+w.natsURL, "MONGODB_URI="+w.mongoURI, "MONGODB_DATABASE="+w.database, "OPS_ADDR=127.0.0.1:0", "BOT=demo", "LOG_LEVEL=ERROR")
+	command.Stderr = os.Stderr
+	w.must(command.Start())
+	killed := false
+	kill = func() {
+		if !killed {
+			killed = true
+			_ = command.Process.Kill()
+			_ = command.Wait()
+		}
+	}
+	w.t.Cleanup(kill)
+	return kill
+}
+
+// awaitHistory returns when the visitor's chat has n messages: when the recorder has acknowledged its last.
+func (w *world) awaitHistory(n int) {
+	w.t.Helper()
+	acks := w.acked("*", "recorder")
+	for len(w.history(w.chat.ID)) < n {
+		awaitTakeover(w.t, acks)
+		acks.Await(acks.Pending()) // reading a long history is slow: not once for each of many
+	}
+}

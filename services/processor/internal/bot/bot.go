@@ -1,0 +1,100 @@
+// Package bot answers visitors.
+//
+// bot.go turns answers into replies on the bus, whoever gives the answers: demo.go answers by itself, webhook.go asks a
+// server of the operator's. signature.go signs what the webhook sends; picture.go is the demo bot's picture.
+//
+// A reply's id is derived from the message that it answers and its place among the answers. So a redelivery that
+// answers again publishes the same events, the stream drops them, and the history keeps the first.
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// Answer is one message of a bot's, before it has an id, a time and a sender.
+type Answer struct {
+	Type chat.MessageType `json:"type"`
+	Data json.RawMessage  `json:"data"`
+}
+
+// Answerer decides what is answered to a visitor's message; no answers is an answer.
+type Answerer interface {
+	Answer(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error)
+}
+
+// Applications finds the application whose bot speaks.
+type Applications interface {
+	Application(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Publisher publishes an event; nil means that the stream has it.
+type Publisher interface {
+	Publish(ctx context.Context, e event.Event) error
+}
+
+// Bot publishes an answerer's answers as replies.
+type Bot struct {
+	answerer     Answerer
+	applications Applications
+	publisher    Publisher
+	now          func() time.Time
+}
+
+// New returns a bot. now is the clock.
+func New(answerer Answerer, applications Applications, publisher Publisher, now func() time.Time) *Bot {
+	return &Bot{answerer: answerer, applications: applications, publisher: publisher, now: now}
+}
+
+// VisitorMessage answers one message. A message that is older than the conversation window, as after a long standstill or
+// in the backlog of a bot that was switched off, is let go: an answer out of the blue helps nobody.
+func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
+	if b.now().Sub(e.Message.CreatedAt) > chat.Window {
+		return nil
+	}
+	application, err := b.applications.Application(ctx, e.AppID)
+	if err != nil {
+		return fmt.Errorf("finding the application: %w", err)
+	}
+	answers, err := b.answerer.Answer(ctx, e)
+	if err != nil {
+		return err
+	}
+	first := b.answeredAt(e.Message.CreatedAt)
+	for i, answer := range answers {
+		if err := b.publisher.Publish(ctx, reply(e, i, answer, application.BotName, first)); err != nil {
+			return fmt.Errorf("publishing answer %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// answeredAt is now, but always after the question: the clocks of two machines differ, two events may share a
+// millisecond, and a history in which the answer stands first reads wrong.
+func (b *Bot) answeredAt(asked time.Time) time.Time {
+	now := b.now().UTC().Truncate(time.Millisecond)
+	if now.After(asked) {
+		return now
+	}
+	return asked.Add(time.Millisecond)
+}
+
+// reply is answer number i. Each is a millisecond after the one before, so that the history keeps their order.
+func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, first time.Time) event.Reply {
+	return event.Reply{
+		CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
+		Message: chat.Message{
+			ID:            replyID(e.Message, i),
+			CreatedAt:     first.Add(time.Duration(i) * time.Millisecond),
+			Type:          a.Type,
+			Data:          a.Data,
+			NameOfSender:  sender,
+			IsFromSupport: true,
+		},
+	}
+}

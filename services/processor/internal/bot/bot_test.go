@@ -1,0 +1,96 @@
+package bot
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// published collects what a bot publishes.
+type published []event.Reply
+
+func (p *published) Publish(_ context.Context, e event.Event) error {
+	*p = append(*p, e.(event.Reply))
+	return nil
+}
+
+type application chat.Application
+
+func (a application) Application(context.Context, string) (chat.Application, error) {
+	return chat.Application(a), nil
+}
+
+func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"hello"}`)
+	clocks := map[string]time.Time{
+		"a later clock":  asked.Message.CreatedAt.Add(40 * time.Millisecond),
+		"the same clock": asked.Message.CreatedAt,
+		"a clock behind": asked.Message.CreatedAt.Add(-time.Minute),
+	}
+	for name, now := range clocks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var replies published
+			b := New(NewDemo(""), application{BotName: "Nora"}, &replies, func() time.Time { return now })
+			if err := b.VisitorMessage(t.Context(), asked); err != nil {
+				t.Fatal(err)
+			}
+			if len(replies) != 2 {
+				t.Fatalf("got %d replies, want 2", len(replies))
+			}
+			before := asked.Message
+			for _, r := range replies {
+				if !r.Message.CreatedAt.After(before.CreatedAt) || r.Message.ID <= before.ID {
+					t.Errorf("got %s %s, want it after %s %s", r.Message.CreatedAt, r.Message.ID, before.CreatedAt, before.ID)
+				}
+				if r.Message.NameOfSender != "Nora" || !r.Message.IsFromSupport || r.ChatID != asked.ChatID || r.AppID != asked.AppID {
+					t.Errorf("got %+v, want it from Nora and support into the same chat", r)
+				}
+				before = r.Message
+			}
+			if want := asked.Message.CreatedAt.Add(40 * time.Millisecond); name == "a later clock" && !replies[0].Message.CreatedAt.Equal(want) {
+				t.Errorf("got createdAt %s, want now, %s", replies[0].Message.CreatedAt, want)
+			}
+		})
+	}
+}
+
+func TestReplyIDsAreDerived(t *testing.T) {
+	t.Parallel()
+	m := wrote(chat.Text, `{}`).Message
+	other := m
+	other.ID = "01980a4e-7b1c-7c3e-9a55-3f2d8c1b7a61"
+	if a, b := replyID(m, 0), replyID(m, 0); a != b {
+		t.Errorf("got %s and %s for one message, want the same", a, b)
+	}
+	if a, b := replyID(m, 0), replyID(other, 0); a == b {
+		t.Errorf("got %s for two messages, want two ids", a)
+	}
+	for i := range 3 {
+		id, err := uuid.Parse(replyID(m, i))
+		if err != nil || id.Version() != 7 || id.Variant() != uuid.RFC4122 {
+			t.Errorf("got %s (version %d), want a UUID of version 7", id, id.Version())
+		}
+	}
+}
+
+func TestOldMessagesAreLetGo(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"hello"}`)
+	for age, want := range map[time.Duration]int{chat.Window: 2, chat.Window + time.Millisecond: 0} {
+		var replies published
+		b := New(NewDemo(""), application{}, &replies, func() time.Time { return asked.Message.CreatedAt.Add(age) })
+		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(replies) != want {
+			t.Errorf("after %s got %d replies and %v, want %d", age, len(replies), err, want)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// Demo answers by itself, from what the visitor wrote, and shows every shape of message that a bot is likely to use. It
+// remembers nothing: the same message has the same answer.
+type Demo struct {
+	picture *picture // nil where nobody serves it
+}
+
+// NewDemo returns the demo bot. assetsURL is the address under which [Assets] are served; where it is empty, the bot has
+// no picture to show, and says so.
+func NewDemo(assetsURL string) *Demo {
+	if assetsURL == "" {
+		return &Demo{}
+	}
+	p := newPicture(assetsURL)
+	return &Demo{picture: &p}
+}
+
+// said is what the demo bot reads of a visitor's data.
+type said struct {
+	Text     string `json:"text"`
+	Payload  string `json:"payload"`
+	FileName string `json:"fileName"`
+	Size     int64  `json:"size"`
+	Caption  string `json:"caption"`
+}
+
+// Answer implements [Answerer].
+func (d *Demo) Answer(_ context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
+	var s said
+	if err := json.Unmarshal(e.Message.Data, &s); err != nil {
+		return nil, apperr.New(apperr.Invalid, "MALFORMED_DATA", "The message's data is malformed").Wrap(err)
+	}
+	switch {
+	case s.Payload != "":
+		return d.choice(s, e), nil
+	case s.Text != "":
+		return d.text(s.Text, e), nil
+	}
+	return []Answer{text(describeFile(s, e.Message.Type)), d.menu("What would you like to see next?")}, nil
+}
+
+// text answers what the visitor typed.
+func (d *Demo) text(typed string, e event.VisitorMessageAccepted) []Answer {
+	switch keyword(typed) {
+	case "menu", "help", "start", "?":
+		return []Answer{d.menu("Here is what I can show you.")}
+	case "hello", "hi", "hey", "hallo", "good morning", "good evening":
+		return []Answer{text(greeting(e.Message.NameOfSender)), d.menu("Here is what I can show you.")}
+	case "picture", "image", "photo":
+		return []Answer{d.showPicture()}
+	case "cards", "carousel":
+		return []Answer{d.showCards()}
+	case "time":
+		return []Answer{tellTime(e)}
+	case "thanks", "thank you":
+		return []Answer{text("You are welcome.")}
+	case "bye", "goodbye":
+		return []Answer{text("Goodbye! This chat stays here for when you come back.")}
+	}
+	return []Answer{text(describeText(typed))}
+}
+
+// The payloads of the demo bot's choices and buttons.
+const (
+	choicePicture = "show-picture"
+	choiceCards   = "show-cards"
+	choiceTime    = "tell-time"
+	choiceMenu    = "show-menu"
+	cardCompany   = "card-company"
+	cardPush      = "card-push"
+	cardBot       = "card-bot"
+)
+
+// choice answers a choice or button by its payload; its title is only what people read.
+func (d *Demo) choice(s said, e event.VisitorMessageAccepted) []Answer {
+	switch s.Payload {
+	case choicePicture:
+		return []Answer{d.showPicture()}
+	case choiceCards:
+		return []Answer{d.showCards()}
+	case choiceTime:
+		return []Answer{tellTime(e)}
+	case choiceMenu:
+		return []Answer{d.menu("Here is what I can show you.")}
+	case cardCompany:
+		return []Answer{text("A company's own system writes into this chat with POST /message/send of the Client API.")}
+	case cardPush:
+		return []Answer{text("Outside of the 24-hour window a company reaches a phone number with POST /push-message.")}
+	case cardBot:
+		return []Answer{text("Set BOT=webhook to let a server of yours answer in my place, or read the stream INBOUND yourself.")}
+	}
+	return []Answer{d.menu(fmt.Sprintf("I do not know the choice %q. Here is what I can show you.", shorten(s.Payload, 60)))}
+}
+
+func (d *Demo) showPicture() Answer {
+	if d.picture == nil {
+		return text("I have no picture here: nobody has told me by ASSETS_URL where it is served.")
+	}
+	return answer(chat.Image, d.picture)
+}
+
+type choiceData struct {
+	Title   string `json:"title"`
+	Payload string `json:"payload"`
+}
+
+type menuData struct {
+	Text    string       `json:"text"`
+	Choices []choiceData `json:"choices"`
+}
+
+func (d *Demo) menu(text string) Answer {
+	choices := []choiceData{{Title: "Show me cards", Payload: choiceCards}, {Title: "What time is it?", Payload: choiceTime}}
+	if d.picture != nil {
+		choices = append([]choiceData{{Title: "Show me a picture", Payload: choicePicture}}, choices...)
+	}
+	return answer(chat.MultipleChoice, menuData{Text: text, Choices: choices})
+}
+
+type cardsData struct {
+	Cards []cardData `json:"cards"`
+}
+
+type cardData struct {
+	Title    string       `json:"title"`
+	Subtitle string       `json:"subtitle,omitempty"`
+	ImageURL string       `json:"imageUrl,omitempty"`
+	Buttons  []buttonData `json:"buttons"`
+}
+
+type buttonData struct {
+	Type    string `json:"type"`
+	Title   string `json:"title"`
+	Payload string `json:"payload"`
+}
+
+func (d *Demo) showCards() Answer {
+	more := func(payload string) []buttonData {
+		return []buttonData{{Type: "reply", Title: "Tell me more", Payload: payload}, {Type: "reply", Title: "Menu", Payload: choiceMenu}}
+	}
+	var imageURL string
+	if d.picture != nil {
+		imageURL = d.picture.URL
+	}
+	return answer(chat.Carousel, cardsData{Cards: []cardData{
+		{Title: "Company messages", Subtitle: "Into a chat that is open", ImageURL: imageURL, Buttons: more(cardCompany)},
+		{Title: "Push messages", Subtitle: "Through an approved template", Buttons: more(cardPush)},
+		{Title: "Your own bot", Subtitle: "A webhook, or a reader of the stream", Buttons: more(cardBot)},
+	}})
+}
+
+func tellTime(e event.VisitorMessageAccepted) Answer {
+	return text("Your message came at " + e.Message.CreatedAt.UTC().Format("15:04:05") + " UTC.")
+}
+
+func greeting(name string) string {
+	if name == "" || name == (chat.Visitor{}).Name() {
+		return "Hello! Nice to meet you."
+	}
+	return "Hello " + shorten(name, 60) + "! Nice to meet you."
+}
+
+// describeText is a real answer to any text: it can be right only when the text was really read.
+func describeText(typed string) string {
+	words := len(strings.Fields(typed))
+	noun := "words"
+	if words == 1 {
+		noun = "word"
+	}
+	kind := "You wrote"
+	if strings.HasSuffix(strings.TrimSpace(typed), "?") {
+		kind = "You asked"
+	}
+	return fmt.Sprintf("%s “%s” (%d %s). Write “menu” to see what I can show you.", kind, shorten(strings.TrimSpace(typed), 200), words, noun)
+}
+
+func describeFile(s said, t chat.MessageType) string {
+	name := s.FileName
+	if name == "" {
+		name = "your " + strings.ToLower(string(t))
+	}
+	if s.Caption != "" {
+		return fmt.Sprintf("I got %s (%d bytes): “%s”.", shorten(name, 100), s.Size, shorten(s.Caption, 100))
+	}
+	return fmt.Sprintf("I got %s (%d bytes).", shorten(name, 100), s.Size)
+}
+
+// keyword reduces a text to what the demo bot compares: lower case, without the punctuation around it.
+func keyword(typed string) string {
+	trimmed := strings.ToLower(strings.TrimSpace(typed))
+	if bare := strings.TrimFunc(trimmed, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) }); bare != "" {
+		return bare
+	}
+	return trimmed
+}
+
+// shorten returns s, cut after limit runes.
+func shorten(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit]) + "…"
+}
+
+func text(s string) Answer {
+	return answer(chat.Text, struct {
+		Text string `json:"text"`
+	}{s})
+}
+
+// answer encodes data, which is always a struct of this file.
+func answer(t chat.MessageType, data any) Answer {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		panic("bot: an answer does not encode: " + err.Error())
+	}
+	return Answer{Type: t, Data: encoded}
+}

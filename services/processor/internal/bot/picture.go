@@ -1,0 +1,56 @@
+package bot
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:generate go run ./assets/draw -o assets/parley.png
+
+//go:embed assets/parley.png
+var assets embed.FS
+
+// AssetsPath is where a web server is to serve [Assets].
+const AssetsPath = "/demo/assets/"
+
+const pictureName = "parley.png"
+
+// Assets holds what the demo bot's messages point at, to be served under [AssetsPath].
+func Assets() fs.FS {
+	sub, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic("bot: the embedded folder is not there: " + err.Error())
+	}
+	return sub
+}
+
+// picture is the demo bot's picture, in the members of an IMAGE message.
+type picture struct {
+	URL       string `json:"url"`
+	Mime      string `json:"mime"`
+	Path      string `json:"path"`
+	Size      int    `json:"size"` // bytes
+	Caption   string `json:"caption"`
+	FileName  string `json:"fileName"`
+	Extension string `json:"extension"`
+}
+
+// newPicture returns the picture as a browser reaches it: under baseURL, the address of whoever serves [Assets].
+func newPicture(baseURL string) picture {
+	content, err := assets.ReadFile(path.Join("assets", pictureName))
+	if err != nil {
+		panic("bot: the embedded picture is not there: " + err.Error())
+	}
+	p := picture{
+		Mime:      "image/png",
+		Path:      AssetsPath + pictureName,
+		Size:      len(content),
+		Caption:   "Two speech bubbles, drawn by a program.",
+		FileName:  pictureName,
+		Extension: strings.TrimPrefix(path.Ext(pictureName), "."),
+	}
+	p.URL = strings.TrimRight(baseURL, "/") + p.Path
+	return p
+}

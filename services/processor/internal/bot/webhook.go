@@ -1,0 +1,197 @@
+package bot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+const (
+	// maxAnswer is how large the body of a webhook's answer may be, in bytes.
+	maxAnswer = 256 << 10
+	// maxAnswers is how many messages one webhook may answer with.
+	maxAnswers = 10
+	// defaultTimeout ends a webhook that does not answer.
+	defaultTimeout = 10 * time.Second
+)
+
+// WebhookConfig says which server answers in the bot's place.
+type WebhookConfig struct {
+	URL     string        // http or https
+	Secret  string        // whsec_ and the key in base64
+	Timeout time.Duration // of one call; zero: ten seconds
+	Now     func() time.Time
+}
+
+// Problems names what is wrong with the URL and the secret, by environment variable.
+func (c WebhookConfig) Problems() []string {
+	var problems []string
+	if !WebURL(c.URL) {
+		problems = append(problems, "BOT_WEBHOOK_URL must be an http or https URL when BOT=webhook")
+	}
+	if _, err := newSigner(c.Secret); err != nil {
+		problems = append(problems, "BOT_WEBHOOK_SECRET must be "+err.Error()+" when BOT=webhook")
+	}
+	return problems
+}
+
+// WebURL reports whether s is an absolute http or https URL.
+func WebURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// Webhook lets another server answer: every message of a visitor is posted to it, signed as Standard Webhooks, with the
+// event's JSON as body. The answer may hold {"messages":[{"type":...,"data":{...}}]}, which become replies.
+//
+// A try again carries the same webhook-id, so that the server can tell it from a new message. Its failures become codes
+// whose fate the bus decides: a server that is away or overloaded is asked again, one that refuses is not.
+type Webhook struct {
+	url    string
+	signer signer
+	client *http.Client
+	now    func() time.Time
+}
+
+// NewWebhook returns a webhook that has opened no connection yet.
+func NewWebhook(c WebhookConfig) (*Webhook, error) {
+	if problems := c.Problems(); len(problems) > 0 {
+		return nil, errors.New(problems[0])
+	}
+	s, err := newSigner(c.Secret)
+	if err != nil {
+		return nil, err
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	return &Webhook{url: c.URL, signer: s, now: c.Now, client: newClient(c.Timeout)}, nil
+}
+
+// newClient has connections of its own, so that Close leaves nobody else without theirs. It follows no redirect: the
+// message was signed for one address.
+func newClient(timeout time.Duration) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 16
+	return &http.Client{
+		Timeout:       timeout,
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Close ends the idle connections.
+func (w *Webhook) Close() { w.client.CloseIdleConnections() }
+
+// Answer implements [Answerer].
+func (w *Webhook) Answer(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
+	request, err := w.request(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	response, err := w.client.Do(request)
+	if err != nil {
+		return nil, apperr.Away("webhook", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err := refusal(response, w.now()); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, apperr.Away("webhook", fmt.Errorf("reading the answer: %w", err))
+	}
+	return parseAnswers(body)
+}
+
+func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
+	body := e.AppendJSON(nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making the webhook's request: %w", err)
+	}
+	timestamp, signature := w.signer.sign(e.EventID(), w.now(), body)
+	h := request.Header
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "Parley-Webhook/1.0")
+	h.Set("webhook-id", e.EventID())
+	h.Set("webhook-timestamp", timestamp)
+	h.Set("webhook-signature", signature)
+	h.Set("ce-type", e.Type())
+	if parent := event.TraceParent(ctx); parent != "" {
+		h.Set("traceparent", parent)
+	}
+	return request, nil
+}
+
+// refusal is the one table from a webhook's status to a code: nil for an answer, Unavailable or TooMany for what may
+// pass, Invalid for what will not.
+func refusal(r *http.Response, now time.Time) error {
+	status := r.StatusCode
+	said := fmt.Sprintf("The webhook answered %d", status)
+	switch {
+	case status >= 200 && status < 300:
+		return nil
+	case status == http.StatusTooManyRequests:
+		return &apperr.Error{Code: apperr.TooMany, Reason: "WEBHOOK_BUSY", Message: said, RetryAfter: retryAfter(r, now)}
+	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		return &apperr.Error{Code: apperr.Unavailable, Reason: "WEBHOOK_AWAY", Message: said, RetryAfter: retryAfter(r, now)}
+	}
+	return apperr.New(apperr.Invalid, "WEBHOOK_REFUSED", said)
+}
+
+// retryAfter reads both forms of the header (RFC 9110 section 10.2.3); zero when there is none that makes sense.
+func retryAfter(r *http.Response, now time.Time) time.Duration {
+	value := r.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 && seconds <= 24*60*60 {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// parseAnswers reads the body of a 2xx. It holds the messages to what a company may send, because that is what widgets can
+// show; a wrong one fails all, since half of an answer may say the opposite.
+func parseAnswers(body []byte) ([]Answer, error) {
+	if len(body) > maxAnswer {
+		return nil, wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, nil
+	}
+	var answer struct {
+		Messages []Answer `json:"messages"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, wrongAnswer("is not a JSON object of messages", err)
+	}
+	if len(answer.Messages) > maxAnswers {
+		return nil, wrongAnswer(fmt.Sprintf("holds more than %d messages", maxAnswers), nil)
+	}
+	for i, m := range answer.Messages {
+		if !m.Type.In(chat.CompanyTypes()) {
+			return nil, wrongAnswer(fmt.Sprintf("has a wrong type in messages[%d]", i), nil)
+		}
+		if faults := chat.ValidateData(m.Type, m.Data); len(faults) > 0 {
+			return nil, wrongAnswer(fmt.Sprintf("is wrong in messages[%d].%s: %s", i, faults[0].Field, faults[0].Message), nil)
+		}
+	}
+	return answer.Messages, nil
+}
+
+func wrongAnswer(what string, cause error) error {
+	return apperr.New(apperr.Invalid, "WEBHOOK_ANSWER", "The webhook's answer "+what).Wrap(cause)
+}

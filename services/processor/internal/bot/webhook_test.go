@@ -1,0 +1,182 @@
+package bot
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+const testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+func openWebhook(t *testing.T, h http.HandlerFunc, timeout time.Duration) *Webhook {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	w, err := NewWebhook(WebhookConfig{URL: server.URL + "/bot?x=1", Secret: testSecret, Timeout: timeout, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// verified does what the receiver of a Standard Webhook does, apart from our own code.
+func verified(r *http.Request, body []byte) bool {
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(testSecret, "whsec_"))
+	mac := hmac.New(sha256.New, key)
+	io.WriteString(mac, r.Header.Get("webhook-id")+"."+r.Header.Get("webhook-timestamp")+"."+string(body))
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	seconds, err := strconv.ParseInt(r.Header.Get("webhook-timestamp"), 10, 64)
+	return err == nil && time.Since(time.Unix(seconds, 0)).Abs() < time.Minute && hmac.Equal([]byte(want), []byte(r.Header.Get("webhook-signature")))
+}
+
+// The example of the Standard Webhooks libraries: their signature for this secret, id, time and body.
+func TestSignatureMatchesTheStandardsExample(t *testing.T) {
+	t.Parallel()
+	s, err := newSigner(testSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timestamp, signature := s.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; timestamp != "1614265330" || signature != want {
+		t.Errorf("got %s %s, want 1614265330 %s", timestamp, signature, want)
+	}
+}
+
+func TestWebhookPostsTheEventAndReadsTheAnswer(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"hello", "n":1.50}`)
+	parent := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	w := openWebhook(t, func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !verified(r, body) || r.Method != http.MethodPost || r.Header.Get("webhook-id") != asked.Message.ID {
+			rw.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if string(body) != string(asked.AppendJSON(nil)) || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("traceparent") != parent {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		io.WriteString(rw, `{"messages":[{"type":"TEXT","data":{"text":"hi","n":1.50}},{"type":"IMAGE","data":{"url":"https://example.com/i"}}],"more":1}`)
+	}, 0)
+	answers, err := w.Answer(event.WithTraceParent(t.Context(), parent), asked)
+	if err != nil || len(answers) != 2 {
+		t.Fatalf("got %v and %v, want two answers", answers, err)
+	}
+	if answers[0].Type != chat.Text || string(answers[0].Data) != `{"text":"hi","n":1.50}` || answers[1].Type != chat.Image {
+		t.Errorf("got %s, want the webhook's messages as they were", answers)
+	}
+}
+
+func TestWebhookFailuresBecomeCodes(t *testing.T) {
+	t.Parallel()
+	respond := func(status int, body string, header ...string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			for i := 0; i < len(header); i += 2 {
+				rw.Header().Set(header[i], header[i+1])
+			}
+			rw.WriteHeader(status)
+			io.WriteString(rw, body)
+		}
+	}
+	message := `{"type":"TEXT","data":{"text":"x"}}`
+	tests := []struct {
+		name    string
+		handler http.HandlerFunc
+		code    apperr.Code
+		reason  string
+	}{
+		{"a fault of the server", respond(500, ""), apperr.Unavailable, "WEBHOOK_AWAY"},
+		{"a gateway's timeout", respond(504, ""), apperr.Unavailable, "WEBHOOK_AWAY"},
+		{"a request timeout", respond(408, ""), apperr.Unavailable, "WEBHOOK_AWAY"},
+		{"too many", respond(429, ""), apperr.TooMany, "WEBHOOK_BUSY"},
+		{"a refusal", respond(403, ""), apperr.Invalid, "WEBHOOK_REFUSED"},
+		{"gone", respond(410, ""), apperr.Invalid, "WEBHOOK_REFUSED"},
+		{"a redirect", respond(302, "", "Location", "/elsewhere"), apperr.Invalid, "WEBHOOK_REFUSED"},
+		{"no JSON", respond(200, "ok"), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"an array", respond(200, "["+message+"]"), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"a type that widgets do not know", respond(200, `{"messages":[{"type":"POEM","data":{}}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"a type of visitors'", respond(200, `{"messages":[{"type":"MULTIPLE_CHOICE_REPLY","data":{}}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"data that is no object", respond(200, `{"messages":[{"type":"TEXT","data":"x"}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"a text without text", respond(200, `{"messages":[`+message+`,{"type":"TEXT","data":{}}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"no data", respond(200, `{"messages":[{"type":"TEXT"}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"too many messages", respond(200, `{"messages":[`+strings.Repeat(message+",", maxAnswers)+message+`]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"too much", respond(200, `{"x":"`+strings.Repeat("x", maxAnswer)+`"}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, apperr.Unavailable, "SERVICE_UNAVAILABLE"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			answers, err := openWebhook(t, tt.handler, 0).Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+			got, ok := errors.AsType[*apperr.Error](err)
+			if !ok || got.Code != tt.code || got.Reason != tt.reason || answers != nil {
+				t.Errorf("got %v and %v, want %s %s", answers, err, tt.code, tt.reason)
+			}
+		})
+	}
+}
+
+func TestWebhookMayAnswerNothing(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"", " \n", "{}", `{"messages":[]}`, `{"messages":null}`} {
+		answers, err := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, body) }, 0).
+			Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+		if err != nil || len(answers) != 0 {
+			t.Errorf("for %q got %v and %v, want no answers and no error", body, answers, err)
+		}
+	}
+}
+
+func TestWebhookThatHangsIsUnavailable(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	w := openWebhook(t, func(http.ResponseWriter, *http.Request) { <-release }, 20*time.Millisecond)
+	_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+	close(release)
+	if !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("got %v, want unavailable", err)
+	}
+}
+
+func TestWebhookSaysHowLongToWait(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"":     0,
+		"7":    7 * time.Second,
+		"-7":   0,
+		"soon": 0,
+		at.Add(9 * time.Second).Format(http.TimeFormat): 9 * time.Second,
+		at.Add(-time.Second).Format(http.TimeFormat):    0,
+	} {
+		got := retryAfter(&http.Response{Header: http.Header{"Retry-After": {header}}}, at)
+		if got != want {
+			t.Errorf("for %q got %s, want %s", header, got, want)
+		}
+	}
+}
+
+func TestWebhookConfigNamesAllItsProblems(t *testing.T) {
+	t.Parallel()
+	for _, c := range []WebhookConfig{
+		{},
+		{URL: "ftp://example.com", Secret: "whsec_dG9vIHNob3J0"},
+		{URL: "/relative", Secret: strings.TrimPrefix(testSecret, "whsec_")},
+	} {
+		if got := c.Problems(); len(got) != 2 {
+			t.Errorf("for %+v got %v, want a problem of the URL and one of the secret", c, got)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Push sends a template to a phone number: it renders the template, finds or makes the recipient and their chat within the
+// company, and publishes the message for the phone channel.
+func (d *Dispatcher) Push(ctx context.Context, e event.PushAccepted) error {
+	template, err := d.template(ctx, e)
+	if err != nil {
+		return err
+	}
+	phone, ok := chat.ParsePhone(e.Source)
+	if !ok {
+		return apperr.New(apperr.Invalid, "INVALID_PHONE", "The source is not a phone number")
+	}
+	company, err := d.recipients.Company(ctx, e.CompanyID)
+	if err != nil {
+		return err
+	}
+	m, err := templateMessage(e, template, company.Name)
+	if err != nil {
+		return err
+	}
+	recipient, c, err := d.recipient(ctx, e, phone)
+	if err != nil {
+		return err
+	}
+	return d.publisher.Publish(ctx, outbound(c, recipient, m))
+}
+
+// template looks the event's template up again: between the acceptance and now it may have been withdrawn.
+func (d *Dispatcher) template(ctx context.Context, e event.PushAccepted) (chat.MessageTemplate, error) {
+	t, err := d.directory.Template(ctx, e.TemplateID)
+	switch {
+	case err != nil:
+		return chat.MessageTemplate{}, err
+	case t.CompanyID != e.CompanyID:
+		return chat.MessageTemplate{}, apperr.New(apperr.Invalid, "FOREIGN_TEMPLATE", "The template belongs to another company")
+	case t.Status != chat.TemplateApproved:
+		return chat.MessageTemplate{}, apperr.New(apperr.Invalid, "TEMPLATE_NOT_APPROVED", "The template is not approved")
+	}
+	return t, nil
+}
+
+// recipient finds or makes the visitor with this number and the visitor's open chat. Two pushes to one number at once end
+// at one visitor and one chat: the store lets only one of them make each.
+func (d *Dispatcher) recipient(ctx context.Context, e event.PushAccepted, phone string) (chat.Visitor, chat.Chat, error) {
+	identity := store.Identity{Scope: e.CompanyID, Kind: "phone", Value: strings.TrimPrefix(phone, "+")}
+	id, _, err := d.recipients.ResolveVisitor(ctx, []store.Identity{identity})
+	if err != nil {
+		return chat.Visitor{}, chat.Chat{}, fmt.Errorf("finding the recipient: %w", err)
+	}
+	// An omitted username leaves the name as it is: the store overwrites with what is not empty.
+	visitor, err := d.recipients.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: e.CompanyID, Phone: phone, FirstName: e.Username})
+	if err != nil {
+		return chat.Visitor{}, chat.Chat{}, fmt.Errorf("saving the recipient: %w", err)
+	}
+	c, _, err := d.recipients.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelPhone, Now: e.CreatedAt})
+	if err != nil {
+		return chat.Visitor{}, chat.Chat{}, fmt.Errorf("opening the recipient's chat: %w", err)
+	}
+	return visitor, c, nil
+}
+
+// templateData is the data of a TEMPLATE message.
+type templateData struct {
+	TemplateID string            `json:"templateId"`
+	Name       string            `json:"name"`
+	Text       string            `json:"text"`
+	Parameters map[string]string `json:"parameters,omitempty"` // what stands in the text, by placeholder
+}
+
+// templateMessage renders the template. It may have changed since the push was checked against it: a message with a hole in
+// it is not sent.
+func templateMessage(e event.PushAccepted, t chat.MessageTemplate, sender string) (chat.Message, error) {
+	values, faults := t.Fill(e.Username, e.Parameters)
+	if len(faults) > 0 {
+		return chat.Message{}, apperr.New(apperr.Invalid, "TEMPLATE_CHANGED",
+			"The template has changed: "+faults[0].Field+" "+faults[0].Message)
+	}
+	data, err := json.Marshal(templateData{TemplateID: t.ID, Name: t.Name, Text: t.Render(values), Parameters: values})
+	if err != nil {
+		panic("dispatcher: a struct of strings does not encode: " + err.Error())
+	}
+	return chat.Message{
+		ID: e.MessageID, CreatedAt: e.CreatedAt, Type: chat.Template, Data: data, NameOfSender: sender, IsFromSupport: true,
+	}, nil
+}

@@ -1,0 +1,78 @@
+// Package recorder keeps the history: whatever passes a chat, whoever wrote it, ends in the store. status.go keeps what becomes of
+// messages that companies sent.
+//
+// It needs no order (a history is sorted when it is read) and no memory (appending a message again changes nothing), so
+// that a delivery may come late or twice.
+package recorder
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// History is where messages are kept. Appending a message that is there already is no error and changes nothing.
+type History interface {
+	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
+}
+
+// Chats finds a chat by its id; apperr.NotFound when it is not there, or not yet.
+type Chats interface {
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+}
+
+// Recorder writes events into the history.
+type Recorder struct {
+	history  History
+	chats    Chats
+	statuses Statuses
+	now      func() time.Time
+}
+
+// New returns a recorder.
+func New(history History, chats Chats, statuses Statuses, now func() time.Time) *Recorder {
+	return &Recorder{history: history, chats: chats, statuses: statuses, now: now}
+}
+
+// VisitorMessage keeps what a visitor wrote. The Widget API does so itself after it has published, so mostly this finds
+// the message there already; it is the one that counts when that process ended in between.
+func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
+	e.Message.IsFromSupport = false
+	return r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
+}
+
+// Reply keeps what a visitor is shown.
+func (r *Recorder) Reply(ctx context.Context, e event.Reply) error {
+	e.Message.IsFromSupport = true // by definition, whatever a processing layer left out
+	err := r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
+	if err != nil || !e.Receipt {
+		return err
+	}
+	return r.storedForWidget(ctx, e.CompanyID, e.ChatID, e.Message)
+}
+
+// Outbound keeps what goes to a channel connector.
+func (r *Recorder) Outbound(ctx context.Context, e event.OutboundMessage) error {
+	e.Message.IsFromSupport = true
+	if err := r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message); err != nil {
+		return err
+	}
+	_, err := r.stored(ctx, e.CompanyID, e.ChatID, e.Message)
+	return err
+}
+
+// keep appends m unless the event names a chat that is another visitor's: replies come from whoever may publish them, and
+// nobody may write into a chat by knowing its id.
+func (r *Recorder) keep(ctx context.Context, chatID, chatUserID, companyID string, m chat.Message) error {
+	c, err := r.chats.Chat(ctx, chatID)
+	if err != nil {
+		return err
+	}
+	if c.ChatUserID != chatUserID || c.CompanyID != companyID {
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+	}
+	return r.history.AppendMessage(ctx, chatID, m)
+}

@@ -1,0 +1,78 @@
+package recorder
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// Statuses is what is known of the messages that companies sent, and who waits to hear more; see [store.Store] for why its
+// updates may come in any order and twice.
+type Statuses interface {
+	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
+	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
+	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
+}
+
+// stored notes that a company's message is in the history.
+func (r *Recorder) stored(ctx context.Context, companyID, chatID string, m chat.Message) (chat.MessageStatus, error) {
+	return r.statuses.JoinMessageStatus(ctx, companyID, m.ID, chat.MessageStatus{
+		ChatID: chatID, AcceptedAt: m.CreatedAt, StoredAt: r.now(),
+	})
+}
+
+// storedForWidget also puts the message among those of which the visitor's widget is to say that they were delivered and
+// read. The visitor, who has had it over the socket, may already have read beyond it.
+func (r *Recorder) storedForWidget(ctx context.Context, companyID, chatID string, m chat.Message) error {
+	known, err := r.stored(ctx, companyID, chatID, m)
+	if err != nil || !known.ReadAt.IsZero() {
+		return err
+	}
+	readAt, err := r.statuses.AwaitReceipts(ctx, chatID, m, !known.DeliveredAt.IsZero())
+	if err != nil || readAt.IsZero() {
+		return err
+	}
+	return r.StatusChanged(ctx, event.MessageStatusChanged{
+		CompanyID: companyID, MessageID: m.ID, Status: chat.StatusRead, At: readAt, ChatID: chatID,
+	})
+}
+
+// StatusChanged keeps what somebody reports of a message.
+func (r *Recorder) StatusChanged(ctx context.Context, e event.MessageStatusChanged) error {
+	var more chat.MessageStatus
+	switch e.Status {
+	case chat.StatusDelivered:
+		more.DeliveredAt = e.At
+	case chat.StatusRead:
+		more.ReadAt = e.At
+	case chat.StatusFailed:
+		more.Failure = chat.Failure{At: e.At, Reason: e.Reason}
+	}
+	if _, err := r.statuses.JoinMessageStatus(ctx, e.CompanyID, e.MessageID, more); err != nil {
+		return err
+	}
+	if e.ChatID == "" || e.Status == chat.StatusFailed {
+		return nil
+	}
+	return r.statuses.NoteReceipt(ctx, e.ChatID, e.MessageID, e.Status == chat.StatusRead)
+}
+
+// Loss is a company's message that a consumer has given up.
+type Loss struct {
+	CompanyID  string
+	MessageID  string
+	AcceptedAt time.Time // zero where the letter does not say
+	At         time.Time
+	Reason     string // in words for the company
+}
+
+// GivenUp keeps that a message is in DEAD. Should it arrive all the same, because somebody replays it, or because only one
+// of its consumers has given it up, that outweighs this.
+func (r *Recorder) GivenUp(ctx context.Context, l Loss) error {
+	_, err := r.statuses.JoinMessageStatus(ctx, l.CompanyID, l.MessageID, chat.MessageStatus{
+		AcceptedAt: l.AcceptedAt, Failure: chat.Failure{At: l.At, Reason: l.Reason},
+	})
+	return err
+}

@@ -1,0 +1,116 @@
+package processor_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/chat/chattest"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const lifecycle = "../../docs/lifecycle.md"
+
+// Every cell of the table: what was accepted goes its way whatever has become of the chat.
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.config()
+	cfg.ChatIdleClose = chattest.IdleClose
+	w.run(cfg)
+	w.store = storetest.OpenAt(t, w.mongoURI, w.database, func(c *store.Config) { c.IdleClose = chattest.IdleClose })
+	replies, outbound, dead := w.collect(subject.AllReplies), w.collect(subject.AllOutbound), w.collect(subject.AllDead)
+	bot, dispatcher, push, recorder := w.row("bot"), w.row("dispatcher, message"), w.row("dispatcher, push"), w.row("recorder")
+	for _, state := range chattest.States() {
+		visitor := w.newVisitor(chat.Visitor{FirstName: "Sara", AppID: w.application.ID})
+		chatID := chattest.Bring(t, w.store, visitor, chat.ChannelWidget, state, now())
+
+		asked := event.VisitorMessageAccepted{
+			CompanyID: w.company.ID, AppID: w.application.ID, ChatUserID: visitor.ID, ChatID: chatID, Message: message(chat.Text, `{"text":"menu"}`, "Sara"),
+		}
+		w.publish(asked)
+		if answer := decode[event.Reply](t, replies.Next()); answer.ChatID != chatID || bot[state] != "answers" {
+			t.Errorf("bot, %s: got an answer in %s, the table says %q", state, answer.ChatID, bot[state])
+		}
+		sent := event.CompanyMessageAccepted{CompanyID: w.company.ID, ChatID: chatID, Message: message(chat.Text, `{"text":"hi"}`, "Acme")}
+		w.publish(sent)
+		if there := state != chattest.NoChat; there {
+			if reply := decode[event.Reply](t, replies.Next()); reply.Message.ID != sent.Message.ID || dispatcher[state] != "sends" {
+				t.Errorf("dispatcher, %s: got %s, the table says %q", state, reply.Message.ID, dispatcher[state])
+			}
+			w.awaitKept(chatID, asked.Message.ID, sent.Message.ID)
+		}
+		if want := map[bool]string{true: "keeps", false: "tries again, then DEAD"}[state != chattest.NoChat]; recorder[state] != want {
+			t.Errorf("recorder, %s: got it as %q, the table says %q", state, want, recorder[state])
+		}
+		if got := w.pushInto(state, outbound.Next); got != push[state] {
+			t.Errorf("dispatcher, push, %s: got %q, the table says %q", state, got, push[state])
+		}
+	}
+	// Without a chat: the recorder gives up what was asked and answered, the dispatcher what was sent.
+	given := map[string]int{}
+	for range 3 {
+		given[dead.Next().Subject]++
+	}
+	if given["chat.dead.INBOUND.recorder"] != 1 || given["chat.dead.REPLIES.recorder"] != 1 || given["chat.dead.INBOUND.dispatcher"] != 1 {
+		t.Errorf("no chat: got the dead letters %v, want one of each consumer that needs the chat", given)
+	}
+	if dispatcher[chattest.NoChat] != "tries again, then DEAD" || bot[chattest.NoChat] != "answers" {
+		t.Errorf("no chat: the table says %q and %q", dispatcher[chattest.NoChat], bot[chattest.NoChat])
+	}
+}
+
+func (w *world) row(subject string) map[string]string {
+	w.t.Helper()
+	return chattest.Answers(w.t, lifecycle, subject)
+}
+
+// newVisitor makes a visitor without a chat.
+func (w *world) newVisitor(v chat.Visitor) chat.Visitor {
+	w.t.Helper()
+	if v.ID == "" {
+		v.ID = uuid.NewString()
+	}
+	v.CompanyID = w.company.ID
+	visitor, err := w.store.SaveVisitor(w.t.Context(), v)
+	w.must(err)
+	return visitor
+}
+
+// awaitKept returns when the chat's history has all of these messages.
+func (w *world) awaitKept(chatID string, ids ...string) {
+	w.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for _, id := range ids {
+		for !slices.ContainsFunc(w.history(chatID), func(m chat.Message) bool { return m.ID == id }) {
+			if time.Now().After(deadline) {
+				w.t.Fatalf("message %s is not in the history of %s", id, chatID)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// pushInto pushes to a number whose chat is in a state, and tells what came of it.
+func (w *world) pushInto(state string, next func() *nats.Msg) string {
+	w.t.Helper()
+	number := fmt.Sprintf("4915112345%03d", slices.Index(chattest.States(), state))
+	id, _, err := w.store.ResolveVisitor(w.t.Context(), []store.Identity{{Scope: w.company.ID, Kind: store.KindPhone, Value: number}})
+	w.must(err)
+	recipient := w.newVisitor(chat.Visitor{ID: id, Phone: number})
+	e := w.push(number, "Sara")
+	before := chattest.Bring(w.t, w.store, recipient, chat.ChannelPhone, state, e.CreatedAt)
+	w.publish(e)
+	if sent := decode[event.OutboundMessage](w.t, next()); sent.ChatID != before {
+		return "sends, opens a chat"
+	}
+	return "sends"
+}

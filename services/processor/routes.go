@@ -1,0 +1,132 @@
+package processor
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/processor/internal/bot"
+	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
+	"github.com/parley-chat/parley/services/processor/internal/recorder"
+)
+
+// Names of the durable consumers. They stand on the server: a new name starts at the stream's beginning.
+const (
+	durableRecorder   = "recorder"
+	durableDispatcher = "dispatcher"
+	durableBot        = "bot"
+)
+
+// recorderRoutes: the history needs no order, so that every message is a key of its own and no worker waits for another.
+func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
+	return []bus.Consumer{
+		{
+			Stream: subject.Inbound, Durable: durableRecorder, Filters: []string{subject.AllVisitorMessages},
+			Handle: decoded(r.VisitorMessage), Key: byMessage,
+		},
+		{Stream: subject.Replies, Durable: durableRecorder, Handle: decoded(r.Reply), Key: byMessage},
+		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound), Key: byMessage},
+		{Stream: subject.Status, Durable: durableRecorder, Handle: decoded(r.StatusChanged), Key: byMessage},
+		{
+			Stream: subject.Dead, Durable: durableRecorder, Handle: givenUp(r.GivenUp), Key: byMessage,
+			Filters: []string{ // not DEAD's own, or what fails here would come back for ever
+				subject.DeadLetter(subject.Inbound, durableDispatcher), subject.DeadLetter(subject.Replies, "*"), subject.DeadLetter(subject.Outbound, "*"),
+			},
+		},
+	}
+}
+
+// dispatcherRoutes: one consumer for both, so that it is switched as one. Messages stay in order per chat (their
+// subject), pushes per phone number (their subject names the template, and one template goes to many).
+func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
+	message, push := decoded(d.CompanyMessage), decoded(d.Push)
+	return []bus.Consumer{{
+		Stream: subject.Inbound, Durable: durableDispatcher, Filters: []string{subject.AllCompanyMessages, subject.AllPushes},
+		Handle: func(ctx context.Context, delivery bus.Delivery) error {
+			if isPush(delivery) {
+				return push(ctx, delivery)
+			}
+			return message(ctx, delivery)
+		},
+		Key: byChatOrPhone,
+	}}
+}
+
+// botRoutes: a visitor's messages are answered in the order in which they were written.
+func botRoutes(b *bot.Bot) []bus.Consumer {
+	return []bus.Consumer{{
+		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
+		Handle: decoded(b.VisitorMessage),
+	}}
+}
+
+// handler is what the bus calls.
+type handler = func(context.Context, bus.Delivery) error
+
+// decoded is what stands before every handler: it reads the event and gives up what is malformed. Retries, DEAD, metrics and
+// the log are the bus's.
+func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) error) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		e, err := event.Decode[E, P](d.Subject, d.Data)
+		if err != nil {
+			return err
+		}
+		return handle(ctx, e)
+	}
+}
+
+// givenUp reads the letters about messages of companies, and passes over all others.
+func givenUp(handle func(context.Context, recorder.Loss) error) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		letter := bus.ReadDeadLetter(d)
+		companyID, ok := senderOf(letter)
+		id, isID := chat.ParseID(letter.EventID)
+		if !ok || !isID {
+			return nil
+		}
+		return handle(ctx, recorder.Loss{
+			CompanyID: companyID, MessageID: id, AcceptedAt: d.EventTime(), At: letter.Time, Reason: letter.Message,
+		})
+	}
+}
+
+// senderOf returns the company that sent the message of a letter. A reply's subject does not name it, and most replies are no
+// company's.
+func senderOf(l bus.DeadLetter) (companyID string, ok bool) {
+	if companyID, ok = subject.CompanyOf(l.Subject); ok {
+		return companyID, true
+	}
+	var reply struct {
+		CompanyID string `json:"companyId"`
+		Receipt   bool   `json:"receipt"`
+	}
+	if l.Stream != subject.Replies || json.Unmarshal(l.Data, &reply) != nil {
+		return "", false
+	}
+	return reply.CompanyID, reply.Receipt && subject.Valid(reply.CompanyID)
+}
+
+func byMessage(d bus.Delivery) string { return d.ID }
+
+func byChatOrPhone(d bus.Delivery) string {
+	if !isPush(d) {
+		return d.Subject
+	}
+	var push struct {
+		CompanyID string `json:"companyId"`
+		Source    string `json:"source"`
+	}
+	if json.Unmarshal(d.Data, &push) != nil {
+		return d.ID // the handler will say what is wrong with it
+	}
+	phone, _ := chat.ParsePhone(push.Source)
+	return push.CompanyID + " " + strings.TrimPrefix(phone, "+")
+}
+
+func isPush(d bus.Delivery) bool {
+	return strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllPushes, ">"))
+}

@@ -1,0 +1,210 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/processor/internal/bot"
+	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
+	"github.com/parley-chat/parley/services/processor/internal/recorder"
+)
+
+const serviceName = "processor"
+
+// What BOT may be.
+const (
+	BotDemo    = "demo"    // answers by itself
+	BotWebhook = "webhook" // lets the server at BOT_WEBHOOK_URL answer
+	BotNone    = "none"    // nobody answers, or another reader of the stream does
+)
+
+// BotConfig says who answers visitors.
+type BotConfig struct {
+	Bot               string        `env:"BOT" envDefault:"demo" doc:"who answers visitors: demo, webhook or none"`
+	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
+	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
+	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long the webhook may take to answer"`
+}
+
+// Validate says what is wrong with the bot's variables; see [config.Check].
+func (c BotConfig) Validate() []string {
+	if !slices.Contains([]string{BotDemo, BotWebhook, BotNone}, c.Bot) {
+		return []string{fmt.Sprintf("BOT must be demo, webhook or none, not %q", c.Bot)}
+	}
+	if c.Bot == BotWebhook {
+		return c.webhook().Problems()
+	}
+	return nil
+}
+
+func (c BotConfig) webhook() bot.WebhookConfig {
+	return bot.WebhookConfig{URL: c.BotWebhookURL, Secret: c.BotWebhookSecret, Timeout: c.BotWebhookTimeout, Now: time.Now}
+}
+
+// Config is what the processor needs.
+type Config struct {
+	config.Ops
+	config.NATS
+	config.MongoDB
+	config.Chats
+	config.Tracing
+
+	BotConfig
+
+	Recorder   bool   `env:"RECORDER" envDefault:"true" doc:"keep the history of all chats"`
+	Dispatcher bool   `env:"DISPATCHER" envDefault:"true" doc:"bring company messages and pushes to their channel"`
+	AssetsURL  string `env:"ASSETS_URL" doc:"http or https address under which the demo bot's picture is served; empty: it shows none"`
+
+	Logger      *slog.Logger               `env:"-"`
+	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
+	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
+	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
+	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
+}
+
+// Validate says what is wrong with the processor's own variables; see [config.Check].
+func (c Config) Validate() []string {
+	if c.AssetsURL != "" && !bot.WebURL(c.AssetsURL) {
+		return []string{"ASSETS_URL must be an http or https URL"}
+	}
+	return nil
+}
+
+// Service is one processor. It is run once.
+type Service struct{ cfg Config }
+
+// New returns a service that has opened nothing yet. Its error names everything that is missing or wrong.
+func New(cfg Config) (*Service, error) {
+	var problems []string
+	if cfg.Logger == nil {
+		problems = append(problems, "Logger is missing")
+	}
+	if err := config.Check(&cfg, problems...); err != nil {
+		return nil, err
+	}
+	return &Service{cfg: cfg}, nil
+}
+
+// Run consumes until ctx is done and returns nil when the handlers that ran have finished. NATS and MongoDB may be away
+// when it starts; it waits for them, and is ready when they are there.
+func (s *Service) Run(ctx context.Context) (err error) {
+	b, err := s.openBus()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	documents, err := store.Open(store.Config{
+		URI: s.cfg.MongoDBURI, Database: s.cfg.MongoDBDatabase, AppName: serviceName, Logger: s.cfg.Logger,
+		IdleClose: s.cfg.ChatIdleClose,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore(documents)) }()
+	cache := store.NewCache(documents, store.CacheConfig{Registerer: s.cfg.Registerer})
+	stopForgetting, err := b.OnInvalidate(cache.Forget)
+	if err != nil {
+		return fmt.Errorf("listening for invalidations: %w", err)
+	}
+	defer stopForgetting()
+	consumers, stopAnswering, err := s.consumers(b, documents, cache)
+	if err != nil {
+		return err
+	}
+	defer stopAnswering()
+	return s.run(ctx, b, documents, consumers)
+}
+
+func (s *Service) openBus() (*bus.Bus, error) {
+	return bus.Open(bus.Config{
+		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
+		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
+		Replicas: s.cfg.StreamReplicas, MaxAge: s.cfg.StreamMaxAge, MaxBytes: s.cfg.StreamMaxBytes,
+		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
+	})
+}
+
+// consumers are those that are switched on.
+func (s *Service) consumers(b *bus.Bus, documents *store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
+	if s.cfg.Recorder {
+		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, time.Now))...)
+	}
+	if s.cfg.Dispatcher {
+		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b))...)
+	}
+	switch s.cfg.Bot {
+	case BotDemo:
+		on = append(on, botRoutes(bot.New(bot.NewDemo(s.cfg.AssetsURL), cache, b, time.Now))...)
+	case BotWebhook:
+		webhook, err := bot.NewWebhook(s.cfg.webhook())
+		if err != nil {
+			return nil, nil, err
+		}
+		return append(on, botRoutes(bot.New(webhook, cache, b, time.Now))...), webhook.Close, nil
+	}
+	return on, func() {}, nil
+}
+
+// run returns when all consumers have finished what they had begun, and after them the operations server: until then it
+// answers, not ready.
+func (s *Service) run(ctx context.Context, b *bus.Bus, documents *store.Store, consumers []bus.Consumer) error {
+	server := ops.New(ops.Config{
+		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
+		Gatherer: gatherer(s.cfg.Registerer),
+		Checks:   []ops.Check{{Name: "nats", Check: b.Ready}, {Name: "mongodb", Check: documents.Ready}},
+	})
+	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
+	group, running := errgroup.WithContext(ctx)
+	defer context.AfterFunc(running, server.SetStopping)()
+	if s.cfg.OpsAddr != "" || s.cfg.OpsListener != nil {
+		group.Go(func() error { return server.Run(opsCtx) })
+	}
+	group.Go(func() error {
+		defer stopOps()
+		return s.consume(running, b, consumers)
+	})
+	return group.Wait()
+}
+
+// consume returns when ctx is done and all consumers have stopped.
+func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer) error {
+	s.cfg.Logger.InfoContext(ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot)
+	defer s.cfg.Logger.InfoContext(ctx, "stopped")
+	group, running := errgroup.WithContext(ctx)
+	for _, c := range consumers {
+		group.Go(func() error {
+			if err := b.Consume(running, c); err != nil {
+				return fmt.Errorf("consuming %s as %s: %w", c.Stream, c.Durable, err)
+			}
+			return nil
+		})
+	}
+	<-running.Done() // also when everything is switched off
+	return group.Wait()
+}
+
+// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
+func gatherer(r prometheus.Registerer) prometheus.Gatherer {
+	g, _ := r.(prometheus.Gatherer)
+	return g
+}
+
+func closeStore(documents *store.Store) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return documents.Close(ctx)
+}

@@ -1,0 +1,431 @@
+package processor_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os/exec"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/processor"
+)
+
+func TestVisitorMessageIsKeptAndAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	replies, kept := w.collect(subject.AllReplies), w.acked(subject.Replies, "recorder")
+	asked := w.acked(subject.Inbound, "recorder")
+
+	question := w.wrote(chat.Text, `{"text":"Is my  order ready","n":1.50}`)
+	w.publish(question)
+	reply := decode[event.Reply](t, replies.Next())
+	if want := `You wrote “Is my  order ready” (4 words).`; !strings.Contains(string(reply.Message.Data), want) {
+		t.Errorf("got %s, want it to hold %q", reply.Message.Data, want)
+	}
+	if reply.Message.NameOfSender != "Nora" || !reply.Message.IsFromSupport || reply.ChatID != w.chat.ID {
+		t.Errorf("got %+v, want it from Nora and support, in the visitor's chat", reply)
+	}
+	asked.Next()
+	kept.Next()
+	sameMessages(t, w.history(w.chat.ID), question.Message, reply.Message)
+	c, err := w.store.Chat(t.Context(), w.chat.ID)
+	if err != nil || c.Status(now()) != chat.Active || !c.WindowStartedAt.Equal(question.Message.CreatedAt) {
+		t.Errorf("got %+v and %v, want an active chat whose window starts at the message", c, err)
+	}
+}
+
+// Every shape that the demo bot has is seen on the bus, and in the history in the order in which it was sent.
+func TestDemoBotShowsEveryShape(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	replies, kept := w.collect(subject.AllReplies), w.acked(subject.Replies, "recorder")
+	asked := w.acked(subject.Inbound, "recorder")
+
+	var want []chat.Message
+	for _, step := range []struct {
+		typ   chat.MessageType
+		data  string
+		shape chat.MessageType
+	}{
+		{chat.Text, `{"text":"menu"}`, chat.MultipleChoice},
+		{chat.MultipleChoiceReply, `{"text":"Show me a picture","payload":"show-picture"}`, chat.Image},
+		{chat.MultipleChoiceReply, `{"text":"Show me cards","payload":"show-cards"}`, chat.Carousel},
+		{chat.Text, `{"text":"Tell me more","payload":"card-bot"}`, chat.Text},
+	} {
+		question := w.wrote(step.typ, step.data)
+		w.publish(question)
+		reply := decode[event.Reply](t, replies.Next())
+		if reply.Message.Type != step.shape {
+			t.Errorf("for %s got %s, want %s", step.data, reply.Message.Type, step.shape)
+		}
+		if faults := chat.ValidateData(reply.Message.Type, reply.Message.Data); len(faults) > 0 {
+			t.Errorf("got %s with faults %v, want none", reply.Message.Data, faults)
+		}
+		want = append(want, question.Message, reply.Message)
+		asked.Next()
+		kept.Next()
+		awaitClock(reply.Message.CreatedAt)
+	}
+	sameMessages(t, w.history(w.chat.ID), want...)
+}
+
+// awaitClock returns when the clock has passed at, so that what is written next is later also in milliseconds.
+func awaitClock(at time.Time) {
+	for !now().After(at) {
+		time.Sleep(time.Until(at.Add(time.Millisecond)))
+	}
+}
+
+func TestCompanyMessageReachesTheWidget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	replies, kept := w.collect(subject.AllReplies), w.acked(subject.Replies, "recorder")
+
+	sent := event.CompanyMessageAccepted{CompanyID: w.company.ID, ChatID: w.chat.ID, Message: message(chat.Text, `{"text":"å <b>", "big":12345678901234567890}`, "Acme")}
+	w.publish(sent)
+	m := replies.Next()
+	reply := decode[event.Reply](t, m)
+	want := sent.Message
+	want.IsFromSupport = true
+	sameMessages(t, []chat.Message{reply.Message}, want)
+	if reply.AppID != w.application.ID || reply.ChatUserID != w.visitor.ID || reply.ChatID != w.chat.ID || m.Header.Get("Nats-Msg-Id") != want.ID {
+		t.Errorf("got %s with id %s, want it for the visitor with the message's id", m.Data, m.Header.Get("Nats-Msg-Id"))
+	}
+	kept.Next()
+	sameMessages(t, w.history(w.chat.ID), want)
+}
+
+func TestCompanyMessageReachesThePhone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	out, kept := w.collect(subject.AllOutbound), w.acked(subject.Outbound, "recorder")
+
+	visitor, c := w.open(chat.Visitor{FirstName: "Jo", Phone: "+4915112345678"}, chat.ChannelPhone)
+	sent := event.CompanyMessageAccepted{CompanyID: w.company.ID, ChatID: c.ID, Message: message(chat.Text, `{"text":"hi"}`, "Acme")}
+	w.publish(sent)
+	m := out.Next()
+	got := decode[event.OutboundMessage](t, m)
+	if want := "chat.out.phone." + w.company.ID; m.Subject != want {
+		t.Errorf("got subject %s, want %s", m.Subject, want)
+	}
+	if got.Recipient != (event.Recipient{Phone: "+4915112345678", Name: "Jo"}) || got.ChatID != c.ID || got.ChatUserID != visitor.ID {
+		t.Errorf("got %+v, want it for Jo", got)
+	}
+	kept.Next()
+	want := sent.Message
+	want.IsFromSupport = true
+	sameMessages(t, w.history(c.ID), want)
+}
+
+func (w *world) push(source, username string) event.PushAccepted {
+	return event.PushAccepted{
+		CompanyID: w.company.ID, TemplateID: w.template.ID, MessageID: message(chat.Text, "{}", "").ID, CreatedAt: now(),
+		Source: source, Username: username,
+	}
+}
+
+func TestPushIsRenderedSentAndKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	out, kept := w.collect(subject.AllOutbound), w.acked(subject.Outbound, "recorder")
+
+	first := w.push("+49 151 1234-5678", "Sara")
+	w.publish(first)
+	got := decode[event.OutboundMessage](t, out.Next())
+	data := fmt.Sprintf(`{"templateId":%q,"name":"order_ready","text":"Hello Sara, your order is ready.","parameters":{"item":"order","username":"Sara"}}`, w.template.ID)
+	want := chat.Message{ID: first.MessageID, CreatedAt: first.CreatedAt, Type: chat.Template, Data: json.RawMessage(data), NameOfSender: "Acme", IsFromSupport: true}
+	sameMessages(t, []chat.Message{got.Message}, want)
+	if got.Recipient != (event.Recipient{Phone: "+4915112345678", Name: "Sara"}) || got.Channel != chat.ChannelPhone {
+		t.Errorf("got %+v, want it for Sara's phone", got)
+	}
+	kept.Next()
+	sameMessages(t, w.history(got.ChatID), want)
+
+	// The same number, spelled otherwise and without a name, is the same person, who keeps their name.
+	second := w.push("4915112345678", "")
+	w.publish(second)
+	again := decode[event.OutboundMessage](t, out.Next())
+	if again.ChatID != got.ChatID || again.ChatUserID != got.ChatUserID || again.Recipient.Name != "Sara" {
+		t.Errorf("got chat %s of %s (%q), want %s of %s (Sara)", again.ChatID, again.ChatUserID, again.Recipient.Name, got.ChatID, got.ChatUserID)
+	}
+	if !strings.Contains(string(again.Message.Data), "Hello there, your order") {
+		t.Errorf("got %s, want the default in the place of the name", again.Message.Data)
+	}
+	kept.Next()
+	if n := len(w.history(got.ChatID)); n != 2 {
+		t.Errorf("got %d messages in the recipient's chat, want 2", n)
+	}
+}
+
+// Whatever is delivered twice has the effect of once: to the stream (the ids are derived) and to the history.
+func TestRedeliveryChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.run(w.config())
+	inbound, outbound, replies := w.acked(subject.Inbound, "*"), w.acked(subject.Outbound, "recorder"), w.acked(subject.Replies, "recorder")
+
+	events := []event.Event{
+		w.wrote(chat.Text, `{"text":"hello"}`), // two answers
+		event.CompanyMessageAccepted{CompanyID: w.company.ID, ChatID: w.chat.ID, Message: message(chat.Text, `{"text":"hi"}`, "Acme")},
+		w.push("+4915112345678", "Sara"),
+	}
+	publishAll := func() {
+		for _, e := range events {
+			w.publishRaw(e.Subject(), e.AppendJSON(nil))
+		}
+	}
+	publishAll()
+	publishAll()
+	inbound.Await(2 * 4) // the visitor's message goes to the recorder and to the bot
+	replies.Await(3)
+	outbound.Await(1)
+	check := func() {
+		t.Helper()
+		if got := w.count(subject.Replies); got != 3 {
+			t.Errorf("got %d replies, want 3: two of the bot, one of the company", got)
+		}
+		if got := w.count(subject.Outbound); got != 1 {
+			t.Errorf("got %d outbound messages, want 1", got)
+		}
+		if got := len(w.history(w.chat.ID)); got != 4 {
+			t.Errorf("got %d messages in the chat, want 4", got)
+		}
+	}
+	check()
+
+	// As if nothing had ever been acknowledged: a consumer that is lost begins at the stream's beginning.
+	stop()
+	for stream, durables := range map[string][]string{subject.Inbound: {"recorder", "dispatcher", "bot"}, subject.Replies: {"recorder"}, subject.Outbound: {"recorder"}} {
+		for _, durable := range durables {
+			w.must(w.bus.JetStream().DeleteConsumer(t.Context(), stream, durable))
+		}
+	}
+	before := w.history(w.chat.ID)
+	w.run(w.config())
+	inbound.Await(2 * 4)
+	replies.Await(3)
+	outbound.Await(1)
+	check()
+	sameMessages(t, w.history(w.chat.ID), before...)
+}
+
+func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	dead := w.collect(subject.AllDead)
+	foreign := event.CompanyMessageAccepted{CompanyID: "another", ChatID: w.chat.ID, Message: message(chat.Text, `{"text":"x"}`, "")}
+	reply := event.Reply{CompanyID: w.company.ID, AppID: w.application.ID, ChatUserID: "another", ChatID: w.chat.ID, Message: message(chat.Text, `{"text":"x"}`, "")}
+	draft := w.template
+	draft.ID, draft.Status = "draft", "draft"
+	w.must(w.store.PutTemplate(t.Context(), draft))
+	unapproved := w.push("+4915112345678", "")
+	unapproved.TemplateID = draft.ID
+
+	tests := []struct {
+		name, subject string
+		data          []byte
+		dead          []string // where it ends
+		reason        string
+	}{
+		{"garbage", "chat.in.visitor.message.a.u", []byte("\xff{"), []string{"chat.dead.INBOUND.bot", "chat.dead.INBOUND.recorder"}, "malformed"},
+		{"a message into another company's chat", foreign.Subject(), foreign.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "another company"},
+		{"a subject that says otherwise", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "subject"},
+		{"a reply into somebody else's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "somebody else"},
+		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "phone"},
+		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "not approved"},
+	}
+	for _, tt := range tests {
+		w.publishRaw(tt.subject, tt.data)
+		want := map[string]bool{}
+		for _, d := range tt.dead {
+			want[d] = true
+		}
+		for range tt.dead {
+			m := dead.Next()
+			if !want[m.Subject] || string(m.Data) != string(tt.data) || !strings.Contains(m.Header.Get("Parley-Dead-Reason"), tt.reason) {
+				t.Errorf("%s: got %s %q because of %q, want it in %v because of %q", tt.name, m.Subject, m.Data, m.Header.Get("Parley-Dead-Reason"), tt.dead, tt.reason)
+			}
+			delete(want, m.Subject)
+		}
+	}
+}
+
+// A chat that is not there may be there in a moment; only after a while it is given up.
+func TestUnknownChatIsTriedAgainThenDead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run(w.config())
+	dead, replies := w.collect(subject.AllDead), w.collect(subject.AllReplies)
+	lost := event.CompanyMessageAccepted{CompanyID: w.company.ID, ChatID: "nowhere", Message: message(chat.Text, `{"text":"x"}`, "")}
+	started := time.Now()
+	w.publish(lost)
+	m := dead.Next()
+	if m.Subject != "chat.dead.INBOUND.dispatcher" || string(m.Data) != string(lost.AppendJSON(nil)) {
+		t.Errorf("got %s %s, want the message in the dispatcher's dead letters", m.Subject, m.Data)
+	}
+	if took := time.Since(started); took < time.Second {
+		t.Errorf("got it after %s, want tries in between", took)
+	}
+	if n := replies.Pending(); n != 0 {
+		t.Errorf("got %d replies, want none", n)
+	}
+}
+
+func TestConsumersAreSwitchedOneByOne(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(*processor.Config)
+		want   string
+	}{
+		{"only the recorder", func(c *processor.Config) { c.Dispatcher, c.Bot = false, processor.BotNone }, "recorder"},
+		{"only the dispatcher", func(c *processor.Config) { c.Recorder, c.Bot = false, processor.BotNone }, "dispatcher"},
+		{"only the bot", func(c *processor.Config) { c.Recorder, c.Dispatcher = false, false }, "bot"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			created := w.collect("$JS.EVENT.ADVISORY.CONSUMER.CREATED.INBOUND.*")
+			cfg := w.config()
+			tt.change(&cfg)
+			stop := w.run(cfg)
+			if got := path.Ext(created.Next().Subject); got != "."+tt.want {
+				t.Errorf("got consumer %s, want %s", got, tt.want)
+			}
+			stop()
+			s, err := w.bus.JetStream().Stream(t.Context(), subject.Inbound)
+			w.must(err)
+			var names []string
+			for name := range s.ConsumerNames(t.Context()).Name() {
+				names = append(names, name)
+			}
+			if len(names) != 1 || names[0] != tt.want {
+				t.Errorf("got consumers %v, want only %s", names, tt.want)
+			}
+		})
+	}
+}
+
+func TestEverythingOffStillRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.config()
+	cfg.Recorder, cfg.Dispatcher, cfg.Bot = false, false, processor.BotNone
+	w.run(cfg)()
+}
+
+func TestNewNamesEveryProblem(t *testing.T) {
+	t.Parallel()
+	_, err := processor.New(processor.Config{BotConfig: processor.BotConfig{Bot: "webhook"}, AssetsURL: "nowhere"})
+	if err == nil {
+		t.Fatal("got no error, want one")
+	}
+	for _, name := range []string{"NATS_URL", "MONGODB_URI", "Logger", "ASSETS_URL", "BOT_WEBHOOK_URL", "BOT_WEBHOOK_SECRET"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("got %q, want it to name %s", err, name)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %q, want one line", err)
+	}
+	if _, err := processor.New(processor.Config{BotConfig: processor.BotConfig{Bot: "parrot"}}); err == nil || !strings.Contains(err.Error(), `"parrot"`) {
+		t.Errorf("got %v, want it to name the bot that does not exist", err)
+	}
+}
+
+// It starts without its servers, is not ready, and works by itself when they come.
+func TestStartsWithoutItsServers(t *testing.T) {
+	t.Parallel()
+	natsAddress, mongoAddress := freeAddress(t), freeAddress(t)
+	w := &world{t: t, natsURL: "nats://" + natsAddress, mongoURI: "mongodb://" + mongoAddress, database: "parley"}
+	cfg := w.config()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	cfg.OpsListener = listener
+	w.run(cfg)
+	awaitReadiness(t, listener.Addr().String(), http.StatusServiceUnavailable)
+
+	server, err := embedded.StartNATS(embedded.NATSConfig{Addr: natsAddress, Dir: t.TempDir()})
+	w.must(err)
+	t.Cleanup(server.Stop)
+	documents, err := embedded.StartMongoDB(embedded.MongoDBConfig{Addr: mongoAddress, Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	w.must(err)
+	t.Cleanup(documents.Stop)
+	awaitReadiness(t, listener.Addr().String(), http.StatusOK)
+	w.bus, w.store = bustest.Open(t, w.natsURL), storetest.OpenAt(t, w.mongoURI, w.database)
+	w.seed()
+	replies := w.collect(subject.AllReplies)
+	w.publish(w.wrote(chat.Text, `{"text":"are you there"}`))
+	replies.Next()
+}
+
+// awaitReadiness returns when /readyz has the status. It is asked for: there is no event to wait for.
+func awaitReadiness(t *testing.T, address string, want int) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	status := 0
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		response, err := client.Get("http://" + address + "/readyz")
+		if err != nil {
+			continue
+		}
+		response.Body.Close()
+		if status = response.StatusCode; status == want {
+			return
+		}
+	}
+	t.Fatalf("got %d from /readyz, want %d", status, want)
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestDemoAssetsHoldThePicture(t *testing.T) {
+	t.Parallel()
+	if _, err := fs.Stat(processor.DemoAssets(), "parley.png"); err != nil {
+		t.Errorf("got %v, want parley.png", err)
+	}
+	if processor.DemoAssetsPath != "/demo/assets/" {
+		t.Errorf("got %s, want /demo/assets/", processor.DemoAssetsPath)
+	}
+}
+
+// The engines that tests embed are heavy and none of the binary's business.
+func TestBinaryLinksNoEngine(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "./cmd/processor").Output()
+	if err != nil {
+		t.Fatalf("listing the dependencies: %v", err)
+	}
+	for _, engine := range []string{"nats-io/nats-server", "FerretDB", "alicebob/miniredis", "modernc.org/sqlite"} {
+		if strings.Contains(string(out), engine) {
+			t.Errorf("got %s among the dependencies, want it in tests only", engine)
+		}
+	}
+}
