@@ -1,0 +1,320 @@
+package parleyctl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type applicationView struct {
+	ID             string              `json:"id"`
+	CompanyID      string              `json:"companyId"`
+	Name           string              `json:"name"`
+	BotName        string              `json:"botName"`
+	Provider       string              `json:"provider"`
+	AllowedOrigins []string            `json:"allowedOrigins"`
+	FileRetention  string              `json:"fileRetention,omitempty"` // such as 720h0m0s
+	Verification   string              `json:"verification"`
+	Secrets        []identitySecretRow `json:"identitySecrets"`
+	WidgetConfigs  json.RawMessage     `json:"widgetConfigs,omitempty"`
+}
+
+// identitySecretRow is all of a secret that is ever shown again.
+type identitySecretRow struct {
+	CreatedAt stamp `json:"createdAt"`
+	ExpiresAt stamp `json:"expiresAt,omitzero"`
+}
+
+func viewOfApplication(app chat.Application) applicationView {
+	v := applicationView{
+		ID: app.ID, CompanyID: app.CompanyID, Name: app.Name, BotName: app.BotName, Provider: app.Provider,
+		AllowedOrigins: append([]string{}, app.AllowedOrigins...), WidgetConfigs: app.WidgetConfigs,
+		Verification: cmp.Or(string(app.Identity.Mode), string(chat.VerificationOff)), Secrets: []identitySecretRow{},
+	}
+	if app.FileRetention > 0 {
+		v.FileRetention = app.FileRetention.String()
+	}
+	for _, s := range app.Identity.Secrets {
+		v.Secrets = append(v.Secrets, identitySecretRow{stamp(s.CreatedAt), stamp(s.ExpiresAt)})
+	}
+	return v
+}
+
+func applicationColumns() []column[applicationView] {
+	return []column[applicationView]{
+		{"id", func(v applicationView) string { return v.ID }},
+		{"company", func(v applicationView) string { return v.CompanyID }},
+		{"name", func(v applicationView) string { return v.Name }},
+		{"bot", func(v applicationView) string { return v.BotName }},
+		{"verification", func(v applicationView) string { return v.Verification }},
+		{"origins", func(v applicationView) string { return cmp.Or(strings.Join(v.AllowedOrigins, ","), "any") }},
+	}
+}
+
+func (a *app) printApplication(app chat.Application) error {
+	return printOne(a, viewOfApplication(app), append(applicationColumns(),
+		column[applicationView]{"provider", func(v applicationView) string { return v.Provider }},
+		column[applicationView]{"files kept", func(v applicationView) string { return cmp.Or(v.FileRetention, "as FILE_RETENTION says") }},
+		column[applicationView]{"secrets", func(v applicationView) string { return describeSecrets(v.Secrets) }},
+		column[applicationView]{"widgetConfigs", func(v applicationView) string { return string(v.WidgetConfigs) }},
+	)...)
+}
+
+func describeSecrets(secrets []identitySecretRow) string {
+	var parts []string
+	for _, s := range secrets {
+		part := "made " + s.CreatedAt.String()
+		if !s.ExpiresAt.IsZero() {
+			part += " until " + s.ExpiresAt.String()
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) applications() *cobra.Command {
+	return under("applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
+		a.applicationsCreate(), a.applicationsUpdate(), a.applicationsList(), a.applicationsShow(), a.applicationsOrigins(), a.identity())
+}
+
+// applicationFlags are what of an application can be said on the command line.
+type applicationFlags struct {
+	name, botName, provider, widgetConfigs string
+	origins                                []string
+	fileRetention                          time.Duration
+}
+
+func (f *applicationFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "name", "", "its title")
+	c.Flags().StringVar(&f.botName, "bot-name", "", "the name that stands on the bot's messages")
+	c.Flags().StringVar(&f.widgetConfigs, "widget-configs", "", "file with the widgetConfigs, a JSON object; - is standard input")
+	c.Flags().StringSliceVar(&f.origins, "origin", nil, "origin that may embed the widget, such as https://www.example.com or https://*.example.com; may be repeated")
+	c.Flags().DurationVar(&f.fileRetention, "file-retention", 0, "how long files that visitors send from now on are kept, such as 720h; 0: as FILE_RETENTION says")
+}
+
+// apply changes what was said and leaves the rest.
+func (f *applicationFlags) apply(a *app, c *cobra.Command, app *chat.Application) error {
+	for flag, member := range map[string]*string{"name": &app.Name, "bot-name": &app.BotName, "provider": &app.Provider} {
+		if given := c.Flags().Lookup(flag); given != nil && given.Changed {
+			*member = given.Value.String()
+		}
+	}
+	if c.Flags().Changed("origin") {
+		app.AllowedOrigins = f.origins
+	}
+	if c.Flags().Changed("file-retention") {
+		app.FileRetention = f.fileRetention
+	}
+	if f.widgetConfigs == "" {
+		return nil
+	}
+	configs, err := a.readFile("--widget-configs", f.widgetConfigs)
+	if err != nil {
+		return err
+	}
+	app.WidgetConfigs = configs
+	return checkWidgetConfigs(configs)
+}
+
+// checkWidgetConfigs finds now what a visitor would find otherwise.
+func checkWidgetConfigs(configs []byte) error {
+	var f apperr.Fields
+	if len(strings.TrimSpace(string(configs))) == 0 {
+		f.Add("widgetConfigs", "must not be empty")
+	}
+	for _, fault := range chat.CheckWidgetConfigs(configs) {
+		f.Add(fault.Field, fault.Message)
+	}
+	return f.Err()
+}
+
+// readFile reads a file or standard input.
+func (a *app) readFile(what, path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if path == "-" {
+		data, err = io.ReadAll(a.In)
+	}
+	if err != nil {
+		return nil, usage(what + ": " + err.Error())
+	}
+	return data, nil
+}
+
+func (a *app) applicationsCreate() *cobra.Command {
+	var f applicationFlags
+	var company, id string
+	c := &cobra.Command{
+		Use: "create", Short: "Create a chat application", Args: takes(),
+		Example: `  parleyctl applications create --company COMPANY --name "Shop" --bot-name Polly --widget-configs widget.json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "company", "name"); err != nil {
+				return err
+			}
+			owner, err := a.company(c.Context(), company)
+			if err != nil {
+				return err
+			}
+			s := a.connections.store
+			if id, err = newID(c.Context(), id, s.Application); err != nil {
+				return err
+			}
+			app := chat.Application{ID: id, CompanyID: owner.ID, Provider: f.provider, BotName: "Bot", WidgetConfigs: []byte(`{}`)}
+			if err := f.apply(a, c, &app); err != nil {
+				return err
+			}
+			if err := s.PutApplication(c.Context(), app); err != nil {
+				return err
+			}
+			return a.showApplication(c.Context(), app.ID)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&f.provider, "provider", chat.ProviderWidget, "who serves it; the Widget API serves widget")
+	c.Flags().StringVar(&company, "company", "", "the company that it belongs to")
+	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	return c
+}
+
+// changeApplication reads an application, lets change change it, writes it, and tells the services.
+func (a *app) changeApplication(ctx context.Context, arg string, change func(*store.Store, *chat.Application) error) error {
+	id, err := parseID("APPLICATION", arg)
+	if err != nil {
+		return err
+	}
+	s, b, err := a.openBoth(ctx)
+	if err != nil {
+		return err
+	}
+	app, err := s.Application(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := change(s, &app); err != nil {
+		return err
+	}
+	return b.Invalidate(ctx, store.CachedApplication, id)
+}
+
+func (a *app) applicationsUpdate() *cobra.Command {
+	var f applicationFlags
+	c := &cobra.Command{
+		Use: "update APPLICATION", Short: "Change a chat application", Args: takes("APPLICATION"), Aliases: []string{"put"},
+		Long:              "Change a chat application. What is not said stays as it is. The services see it within a second.",
+		Example:           `  parleyctl applications update APPLICATION --widget-configs widget.json`,
+		ValidArgsFunction: a.completeApplications,
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().NFlag() == 0 {
+				return usage("nothing to change; see " + c.CommandPath() + " --help")
+			}
+			err := a.changeApplication(c.Context(), args[0], func(s *store.Store, app *chat.Application) error {
+				if err := f.apply(a, c, app); err != nil {
+					return err
+				}
+				return s.PutApplication(c.Context(), *app)
+			})
+			if err != nil {
+				return err
+			}
+			return a.showApplication(c.Context(), args[0])
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (a *app) showApplication(ctx context.Context, arg string) error {
+	id, err := parseID("APPLICATION", arg)
+	if err != nil {
+		return err
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	app, err := s.Application(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.printApplication(app)
+}
+
+func (a *app) applicationsList() *cobra.Command {
+	var page store.Page
+	var company string
+	c := &cobra.Command{
+		Use: "list", Short: "List chat applications", Aliases: []string{"ls"}, Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cmp.Or(optionalID("--company", &company), checkPage(page)); err != nil {
+				return err
+			}
+			s, err := a.openStore(c.Context())
+			if err != nil {
+				return err
+			}
+			found, err := s.Applications(c.Context(), company, page)
+			if err != nil {
+				return err
+			}
+			var views []applicationView
+			for _, app := range found {
+				views = append(views, viewOfApplication(app))
+			}
+			if err := printList(a, views, applicationColumns()...); err != nil || len(found) == 0 {
+				return err
+			}
+			a.more(page, len(found), found[len(found)-1].ID)
+			return nil
+		},
+	}
+	pageFlags(c, &page)
+	c.Flags().StringVar(&company, "company", "", "only this company's")
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	return c
+}
+
+func (a *app) applicationsShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show APPLICATION", Short: "Show a chat application", Args: takes("APPLICATION"), ValidArgsFunction: a.completeApplications,
+		RunE: func(c *cobra.Command, args []string) error { return a.showApplication(c.Context(), args[0]) },
+	}
+}
+
+func (a *app) applicationsOrigins() *cobra.Command {
+	var set []string
+	var everybody bool
+	c := &cobra.Command{
+		Use: "origins APPLICATION", Short: "Say which origins may embed the widget", Args: takes("APPLICATION"),
+		Long: `Say which origins may embed the widget: they are for CORS and for the socket's Origin. A rule is an origin as browsers write
+it, in which the host may begin with "*.", or null. It holds within a second.`,
+		Example: `  parleyctl applications origins APPLICATION --set https://www.example.com,https://*.example.com
+  parleyctl applications origins APPLICATION --any`,
+		ValidArgsFunction: a.completeApplications,
+		RunE: func(c *cobra.Command, args []string) error {
+			if everybody == c.Flags().Changed("set") {
+				return usage("say --set with origins, or --any")
+			}
+			err := a.changeApplication(c.Context(), args[0], func(s *store.Store, app *chat.Application) error {
+				app.AllowedOrigins = set
+				return s.PutApplication(c.Context(), *app)
+			})
+			if err != nil {
+				return err
+			}
+			return a.showApplication(c.Context(), args[0])
+		},
+	}
+	c.Flags().StringSliceVar(&set, "set", nil, "only these origins")
+	c.Flags().BoolVar(&everybody, "any", false, "every origin")
+	return c
+}

@@ -1,0 +1,155 @@
+package parleyctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/ops"
+)
+
+const name = "parleyctl"
+
+// Terminal is the world around the command.
+type Terminal struct {
+	In          io.Reader
+	Out, Err    io.Writer
+	Interactive bool                // somebody sits at In
+	Getenv      func(string) string // the environment
+	Now         func() time.Time
+}
+
+// Run runs one command line and returns the exit code. An error is one line on Err.
+func Run(ctx context.Context, args []string, t Terminal) int {
+	a := &app{Terminal: t}
+	defer a.close()
+	root := a.command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && exitCode(err) != ExitOK {
+		_, _ = fmt.Fprintf(t.Err, "%s: %s\n", name, describe(err))
+	}
+	return exitCode(err)
+}
+
+// app is one run of the command.
+type app struct {
+	Terminal
+	flags       flags
+	connections connections
+}
+
+// flags are those of every command.
+type flags struct {
+	natsURL, natsCreds string
+	mongoURI, mongoDB  string
+	output             string
+}
+
+// command is the whole tree.
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   name,
+		Short: "Operate Parley: companies, chats, tokens, streams, dead letters",
+		Long: `Operate Parley: companies, applications, templates, tokens, chats, streams and dead letters.
+
+It talks to NATS and MongoDB with the same settings as the services (NATS_URL, NATS_CREDS, MONGODB_URI, MONGODB_DATABASE); flags
+win over the environment. Where neither NATS_URL nor MONGODB_URI is given it takes those of ` + "`make run`" + ` from
+.parley/demo.json in this folder (or in PARLEY_DATA_DIR).
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is away, 5 refused.`,
+		Example: `  parleyctl companies list
+  parleyctl tokens create --company COMPANY --name CRM
+  parleyctl watch --since 10m
+  parleyctl trace MESSAGE
+  parleyctl dead replay --all --dry-run`,
+		Version:       ops.ReadBuild().String(),
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs, RunE: group, SuggestionsMinimumDistance: 2,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
+	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage(err.Error() + "; see " + c.CommandPath() + " --help")
+	})
+	a.addFlags(root)
+	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.reply(), a.watch(), a.dead(), a.trace(), a.keys(), a.streams())
+	return root
+}
+
+func (a *app) addFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.StringVar(&a.flags.natsURL, "nats-url", "", "URLs of the NATS servers (NATS_URL)")
+	f.StringVar(&a.flags.natsCreds, "nats-creds", "", "file with NATS credentials (NATS_CREDS)")
+	f.StringVar(&a.flags.mongoURI, "mongodb-uri", "", "connection string of MongoDB (MONGODB_URI)")
+	f.StringVar(&a.flags.mongoDB, "mongodb-database", "", "name of the database (MONGODB_DATABASE)")
+	f.StringVarP(&a.flags.output, "output", "o", outputTable, "table or json")
+	_ = root.RegisterFlagCompletionFunc("output", fixed(outputTable, outputJSON)) // the flag is there
+}
+
+func (a *app) checkOutput() error {
+	if !slices.Contains([]string{outputTable, outputJSON}, a.flags.output) {
+		return usage("--output must be table or json")
+	}
+	return nil
+}
+
+// group is what a command does that only has others below it: it explains itself, and refuses what it does not know.
+func group(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	text := fmt.Sprintf("there is no command %q; see %s --help", args[0], c.CommandPath())
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		text = fmt.Sprintf("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return usage(text)
+}
+
+// under makes a group of commands.
+func under(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Aliases: aliases, Args: cobra.ArbitraryArgs, RunE: group, SuggestionsMinimumDistance: 2}
+	c.AddCommand(commands...)
+	return c
+}
+
+// takes wants exactly these arguments.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		want := strings.Join(names, " ")
+		if len(names) == 0 {
+			want = "no argument"
+		}
+		return usage(fmt.Sprintf("got %d arguments, want %s; see %s --help", len(args), want, c.CommandPath()))
+	}
+}
+
+// required complains of all flags that are missing at once.
+func required(c *cobra.Command, names ...string) error {
+	var missing []string
+	for _, n := range names {
+		if f := c.Flags().Lookup(n); f == nil || f.Value.String() == "" {
+			missing = append(missing, "--"+n)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return usage(strings.Join(missing, ", ") + " required; see " + c.CommandPath() + " --help")
+}
+
+// fixed completes a flag or an argument with one of a few words.
+func fixed(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}

@@ -1,0 +1,165 @@
+package parleyctl
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type companyView struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+func companyColumns() []column[companyView] {
+	return []column[companyView]{
+		{"id", func(v companyView) string { return v.ID }},
+		{"name", func(v companyView) string { return v.Name }},
+	}
+}
+
+func (a *app) companies() *cobra.Command {
+	return under("companies", "Create, list and rename companies", []string{"company"},
+		a.companiesCreate(), a.companiesList(), a.companiesShow(), a.companiesRename())
+}
+
+func (a *app) companiesCreate() *cobra.Command {
+	var name, id string
+	c := &cobra.Command{
+		Use: "create", Short: "Create a company", Example: `  parleyctl companies create --name "Acme"`, Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "name"); err != nil {
+				return err
+			}
+			s, err := a.openStore(c.Context())
+			if err != nil {
+				return err
+			}
+			if id, err = newID(c.Context(), id, s.Company); err != nil {
+				return err
+			}
+			if err := s.PutCompany(c.Context(), chat.Company{ID: id, Name: name}); err != nil {
+				return err
+			}
+			return printOne(a, companyView{id, name}, companyColumns()...)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "its name")
+	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
+	return c
+}
+
+// newID is the id that was asked for, if it is one and nothing has it yet, or a new one.
+func newID[T any](ctx context.Context, wanted string, get func(context.Context, string) (T, error)) (string, error) {
+	if wanted == "" {
+		fresh, err := uuid.NewV7()
+		return fresh.String(), err
+	}
+	id, err := parseID("--id", wanted)
+	if err != nil {
+		return "", err
+	}
+	_, err = get(ctx, id)
+	if err == nil {
+		return "", apperr.New(apperr.Conflict, "ID_TAKEN", "Something has the id "+id+" already")
+	}
+	if !apperr.Is(err, apperr.NotFound) {
+		return "", err
+	}
+	return id, nil
+}
+
+// parseID brings an id from the command line into the one form that ours have.
+func parseID(what, s string) (string, error) {
+	id, ok := chat.ParseID(s)
+	if !ok {
+		return "", usage(what + " must be a UUID")
+	}
+	return id, nil
+}
+
+// optionalID is parseID for a flag that may be empty.
+func optionalID(what string, id *string) (err error) {
+	if *id != "" {
+		*id, err = parseID(what, *id)
+	}
+	return err
+}
+
+func (a *app) companiesList() *cobra.Command {
+	var page store.Page
+	c := &cobra.Command{
+		Use: "list", Short: "List the companies", Aliases: []string{"ls"}, Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := a.openStore(c.Context())
+			if err := cmp.Or(checkPage(page), err); err != nil {
+				return err
+			}
+			found, err := s.Companies(c.Context(), page)
+			if err != nil {
+				return err
+			}
+			var views []companyView
+			for _, company := range found {
+				views = append(views, companyView(company))
+			}
+			if err := printList(a, views, companyColumns()...); err != nil || len(found) == 0 {
+				return err
+			}
+			a.more(page, len(found), found[len(found)-1].ID)
+			return nil
+		},
+	}
+	pageFlags(c, &page)
+	return c
+}
+
+func (a *app) companiesShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show COMPANY", Short: "Show a company", Args: takes("COMPANY"), ValidArgsFunction: a.completeCompanies,
+		RunE: func(c *cobra.Command, args []string) error {
+			company, err := a.company(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return printOne(a, companyView(company), companyColumns()...)
+		},
+	}
+}
+
+func (a *app) company(ctx context.Context, arg string) (chat.Company, error) {
+	id, err := parseID("COMPANY", arg)
+	if err != nil {
+		return chat.Company{}, err
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return chat.Company{}, err
+	}
+	return s.Company(ctx, id)
+}
+
+func (a *app) companiesRename() *cobra.Command {
+	return &cobra.Command{
+		Use: "rename COMPANY NAME", Short: "Give a company another name", Args: takes("COMPANY", "NAME"), ValidArgsFunction: a.completeCompanies,
+		RunE: func(c *cobra.Command, args []string) error {
+			company, err := a.company(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if company.Name = args[1]; company.Name == "" {
+				return usage("NAME must not be empty")
+			}
+			if err := a.connections.store.PutCompany(c.Context(), company); err != nil {
+				return err
+			}
+			return printOne(a, companyView(company), companyColumns()...)
+		},
+	}
+}

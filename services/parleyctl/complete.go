@@ -1,0 +1,78 @@
+package parleyctl
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const (
+	// completionLimit is how long a shell waits for ids, and completionSize how many it gets.
+	completionLimit = 2 * time.Second
+	completionSize  = 200
+)
+
+// completer completes the first argument, or a flag, with ids that are there.
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+func completeIDs[T any](
+	a *app, list func(context.Context, *store.Store, store.Page) ([]T, error), describe func(T) (id, what string),
+) completer {
+	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && !strings.HasPrefix(typed, "-") && c.Flags().NFlag() == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
+		defer cancel()
+		s, err := a.openStore(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, err := list(ctx, s, store.Page{Limit: completionSize})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		for _, v := range found {
+			if id, what := describe(v); strings.HasPrefix(id, typed) {
+				ids = append(ids, id+"\t"+clean(what))
+			}
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (a *app) completeCompanies(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.Company, error) {
+		return s.Companies(ctx, p)
+	},
+		func(v chat.Company) (string, string) { return v.ID, v.Name })(c, args, typed)
+}
+
+func (a *app) completeApplications(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.Application, error) {
+		return s.Applications(ctx, "", p)
+	},
+		func(v chat.Application) (string, string) { return v.ID, v.Name })(c, args, typed)
+}
+
+func (a *app) completeTemplates(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.MessageTemplate, error) {
+		return s.Templates(ctx, "", p)
+	},
+		func(v chat.MessageTemplate) (string, string) { return v.ID, v.Name })(c, args, typed)
+}
+
+func (a *app) completeChats(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.Chat, error) {
+		return s.Chats(ctx, store.ChatFilter{}, p)
+	},
+		func(v chat.Chat) (string, string) {
+			return v.ID, string(v.Status(a.Now())) + " since " + stamp(v.CreatedAt).String()
+		})(c, args, typed)
+}

@@ -1,0 +1,127 @@
+package parleyctl
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const (
+	// reachLimit is how long NATS and MongoDB have to answer at first.
+	reachLimit = 5 * time.Second
+	closeLimit = 5 * time.Second
+)
+
+// connections are made when a command needs them.
+type connections struct {
+	bus   *bus.Bus
+	store *store.Store
+}
+
+// openBus returns a connection that works.
+func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
+	if a.connections.bus != nil {
+		return a.connections.bus, nil
+	}
+	s, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	if s.NATSURL == "" {
+		return nil, usage("NATS_URL is not set")
+	}
+	b, err := bus.Open(bus.Config{
+		URL: s.NATSURL, CredsFile: s.NATSCreds, CAFile: s.NATSCA, CertFile: s.NATSCert, KeyFile: s.NATSKey,
+		Name: name, Observe: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, usage(err.Error())
+	}
+	a.connections.bus = b
+	if err := b.Ready(ctx); err != nil {
+		return nil, away("NATS", s.NATSURL, err)
+	}
+	return b, nil
+}
+
+// openStore returns a connection that works.
+func (a *app) openStore(ctx context.Context) (*store.Store, error) {
+	if a.connections.store != nil {
+		return a.connections.store, nil
+	}
+	s, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	if s.MongoDBURI == "" {
+		return nil, usage("MONGODB_URI is not set")
+	}
+	documents, err := store.Open(store.Config{
+		URI: s.MongoDBURI, Database: s.MongoDBDatabase, AppName: name, IdleClose: s.ChatIdleClose, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, usage("MONGODB_URI is not right") // the cause could repeat a password
+	}
+	a.connections.store = documents
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	if err := documents.Ready(ctx); err != nil {
+		return nil, away("MongoDB", s.MongoDBURI, err)
+	}
+	return documents, nil
+}
+
+// openBoth is for what is changed in the store and told to the services: it fails before anything is changed.
+func (a *app) openBoth(ctx context.Context) (*store.Store, *bus.Bus, error) {
+	b, err := a.openBus(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.openStore(ctx)
+	return s, b, err
+}
+
+func (a *app) close() {
+	if a.connections.bus != nil {
+		a.connections.bus.Close()
+	}
+	if a.connections.store != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+		defer cancel()
+		_ = a.connections.store.Close(ctx) // the process ends
+	}
+}
+
+// away names the engine that does not answer, and where it should be, without the secrets that may stand there.
+func away(engine, address string, err error) error {
+	if !apperr.Is(err, apperr.Unavailable) {
+		return err
+	}
+	return &apperr.Error{Code: apperr.Unavailable, Message: fmt.Sprintf("%s does not answer at %s", engine, redacted(address))}
+}
+
+func redacted(address string) string {
+	servers := strings.Split(address, ",")
+	for i, s := range servers {
+		u, err := url.Parse(strings.TrimSpace(s))
+		switch {
+		case err == nil && u.Host != "":
+			u.RawQuery = ""
+			servers[i] = u.Redacted()
+		default: // a further host of a list
+			_, host, found := strings.Cut(s, "@")
+			if !found {
+				host = s
+			}
+			servers[i], _, _ = strings.Cut(host, "?")
+		}
+	}
+	return strings.Join(servers, ",")
+}

@@ -1,0 +1,391 @@
+package parleyctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+)
+
+type letterView struct {
+	Sequence  uint64 `json:"sequence"`
+	Time      stamp  `json:"time"`
+	Stream    string `json:"stream"`
+	Original  uint64 `json:"originalSequence"`
+	Consumer  string `json:"consumer"`
+	Subject   string `json:"subject"`
+	Type      string `json:"type"`
+	MessageID string `json:"messageId"`
+	CompanyID string `json:"companyId,omitempty"`
+	ChatID    string `json:"chatId,omitempty"`
+	Attempts  int    `json:"attempts"`
+	Reason    string `json:"reason"`
+	Truncated bool   `json:"truncated"`
+}
+
+type letterDetail struct {
+	letterView
+	Header map[string][]string `json:"headers"`
+	Event  json.RawMessage     `json:"event,omitempty"`
+	Text   string              `json:"eventText,omitempty"` // where the event is no JSON
+}
+
+func viewOfLetter(l bus.DeadLetter) letterView {
+	p := readPassing(bus.Delivery{Subject: l.Subject, Data: l.Data, Header: l.Header})
+	return letterView{
+		Sequence: l.Sequence, Time: stamp(l.Time), Stream: l.Stream, Original: l.Original, Consumer: l.Consumer, Subject: l.Subject,
+		Type: l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
+		Attempts: l.Attempts, Reason: l.Reason, Truncated: l.Truncated,
+	}
+}
+
+func letterColumns() []column[letterView] {
+	return []column[letterView]{
+		{"letter", func(v letterView) string { return strconv.FormatUint(v.Sequence, 10) }},
+		{"time", func(v letterView) string { return v.Time.String() }},
+		{"from", func(v letterView) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
+		{"consumer", func(v letterView) string { return v.Consumer }},
+		{"message", func(v letterView) string { return v.MessageID }},
+		{"tries", func(v letterView) string { return strconv.Itoa(v.Attempts) }},
+		{"reason", func(v letterView) string { return shorten(v.Reason, 80) }},
+	}
+}
+
+// letterFilter chooses letters.
+type letterFilter struct {
+	stream, consumer, company, chat, message, reason, since string
+
+	after time.Time
+}
+
+func (f *letterFilter) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.stream, "stream", "", "only of events of this stream")
+	c.Flags().StringVar(&f.consumer, "consumer", "", "only of this consumer")
+	c.Flags().StringVar(&f.company, "company", "", "only of this company's events")
+	c.Flags().StringVar(&f.chat, "chat", "", "only of this chat's events")
+	c.Flags().StringVar(&f.message, "message", "", "only of this message")
+	c.Flags().StringVar(&f.reason, "reason", "", "only where the reason contains this")
+	c.Flags().StringVar(&f.since, "since", "", "only those given up since (10m, 2d, 2026-11-21T12:00:00Z)")
+	_ = c.RegisterFlagCompletionFunc("stream", fixed(streamNames()...)) // the flag is there
+}
+
+func (f *letterFilter) check(a *app) (err error) {
+	if f.stream != "" {
+		streams, err := matchStreams([]string{f.stream})
+		if err != nil {
+			return err
+		}
+		f.stream = streams[0]
+	}
+	f.after, err = parseSince(a.Now(), f.since)
+	return err
+}
+
+func (f *letterFilter) wants(v letterView) bool {
+	for _, m := range []struct{ wanted, got string }{{f.company, v.CompanyID}, {f.chat, v.ChatID}, {f.message, v.MessageID}} {
+		if m.wanted != "" && !strings.EqualFold(m.wanted, m.got) {
+			return false
+		}
+	}
+	return strings.Contains(v.Reason, f.reason) && !time.Time(v.Time).Before(f.after)
+}
+
+// letters reads those that the filter chooses; limit 0: all.
+func (f *letterFilter) letters(ctx context.Context, b *bus.Bus, limit int) (found []bus.DeadLetter, err error) {
+	for l, err := range b.DeadLetters(ctx, f.stream, f.consumer) {
+		if err != nil {
+			return nil, err
+		}
+		if !f.wants(viewOfLetter(l)) {
+			continue
+		}
+		if found = append(found, l); len(found) == limit {
+			break
+		}
+	}
+	return found, nil
+}
+
+func (a *app) dead() *cobra.Command {
+	c := under("dead", "List, show, replay and drop dead letters", []string{"dead-letters"}, a.deadList(), a.deadShow(), a.deadReplay(), a.deadDrop())
+	c.Long = `A dead letter is an event that a consumer gave up on, with the reason. It can be given to that consumer again (replay), when
+what was wrong has been put right, or be removed for good (drop).`
+	return c
+}
+
+func (a *app) deadList() *cobra.Command {
+	var f letterFilter
+	var limit int
+	c := &cobra.Command{
+		Use: "list", Short: "List dead letters, the oldest first", Aliases: []string{"ls"}, Args: takes(),
+		Example: "  parleyctl dead list --consumer recorder --since 1d",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usage("--limit must not be negative")
+			}
+			if err := f.check(a); err != nil {
+				return err
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			found, err := f.letters(c.Context(), b, limit)
+			if err != nil {
+				return err
+			}
+			var views []letterView
+			for _, l := range found {
+				views = append(views, viewOfLetter(l))
+			}
+			return printList(a, views, letterColumns()...)
+		},
+	}
+	f.add(c)
+	c.Flags().IntVar(&limit, "limit", 100, "at most so many; 0: all")
+	return c
+}
+
+// parseSequence reads the number of a letter.
+func parseSequence(arg string) (uint64, error) {
+	n, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil || n == 0 {
+		return 0, usage(fmt.Sprintf("%q is no number of a letter; see dead list", arg))
+	}
+	return n, nil
+}
+
+func (a *app) deadShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show LETTER", Short: "Show a dead letter with its headers and its event", Args: takes("LETTER"), ValidArgsFunction: a.completeLetters,
+		RunE: func(c *cobra.Command, args []string) error {
+			sequence, err := parseSequence(args[0])
+			if err != nil {
+				return err
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			l, err := b.DeadLetter(c.Context(), sequence)
+			if err != nil {
+				return err
+			}
+			return a.printLetter(l)
+		},
+	}
+}
+
+func (a *app) printLetter(l bus.DeadLetter) error {
+	d := letterDetail{letterView: viewOfLetter(l), Header: l.Header}
+	if json.Valid(l.Data) {
+		d.Event = l.Data
+	} else {
+		d.Text = string(l.Data)
+	}
+	text := func(s string) func(letterDetail) string { return func(letterDetail) string { return s } }
+	return printOne(a, d,
+		column[letterDetail]{"letter", text(strconv.FormatUint(d.Sequence, 10))},
+		column[letterDetail]{"time", text(d.Time.String())},
+		column[letterDetail]{"stream", text(d.Stream)},
+		column[letterDetail]{"sequence", text(strconv.FormatUint(d.Original, 10))},
+		column[letterDetail]{"consumer", text(d.Consumer)},
+		column[letterDetail]{"subject", text(d.Subject)},
+		column[letterDetail]{"type", text(d.Type)},
+		column[letterDetail]{"message", text(d.MessageID)},
+		column[letterDetail]{"company", text(d.CompanyID)},
+		column[letterDetail]{"chat", text(d.ChatID)},
+		column[letterDetail]{"tries", text(strconv.Itoa(d.Attempts))},
+		column[letterDetail]{"reason", text(d.Reason)},
+		column[letterDetail]{"truncated", text(yesNo(d.Truncated))},
+		column[letterDetail]{"event", text(string(d.Event) + d.Text)})
+}
+
+// chosen are the letters that arguments name, or that --all with filters does.
+type chosen struct {
+	letterFilter
+	all bool
+}
+
+func (o *chosen) add(c *cobra.Command) {
+	o.letterFilter.add(c)
+	c.Flags().BoolVar(&o.all, "all", false, "all letters that the filters leave")
+}
+
+func (o *chosen) check(a *app, c *cobra.Command, args []string) error {
+	if o.all == (len(args) > 0) {
+		return usage("name letters, or say --all; see " + c.CommandPath() + " --help")
+	}
+	if o.letterFilter != (letterFilter{}) && !o.all {
+		return usage("filters go with --all; see " + c.CommandPath() + " --help")
+	}
+	return o.letterFilter.check(a)
+}
+
+func (o *chosen) find(ctx context.Context, b *bus.Bus, args []string) (found []bus.DeadLetter, err error) {
+	if o.all {
+		return o.letters(ctx, b, 0)
+	}
+	for _, arg := range args {
+		sequence, err := parseSequence(arg)
+		if err != nil {
+			return nil, err
+		}
+		l, err := b.DeadLetter(ctx, sequence)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, l)
+	}
+	return found, nil
+}
+
+// outcome is what became of a letter that something was done with.
+type outcome struct {
+	letterView
+	Result string `json:"result"`
+	Error  string `json:"error,omitempty"`
+}
+
+func outcomeColumns() []column[outcome] {
+	return []column[outcome]{
+		{"letter", func(v outcome) string { return strconv.FormatUint(v.Sequence, 10) }},
+		{"from", func(v outcome) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
+		{"consumer", func(v outcome) string { return v.Consumer }},
+		{"message", func(v outcome) string { return v.MessageID }},
+		{"result", func(v outcome) string { return strings.TrimSpace(v.Result + " " + v.Error) }},
+	}
+}
+
+func (a *app) deadReplay() *cobra.Command {
+	var o chosen
+	var dryRun bool
+	var rate float64
+	c := &cobra.Command{
+		Use: "replay LETTER... | --all", Short: "Give dead letters to the consumer that gave up on them again",
+		Long: `Give dead letters to the consumer that gave up on them again: the event is published once more, with its id and headers, and
+with a header that names the consumer, so that all others pass it over. The letter is removed when the stream has the event; if the
+consumer gives up on it again there will be a new letter. A bot and a gateway let go what is older than 24 hours.`,
+		Example: `  parleyctl dead replay 17 18
+  parleyctl dead replay --all --consumer recorder --dry-run
+  parleyctl dead replay --all --consumer recorder --rate 50`,
+		Args: func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeLetters,
+		RunE: func(c *cobra.Command, args []string) error {
+			if rate < 0 {
+				return usage("--rate must not be negative")
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			found, err := o.find(c.Context(), b, args)
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				return a.onLetters(c.Context(), found, 0, "would be replayed", func(bus.DeadLetter) error { return nil })
+			}
+			return a.onLetters(c.Context(), found, rate, "replayed", func(l bus.DeadLetter) error { return b.Replay(c.Context(), l) })
+		},
+	}
+	o.add(c)
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be replayed")
+	c.Flags().Float64Var(&rate, "rate", 0, "at most so many a second; 0: as fast as it goes")
+	return c
+}
+
+func (a *app) deadDrop() *cobra.Command {
+	var o chosen
+	var yes bool
+	c := &cobra.Command{
+		Use: "drop LETTER... | --all", Short: "Remove dead letters for good",
+		Example: "  parleyctl dead drop 17\n  parleyctl dead drop --all --since 1d --reason \"Event is malformed\" --yes",
+		Args:    func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeLetters,
+		RunE: func(c *cobra.Command, args []string) error {
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			found, err := o.find(c.Context(), b, args)
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				if err := a.confirm(yes, "Remove %d dead letters for good?", len(found)); err != nil {
+					return err
+				}
+			}
+			return a.onLetters(c.Context(), found, 0, "dropped", func(l bus.DeadLetter) error { return b.DropDeadLetter(c.Context(), l.Sequence) })
+		},
+	}
+	o.add(c)
+	consent(c, &yes)
+	return c
+}
+
+// onLetters does something with each letter and reports. What fails for one letter's sake does not keep the others; when NATS
+// goes away, or somebody interrupts, the rest is left alone.
+func (a *app) onLetters(ctx context.Context, letters []bus.DeadLetter, rate float64, done string, do func(bus.DeadLetter) error) error {
+	var outcomes []outcome
+	var failed error
+	for i, l := range letters {
+		if i > 0 && !pace(ctx, rate) {
+			break
+		}
+		err := do(l)
+		o := outcome{letterView: viewOfLetter(l), Result: done}
+		if err != nil {
+			o.Result, o.Error, failed = "failed", describe(err), err
+		}
+		outcomes = append(outcomes, o)
+		if apperr.Is(err, apperr.Unavailable) || ctx.Err() != nil {
+			break
+		}
+	}
+	if err := printList(a, outcomes, outcomeColumns()...); err != nil {
+		return err
+	}
+	if left := len(letters) - len(outcomes); left > 0 {
+		a.note("%d letters were left alone.", left)
+	}
+	return failed
+}
+
+// pace waits until the next one may follow, and reports false when nothing should.
+func pace(ctx context.Context, rate float64) bool {
+	if rate <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(time.Duration(float64(time.Second) / rate))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (a *app) completeLetters(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
+	defer cancel()
+	b, err := a.openBus(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found, _ := (&letterFilter{}).letters(ctx, b, completionSize) // what was found is better than nothing
+	var numbers []string
+	for _, l := range found {
+		if n := strconv.FormatUint(l.Sequence, 10); strings.HasPrefix(n, typed) {
+			numbers = append(numbers, n+"\t"+clean(l.Consumer+": "+l.Reason))
+		}
+	}
+	return numbers, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,64 @@
+package parleyctl
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// Exit codes.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1 // a fault of ours, or the question whether to go on was answered with no
+	ExitUsage       = 2 // the command line or a setting is wrong
+	ExitNotFound    = 3
+	ExitUnavailable = 4 // NATS or MongoDB is away
+	ExitRefused     = 5 // what was asked for is not valid, or not in this state
+)
+
+// usageError is a fault of the command line or of a setting.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usage(text string) error { return &usageError{text} }
+
+// errDeclined says that somebody has thought better of it.
+var errDeclined = errors.New("nothing was done")
+
+// exitCode is the one table from an error to the code that a script sees.
+func exitCode(err error) int {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return ExitOK
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return ExitUsage
+	}
+	switch apperr.CodeOf(err) {
+	case apperr.NotFound:
+		return ExitNotFound
+	case apperr.Unavailable, apperr.TooMany:
+		return ExitUnavailable
+	case apperr.Invalid, apperr.Conflict, apperr.Unauthenticated:
+		return ExitRefused
+	case apperr.Internal:
+	}
+	return ExitFailed
+}
+
+// describe is an error in one line. Of an error with a code it is the message for people and what is wrong with the fields; the
+// cause is added where it says what the message does not.
+func describe(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code != apperr.Internal && e.Code != apperr.Unavailable {
+		text = e.Message
+		for i, f := range e.Fields {
+			if i > 0 { // the message names the first
+				text += "; " + f.Name + " " + f.Message
+			}
+		}
+	}
+	return clean(strings.TrimSpace(text))
+}

@@ -1,0 +1,143 @@
+package parleyctl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+type sentView struct {
+	MessageID       string           `json:"messageId"`
+	ChatID          string           `json:"chatId"`
+	Channel         chat.Channel     `json:"channel"`
+	Type            chat.MessageType `json:"type"`
+	CreatedAt       stamp            `json:"createdAt"`
+	WindowExpiresAt stamp            `json:"windowExpiresAt"`
+}
+
+// draft is a reply on the command line.
+type draft struct{ kind, file, sender string }
+
+func (a *app) reply() *cobra.Command {
+	var d draft
+	c := &cobra.Command{
+		Use: "reply CHAT [TEXT]", Short: "Write into a chat as an agent",
+		Long: `Write into a chat as an agent. The visitor gets it as any reply: over the socket, and in the history. Give a text, or a type of the
+Client API with its data in a file. An agent may also write after the 24-hour window; a phone channel may refuse that.`,
+		Example: `  parleyctl reply CHAT "I am looking into it." --name Grace
+  parleyctl reply CHAT --type IMAGE --data image.json`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 || (len(args) == 2) == (d.file != "") {
+				return usage("want CHAT and a TEXT, or CHAT with --type and --data; see " + c.CommandPath() + " --help")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeChats,
+		RunE: func(c *cobra.Command, args []string) error {
+			m, err := a.compose(d, strings.Join(args[1:], ""))
+			if err != nil {
+				return err
+			}
+			return a.sendReply(c.Context(), args[0], m)
+		},
+	}
+	c.Flags().StringVar(&d.kind, "type", string(chat.Text), "type of the message")
+	c.Flags().StringVar(&d.file, "data", "", "file with the message's data, a JSON object; - is standard input")
+	c.Flags().StringVar(&d.sender, "name", "Support", "the agent's name")
+	var types []string
+	for _, t := range chat.CompanyTypes() {
+		types = append(types, string(t))
+	}
+	_ = c.RegisterFlagCompletionFunc("type", fixed(types...)) // the flag is there
+	return c
+}
+
+// compose makes the message, and refuses what the Client API would refuse.
+func (a *app) compose(d draft, text string) (chat.Message, error) {
+	kind := chat.MessageType(d.kind)
+	if !kind.In(chat.CompanyTypes()) {
+		return chat.Message{}, usage("--type must be one of " + strings.Trim(fmt.Sprint(chat.CompanyTypes()), "[]"))
+	}
+	if strings.TrimSpace(d.sender) == "" {
+		return chat.Message{}, usage("--name must not be empty")
+	}
+	data, err := json.Marshal(map[string]string{"text": text})
+	if d.file != "" {
+		data, err = a.readFile("--data", d.file)
+	}
+	if err != nil {
+		return chat.Message{}, err
+	}
+	data = []byte(strings.TrimSpace(string(data)))
+	var f apperr.Fields
+	for _, fault := range chat.ValidateData(kind, data) {
+		f.Add(fault.Field, fault.Message)
+	}
+	if err := f.Err(); err != nil {
+		return chat.Message{}, err
+	}
+	id, err := uuid.NewV7()
+	return chat.Message{
+		ID: id.String(), CreatedAt: a.Now().UTC().Truncate(time.Millisecond), Type: kind, Data: slices.Clone(data), NameOfSender: d.sender, IsFromSupport: true,
+	}, err
+}
+
+func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {
+	b, err := a.openBus(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := a.chat(ctx, arg)
+	if err != nil {
+		return err
+	}
+	if !c.Open(a.Now()) {
+		return apperr.New(apperr.Conflict, "CHAT_CLOSED", "The chat is closed")
+	}
+	e, err := a.addressed(ctx, c, m)
+	if err != nil {
+		return err
+	}
+	if err := b.Publish(ctx, e); err != nil {
+		return err
+	}
+	if !c.InWindow(a.Now()) {
+		a.note("The window expired at %s.", stamp(c.WindowExpiresAt()))
+	}
+	view := sentView{m.ID, c.ID, c.Channel, m.Type, stamp(m.CreatedAt), stamp(c.WindowExpiresAt())}
+	return printOne(a, view,
+		column[sentView]{"message", func(v sentView) string { return v.MessageID }},
+		column[sentView]{"chat", func(v sentView) string { return v.ChatID }},
+		column[sentView]{"channel", func(v sentView) string { return string(v.Channel) }},
+		column[sentView]{"type", func(v sentView) string { return string(v.Type) }},
+		column[sentView]{"created", func(v sentView) string { return v.CreatedAt.String() }},
+		column[sentView]{"windowExpiresAt", func(v sentView) string { return v.WindowExpiresAt.String() }})
+}
+
+// addressed is the message as the event of the chat's channel.
+func (a *app) addressed(ctx context.Context, c chat.Chat, m chat.Message) (event.Event, error) {
+	if c.Channel == chat.ChannelWidget {
+		return event.Reply{CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Message: m}, nil
+	}
+	v, err := a.connections.store.Visitor(ctx, c.ChatUserID)
+	if err != nil {
+		return nil, err
+	}
+	recipient := event.Recipient{Phone: v.Phone}
+	if v.FirstName != "" || v.LastName != "" {
+		recipient.Name = v.Name()
+	}
+	return event.OutboundMessage{
+		CompanyID: c.CompanyID, Channel: c.Channel, ChatID: c.ID, ChatUserID: c.ChatUserID, Recipient: recipient, Message: m,
+	}, nil
+}

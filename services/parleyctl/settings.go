@@ -1,0 +1,99 @@
+package parleyctl
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/config"
+)
+
+const (
+	defaultDataDir = ".parley"
+	demoFile       = "demo.json"
+	demoKeysFile   = "visitor-keys.json"
+)
+
+// settings are where Parley is.
+type settings struct {
+	config.NATS
+	config.MongoDB
+	config.Chats
+
+	keysFile string
+}
+
+// demo is what of demo.json is of use here.
+type demo struct {
+	NATSURL    string `json:"natsUrl"`
+	MongoDBURI string `json:"mongodbUri"`
+}
+
+// settings reads the flags, then the environment. Only where both are silent about NATS and MongoDB the demo's file counts: one
+// engine of a production and one of the demo would be a dangerous mixture.
+func (a *app) settings() (settings, error) {
+	s := settings{
+		NATS: config.NATS{
+			NATSURL: cmp.Or(a.flags.natsURL, a.Getenv("NATS_URL")), NATSCreds: cmp.Or(a.flags.natsCreds, a.Getenv("NATS_CREDS")),
+			NATSCA: a.Getenv("NATS_CA"), NATSCert: a.Getenv("NATS_CERT"), NATSKey: a.Getenv("NATS_KEY"),
+		},
+		MongoDB: config.MongoDB{
+			MongoDBURI:      cmp.Or(a.flags.mongoURI, a.Getenv("MONGODB_URI")),
+			MongoDBDatabase: cmp.Or(a.flags.mongoDB, a.Getenv("MONGODB_DATABASE")),
+		},
+		keysFile: a.Getenv("VISITOR_KEYS_FILE"),
+	}
+	if s.NATSURL == "" && s.MongoDBURI == "" {
+		if err := s.takeDemo(a.dataDir()); err != nil {
+			return s, err
+		}
+	}
+	return s, s.complete(a.Getenv("CHAT_IDLE_CLOSE"))
+}
+
+func (a *app) dataDir() string { return cmp.Or(a.Getenv("PARLEY_DATA_DIR"), defaultDataDir) }
+
+func (s *settings) takeDemo(dir string) error {
+	path := filepath.Join(dir, demoFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usage("NATS_URL and MONGODB_URI are not set, and there is no " + path + " of a running demo (make run)")
+	}
+	var d demo
+	if err == nil {
+		err = json.Unmarshal(data, &d)
+	}
+	if err != nil {
+		return usage(fmt.Sprintf("reading %s: %v", path, err))
+	}
+	s.NATSURL, s.MongoDBURI = d.NATSURL, d.MongoDBURI
+	if s.keysFile == "" {
+		s.keysFile = filepath.Join(dir, demoKeysFile)
+	}
+	return nil
+}
+
+// complete fills what nobody has said, and checks the rest. What a command does not need may be missing.
+func (s *settings) complete(idleClose string) error {
+	if err := config.SetDefaults(s); err != nil {
+		return usage(err.Error())
+	}
+	if idleClose != "" {
+		d, err := time.ParseDuration(idleClose)
+		if err != nil {
+			return usage("configuration: CHAT_IDLE_CLOSE must be a duration such as 30s or 24h")
+		}
+		s.ChatIdleClose = d
+	}
+	for _, block := range []interface{ Validate() []string }{s.NATS, s.MongoDB, s.Chats} {
+		for _, problem := range block.Validate() {
+			return usage("configuration: " + problem)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package parleyctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+)
+
+type streamView struct {
+	Name      string `json:"name"`
+	Messages  uint64 `json:"messages"`
+	Bytes     uint64 `json:"bytes"`
+	MaxBytes  int64  `json:"maxBytes"`
+	MaxAge    string `json:"maxAge"`
+	Replicas  int    `json:"replicas"`
+	FirstSeq  uint64 `json:"firstSequence"`
+	LastSeq   uint64 `json:"lastSequence"`
+	FirstTime stamp  `json:"firstTime,omitzero"`
+	LastTime  stamp  `json:"lastTime,omitzero"`
+	Consumers int    `json:"consumers"`
+}
+
+type consumerView struct {
+	Stream       string   `json:"stream"`
+	Name         string   `json:"name"`
+	Filters      []string `json:"filters"`
+	Lag          uint64   `json:"lag"`
+	Unacked      int      `json:"unacknowledged"`
+	Redelivered  int      `json:"redelivered"`
+	Delivered    uint64   `json:"deliveredSequence"`
+	AckFloor     uint64   `json:"ackFloorSequence"`
+	LastActivity stamp    `json:"lastActivity,omitzero"`
+	Pinned       bool     `json:"active"`
+}
+
+func (a *app) streams() *cobra.Command {
+	return under("streams", "Show the streams and how far their consumers are", []string{"stream"}, a.streamsList(), a.streamsConsumers())
+}
+
+func (a *app) streamsList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "Show how full the streams are", Aliases: []string{"ls", "info"}, Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			var views []streamView
+			for _, name := range streamNames() {
+				s, err := openStream(c.Context(), b, name)
+				if apperr.Is(err, apperr.NotFound) {
+					continue // Parley has not run here yet
+				}
+				if err != nil {
+					return err
+				}
+				views = append(views, viewOfStream(s.CachedInfo()))
+			}
+			return printList(a, views,
+				column[streamView]{"name", func(v streamView) string { return v.Name }},
+				column[streamView]{"messages", func(v streamView) string { return strconv.FormatUint(v.Messages, 10) }},
+				column[streamView]{"size", func(v streamView) string { return bytes(v.Bytes) }},
+				column[streamView]{"limit", func(v streamView) string { return bytes(uint64(max(v.MaxBytes, 0))) }},
+				column[streamView]{"full", func(v streamView) string { return percent(v.Bytes, v.MaxBytes) }},
+				column[streamView]{"max age", func(v streamView) string { return v.MaxAge }},
+				column[streamView]{"first", func(v streamView) string { return v.FirstTime.String() }},
+				column[streamView]{"last", func(v streamView) string { return v.LastTime.String() }},
+				column[streamView]{"consumers", func(v streamView) string { return strconv.Itoa(v.Consumers) }})
+		},
+	}
+}
+
+func openStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream, error) {
+	s, err := b.JetStream().Stream(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, apperr.New(apperr.NotFound, "STREAM_NOT_FOUND", "There is no stream "+name)
+	case err != nil:
+		return nil, apperr.Away("NATS", err)
+	}
+	return s, nil
+}
+
+func viewOfStream(info *jetstream.StreamInfo) streamView {
+	v := streamView{
+		Name: info.Config.Name, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
+		MaxAge: strings.TrimSuffix(strings.TrimSuffix(info.Config.MaxAge.String(), "0s"), "0m"), Replicas: info.Config.Replicas,
+		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq, Consumers: info.State.Consumers,
+	}
+	if info.State.Msgs > 0 {
+		v.FirstTime, v.LastTime = stamp(info.State.FirstTime), stamp(info.State.LastTime)
+	}
+	return v
+}
+
+func bytes(n uint64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, exponent := float64(n)/unit, 0
+	for size >= unit && exponent < 3 {
+		size /= unit
+		exponent++
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGT"[exponent])
+}
+
+func percent(n uint64, of int64) string {
+	if of <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(of))
+}
+
+func (a *app) streamsConsumers() *cobra.Command {
+	return &cobra.Command{
+		Use: "consumers [STREAM]", Short: "Show how far the consumers are", ValidArgsFunction: fixed(streamNames()...),
+		Long: "Show how far the consumers are: LAG is what they have not been given yet, UNACKED what they have and are not done with.",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("want at most one STREAM; see " + c.CommandPath() + " --help")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			streams, err := matchStreams(args)
+			if err != nil {
+				return err
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			var views []consumerView
+			for _, name := range streams {
+				found, err := durables(c.Context(), b, name)
+				if err != nil && (len(args) > 0 || !apperr.Is(err, apperr.NotFound)) {
+					return err
+				}
+				for _, info := range found {
+					views = append(views, viewOfConsumer(info))
+				}
+			}
+			return printList(a, views, consumerColumns()...)
+		},
+	}
+}
+
+func consumerColumns() []column[consumerView] {
+	return []column[consumerView]{
+		{"stream", func(v consumerView) string { return v.Stream }},
+		{"consumer", func(v consumerView) string { return v.Name }},
+		{"lag", func(v consumerView) string { return strconv.FormatUint(v.Lag, 10) }},
+		{"unacked", func(v consumerView) string { return strconv.Itoa(v.Unacked) }},
+		{"redelivered", func(v consumerView) string { return strconv.Itoa(v.Redelivered) }},
+		{"delivered", func(v consumerView) string { return strconv.FormatUint(v.Delivered, 10) }},
+		{"ack floor", func(v consumerView) string { return strconv.FormatUint(v.AckFloor, 10) }},
+		{"active", func(v consumerView) string { return yesNo(v.Pinned) }},
+		{"last activity", func(v consumerView) string { return v.LastActivity.String() }},
+	}
+}
+
+// durables are the consumers of a stream that stay.
+func durables(ctx context.Context, b *bus.Bus, stream string) (found []*jetstream.ConsumerInfo, err error) {
+	s, err := openStream(ctx, b, stream)
+	if err != nil {
+		return nil, err
+	}
+	list := s.ListConsumers(ctx)
+	for info := range list.Info() {
+		if info.Config.Durable != "" {
+			found = append(found, info)
+		}
+	}
+	if err := list.Err(); err != nil {
+		return nil, apperr.Away("NATS", err)
+	}
+	return found, nil
+}
+
+func viewOfConsumer(info *jetstream.ConsumerInfo) consumerView {
+	v := consumerView{
+		Stream: info.Stream, Name: info.Name, Filters: filtersOf(info), Lag: info.NumPending, Unacked: info.NumAckPending,
+		Redelivered: info.NumRedelivered, Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream,
+	}
+	if info.Delivered.Last != nil {
+		v.LastActivity = stamp(*info.Delivered.Last)
+	}
+	for _, g := range info.PriorityGroups {
+		v.Pinned = v.Pinned || g.PinnedClientID != ""
+	}
+	return v
+}
+
+func filtersOf(info *jetstream.ConsumerInfo) []string {
+	if info.Config.FilterSubject != "" {
+		return []string{info.Config.FilterSubject}
+	}
+	return append([]string{}, info.Config.FilterSubjects...)
+}

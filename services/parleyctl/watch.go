@@ -1,0 +1,213 @@
+package parleyctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+)
+
+// watching is what watch was asked for.
+type watching struct {
+	company, app, chat, visitor, message string
+	kinds, streams                       []string
+	since                                string
+	noFollow                             bool
+	count                                int
+
+	appOfChat map[string]string // what the store has said, for events that name only their chat
+}
+
+func (a *app) watch() *cobra.Command {
+	w := &watching{appOfChat: map[string]string{}}
+	c := &cobra.Command{
+		Use: "watch", Short: "Print the events as they pass", Args: takes(),
+		Long: `Print the events of all streams as they pass, one a line, until interrupted. Nothing is taken from anybody: watch reads with
+consumers of its own, which go with it. With -o json each line is an object with the event as it was published.`,
+		Example: `  parleyctl watch
+  parleyctl watch --chat CHAT --since 1h
+  parleyctl watch --company COMPANY --kind reply,dead -o json
+  parleyctl watch --since 24h --no-follow`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			spans, err := w.spans(a)
+			if err != nil {
+				return err
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			return a.follow(c.Context(), b, w, spans)
+		},
+	}
+	c.Flags().StringVar(&w.company, "company", "", "only this company's")
+	c.Flags().StringVar(&w.app, "app", "", "only this application's; of events that name only their chat MongoDB knows the application")
+	c.Flags().StringVar(&w.chat, "chat", "", "only this chat's")
+	c.Flags().StringVar(&w.visitor, "visitor", "", "only this visitor's (chatUserId)")
+	c.Flags().StringVar(&w.message, "message", "", "only this message's")
+	c.Flags().StringSliceVar(&w.kinds, "kind", nil, "only these kinds, such as visitor-message or reply")
+	c.Flags().StringSliceVar(&w.streams, "stream", nil, "only these streams")
+	c.Flags().StringVar(&w.since, "since", "", "begin so long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
+	c.Flags().BoolVar(&w.noFollow, "no-follow", false, "end with what is there")
+	c.Flags().IntVarP(&w.count, "count", "n", 0, "end after so many; 0: never")
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	_ = c.RegisterFlagCompletionFunc("kind", fixed(names...)) // the flags are there
+	_ = c.RegisterFlagCompletionFunc("stream", fixed(streamNames()...))
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)
+	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
+	_ = c.RegisterFlagCompletionFunc("chat", a.completeChats)
+	return c
+}
+
+// spans checks what was asked for, and says which parts of which streams that is.
+func (w *watching) spans(a *app) ([]bus.Span, error) {
+	err := cmp.Or(optionalID("--company", &w.company), optionalID("--app", &w.app), optionalID("--chat", &w.chat),
+		optionalID("--visitor", &w.visitor), optionalID("--message", &w.message))
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range w.kinds {
+		if !slices.ContainsFunc(kinds(), func(known kind) bool { return known.name == k }) {
+			return nil, usage("there is no kind " + k + "; see the completion of --kind")
+		}
+	}
+	streams, err := matchStreams(w.streams)
+	if err != nil {
+		return nil, err
+	}
+	since, err := parseSince(a.Now(), w.since)
+	if err != nil {
+		return nil, err
+	}
+	if since.IsZero() && w.noFollow {
+		since = time.Unix(0, 0)
+	}
+	var spans []bus.Span
+	for _, stream := range streams {
+		spans = append(spans, bus.Span{Stream: stream, Since: since, New: since.IsZero(), Follow: !w.noFollow})
+	}
+	return spans, nil
+}
+
+// parseSince reads a moment of the past; zero: none was named.
+func parseSince(now time.Time, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := parseDuration(s); err == nil {
+		return now.Add(-d), nil
+	}
+	t, err := parseTime(s)
+	if err != nil {
+		return time.Time{}, usage("--since must be a duration such as 10m or 2d, or a time such as 2026-11-21T12:00:00Z")
+	}
+	return t, nil
+}
+
+// follow prints until ctx ends, the spans do, or there have been enough.
+func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.Span) error {
+	printed := 0
+	for d, err := range b.Tail(ctx, spans...) {
+		if err != nil {
+			return err
+		}
+		p := readPassing(d)
+		wanted, err := w.wants(ctx, a, p)
+		if err != nil {
+			return err
+		}
+		if !wanted {
+			continue
+		}
+		if err := a.printPassing(p); err != nil {
+			return err
+		}
+		if printed++; printed == w.count {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (w *watching) wants(ctx context.Context, a *app, p passing) (bool, error) {
+	for _, f := range []struct{ wanted, got string }{
+		{w.company, p.CompanyID}, {w.chat, p.ChatID}, {w.visitor, p.ChatUserID}, {w.message, p.MessageID},
+	} {
+		if f.wanted != "" && f.wanted != f.got {
+			return false, nil
+		}
+	}
+	if len(w.kinds) > 0 && !slices.Contains(w.kinds, p.Kind) {
+		return false, nil
+	}
+	if w.app == "" || p.AppID == w.app {
+		return true, nil
+	}
+	if p.AppID != "" || p.ChatID == "" {
+		return false, nil
+	}
+	app, err := w.application(ctx, a, p.ChatID)
+	return app == w.app, err
+}
+
+// application returns the application of a chat, which never changes; empty where there is no such chat.
+func (w *watching) application(ctx context.Context, a *app, chatID string) (string, error) {
+	if known, ok := w.appOfChat[chatID]; ok {
+		return known, nil
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := s.Chat(ctx, chatID)
+	if apperr.Is(err, apperr.NotFound) {
+		return "", nil
+	}
+	if err == nil {
+		w.appOfChat[chatID] = c.AppID
+	}
+	return c.AppID, err
+}
+
+// printPassing prints one line: when, where, what, of whom, and what it says.
+func (a *app) printPassing(p passing) error {
+	if a.wantsJSON() {
+		return a.printLine(p)
+	}
+	parts := []string{
+		p.Time.String(), fmt.Sprintf("%-15s", p.Kind), fmt.Sprintf("%-12s", fmt.Sprintf("%s/%d", p.Stream, p.Sequence)),
+	}
+	for _, id := range []struct{ name, value string }{{"chat", p.ChatID}, {"msg", p.MessageID}, {"template", p.TemplateID}} {
+		if id.value != "" {
+			parts = append(parts, id.name+"="+clean(id.value))
+		}
+	}
+	if p.ChatID == "" && p.TemplateID == "" {
+		parts = append(parts, clean(p.Subject))
+	}
+	if said := strings.TrimSpace(shorten(clean(strings.TrimSpace(p.MessageType+" "+quoted(p))), 120)); said != "" {
+		parts = append(parts, said)
+	}
+	_, err := fmt.Fprintln(a.Out, strings.Join(parts, "  "))
+	return err
+}
+
+func quoted(p passing) string {
+	switch {
+	case p.From != "" && p.Text != "":
+		return p.From + ": " + p.Text
+	case p.From != "":
+		return p.From
+	}
+	return p.Text
+}
