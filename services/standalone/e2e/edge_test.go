@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/tlstest"
+)
+
+// startEdge starts what stands before the services in docker-compose.yml, with the same configuration, and lets everybody come in
+// through it.
+func (f *fleet) startEdge(t *testing.T) {
+	t.Helper()
+	var err error
+	for _, name := range []string{"edge-client", "edge-widget"} {
+		f.addr[name], err = freeAddr()
+		check(t, err)
+	}
+	var gateways []string
+	for _, name := range f.services {
+		if strings.HasPrefix(name, "gateway") {
+			gateways = append(gateways, f.addr[name])
+		}
+	}
+	c, err := spawn("edge", []string{
+		"XDG_DATA_HOME=" + f.dir, "XDG_CONFIG_HOME=" + f.dir, "EDGE_BIND=127.0.0.1",
+		"EDGE_CLIENT_ADDR=http://" + f.addr["edge-client"], "EDGE_WIDGET_ADDR=http://" + f.addr["edge-widget"],
+		"CLIENT_API=" + f.addr["client-api"], "WIDGET_API=" + f.addr["widget-api"], "SOCKET_GATEWAYS=" + strings.Join(gateways, " "),
+	}, need(t, "caddy"), "run", "--adapter", "caddyfile", "--config", filepath.Join(root(), "deploy/edge/Caddyfile"))
+	check(t, err)
+	c.stopAtEnd(f.t)
+	f.ClientBaseURL, f.WidgetBaseURL = "http://"+f.addr["edge-client"], "http://"+f.addr["edge-widget"]
+	f.SocketURLs = []string{f.WidgetBaseURL, f.WidgetBaseURL, f.WidgetBaseURL}
+	eventually(t, "the edge", func() error {
+		for _, url := range []string{f.ClientBaseURL + "/openapi.json", f.WidgetBaseURL + "/openapi.json", f.WidgetBaseURL + "/socket.io/?EIO=4&transport=polling"} {
+			answer, err := http.Get(url)
+			if err != nil {
+				return err
+			}
+			answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s: got %s, want 200", url, answer.Status)
+			}
+		}
+		return nil
+	})
+}
+
+// TestEdge is docker-compose.yml's topology in plain processes: an edge that spreads requests over three gateways and keeps none to
+// its session. NATS asks who is there, and Redis speaks TLS.
+func TestEdge(t *testing.T) {
+	f := newFleet(t, 3)
+	f.accounts = true
+	f.tls = tlstest.New(t)
+	f.tls.Server("redis")
+	f.settings = append(f.settings, "SSL_CERT_FILE="+f.tls.Path("authority")) // Go's own way to trust a private authority
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	for _, engine := range []string{"mongodb", "nats", "redis"} {
+		f.start(t, engine)
+	}
+	for _, name := range f.services {
+		f.start(t, name)
+	}
+	f.awaitReady(t, http.StatusOK, f.services...)
+	f.startEdge(t)
+	for name, transports := range map[string][]string{
+		"websocket": {"websocket"},
+		"polling":   {"polling"},
+		"upgrade":   {"polling", "websocket"},
+	} {
+		t.Run(name, func(t *testing.T) { session(t, f.place, transports...) })
+	}
+	t.Run("a file", f.fileThroughTheEdge)
+	t.Run("a gateway goes", f.gatewayGoesBehindTheEdge)
+	t.Run("metrics", f.metricsAreExported)
+	t.Run("permissions", f.permissions)
+}
+
+// fileThroughTheEdge sends the largest file, and reads its end.
+func (f *fleet) fileThroughTheEdge(t *testing.T) {
+	v := register(t, f.place, f.widgetAPI(t))
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	path, err := sendZeros(client, f.WidgetBaseURL, v.token)
+	check(t, err)
+	r, err := http.NewRequest(http.MethodGet, f.WidgetBaseURL+path, nil)
+	check(t, err)
+	r.Header.Set("Range", "bytes=-10")
+	answer, err := client.Do(r)
+	check(t, err)
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusPartialContent || len(body) != 10 {
+		t.Errorf("got %s with %d bytes and %v, want the last ten", answer.Status, len(body), err)
+	}
+}
+
+// gatewayGoesBehindTheEdge stops one gateway after the other: whoever was on it comes back to another one, and misses nothing.
+func (f *fleet) gatewayGoesBehindTheEdge(t *testing.T) {
+	v := register(t, f.place, f.widgetAPI(t))
+	sockets := []*socket{}
+	for range 3 {
+		sockets = append(sockets, connected(t, f.WidgetBaseURL, v.token, "polling", "websocket"))
+	}
+	for n := range 3 {
+		name := gatewayName(n)
+		if code, err := f.run[name].stop(); err != nil || code != 0 {
+			t.Fatalf("stopping %s: got code %d, %v, want 0", name, code, err)
+		}
+		text := "while " + name + " is away"
+		v.write(t, text)
+		for _, s := range sockets {
+			if d := s.next(t); !strings.Contains(d.member(t, "text"), text) {
+				t.Errorf("got %s, want the answer to %q", d.Data, text)
+			}
+		}
+		f.start(t, name)
+		f.awaitReady(t, http.StatusOK, name)
+	}
+}

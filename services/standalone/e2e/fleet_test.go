@@ -1,0 +1,280 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/tlstest"
+	"github.com/parley-chat/parley/services/processor"
+)
+
+// fleet is Parley as it runs in production: each service and each engine is a process of its own. NATS and Redis are the real
+// servers; MongoDB is the embedded one, in the process of `standalone engines`.
+type fleet struct {
+	place
+	t    *testing.T // of the whole test: a process outlives the subtest that started it
+	dir  string
+	addr map[string]string // of every process, by name
+	ops  map[string]string // of every service
+
+	services []string
+	settings []string           // more for each service
+	accounts bool               // NATS asks who is there, as deploy/nats configures it
+	tls      *tlstest.Authority // of Redis's certificate; nil: Redis speaks in clear
+	pics     string             // where the demo bot's picture is served
+	run      map[string]*child
+}
+
+// newFleet chooses the addresses; nothing runs yet.
+func newFleet(t *testing.T, gateways int) *fleet {
+	t.Helper()
+	need(t, "redis-server")
+	f := &fleet{t: t, dir: t.TempDir(), addr: map[string]string{}, ops: map[string]string{}, run: map[string]*child{}}
+	f.services = []string{"client-api", "widget-api", "processor"}
+	for n := range gateways {
+		f.services = append(f.services, gatewayName(n))
+	}
+	var err error
+	for _, name := range append([]string{"nats", "redis", "mongodb"}, f.services...) {
+		f.addr[name], err = freeAddr()
+		check(t, err)
+	}
+	for _, name := range f.services {
+		f.ops[name], err = freeAddr()
+		check(t, err)
+	}
+	f.NATSURL = f.natsURL("watcher")
+	f.MongoDBURI = "mongodb://" + f.addr["mongodb"]
+	for n := range gateways {
+		f.SocketURLs = append(f.SocketURLs, "http://"+f.addr[gatewayName(n)])
+	}
+	f.KeysFile = filepath.Join(f.dir, "data", "visitor-keys.json")
+	assets := httptest.NewServer(http.StripPrefix(strings.TrimSuffix(processor.DemoAssetsPath, "/"), http.FileServerFS(processor.DemoAssets())))
+	t.Cleanup(assets.Close)
+	f.pics = assets.URL
+	keys, err := credential.GenerateKeySet()
+	check(t, err)
+	check(t, os.Mkdir(filepath.Join(f.dir, "data"), 0o700))
+	check(t, os.WriteFile(f.KeysFile, keys, 0o600))
+	return f
+}
+
+func gatewayName(n int) string { return fmt.Sprintf("gateway-%d", n+1) }
+
+// start starts a process, for the first time or again.
+func (f *fleet) start(t *testing.T, name string) {
+	t.Helper()
+	path, settings, args := f.command(t, name)
+	c, err := spawn(name, settings, path, args...)
+	check(t, err)
+	c.stopAtEnd(f.t)
+	f.run[name] = c
+	if len(f.settings) > 0 {
+		c.stderr.keepAll()
+	}
+	if name == "mongodb" { // it seeds the demo company before it says its settings
+		_, err := c.await("VISITOR_KEYS_FILE=")
+		check(t, err)
+		f.Demo, err = readDemo(filepath.Join(f.dir, "data"))
+		check(t, err)
+		f.NATSURL = f.natsURL("watcher")
+	}
+}
+
+func (f *fleet) redisURL() string {
+	if f.tls != nil {
+		return "rediss://" + f.addr["redis"]
+	}
+	return "redis://" + f.addr["redis"]
+}
+
+// natsURL is how a user of NATS gets there.
+func (f *fleet) natsURL(user string) string {
+	if !f.accounts {
+		return "nats://" + f.addr["nats"]
+	}
+	return "nats://" + user + ":" + passwordOf(user) + "@" + f.addr["nats"]
+}
+
+func (f *fleet) command(t *testing.T, name string) (path string, settings, args []string) {
+	t.Helper()
+	host, port, _ := strings.Cut(f.addr[name], ":")
+	switch name {
+	case "nats":
+		args = []string{"-a", host, "-p", port, "-js", "-sd", filepath.Join(f.dir, "nats")}
+		if f.accounts {
+			args = append(args, "-c", filepath.Join(root(), "deploy/nats/nats-server.conf"))
+		}
+		return program(t, "nats-server"), natsPasswords(), args
+	case "redis":
+		args = []string{"--bind", host, "--port", port, "--save", "", "--dir", f.dir}
+		if f.tls != nil {
+			args = append(args, "--port", "0", "--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", f.tls.Path("authority"),
+				"--tls-cert-file", f.tls.Path("redis"), "--tls-key-file", f.tls.Path("redis-key"))
+		}
+		return need(t, "redis-server"), nil, args
+	case "mongodb":
+		return program(t, "standalone"), []string{
+			"PARLEY_MONGODB_ADDR=" + f.addr["mongodb"], "PARLEY_NATS_ADDR=127.0.0.1:0", "PARLEY_DATA_DIR=" + filepath.Join(f.dir, "data"),
+			"PARLEY_CLIENT_ADDR=" + f.addr["client-api"], "PARLEY_WIDGET_ADDR=" + f.addr["widget-api"],
+		}, []string{"engines"}
+	}
+	binary := name
+	if strings.HasPrefix(name, "gateway") {
+		binary = "socket-gateway"
+	}
+	return program(t, binary), append([]string{
+		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
+		"NATS_URL=" + f.natsURL(binary), "MONGODB_URI=" + f.MongoDBURI, "REDIS_URL=" + f.redisURL(),
+		"VISITOR_KEYS_FILE=" + f.KeysFile, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
+		"ASSETS_URL=" + f.pics,
+		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", // everybody has one address here
+	}, f.settings...), nil
+}
+
+// awaitReady waits until every service's readiness is that status.
+func (f *fleet) awaitReady(t *testing.T, status int, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		eventually(t, name, func() error {
+			answer, err := http.Get("http://" + f.ops[name] + "/readyz")
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != status {
+				return fmt.Errorf("readyz: got %d, want %d", answer.StatusCode, status)
+			}
+			return nil
+		})
+	}
+}
+
+// TestFleetThroughFaults runs the session flow and then takes one part after the other away while people write.
+func TestFleetThroughFaults(t *testing.T) {
+	f := newFleet(t, 2)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	for _, name := range f.services { // before their engines: they wait
+		f.start(t, name)
+	}
+	f.awaitReady(t, http.StatusServiceUnavailable, f.services...)
+	for _, engine := range []string{"mongodb", "nats", "redis"} {
+		f.start(t, engine)
+	}
+	f.awaitReady(t, http.StatusOK, f.services...)
+
+	t.Run("session over websocket", func(t *testing.T) { session(t, f.place, "websocket") })
+	t.Run("session over polling", func(t *testing.T) { session(t, f.place, "polling") })
+	t.Run("twenty large uploads at once", f.largeUploads)
+	for range rounds() {
+		t.Run("NATS away", f.natsAway)
+		t.Run("Redis away", f.redisAway)
+		t.Run("MongoDB away", f.mongodbAway)
+		t.Run("processor away", f.processorAway)
+		t.Run("gateway away", f.gatewayAway)
+	}
+	t.Run("session after all of it", func(t *testing.T) { session(t, f.place, "polling", "websocket") })
+	for _, name := range f.services {
+		if code, err := f.run[name].stop(); err != nil || code != 0 {
+			t.Errorf("stopping %s: got code %d, %v, want 0", name, code, err)
+		}
+	}
+}
+
+func (f *fleet) natsAway(t *testing.T) {
+	traffic := startTraffic(t, f.place)
+	traffic.await(t, "traffic", &traffic.accepted, 30)
+	check(t, f.run["nats"].kill())
+	traffic.await(t, "503 while NATS is away", &traffic.refused, 5)
+	f.awaitReady(t, http.StatusServiceUnavailable, f.services...)
+	f.start(t, "nats")
+	traffic.await(t, "traffic after NATS is back", &traffic.accepted, 30)
+	f.awaitReady(t, http.StatusOK, f.services...)
+	traffic.checkNothingLost(t, f.place)
+}
+
+func (f *fleet) redisAway(t *testing.T) {
+	v := register(t, f.place, f.widgetAPI(t))
+	s := connected(t, f.SocketURLs[1], v.token, "websocket")
+	v.write(t, "before")
+	s.next(t)
+	if _, err := f.run["redis"].stop(); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitReady(t, http.StatusServiceUnavailable, "gateway-1", "gateway-2")
+	before := len(v.history(t))
+	v.write(t, "menu") // accepted and answered, though nobody can be told
+	eventually(t, "the bot's answer in the history", func() error {
+		if got := len(v.history(t)); got != before+2 {
+			return fmt.Errorf("got %d messages, want %d", got, before+2)
+		}
+		return nil
+	})
+	f.start(t, "redis")
+	f.awaitReady(t, http.StatusOK, "gateway-1", "gateway-2")
+	mine := v.write(t, "after")
+	for {
+		if d := s.next(t); strings.Contains(d.member(t, "text"), "after") && d.CreatedAt >= mine.CreatedAt {
+			return // what was answered meanwhile may come before it
+		}
+	}
+}
+
+func (f *fleet) mongodbAway(t *testing.T) {
+	traffic := startTraffic(t, f.place)
+	traffic.await(t, "traffic", &traffic.accepted, 30)
+	if _, err := f.run["mongodb"].stop(); err != nil {
+		t.Fatal(err)
+	}
+	traffic.await(t, "503 while MongoDB is away", &traffic.refused, 5)
+	f.awaitReady(t, http.StatusServiceUnavailable, "client-api", "widget-api", "processor")
+	f.start(t, "mongodb")
+	traffic.await(t, "traffic after MongoDB is back", &traffic.accepted, 30)
+	f.awaitReady(t, http.StatusOK, f.services...)
+	traffic.checkNothingLost(t, f.place)
+}
+
+func (f *fleet) processorAway(t *testing.T) {
+	traffic := startTraffic(t, f.place)
+	traffic.await(t, "traffic", &traffic.accepted, 30)
+	check(t, f.run["processor"].kill())
+	traffic.await(t, "traffic without a processor", &traffic.accepted, 30)
+	f.start(t, "processor")
+	traffic.checkNothingLost(t, f.place)
+	v := register(t, f.place, f.widgetAPI(t))
+	s := connected(t, f.SocketURLs[0], v.token, "websocket")
+	v.write(t, "hello again")
+	s.next(t)
+}
+
+// gatewayAway ends a gateway under its sockets: the official client comes back by itself when it is there again, and
+// the history has what passed by meanwhile.
+func (f *fleet) gatewayAway(t *testing.T) {
+	v := register(t, f.place, f.widgetAPI(t))
+	s := connected(t, f.SocketURLs[0], v.token, "websocket")
+	other := connected(t, f.SocketURLs[1], v.token, "websocket")
+	told := append(v.history(t), v.write(t, "before"))
+	told = append(told, other.next(t).record)
+	s.next(t)
+	check(t, f.run["gateway-1"].kill())
+	s.await(t, "disconnect")
+	told = append(told, v.write(t, "meanwhile"))
+	told = append(told, other.next(t).record) // the other gateway goes on
+	f.start(t, "gateway-1")
+	s.await(t, "connect")
+	told = append(told, v.write(t, "after"))
+	after := other.next(t)
+	told = append(told, after.record)
+	for d := s.next(t); !d.same(after.record); d = s.next(t) { // what it missed may come before it
+		if !strings.Contains(d.member(t, "text"), "meanwhile") {
+			t.Errorf("socket: got %s, want nothing but what it missed and then %s", d.Data, after.Data)
+		}
+	}
+	checkHistory(t, v, told)
+}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/credential"
+)
+
+// The lines that standalone prints work as they are pasted.
+func TestHowToWorksAsPrinted(t *testing.T) {
+	sh := need(t, "sh")
+	need(t, "curl")
+	s := commonStandalone(t)
+	c := openChat(t, openStore(t, s.place), s.place, time.Now())
+	_, commands, found := strings.Cut(strings.Join(s.howTo, "\n"), "Be the company")
+	if !found {
+		t.Fatalf("the how-to does not say how to be the company:\n%s", strings.Join(s.howTo, "\n"))
+	}
+	var script strings.Builder
+	for line := range strings.Lines(commands) {
+		if strings.HasPrefix(line, "  ") {
+			script.WriteString(strings.TrimPrefix(line, "  "))
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), sh, "-eu", "-c", script.String())
+	cmd.Env = append(cmd.Environ(), "CHAT_ID="+c.ID)
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "Message sent successfully") != 2 || !strings.Contains(string(out), `"text":"menu"`) {
+		t.Errorf("got %v and\n%s\nof\n%s", err, out, script.String())
+	}
+	if strings.Contains(strings.Join(s.howTo, "\n"), s.AccessToken) {
+		t.Error("the how-to shows the secret token")
+	}
+}
+
+func TestOperations(t *testing.T) {
+	s := commonStandalone(t)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	read := func(path string) string {
+		t.Helper()
+		answer, err := http.Get(s.OpsURL + path)
+		check(t, err)
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %s, %v, want 200", path, answer.Status, err)
+		}
+		return string(body)
+	}
+	read("/healthz")
+	ready := read("/readyz")
+	for _, engine := range []string{"nats", "mongodb", "redis"} {
+		if !strings.Contains(ready, `"`+engine+`"`) {
+			t.Errorf("readyz: got %s, want %s in it", ready, engine)
+		}
+	}
+	register(t, s.place, s.widgetAPI(t)).write(t, "count me")
+	s.clientAPI(t)
+	metrics := read("/metrics")
+	for _, service := range []string{"client-api", "widget-api", "socket-gateway", "processor"} {
+		if !strings.Contains(metrics, `service="`+service+`"`) {
+			t.Errorf("metrics: got none of %s", service)
+		}
+	}
+}
+
+// A revoked access token stops working within a second or two, even where the word of it was lost.
+func TestRevokedTokenStopsWorking(t *testing.T) {
+	p := commonStandalone(t).place
+	s, client := openStore(t, p), p.clientAPI(t)
+	p.AccessToken = putToken(t, s, p.CompanyID, time.Time{})
+	checkPush(t, p, client)
+	hash, _ := credential.HashAccessToken(p.AccessToken)
+	check(t, s.RevokeAccessToken(t.Context(), hash, time.Now()))
+	revoked := time.Now()
+	eventually(t, "the revocation", func() error {
+		got := client.call(t, http.MethodPost, "/push-message", "{}", accessToken(p.AccessToken))
+		if got.status != http.StatusUnauthorized {
+			return fmt.Errorf("got %d, want 401", got.status)
+		}
+		return nil
+	})
+	if took := time.Since(revoked); took > 3*time.Second {
+		t.Errorf("the token worked for %v after its revocation", took)
+	}
+}

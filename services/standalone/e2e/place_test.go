@@ -1,0 +1,276 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/services/standalone/internal/seed"
+)
+
+// place is the address book of a running Parley.
+type place struct {
+	seed.Demo
+	OpsURL     string
+	SocketURLs []string // of the gateways; one after the other
+	MongoDBURI string   // to set up what no API can, such as a chat of yesterday
+	KeysFile   string   // the visitor keys, to sign what the Widget API would not
+}
+
+// standalone is a running standalone with its data folder.
+type standalone struct {
+	place
+	*child
+	dir   string
+	howTo []string // what it printed
+}
+
+var opsLine = regexp.MustCompile(`(http://\S+)/readyz`)
+
+// startStandalone starts the program on free ports and on the data in dir, and returns when it has said that it is ready.
+func startStandalone(program, dir string) (*standalone, error) {
+	for try := 1; ; try++ {
+		s, err := tryStandalone(program, dir)
+		if err == nil || try == 3 || !strings.Contains(err.Error(), "is in use;") {
+			return s, err
+		}
+	}
+}
+
+func tryStandalone(program, dir string) (*standalone, error) {
+	mongodb, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	c, err := spawn("standalone", []string{
+		"PARLEY_CLIENT_ADDR=127.0.0.1:0", "PARLEY_WIDGET_ADDR=127.0.0.1:0", "PARLEY_OPS_ADDR=127.0.0.1:0", "PARLEY_NATS_ADDR=127.0.0.1:0",
+		"PARLEY_MONGODB_ADDR=" + mongodb, "PARLEY_DATA_DIR=" + dir,
+	}, program)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := c.await("Ctrl-C")
+	if err != nil {
+		_ = c.kill() // it has ended, or hangs
+		return nil, err
+	}
+	s := &standalone{child: c, dir: dir, howTo: lines}
+	if s.Demo, err = readDemo(dir); err != nil {
+		_ = c.kill()
+		return nil, err
+	}
+	s.OpsURL = opsLine.FindStringSubmatch(strings.Join(lines, "\n"))[1]
+	s.SocketURLs = []string{s.WidgetBaseURL}
+	s.MongoDBURI = "mongodb://" + mongodb
+	s.KeysFile = filepath.Join(dir, "visitor-keys.json")
+	return s, nil
+}
+
+func readDemo(dir string) (d seed.Demo, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		return d, err
+	}
+	return d, json.Unmarshal(data, &d)
+}
+
+// freeAddr returns an address that is free, for children that have to be told one. It lies below the range from which systems
+// take ports for those who do not care, so that nobody gets it by accident before the child does.
+func freeAddr() (string, error) {
+	for range 100 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		if err == nil {
+			return ln.Addr().String(), ln.Close()
+		}
+	}
+	return "", errors.New("no port is free")
+}
+
+// ownStandalone starts one that belongs to the test alone.
+func ownStandalone(t testing.TB, dir string) *standalone {
+	t.Helper()
+	s, err := startStandalone(program(t, "standalone"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stopAtEnd(t)
+	return s
+}
+
+var common = sync.OnceValues(func() (*standalone, error) {
+	programs, err := bin()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "parley-e2e")
+	if err != nil {
+		return nil, err
+	}
+	closeLater(func() { os.RemoveAll(dir) })
+	s, err := startStandalone(filepath.Join(programs, "standalone"), dir)
+	if err != nil {
+		return nil, err
+	}
+	closeLater(func() {
+		if code, err := s.stop(); err != nil || code != 0 {
+			panic(fmt.Sprintf("the common standalone stopped with code %d, %v:\n%s", code, err, s.stderr))
+		}
+	})
+	return s, nil
+})
+
+// commonStandalone is the one that all tests share that do not stop it.
+func commonStandalone(t testing.TB) *standalone {
+	t.Helper()
+	s, err := common()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// api is an HTTP client of one of the two APIs that holds every answer against the API's own document.
+type api struct {
+	base   string
+	client *http.Client
+}
+
+func (p place) clientAPI(t testing.TB) *api { return newAPI(t, p.ClientBaseURL) }
+func (p place) widgetAPI(t testing.TB) *api { return newAPI(t, p.WidgetBaseURL) }
+
+func newAPI(t testing.TB, base string) *api {
+	t.Helper()
+	// The own transport ends its connections with the test; -race and two cores want few of them.
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	plain := &http.Client{Transport: transport, Timeout: limit}
+	answer, err := plain.Get(base + "/openapi.json")
+	if err != nil {
+		t.Fatalf("reading the document: %v", err)
+	}
+	defer answer.Body.Close()
+	document, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("reading the document: got %s, %v", answer.Status, err)
+	}
+	checked := httpapitest.Contract(t, document).Transport(transport)
+	return &api{base: base, client: &http.Client{Transport: checked, Timeout: limit}}
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// errorBody is the one body of all errors.
+type errorBody struct {
+	StatusCode int    `json:"statusCode"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	RequestID  string `json:"requestId"`
+	Details    []struct {
+		Field   string `json:"field"`
+		Message string `json:"message"`
+	} `json:"details"`
+}
+
+// header is one header of a request.
+type header struct{ name, value string }
+
+func bearer(token string) header      { return header{"Authorization", "Bearer " + token} }
+func accessToken(token string) header { return header{"x-access-token", token} }
+
+// try does a request; body is JSON text, or anything that encodes to it, or nil.
+func (a *api) try(method, path string, body any, headers ...header) (answer, error) {
+	r, err := http.NewRequest(method, a.base+path, encoded(body))
+	if err != nil {
+		return answer{}, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		if h.value == "" {
+			r.Header.Del(h.name)
+			continue
+		}
+		r.Header.Set(h.name, h.value)
+	}
+	response, err := a.client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return answer{status: response.StatusCode, header: response.Header, body: data}, err
+}
+
+func encoded(body any) io.Reader {
+	switch b := body.(type) {
+	case nil:
+		return nil
+	case string:
+		return strings.NewReader(b)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return bytes.NewReader(data)
+}
+
+// call is try for a request that must be answered.
+func (a *api) call(t testing.TB, method, path string, body any, headers ...header) answer {
+	t.Helper()
+	got, err := a.try(method, path, body, headers...)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return got
+}
+
+// want decodes a success into T.
+func want[T any](t testing.TB, status int, got answer) (v T) {
+	t.Helper()
+	if got.status != status {
+		t.Fatalf("got %d %s, want %d", got.status, got.body, status)
+	}
+	if err := json.Unmarshal(got.body, &v); err != nil {
+		t.Fatalf("decoding %s: %v", got.body, err)
+	}
+	return v
+}
+
+// wantError checks the status and what every error has, and returns the body.
+func wantError(t testing.TB, status int, got answer) errorBody {
+	t.Helper()
+	if got.status != status {
+		t.Errorf("got %d %s, want %d", got.status, got.body, status)
+		return errorBody{}
+	}
+	var e errorBody
+	if err := json.Unmarshal(got.body, &e); err != nil {
+		t.Errorf("decoding %s: %v", got.body, err)
+	}
+	if e.StatusCode != status || e.Code == "" || e.Message == "" || e.RequestID == "" || e.RequestID != got.header.Get("X-Request-Id") {
+		t.Errorf("got %s with X-Request-Id %q, want the status, code, message and the same requestId", got.body, got.header.Get("X-Request-Id"))
+	}
+	if mime := got.header.Get("Content-Type"); !strings.HasPrefix(mime, "application/json") {
+		t.Errorf("got an error as %q, want application/json", mime)
+	}
+	return e
+}

@@ -1,0 +1,282 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// limit bounds every wait for something that has to happen. It is far above what any of it takes on an idle machine.
+const limit = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	closeShared()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "left running:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// shared is what all tests use together. It closes after the last of them, the last that was opened first.
+var shared struct {
+	sync.Mutex
+	closers []func()
+}
+
+func closeLater(f func()) {
+	shared.Lock()
+	defer shared.Unlock()
+	shared.closers = append(shared.closers, f)
+}
+
+func closeShared() {
+	for i := len(shared.closers) - 1; i >= 0; i-- {
+		shared.closers[i]()
+	}
+}
+
+// need returns the path of a program that the tests use but do not build. Where it is absent the test is skipped, and fails in CI.
+func need(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s is not installed", name)
+	}
+	t.Skipf("%s is not installed", name)
+	return ""
+}
+
+// root is the repository's folder.
+var root = sync.OnceValue(func() string {
+	path, err := filepath.Abs("../../..")
+	if err != nil {
+		panic(err)
+	}
+	return path
+})
+
+// bin builds all programs of the tests, once.
+var bin = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "parley-e2e-bin")
+	if err != nil {
+		return "", err
+	}
+	closeLater(func() { os.RemoveAll(dir) })
+	if err := placeSocketClient(); err != nil {
+		return "", err
+	}
+	const services = "github.com/parley-chat/parley/services/"
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/",
+		services+"standalone", services+"client-api/cmd/client-api", services+"widget-api/cmd/widget-api",
+		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building: %w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// placeSocketClient does what `make assets` does, so that the tests also run by themselves.
+func placeSocketClient() error {
+	data, err := os.ReadFile(filepath.Join(root(), "node_modules/socket.io-client/dist/socket.io.min.js"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // what needs it says so
+	}
+	if err != nil {
+		return err
+	}
+	dir := "../internal/demo/assets/vendor"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "socket.io.min.js")
+	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, data) {
+		return nil
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+func program(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := bin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+// child is a process of the tests.
+type child struct {
+	name   string
+	cmd    *exec.Cmd
+	lines  chan string // what it prints on stdout, until it ends
+	stderr *tail
+	ended  chan struct{}
+}
+
+// spawn starts a program with settings (NAME=value) and nothing else of Parley's in its environment.
+func spawn(name string, settings []string, path string, args ...string) (*child, error) {
+	cmd := exec.Command(path, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}, settings...)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{name: name, cmd: cmd, lines: make(chan string, 4096), stderr: new(tail), ended: make(chan struct{})}
+	cmd.Stderr = c.stderr
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go c.follow(stdout)
+	return c, nil
+}
+
+func (c *child) follow(stdout io.Reader) {
+	defer close(c.ended)
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		select {
+		case c.lines <- lines.Text():
+		default: // nobody reads any more
+		}
+	}
+	close(c.lines)
+	_ = c.cmd.Wait() // the exit code is read from the state
+}
+
+// await reads lines until one has the prefix, and returns all of them.
+func (c *child) await(prefix string) ([]string, error) {
+	timeout := time.After(limit)
+	var seen []string
+	for {
+		select {
+		case line, ok := <-c.lines:
+			if !ok {
+				<-c.ended
+				return seen, fmt.Errorf("%s ended with code %d:\n%s", c.name, c.code(), c.stderr)
+			}
+			seen = append(seen, line)
+			if strings.HasPrefix(line, prefix) {
+				return seen, nil
+			}
+		case <-timeout:
+			return seen, fmt.Errorf("%s did not print %q in time:\n%s", c.name, prefix, c.stderr)
+		}
+	}
+}
+
+// code is the exit code of a process that has ended; -1 after a signal.
+func (c *child) code() int { return c.cmd.ProcessState.ExitCode() }
+
+// stop asks the process to end and returns its exit code.
+func (c *child) stop() (int, error) { return c.end(syscall.SIGTERM) }
+
+// kill ends the process as a crash does.
+func (c *child) kill() error {
+	_, err := c.end(syscall.SIGKILL)
+	return err
+}
+
+// end sends a signal (0 is none) and returns the exit code when the process has ended.
+func (c *child) end(signal syscall.Signal) (int, error) {
+	if err := c.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return 0, fmt.Errorf("ending %s: %w", c.name, err)
+	}
+	select {
+	case <-c.ended:
+		return c.code(), nil
+	case <-time.After(limit):
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+		return 0, fmt.Errorf("%s did not stop in time:\n%s", c.name, c.stderr)
+	}
+}
+
+// stopAtEnd stops the process when the test ends, whatever became of it, and shows its log if the test failed.
+func (c *child) stopAtEnd(t testing.TB) {
+	t.Cleanup(func() {
+		code, err := c.stop()
+		if err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("%s (exit code %d) wrote:\n%s", c.name, code, c.stderr)
+		}
+	})
+}
+
+// tail keeps the end of what a process writes.
+type tail struct {
+	sync.Mutex
+	kept []byte
+	all  bool // nothing is thrown away
+}
+
+// keepAll keeps everything from now on.
+func (l *tail) keepAll() {
+	l.Lock()
+	defer l.Unlock()
+	l.all = true
+}
+
+func (l *tail) Write(p []byte) (int, error) {
+	l.Lock()
+	defer l.Unlock()
+	const most = 16 << 10
+	l.kept = append(l.kept, p...)
+	if over := len(l.kept) - most; over > 0 && !l.all {
+		l.kept = append(l.kept[:0], l.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+func (l *tail) String() string {
+	l.Lock()
+	defer l.Unlock()
+	return string(l.kept)
+}
+
+// rounds is how often faults are repeated: once, and more often in the long form of the tests (make test-faults).
+func rounds() int {
+	if os.Getenv("PARLEY_FAULTS") == "long" {
+		return 5
+	}
+	return 1
+}
+
+// eventually tries until it works, for what has a state but no event to wait for.
+func eventually(t testing.TB, what string, try func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not in time: %v", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// openStore opens the store of a running Parley, to set up what no API can.
+func openStore(t testing.TB, p place) *store.Store {
+	t.Helper()
+	s, err := store.Open(store.Config{URI: p.MongoDBURI, Database: "parley", AppName: "e2e", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// putCompany makes another company with an application, a template and an access token.
+func putCompany(t testing.TB, s *store.Store) (app chat.Application, template chat.MessageTemplate, secret string) {
+	t.Helper()
+	company := chat.Company{ID: uuid.NewString(), Name: "Another company"}
+	app = chat.Application{
+		ID: uuid.NewString(), CompanyID: company.ID, Provider: chat.ProviderWidget, BotName: "Bot", Name: "Chat",
+		WidgetConfigs: []byte(`{"requiredFields":["phone"],"unknown":{"big":12345678901234567890.10,"a":[1, 2]}}`),
+	}
+	template = chat.MessageTemplate{ID: uuid.NewString(), CompanyID: company.ID, Name: "t", Status: chat.TemplateApproved, Text: "Hi"}
+	check(t, s.PutCompany(t.Context(), company))
+	check(t, s.PutApplication(t.Context(), app))
+	check(t, s.PutTemplate(t.Context(), template))
+	return app, template, putToken(t, s, company.ID, time.Time{})
+}
+
+func putToken(t testing.TB, s *store.Store, companyID string, expires time.Time) (secret string) {
+	t.Helper()
+	secret, hash, prefix := credential.NewAccessToken()
+	check(t, s.PutAccessToken(t.Context(), chat.AccessToken{
+		Hash: hash, CompanyID: companyID, Name: "e2e", Prefix: prefix, CreatedAt: time.Now(), ExpiresAt: expires,
+	}))
+	return secret
+}
+
+// openChat opens a chat of a new visitor of the demo application, at a time of the test's choice.
+func openChat(t testing.TB, s *store.Store, p place, opened time.Time) chat.Chat {
+	t.Helper()
+	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: p.CompanyID, AppID: p.AppID, FirstName: "Old"})
+	check(t, err)
+	c, _, err := s.OpenChat(t.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: opened})
+	check(t, err)
+	return c
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

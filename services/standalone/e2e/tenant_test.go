@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+	clientapi "github.com/parley-chat/parley/services/client-api"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+)
+
+// tenant is a company with one of everything.
+type tenant struct {
+	token    string // of the company
+	app      chat.Application
+	template string
+	chatID   string
+	visitor  string // a visitor's token
+	message  string // the id of a message in the visitor's chat
+	sent     string // the id of a message that the company has sent into it
+}
+
+func newTenant(t *testing.T, p place, s *store.Store) tenant {
+	t.Helper()
+	app, template, secret := putCompany(t, s)
+	app.WidgetConfigs = json.RawMessage(`{}`)
+	check(t, s.PutApplication(t.Context(), app))
+	// A name like the other's, so that nothing but the application keeps the two apart.
+	v := want[struct{ AccessToken string }](t, http.StatusOK, p.widgetAPI(t).call(t, http.MethodPost, "/register",
+		map[string]string{"appId": app.ID, "email": "same@example.com", "userId": "same"}))
+	sent := want[struct{ ID string }](t, http.StatusCreated, p.widgetAPI(t).call(t, http.MethodPost, "/message",
+		`{"type":"TEXT","data":{"text":"only for `+app.ID+`"}}`, bearer(v.AccessToken)))
+	id, _, err := s.ResolveVisitor(t.Context(), []store.Identity{{Scope: app.ID, Kind: store.KindUserID, Value: "same"}})
+	check(t, err)
+	who, err := s.Visitor(t.Context(), id)
+	check(t, err)
+	c, err := s.CurrentChat(t.Context(), who, time.Now())
+	check(t, err)
+	company := want[struct{ MessageID string }](t, http.StatusOK, p.clientAPI(t).call(t, http.MethodPost, "/message/send",
+		`{"type":"TEXT","data":{"text":"only for `+app.ID+`"},"chatId":"`+c.ID+`"}`, accessToken(secret)))
+	return tenant{
+		token: secret, app: app, template: template.ID, chatID: c.ID, visitor: v.AccessToken, message: sent.ID, sent: company.MessageID,
+	}
+}
+
+// probe is a request of one company that names what is another's, or what nobody has.
+type probe struct {
+	what    string
+	path    string
+	body    string
+	headers []header
+	status  int
+}
+
+// probes are, for each operation of the documents, how one company tries to reach what is another's. of is whose ids are
+// named: the other company's, or ids that nobody has. An operation without ids, whose answer depends on the token alone, has
+// tokens of the wrong kind. nil: it shows the same to everybody.
+func probes(me tenant) map[string]func(of tenant) []probe {
+	asCompany, asVisitor := accessToken(me.token), bearer(me.visitor)
+	return map[string]func(of tenant) []probe{
+		"POST /message/send": func(of tenant) []probe {
+			body := `{"type":"TEXT","data":{"text":"x"},"chatId":"` + of.chatID + `"}`
+			return []probe{
+				{"a chat", "/message/send", body, []header{asCompany}, 404},
+				{"a chat, dry run", "/message/send?dryRun=true", body, []header{asCompany}, 404},
+				{"a chat by a visitor's token", "/message/send", body, []header{accessToken(of.visitor)}, 401},
+			}
+		},
+		"POST /push-message": func(of tenant) []probe {
+			body := `{"templateId":"` + of.template + `","source":"491701234567"}`
+			return []probe{
+				{"a template", "/push-message", body, []header{asCompany}, 404},
+				{"a template, dry run", "/push-message?dryRun=true", body, []header{asCompany}, 404},
+				{"a template by a visitor's token", "/push-message", body, []header{accessToken(of.visitor)}, 401},
+			}
+		},
+		"GET /message": func(of tenant) []probe {
+			return []probe{
+				{"a page before a message", "/message?limit=5&before=" + of.message, "", []header{asVisitor}, 400},
+				{"a history by a company's token", "/message", "", []header{bearer(of.token)}, 401},
+			}
+		},
+		"POST /message": func(of tenant) []probe {
+			return []probe{{"a chat by a company's token", "/message", `{"type":"TEXT","data":{"text":"x"}}`, []header{bearer(of.token)}, 401}}
+		},
+		"GET /message/{id}": func(of tenant) []probe {
+			return []probe{
+				{"a message", "/message/" + of.sent, "", []header{asCompany}, 404},
+				{"a message by a visitor's token", "/message/" + of.sent, "", []header{accessToken(of.visitor)}, 401},
+			}
+		},
+		// What any visitor of a site may see, and what is made with nothing but an application's id.
+		"GET /settings/{id}": nil, "POST /register": nil,
+		"GET /.well-known/jwks.json": nil, "GET /openapi.json": nil, "GET /docs": nil,
+		"POST /message/{id}/read": func(of tenant) []probe {
+			return []probe{
+				{"a message", "/message/" + of.message + "/read", "", []header{asVisitor}, 404},
+				{"a message by a company's token", "/message/" + of.message + "/read", "", []header{bearer(of.token)}, 401},
+			}
+		},
+		// The path holds a secret of its own, and links are made to be passed on.
+		"GET /files/{id}/{name}": nil,
+	}
+}
+
+// Every operation of both documents is tried with the ids and the tokens of another company: it answers as for what is not
+// there, to the byte. An operation that this test does not know fails it.
+func TestCompaniesNeverMeet(t *testing.T) {
+	p := commonStandalone(t).place
+	s := openStore(t, p)
+	me, other := newTenant(t, p, s), newTenant(t, p, s)
+	const none = "99999999-9999-4999-8999-999999999999"
+	nobody := tenant{token: "pat_" + strings.Repeat("A", 43), template: none, chatID: none, visitor: "none", message: none, sent: none}
+	known := probes(me)
+	tried := 0
+	for _, one := range []struct {
+		api      *api
+		document []byte
+	}{{p.clientAPI(t), clientapi.OpenAPI()}, {p.widgetAPI(t), widgetapi.OpenAPI()}} {
+		document, err := openapi3.NewLoader().LoadFromData(one.document)
+		check(t, err)
+		for path, item := range document.Paths.Map() {
+			for method := range item.Operations() {
+				operation := method + " " + path
+				try, ok := known[operation]
+				if !ok {
+					t.Errorf("%s: how another company's ids are refused is not tried here", operation)
+					continue
+				}
+				if try == nil {
+					continue
+				}
+				foreign, absent, mine := try(other), try(nobody), try(me)
+				for i := range foreign {
+					got := send(t, one.api, method, foreign[i])
+					like := send(t, one.api, method, absent[i])
+					if got.status != foreign[i].status || got.status != like.status || essence(got) != essence(like) {
+						t.Errorf("%s, another company's %s: got %d %s, want %d and the same as for what is not there, %d %s",
+							operation, foreign[i].what, got.status, got.body, foreign[i].status, like.status, like.body)
+					}
+					tried++
+					if mine[i].status == http.StatusUnauthorized {
+						continue
+					}
+					eventually(t, operation+", one's own "+mine[i].what, func() error { // or the refusals above would show nothing
+						if own := send(t, one.api, method, mine[i]); own.status >= 300 {
+							return fmt.Errorf("got %d %s", own.status, own.body)
+						}
+						return nil
+					})
+				}
+			}
+		}
+	}
+	if tried < 8 {
+		t.Errorf("tried %d requests, want all that are listed", tried)
+	}
+	// Nothing of it has reached the other company's chat, and people of one name are two.
+	history := string(p.widgetAPI(t).call(t, http.MethodGet, "/message", nil, bearer(other.visitor)).body)
+	if strings.Contains(history, me.app.ID) || !strings.Contains(history, other.app.ID) || strings.Contains(history, `"text":"x"`) {
+		t.Errorf("the other visitor's history: got %s, want theirs and nothing else", history)
+	}
+}
+
+func send(t *testing.T, a *api, method string, p probe) answer {
+	t.Helper()
+	var body any
+	if p.body != "" {
+		body = p.body
+	}
+	return a.call(t, method, p.path, body, p.headers...)
+}
+
+// essence is a body without what differs from request to request.
+func essence(a answer) string {
+	before, _, _ := strings.Cut(string(a.body), `"requestId"`)
+	return before
+}

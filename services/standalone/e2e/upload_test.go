@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+const (
+	uploads    = 20
+	uploadSize = 25 << 20 // the largest file that is taken
+	// mostGrowth bounds what the Widget API may grow by while it takes all of them in: a fifth of what they are.
+	mostGrowth = uploads * uploadSize / 5
+)
+
+// zeros is content without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// largeUploads sends twenty files of 25 MiB at once, and looks what the process that takes them in holds of them.
+func (f *fleet) largeUploads(t *testing.T) {
+	v := register(t, f.place, f.widgetAPI(t))
+	pid := f.run["widget-api"].cmd.Process.Pid
+	before := peakRSS(t, pid)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	paths := make([]string, uploads)
+	var all sync.WaitGroup
+	for i := range uploads {
+		all.Go(func() {
+			var err error
+			if paths[i], err = sendZeros(client, f.WidgetBaseURL, v.token); err != nil {
+				t.Errorf("upload %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	grown := peakRSS(t, pid) - before
+	t.Logf("%d uploads of %d MiB at once: the Widget API's peak RSS grew by %d MiB to %d MiB", uploads, uploadSize>>20, grown>>20, (before+grown)>>20)
+	if grown > mostGrowth {
+		t.Errorf("the Widget API grew by %d MiB, want at most %d: files are not to be whole in memory", grown>>20, mostGrowth>>20)
+	}
+	answer, err := client.Get(f.WidgetBaseURL + paths[0])
+	check(t, err)
+	defer answer.Body.Close()
+	if n, err := io.Copy(io.Discard, answer.Body); err != nil || n != uploadSize {
+		t.Errorf("downloading one: got %d bytes, %v, want all of it", n, err)
+	}
+}
+
+// sendZeros uploads the largest file and returns its path.
+func sendZeros(client *http.Client, base, token string) (path string, err error) {
+	var head bytes.Buffer
+	form := multipart.NewWriter(&head)
+	if _, err := form.CreateFormFile("file", "zeros.bin"); err != nil {
+		return "", err
+	}
+	end := "\r\n--" + form.Boundary() + "--\r\n"
+	size := int64(head.Len()) + uploadSize + int64(len(end))
+	body := io.MultiReader(&head, io.LimitReader(zeros{}, uploadSize), bytes.NewReader([]byte(end)))
+	req, err := http.NewRequest(http.MethodPost, base+"/message", body)
+	if err != nil {
+		return "", err
+	}
+	req.ContentLength = size
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.Header.Set("Authorization", "Bearer "+token)
+	answer, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusCreated {
+		return "", fmt.Errorf("got %s %s, %w", answer.Status, text, err)
+	}
+	var r struct{ Data struct{ Path string } }
+	return r.Data.Path, json.Unmarshal(text, &r)
+}
+
+var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peakRSS is the most memory that a process has had in use, in bytes. Where the system does not tell, the test is skipped.
+func peakRSS(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Skipf("this system does not tell what a process holds: %v", err)
+	}
+	found := peakLine.FindSubmatch(status)
+	if found == nil {
+		t.Fatalf("no VmHWM in %s", status)
+	}
+	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
+	check(t, err)
+	return kilobytes << 10
+}

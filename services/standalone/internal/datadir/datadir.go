@@ -1,0 +1,83 @@
+// Package datadir is the folder that keeps everything of a standalone Parley: who may use it, and how a file gets into it
+// so that a crash leaves either the old content or the new.
+package datadir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Dir is a data folder that belongs to this process until Close.
+type Dir struct {
+	path string
+	lock *os.File
+}
+
+// Open makes the folder where it is absent and takes it for this process alone: two servers on the same streams would
+// destroy them. The lock goes with the process, however that ends.
+func Open(path string) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data folder's lock: %w", err)
+	}
+	if err := take(lock); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("%s is in use by another standalone; stop it or set PARLEY_DATA_DIR", path)
+	}
+	return &Dir{path: path, lock: lock}, nil
+}
+
+// Path returns the path of name inside the folder.
+func (d *Dir) Path(name ...string) string { return filepath.Join(append([]string{d.path}, name...)...) }
+
+// Absolute is Path for somebody who stands in another folder.
+func (d *Dir) Absolute(name string) (string, error) { return filepath.Abs(d.Path(name)) }
+
+// Close gives the folder back.
+func (d *Dir) Close() { d.lock.Close() }
+
+// WriteFile puts data under path with mode 0600, whole or not at all: it is on disk before it gets its name. The draft's name
+// is always the same, so that what a crash leaves of a secret is overwritten by the next writing.
+func WriteFile(path string, data []byte) error {
+	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
+	err := writeSynced(draft, data)
+	if err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		_ = os.Remove(draft)
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// syncDir makes a rename last.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

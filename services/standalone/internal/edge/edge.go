@@ -1,0 +1,23 @@
+// Package edge puts the Widget API, the sockets and the demo page behind one address, as a proxy does in other deployments:
+// {widget_base_url}/socket.io/ is the gateway.
+package edge
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Handler serves /socket.io/ with sockets, /demo and what is below it with demo, and everything else with the Widget API. It
+// is no ServeMux, because that would redirect unclean paths where the Widget API has an answer of its own.
+func Handler(widgetAPI, sockets, demo http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case path == "/socket.io", strings.HasPrefix(path, "/socket.io/"):
+			sockets.ServeHTTP(w, r)
+		case path == "/demo", strings.HasPrefix(path, "/demo/"):
+			demo.ServeHTTP(w, r)
+		default:
+			widgetAPI.ServeHTTP(w, r)
+		}
+	})
+}

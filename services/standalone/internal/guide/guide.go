@@ -1,0 +1,84 @@
+// Package guide is what standalone prints: how to use it, in lines that work as pasted.
+package guide
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/template"
+
+	"github.com/parley-chat/parley/services/standalone/internal/seed"
+)
+
+// TokenCommand is the shell line that puts the company's secret token into $TOKEN. The secret itself is never printed.
+func TokenCommand(demoFile string) string {
+	return `TOKEN=$(sed -n 's/.*"accessToken": "\([^"]*\)".*/\1/p' ` + quote(demoFile) + `)`
+}
+
+// quote makes path one word of a shell.
+func quote(path string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:-"
+	if path != "" && strings.Trim(path, plain) == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// The template's blank lines are part of how it reads in a terminal.
+var howTo = template.Must(template.New("how-to").Parse(`
+Parley is ready.
+
+  Chat with the demo bot    {{.WidgetBaseURL}}/demo
+  Read the APIs             {{.ClientBaseURL}}/docs   {{.WidgetBaseURL}}/docs
+  Watch the events pass by  go run ./services/parleyctl/cmd/parleyctl watch
+                            nats --server {{.NATSURL}} sub 'chat.>'
+  Look into the data        {{.MongoDBURI}}parley (any MongoDB client)
+  State and metrics         {{.OpsURL}}/readyz   {{.OpsURL}}/metrics
+
+Be the company (its token stands in {{.DemoFile}}, and only there):
+
+  {{.TokenCommand}}
+
+  # a template to a phone number
+  curl -sS {{.ClientBaseURL}}/push-message -H "x-access-token: $TOKEN" -H 'Content-Type: application/json' \
+    -d '{"templateId":"{{.TemplateID}}","source":"491701234567","username":"Ada"}'
+
+  # a message into a chat: the demo page shows this line with the chat's id once the bot has answered
+  curl -sS {{.ClientBaseURL}}/message/send -H "x-access-token: $TOKEN" -H 'Content-Type: application/json' \
+    -d '{"type":"TEXT","chatId":"'"$CHAT_ID"'","data":{"text":"Hello from the company"}}'
+
+Be a visitor without a page:
+
+  VISITOR=$(curl -sS {{.WidgetBaseURL}}/register -H 'Content-Type: application/json' \
+    -d '{"appId":"{{.AppID}}","firstName":"Ada","email":"ada@example.com"}' | sed 's/.*"accessToken":"\([^"]*\)".*/\1/')
+  curl -sS {{.WidgetBaseURL}}/message -H "Authorization: Bearer $VISITOR" -H 'Content-Type: application/json' \
+    -d '{"type":"TEXT","data":{"text":"menu"}}'
+  curl -sS {{.WidgetBaseURL}}/message -H "Authorization: Bearer $VISITOR"
+
+Ctrl-C stops it; everything is kept.
+`))
+
+// HowTo prints how to use a standalone that is ready.
+func HowTo(w io.Writer, d seed.Demo, demoFile, opsURL string) error {
+	err := howTo.Execute(w, struct {
+		seed.Demo
+		DemoFile, TokenCommand, OpsURL string
+	}{d, demoFile, TokenCommand(demoFile), opsURL})
+	if err != nil {
+		return fmt.Errorf("printing the how-to: %w", err)
+	}
+	return nil
+}
+
+// Setting is one line of an environment file.
+type Setting struct{ Name, Value string }
+
+// Engines prints the settings with which services run on the engines, one NAME=value a line.
+func Engines(w io.Writer, settings []Setting) error {
+	for _, s := range settings {
+		if _, err := fmt.Fprintf(w, "%s=%s\n", s.Name, quote(s.Value)); err != nil {
+			return fmt.Errorf("printing the settings: %w", err)
+		}
+	}
+	return nil
+}

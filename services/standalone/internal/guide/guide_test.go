@@ -1,0 +1,61 @@
+package guide_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-chat/parley/services/standalone/internal/guide"
+	"github.com/parley-chat/parley/services/standalone/internal/seed"
+)
+
+func TestTokenCommandReadsTheToken(t *testing.T) {
+	t.Parallel()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatalf("the printed lines are for a shell: %v", err)
+	}
+	for _, folder := range []string{"plain", "with space", "it's $HOME"} {
+		path := filepath.Join(t.TempDir(), folder, "demo.json")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		content := "{\n  \"natsUrl\": \"nats://127.0.0.1:4222\",\n  \"accessToken\": \"pat_a-b_c\",\n  \"companyId\": \"x\"\n}\n"
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), sh, "-c", guide.TokenCommand(path)+"\nprintf %s \"$TOKEN\"").CombinedOutput()
+		if err != nil || string(out) != "pat_a-b_c" {
+			t.Errorf("in %q: got %q, %v, want the token", folder, out, err)
+		}
+	}
+}
+
+func TestHowToNeverShowsTheSecret(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	d := seed.Demo{WidgetBaseURL: "http://127.0.0.1:8082", AccessToken: "pat_secret", AppID: "the-app"}
+	if err := guide.HowTo(&out, d, ".parley/demo.json", "http://127.0.0.1:8083"); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), d.AccessToken) {
+		t.Error("the how-to shows the secret token")
+	}
+	for _, want := range []string{"http://127.0.0.1:8082/demo", "the-app", "chat.>", "http://127.0.0.1:8083/readyz", ".parley/demo.json"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the how-to does not show %s:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestEnginesPrintsAnEnvironmentFile(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := guide.Engines(&out, []guide.Setting{{Name: "NATS_URL", Value: "nats://127.0.0.1:4222"}, {Name: "FILE", Value: "/a b/c"}})
+	if want := "NATS_URL=nats://127.0.0.1:4222\nFILE='/a b/c'\n"; err != nil || out.String() != want {
+		t.Errorf("got %q, %v, want %q", out.String(), err, want)
+	}
+}

@@ -1,0 +1,143 @@
+// Package seed makes the demo company, and demo.json, the one place where its secret token stands.
+//
+// The ids are the same on every machine, so that seeding again finds what is there: a crash at any point is healed by the
+// next start, and what somebody changed in the store stays changed.
+package seed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/services/standalone/internal/datadir"
+)
+
+// Store is where the demo company lives.
+type Store interface {
+	Company(ctx context.Context, id string) (chat.Company, error)
+	PutCompany(ctx context.Context, c chat.Company) error
+	Application(ctx context.Context, id string) (chat.Application, error)
+	PutApplication(ctx context.Context, a chat.Application) error
+	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
+	PutTemplate(ctx context.Context, t chat.MessageTemplate) error
+	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
+	PutAccessToken(ctx context.Context, t chat.AccessToken) error
+}
+
+// URLs are where this start can be reached.
+type URLs struct {
+	Client  string
+	Widget  string
+	NATS    string
+	MongoDB string
+}
+
+// Demo is demo.json: all that somebody needs to act as the demo company.
+type Demo struct {
+	ClientBaseURL string `json:"clientBaseUrl"`
+	WidgetBaseURL string `json:"widgetBaseUrl"`
+	NATSURL       string `json:"natsUrl"`
+	MongoDBURI    string `json:"mongodbUri"`
+	AccessToken   string `json:"accessToken"`
+	CompanyID     string `json:"companyId"`
+	AppID         string `json:"appId"`
+	TemplateID    string `json:"templateId"`
+}
+
+// Run seeds what is missing and makes the file at path say where this start is reached. It writes nothing where everything
+// is as it should be.
+func Run(ctx context.Context, s Store, path string, urls URLs, now time.Time) (Demo, error) {
+	if err := putNouns(ctx, s); err != nil {
+		return Demo{}, err
+	}
+	before, err := read(path)
+	if err != nil {
+		return Demo{}, err
+	}
+	secret, err := accessToken(ctx, s, before.AccessToken, now)
+	if err != nil {
+		return Demo{}, err
+	}
+	demo := Demo{
+		ClientBaseURL: urls.Client, WidgetBaseURL: urls.Widget, NATSURL: urls.NATS, MongoDBURI: urls.MongoDB,
+		AccessToken: secret, CompanyID: companyID, AppID: appID, TemplateID: templateID,
+	}
+	if demo == before {
+		return demo, nil
+	}
+	return demo, write(path, demo)
+}
+
+// read returns the zero Demo where the file is absent or not what we write: then it is made anew.
+func read(path string) (Demo, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Demo{}, nil
+	}
+	if err != nil {
+		return Demo{}, fmt.Errorf("reading the demo company's token: %w", err)
+	}
+	var d Demo
+	if json.Unmarshal(data, &d) != nil {
+		d = Demo{}
+	}
+	return d, os.Chmod(path, 0o600)
+}
+
+func write(path string, d Demo) error {
+	data, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", path, err)
+	}
+	return datadir.WriteFile(path, append(data, '\n'))
+}
+
+// accessToken returns a secret that the store knows. The one from demo.json stays unless it was revoked or has expired; a
+// new one is in the store before it is in the file, so that a crash in between costs a hash that nobody has the secret of.
+func accessToken(ctx context.Context, s Store, secret string, now time.Time) (string, error) {
+	if hash, ok := credential.HashAccessToken(secret); ok {
+		known, err := s.AccessToken(ctx, hash)
+		switch {
+		case err == nil && known.Valid(now) && known.CompanyID == companyID:
+			return secret, nil
+		case err != nil && !apperr.Is(err, apperr.NotFound):
+			return "", fmt.Errorf("looking up the demo company's token: %w", err)
+		}
+	}
+	secret, hash, prefix := credential.NewAccessToken()
+	token := chat.AccessToken{Hash: hash, CompanyID: companyID, Name: "demo", Prefix: prefix, CreatedAt: now}
+	if err := s.PutAccessToken(ctx, token); err != nil {
+		return "", fmt.Errorf("keeping the demo company's token: %w", err)
+	}
+	return secret, nil
+}
+
+func putNouns(ctx context.Context, s Store) error {
+	if err := putAbsent(ctx, s.Company, s.PutCompany, companyID, company()); err != nil {
+		return fmt.Errorf("seeding the demo company: %w", err)
+	}
+	if err := putAbsent(ctx, s.Application, s.PutApplication, appID, application()); err != nil {
+		return fmt.Errorf("seeding the demo application: %w", err)
+	}
+	if err := putAbsent(ctx, s.Template, s.PutTemplate, templateID, template()); err != nil {
+		return fmt.Errorf("seeding the demo template: %w", err)
+	}
+	return nil
+}
+
+func putAbsent[T any](
+	ctx context.Context, get func(context.Context, string) (T, error), put func(context.Context, T) error, id string, v T,
+) error {
+	_, err := get(ctx, id)
+	if apperr.Is(err, apperr.NotFound) {
+		return put(ctx, v)
+	}
+	return err
+}

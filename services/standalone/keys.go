@@ -1,0 +1,27 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/services/standalone/internal/datadir"
+)
+
+// visitorKeys loads the keys that sign visitor tokens. They are made at the first start only: with new ones every visitor
+// would have to register again.
+func visitorKeys(path string) (*credential.KeySet, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		keys, err := credential.GenerateKeySet()
+		if err != nil {
+			return nil, fmt.Errorf("making the visitor keys: %w", err)
+		}
+		if err := datadir.WriteFile(path, keys); err != nil {
+			return nil, err
+		}
+	}
+	return credential.LoadKeySet(path)
+}

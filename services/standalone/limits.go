@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/parley-chat/parley/pkg/config"
+	clientapi "github.com/parley-chat/parley/services/client-api"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+)
+
+// Limits are those of the two APIs under the same names, but off unless they are set: on one machine everybody has the same
+// address, and whoever tries Parley out is to meet no limit.
+type Limits struct {
+	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed"`
+	RateToken      config.Rate     `env:"RATE_LIMIT_TOKEN" envDefault:"0" doc:"requests with one company access token"`
+	RateVisitor    config.Rate     `env:"RATE_LIMIT_VISITOR" envDefault:"0" doc:"requests of one visitor"`
+	RateAddress    config.Rate     `env:"RATE_LIMIT_ADDRESS" envDefault:"0" doc:"requests of one address to the Widget API"`
+	RateRegister   config.Rate     `env:"RATE_LIMIT_REGISTER" envDefault:"0" doc:"registrations from one address"`
+	RateAuth       config.Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"0" doc:"requests of one address with a wrong or without a token"`
+}
+
+func (l Limits) edge(redisURL string) config.Edge {
+	return config.Edge{RedisURL: redisURL, TrustedProxies: l.TrustedProxies, RateAuth: l.RateAuth}
+}
+
+func (l Limits) limitClient(cfg *clientapi.Config, redisURL string) {
+	cfg.Edge, cfg.RateToken = l.edge(redisURL), l.RateToken
+}
+
+func (l Limits) limitWidget(cfg *widgetapi.Config, redisURL string) {
+	cfg.Edge = l.edge(redisURL)
+	cfg.RateVisitor, cfg.RateAddress, cfg.RateRegister = l.RateVisitor, l.RateAddress, l.RateRegister
+}
