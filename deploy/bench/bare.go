@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// bareEcho is half (a): it decodes the same JSON and answers the same JSON, and does nothing else. It prints BARE_ADDR=... and
+// serves until it is stopped.
+func bareEcho() error {
+	type sendRequest struct {
+		ChatID string          `json:"chatId"`
+		Type   string          `json:"type"`
+		Data   json.RawMessage `json:"data"`
+	}
+	type sendAnswer struct {
+		Message         string `json:"message"`
+		MessageID       string `json:"messageId"`
+		WindowExpiresAt string `json:"windowExpiresAt"`
+	}
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.POST("/message/send", func(c echo.Context) error {
+		var in sendRequest
+		if err := c.Bind(&in); err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, sendAnswer{
+			Message:         "Message sent successfully",
+			MessageID:       in.ChatID,
+			WindowExpiresAt: chat.TimeFormat,
+		})
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("BARE_ADDR=%s\n", ln.Addr())
+	return http.Serve(ln, e)
+}
+
+// barePublish is half (b): synchronous JetStream publishes of the same event, with the same headers, from as many goroutines as
+// the load has connections. It prints one line, a JSON result.
+func barePublish(url string, d time.Duration, chatCount int) error {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	companyID := uuid.NewString()
+	chats := make([]string, chatCount)
+	for i := range chats {
+		chats[i] = uuid.NewString()
+	}
+	counts := make([]int, connections)
+	errs := make(chan error, connections)
+	begin := time.Now()
+	deadline := begin.Add(d)
+	var wg sync.WaitGroup
+	for i := range connections {
+		wg.Go(func() {
+			for time.Now().Before(deadline) {
+				chatID := chats[(i+counts[i]*connections)%len(chats)]
+				if _, err := js.PublishMsg(ctx, sameEvent(companyID, chatID)); err != nil {
+					errs <- err
+					return
+				}
+				counts[i]++
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(begin)
+	select {
+	case err := <-errs:
+		return err
+	default:
+	}
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return json.NewEncoder(os.Stdout).Encode(bareResult{Publishes: total, Nanoseconds: took.Nanoseconds()})
+}
+
+// bareResult is what the bare publisher reports to the run that started it.
+type bareResult struct {
+	Publishes   int   `json:"publishes"`
+	Nanoseconds int64 `json:"nanoseconds"`
+}
+
+// sameEvent is the event that client-api publishes for the request of the benchmark.
+func sameEvent(companyID, chatID string) *nats.Msg {
+	now := time.Now()
+	e := event.CompanyMessageAccepted{
+		CompanyID: companyID,
+		ChatID:    chatID,
+		Message: chat.Message{
+			ID:            uuid.Must(uuid.NewV7()).String(),
+			CreatedAt:     now,
+			Type:          chat.Text,
+			Data:          json.RawMessage(messageData),
+			NameOfSender:  "Support",
+			IsFromSupport: true,
+		},
+	}
+	return &nats.Msg{
+		Subject: e.Subject(),
+		Data:    e.AppendJSON(nil),
+		Header: nats.Header{
+			nats.MsgIdHdr:        {e.EventID()},
+			"ce-id":              {e.EventID()},
+			"ce-type":            {e.Type()},
+			"ce-source":          {"/client-api"},
+			"ce-time":            {now.UTC().Format(chat.TimeFormat)},
+			"ce-specversion":     {"1.0"},
+			"ce-datacontenttype": {"application/json"},
+		},
+	}
+}

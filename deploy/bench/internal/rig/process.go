@@ -1,0 +1,137 @@
+// Package rig is what the benchmarks share: the processes that they start, and what these cost.
+package rig
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// clockTicks is the unit of CPU times in /proc/<pid>/stat (USER_HZ, proc(5)); it is 100 on every Linux that Go runs on.
+const clockTicks = 100
+
+// Process is a child that the benchmark started and will stop.
+type Process struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Reader
+}
+
+func Start(env []string, logPath, name string, args ...string) (*Process, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer logFile.Close()
+	cmd.Stderr = logFile
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s (did `make build` run?): %w", name, err)
+	}
+	return &Process{cmd: cmd, stdout: bufio.NewReader(out)}, nil
+}
+
+// ReadVariables reads NAME=value lines until all names have come, then keeps draining in the background.
+func (p *Process) ReadVariables(names ...string) (map[string]string, error) {
+	found := map[string]string{}
+	for len(found) < len(names) {
+		line, err := p.stdout.ReadString('\n')
+		if err != nil {
+			return nil, fmt.Errorf("%s ended before it printed %v: %w", p.cmd.Path, names, err)
+		}
+		name, value, ok := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "export ")), "=")
+		if !ok {
+			continue
+		}
+		for _, n := range names {
+			if n == name {
+				found[name] = strings.Trim(value, "'") // quoted for a shell
+			}
+		}
+	}
+	p.Drain()
+	return found, nil
+}
+
+// Drain throws away what the child still prints, so that it never blocks on a full pipe.
+func (p *Process) Drain() { go func() { _, _ = io.Copy(io.Discard, p.stdout) }() }
+
+// Stop asks the child to end, and ends it when it does not.
+func (p *Process) Stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = p.cmd.Wait()
+}
+
+// CPU is the user and system time that the child has used so far.
+func (p *Process) CPU() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	// The command name stands in parentheses and may hold spaces; utime and stime are fields 14 and 15.
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * time.Second / clockTicks
+}
+
+// RSS is the memory that the child holds now, in bytes.
+func (p *Process) RSS() int64 { return p.memory("VmRSS:") }
+
+// PeakRSS is the most memory that the child has held so far, in bytes.
+func (p *Process) PeakRSS() int64 { return p.memory("VmHWM:") }
+
+func (p *Process) memory(field string) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, field); ok {
+			kib, _ := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// AwaitReady polls url until it answers 200.
+func AwaitReady(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not become ready", url)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

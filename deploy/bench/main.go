@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/deploy/bench/internal/rig"
+)
+
+// visitorCount is how many visitors there are, each with a chat.
+const visitorCount = 100
+
+func main() {
+	var (
+		bin   = flag.String("bin", "bin", "the folder with the binaries that `make build` made")
+		turns = flag.Int("turns", 5, "how often each load has its turn")
+		turn  = flag.Duration("turn", 4*time.Second, "how long a turn is")
+		chats = flag.Int("chats", visitorCount, "how many chats the company's messages go into, in turns; each is looked up anew every two seconds")
+		lean  = flag.Bool("lean", false, "send with the least work for a client instead of through Go's HTTP client")
+		role  = flag.String("role", "", "set by the benchmark for its own children")
+		nats  = flag.String("nats", "", "with a role: the NATS URL")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	switch *role {
+	case "echo":
+		err = bareEcho()
+	case "publish":
+		err = barePublish(*nats, *turn, *chats)
+	default:
+		err = run(ctx, *bin, sendPlan{turns: *turns, turn: *turn, chats: min(max(*chats, 1), visitorCount), lean: *lean})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is everything that runs while the benchmark measures.
+type bench struct {
+	dir       string
+	engines   *rig.Process
+	echo      *rig.Process
+	clientAPI *rig.Process
+	widgetAPI *rig.Process
+	natsURL   string
+	echoAddr  string
+	client    string // host:port
+	widget    string
+	demo      demo
+}
+
+// demo is what the seeded demo company is reached with.
+type demo struct {
+	AccessToken string `json:"accessToken"`
+	AppID       string `json:"appId"`
+}
+
+func run(ctx context.Context, bin string, plan sendPlan) (err error) {
+	r, err := startBench(ctx, bin)
+	defer r.stop()
+	if err != nil {
+		return err
+	}
+	visitors, err := registerVisitors(ctx, r, visitorCount)
+	if err != nil {
+		return fmt.Errorf("registering visitors: %w", err)
+	}
+	send, err := measureSend(ctx, r, visitors, plan)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	send.print(&out, plan)
+	fmt.Print(out.String())
+	widget, err := measureWidget(ctx, r, visitors, plan)
+	if err != nil {
+		return err
+	}
+	out.Reset()
+	printWidget(&out, widget)
+	fmt.Print(out.String())
+	return nil
+}
+
+func startBench(ctx context.Context, bin string) (*bench, error) {
+	r := &bench{}
+	var err error
+	if r.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+		return r, err
+	}
+	if err := r.startEngines(bin); err != nil {
+		return r, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return r, err
+	}
+	if r.echo, err = rig.Start(nil, r.log("echo"), self, "-role=echo"); err != nil {
+		return r, err
+	}
+	vars, err := r.echo.ReadVariables("BARE_ADDR")
+	if err != nil {
+		return r, err
+	}
+	r.echoAddr = vars["BARE_ADDR"]
+	if r.clientAPI, r.client, err = r.startService(ctx, bin, "client-api"); err != nil {
+		return r, err
+	}
+	r.widgetAPI, r.widget, err = r.startService(ctx, bin, "widget-api")
+	return r, err
+}
+
+func (r *bench) log(name string) string { return filepath.Join(r.dir, name+".log") }
+
+// startEngines starts the embedded engines and puts their settings into the environment that the services inherit.
+func (r *bench) startEngines(bin string) (err error) {
+	data := filepath.Join(r.dir, "data")
+	for name, value := range map[string]string{
+		"STREAM_MAX_BYTES": "17179869184", // hundreds of megabytes go through in a minute; a stream that is full would refuse
+		// All of it comes with one token and from one address.
+		"RATE_LIMIT_TOKEN": "0", "RATE_LIMIT_VISITOR": "0", "RATE_LIMIT_ADDRESS": "0", "RATE_LIMIT_REGISTER": "0", "RATE_LIMIT_AUTH_FAILURES": "0",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	env := []string{"PARLEY_DATA_DIR=" + data, "PARLEY_NATS_ADDR=127.0.0.1:0"}
+	if r.engines, err = rig.Start(env, r.log("engines"), filepath.Join(bin, "standalone"), "engines"); err != nil {
+		return err
+	}
+	vars, err := r.engines.ReadVariables("NATS_URL", "MONGODB_URI", "REDIS_URL", "VISITOR_KEYS_FILE")
+	if err != nil {
+		return err
+	}
+	for name, value := range vars {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	r.natsURL = vars["NATS_URL"]
+	file, err := os.ReadFile(filepath.Join(data, "demo.json"))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(file, &r.demo)
+}
+
+// startService starts a service on a free port and returns once it is ready.
+func (r *bench) startService(ctx context.Context, bin, name string) (*rig.Process, string, error) {
+	addr, ops := rig.FreeAddr(), rig.FreeAddr()
+	p, err := rig.Start([]string{"HTTP_ADDR=" + addr, "OPS_ADDR=" + ops}, r.log(name), filepath.Join(bin, name))
+	if err != nil {
+		return nil, "", err
+	}
+	p.Drain()
+	return p, addr, rig.AwaitReady(ctx, "http://"+ops+"/readyz")
+}
+
+func (r *bench) stop() {
+	for _, p := range []*rig.Process{r.widgetAPI, r.clientAPI, r.echo, r.engines} {
+		if p != nil {
+			p.Stop()
+		}
+	}
+	_ = os.RemoveAll(r.dir)
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// underWay is how many handshakes the generator keeps going at once.
+const underWay = 100
+
+// fleet holds all connections of a stage. One goroutine, its loop, owns them; everything else asks the loop through do.
+type fleet struct {
+	poller  *poller
+	clients []*client // every client that was ever dialled
+	byFD    []*client
+	dials   []dial
+	pending int // handshakes under way
+	buffer  []byte
+	trial   *trial
+	asks    chan func()
+	stopped chan struct{}
+	ended   chan struct{}
+	err     error // why the loop ended; read it after ended
+	fault   error // the first thing that went wrong with a client
+	closed  atomic.Int64
+}
+
+// dial is a connection to make.
+type dial struct {
+	to    netip.AddrPort
+	hello *hello
+	room  int
+	group *group
+}
+
+// group is what becomes of the connections of one call of connect.
+type group struct {
+	open   int // not settled yet
+	joined int
+	done   chan struct{}
+}
+
+func (g *group) settle(joined bool) {
+	if joined {
+		g.joined++
+	}
+	if g.open--; g.open == 0 {
+		close(g.done)
+	}
+}
+
+func newFleet() (*fleet, error) {
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{
+		poller:  p,
+		buffer:  make([]byte, 64<<10),
+		asks:    make(chan func()),
+		stopped: make(chan struct{}),
+		ended:   make(chan struct{}),
+	}
+	go f.loop()
+	return f, nil
+}
+
+// stop closes all connections and returns when the loop has ended.
+func (f *fleet) stop() {
+	close(f.stopped)
+	<-f.ended
+}
+
+// do runs ask in the loop and returns when it has run; it reports false when the loop has ended instead.
+func (f *fleet) do(ask func()) bool {
+	ran := make(chan struct{})
+	select {
+	case f.asks <- func() { ask(); close(ran) }:
+		<-ran
+		return true
+	case <-f.ended:
+		return false
+	}
+}
+
+// connect makes connections and returns how many of them came into their rooms within the time that ctx gives, and how long that took.
+func (f *fleet) connect(ctx context.Context, dials []dial) (joined int, took time.Duration, err error) {
+	if len(dials) == 0 {
+		return 0, 0, nil
+	}
+	g := &group{open: len(dials), done: make(chan struct{})}
+	for i := range dials {
+		dials[i].group = g
+	}
+	began := time.Now()
+	if !f.do(func() { f.dials = append(f.dials, dials...) }) {
+		return 0, 0, f.err
+	}
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+	case <-f.ended:
+		return 0, 0, f.err
+	}
+	took = time.Since(began)
+	f.do(func() { joined, err = g.joined, f.fault })
+	return joined, took, err
+}
+
+func (f *fleet) loop() {
+	defer close(f.ended)
+	defer f.closeAll()
+	for {
+		select {
+		case <-f.stopped:
+			return
+		case ask := <-f.asks:
+			ask()
+			continue
+		default:
+		}
+		f.dialMore()
+		ready, err := f.poller.wait(2 * time.Millisecond)
+		if err != nil {
+			f.err = fmt.Errorf("waiting for sockets: %w", err)
+			return
+		}
+		for _, r := range ready {
+			f.serve(r)
+		}
+	}
+}
+
+func (f *fleet) closeAll() {
+	for _, c := range f.clients {
+		if c.state != gone {
+			f.poller.drop(c.fd)
+		}
+	}
+	f.poller.close()
+}
+
+func (f *fleet) dialMore() {
+	for ; f.pending < underWay && len(f.dials) > 0; f.dials = f.dials[1:] {
+		d := f.dials[0]
+		// Several source addresses, so that ports do not run out.
+		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + len(f.clients)%8)}), 0)
+		fd, err := f.poller.dial(from, d.to)
+		if err != nil {
+			f.noteFault(fmt.Errorf("dialling: %w", err))
+			d.group.settle(false)
+			continue
+		}
+		c := &client{fd: fd, index: len(f.clients), room: d.room, group: d.group, hello: d.hello}
+		f.clients = append(f.clients, c)
+		for len(f.byFD) <= fd {
+			f.byFD = append(f.byFD, nil)
+		}
+		f.byFD[fd] = c
+		f.pending++
+	}
+}
+
+func (f *fleet) serve(r readiness) {
+	c := f.byFD[r.fd]
+	if c == nil || c.state == gone {
+		return
+	}
+	var err error
+	if r.writable || c.state == dialing {
+		err = f.upgrade(c)
+	} else {
+		err = f.receive(c)
+	}
+	if err != nil {
+		f.lose(c, err)
+	}
+}
+
+func (f *fleet) upgrade(c *client) error {
+	if err := f.poller.connected(c.fd); err != nil {
+		return err
+	}
+	c.state = upgrading
+	return f.poller.write(c.fd, c.hello.request)
+}
+
+func (f *fleet) receive(c *client) error {
+	n, err := f.poller.read(c.fd, f.buffer)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errClosed
+	}
+	before := c.state
+	out, err := c.read(f.buffer[:n], f.event)
+	if err != nil {
+		return err
+	}
+	if c.state == joined && before != joined {
+		f.pending--
+		c.group.settle(true)
+	}
+	if out == nil {
+		return nil
+	}
+	return f.poller.write(c.fd, out)
+}
+
+func (f *fleet) event(c *client, packet []byte) {
+	if f.trial != nil {
+		f.trial.note(c, packet)
+	}
+}
+
+// lose gives a client up.
+func (f *fleet) lose(c *client, err error) {
+	if c.state != joined {
+		f.pending--
+		c.group.settle(false)
+	}
+	c.state = gone
+	f.byFD[c.fd] = nil
+	f.poller.drop(c.fd)
+	f.closed.Add(1)
+	f.noteFault(err)
+}
+
+func (f *fleet) noteFault(err error) {
+	if f.fault == nil {
+		f.fault = err
+	}
+}

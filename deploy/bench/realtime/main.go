@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.rows, "rows", strings.Join(rowNames(), ","), "which measurements to make")
+	flag.StringVar(&o.contenders, "contenders", "node,node-sharded,parley", "which gateways to measure")
+	flag.StringVar(&o.bin, "bin", "bin", "the folder with the binaries that `make build` made")
+	flag.StringVar(&o.peer, "peer", "deploy/bench/peer/gateway.mjs", "the Node gateway")
+	flag.StringVar(&o.profiles, "profiles", "", "a folder for profiles of Parley's gateways; taking them costs, so read no figures then")
+	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "when to give up; what was measured until then is printed")
+	flag.BoolVar(&o.quick, "quick", false, "small sizes: shows that the benchmark works, not how fast anything is")
+	role := flag.String("role", "", "set by the benchmark for its own children")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	var err error
+	if *role == "bare" {
+		err = serveBare()
+	} else {
+		err = run(ctx, o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "realtime:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	rows, contenders, bin, peer string
+	profiles                    string
+	timeout                     time.Duration
+	quick                       bool
+}
+
+// bench is one run.
+type bench struct {
+	sizes
+	dir        string
+	profiles   string
+	natsServer string
+	visitors   *visitors
+	stages     int
+}
+
+// row is one kind of measurement; it writes what it finds into the figures of a contender.
+type row struct {
+	name    string
+	sharded bool // whether the sharded adapter is measured too
+	measure func(context.Context, *bench, contender, *figures) error
+}
+
+// rows are all measurements, in their order.
+func rows() []row {
+	return []row{
+		{"handshake", false, measureHandshakes},
+		{"paced", true, measurePaced},
+		{"broadcast", false, measureBroadcast},
+		{"redis", true, measureRedis},
+		{"growth", false, measureGrowth},
+	}
+}
+
+func rowNames() (names []string) {
+	for _, r := range rows() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+func (o options) contendersToMeasure() (chosen []contender, err error) {
+	node := []string{"node", o.peer}
+	known := map[string]contender{
+		"node":         {name: "node", args: node},
+		"node-sharded": {name: "node-sharded", args: node, env: []string{"REDIS_SHARDED=true"}},
+		// All sockets of a stage are one visitor's, of whom a gateway would take 20.
+		"parley": {name: "parley", args: []string{filepath.Join(o.bin, "socket-gateway")}, env: []string{"MAX_SOCKETS_PER_VISITOR=0"}, profiled: true},
+	}
+	for name := range strings.SplitSeq(o.contenders, ",") {
+		c, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("no contender is called %q", name)
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen, nil
+}
+
+func (o options) rowsToMeasure() (chosen []row, err error) {
+	names := strings.Split(o.rows, ",")
+	for _, name := range names {
+		if !slices.Contains(rowNames(), name) {
+			return nil, fmt.Errorf("no row is called %q; there are %s", name, strings.Join(rowNames(), ", "))
+		}
+	}
+	for _, r := range rows() {
+		if slices.Contains(names, r.name) {
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen, nil
+}
+
+func run(ctx context.Context, o options) (err error) {
+	contenders, err := o.contendersToMeasure()
+	if err != nil {
+		return err
+	}
+	chosen, err := o.rowsToMeasure()
+	if err != nil {
+		return err
+	}
+	b, err := newBench(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	results := map[string]*figures{"bare": {}}
+	for _, c := range contenders {
+		results[c.name] = &figures{}
+	}
+	for _, r := range chosen {
+		if err := b.measure(ctx, r, contenders, results); err != nil {
+			// What was measured before is not lost with it.
+			fmt.Print(report(b.sizes, results))
+			return err
+		}
+	}
+	fmt.Print(report(b.sizes, results))
+	return nil
+}
+
+// measure gives each contender its turn at a row.
+func (b *bench) measure(ctx context.Context, r row, contenders []contender, results map[string]*figures) error {
+	if r.name == "broadcast" {
+		if err := measureBare(ctx, b, results["bare"]); err != nil {
+			return fmt.Errorf("broadcast of the bare loop: %w", err)
+		}
+	}
+	for _, c := range contenders {
+		if c.name == "node-sharded" && !r.sharded {
+			continue
+		}
+		began := time.Now()
+		if err := r.measure(ctx, b, c, results[c.name]); err != nil {
+			return fmt.Errorf("%s of %s: %w", r.name, c.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%-10s %-13s %5.1f s\n", r.name, c.name, time.Since(began).Seconds())
+	}
+	return nil
+}
+
+func newBench(ctx context.Context, o options) (b *bench, err error) {
+	b = &bench{sizes: fullSizes(), profiles: o.profiles}
+	if o.quick {
+		b.sizes = quickSizes()
+	}
+	if b.dir, err = os.MkdirTemp("", "parley-realtime-"); err != nil {
+		return nil, err
+	}
+	if b.natsServer, err = buildNATS(ctx, b.dir); err == nil {
+		b.visitors, err = newVisitors(b.most())
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(b.dir))
+	}
+	return b, nil
+}
+
+func (b *bench) close() {
+	b.visitors.close()
+	_ = os.RemoveAll(b.dir)
+}

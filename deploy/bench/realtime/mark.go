@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// mark says which reply a delivery is. It stands as a string in the reply's data, which every gateway passes on as it is.
+type mark struct {
+	trial    int
+	room     int
+	sequence int           // from 1 in its room
+	planned  time.Duration // since the generator began
+}
+
+var markBegin = []byte(`"mark":"`)
+
+// appendData appends the data of a marked reply.
+func (m mark) appendData(dst []byte) []byte {
+	dst = append(dst, `{"text":"Your order 4711 has left our warehouse. It will be with you tomorrow before noon.",`...)
+	dst = append(dst, markBegin...)
+	for _, n := range []int64{int64(m.trial), int64(m.room), int64(m.sequence), m.planned.Microseconds()} {
+		dst = append(strconv.AppendInt(dst, n, 10), '.')
+	}
+	return append(dst, `"}`...)
+}
+
+// parseMark finds the mark in an event.
+func parseMark(packet []byte) (m mark, ok bool) {
+	at := bytes.Index(packet, markBegin)
+	if at < 0 {
+		return mark{}, false
+	}
+	var parts [4]int
+	part := 0
+	for _, c := range packet[at+len(markBegin):] {
+		switch {
+		case c == '.':
+			if part++; part == len(parts) {
+				return mark{parts[0], parts[1], parts[2], time.Duration(parts[3]) * time.Microsecond}, true
+			}
+		case '0' <= c && c <= '9':
+			parts[part] = parts[part]*10 + int(c-'0')
+		default:
+			return mark{}, false
+		}
+	}
+	return mark{}, false
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// publisher publishes replies as a processing layer does: into JetStream, with the headers of CloudEvents. It does not wait for an
+// acknowledgement before it sends the next, but it counts them.
+type publisher struct {
+	nc       *nats.Conn
+	inbox    string
+	accepted atomic.Int64
+	refused  atomic.Int64
+	payload  []byte
+}
+
+// openPublisher connects and makes the stream that the gateways read. Parley's own services declare it just so.
+func openPublisher(ctx context.Context, url string) (*publisher, error) {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	p := &publisher{nc: nc, inbox: nats.NewInbox()}
+	if _, err = nc.Subscribe(p.inbox, p.acknowledged); err == nil {
+		err = declareReplies(ctx, nc)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func declareReplies(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		Name:        subject.Replies,
+		Subjects:    []string{subject.AllReplies},
+		Storage:     jetstream.FileStorage,
+		MaxAge:      168 * time.Hour,
+		MaxBytes:    1 << 30,
+		Discard:     jetstream.DiscardNew,
+		Duplicates:  2 * time.Minute,
+		AllowDirect: true,
+	})
+	if err != nil {
+		return fmt.Errorf("making the stream of replies: %w", err)
+	}
+	return nil
+}
+
+func (p *publisher) close() { p.nc.Close() }
+
+func (p *publisher) acknowledged(m *nats.Msg) {
+	if bytes.Contains(m.Data, []byte(`"error"`)) {
+		p.refused.Add(1)
+		return
+	}
+	p.accepted.Add(1)
+}
+
+// load is replies to publish: message i goes to room i modulo the rooms.
+type load struct {
+	rooms []*visitor // visitor i is room i
+	rate  int        // a second; 0 is as fast as it goes
+	total int
+}
+
+// publish publishes a load under the marks of a trial, on time whatever the gateways do. It returns when JetStream has answered for all.
+func (p *publisher) publish(ctx context.Context, l load, trial int, epoch time.Time) (refused int, err error) {
+	p.accepted.Store(0)
+	p.refused.Store(0)
+	start := time.Since(epoch)
+	for sent := 0; sent < l.total; {
+		now := time.Since(epoch)
+		for due := l.due(now - start); sent < due; sent++ {
+			if err := p.send(l, sent, trial, l.planned(start, now, sent)); err != nil {
+				return 0, err
+			}
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if sent < l.total {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return p.settled(ctx, l.total)
+}
+
+func (l load) due(passed time.Duration) int {
+	if l.rate == 0 {
+		return l.total
+	}
+	return min(l.total, int(passed.Seconds()*float64(l.rate))+1)
+}
+
+func (l load) planned(start, now time.Duration, i int) time.Duration {
+	if l.rate == 0 {
+		return now
+	}
+	return start + time.Duration(i)*time.Second/time.Duration(l.rate)
+}
+
+func (p *publisher) send(l load, i, trial int, planned time.Duration) error {
+	room := i % len(l.rooms)
+	v := l.rooms[room]
+	now := time.Now()
+	e := event.Reply{
+		CompanyID:  v.companyID,
+		AppID:      v.appID,
+		ChatUserID: v.id,
+		ChatID:     v.chatID,
+		Message: chat.Message{
+			ID:            uuid.Must(uuid.NewV7()).String(),
+			CreatedAt:     now,
+			Type:          chat.Text,
+			Data:          mark{trial, room, i/len(l.rooms) + 1, planned}.appendData(nil),
+			NameOfSender:  "Support",
+			IsFromSupport: true,
+		},
+	}
+	p.payload = e.AppendJSON(p.payload[:0])
+	err := p.nc.PublishMsg(&nats.Msg{
+		Subject: v.subject,
+		Reply:   p.inbox,
+		Data:    p.payload,
+		Header: nats.Header{
+			nats.MsgIdHdr:    {e.EventID()},
+			"ce-id":          {e.EventID()},
+			"ce-type":        {e.Type()},
+			"ce-source":      {"/processor"},
+			"ce-time":        {now.UTC().Format(chat.TimeFormat)},
+			"ce-specversion": {"1.0"},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("publishing a reply: %w", err)
+	}
+	return nil
+}
+
+// settled waits until JetStream has answered for total publications.
+func (p *publisher) settled(ctx context.Context, total int) (refused int, err error) {
+	deadline := time.Now().Add(20 * time.Second)
+	for p.accepted.Load()+p.refused.Load() < int64(total) {
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return 0, fmt.Errorf("JetStream answered %d of %d publications", p.accepted.Load()+p.refused.Load(), total)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return int(p.refused.Load()), nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// TestNodeGatewayIsMeasured runs the parts together on real engines: the Node peer lets everyone in, and two of its gateways bring
+// every reply. It says nothing about speed.
+func TestNodeGatewayIsMeasured(t *testing.T) {
+	t.Chdir("../../..")
+	needs(t, "redis-server", "node")
+	o := options{contenders: "node,node-sharded", peer: "deploy/bench/peer/gateway.mjs"}
+	contenders, err := o.contendersToMeasure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBench(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	b.idle, b.settle, b.rooms, b.redis = 50, time.Millisecond, 50, pace{500, 200 * time.Millisecond}
+	for _, c := range contenders {
+		var f figures
+		if err := measureHandshakes(t.Context(), b, c, &f); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if f.idle.lost() != 0 || f.idle.after <= 0 {
+			t.Errorf("%s: got %+v, want nobody lost, and some memory", c.name, *f.idle)
+		}
+		perReply, err := b.redisBytes(t.Context(), c, 2) // fails when a reply is lost
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if perReply < 100 {
+			t.Errorf("%s: got %.0f bytes from Redis for a reply, want more than the reply's text", c.name, perReply)
+		}
+	}
+}
+
+// needs skips the test on a machine without what it needs; CI has to have it.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	missing := func(what string) {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing", what)
+		}
+		t.Skipf("%s is missing", what)
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			missing(p)
+		}
+	}
+	if _, err := os.Stat("node_modules/@nats-io/jetstream"); err != nil {
+		missing("node_modules (make deps)")
+	}
+}

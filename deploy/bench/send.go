@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/deploy/bench/internal/rig"
+)
+
+const messageData = `{"text":"Your order 4711 has left our warehouse. It will be with you tomorrow before noon."}`
+
+// sendFigures are the turns of POST /message/send and of the two halves that bound it.
+type sendFigures struct {
+	send, echo []result
+	publish    []result // only the rate and the engines
+}
+
+// sendPlan says how POST /message/send is measured.
+type sendPlan struct {
+	turns int
+	turn  time.Duration
+	chats int  // from 1 to visitorCount
+	lean  bool // see load
+}
+
+// measureSend gives the three loads their turns, one after the other, after one turn of each that does not count.
+func measureSend(ctx context.Context, r *bench, visitors []visitor, plan sendPlan) (sendFigures, error) {
+	var f sendFigures
+	visitors = visitors[:plan.chats]
+	sendLoad := load{addr: r.client, status: 200, lean: plan.lean, requests: sendRequests(r.client, r.demo.AccessToken, visitors)}
+	echoLoad := load{addr: r.echoAddr, status: 200, lean: plan.lean, requests: sendRequests(r.echoAddr, r.demo.AccessToken, visitors)}
+	for i := range plan.turns + 1 {
+		echo, err := measured(ctx, echoLoad, plan.turn, r.echo, r.engines)
+		if err != nil {
+			return f, fmt.Errorf("bare Echo: %w", err)
+		}
+		publish, err := publishTurn(ctx, r, plan)
+		if err != nil {
+			return f, fmt.Errorf("bare publish: %w", err)
+		}
+		send, err := measured(ctx, sendLoad, plan.turn, r.clientAPI, r.engines)
+		if err != nil {
+			return f, fmt.Errorf("POST /message/send: %w", err)
+		}
+		if i > 0 {
+			f.echo, f.publish, f.send = append(f.echo, echo), append(f.publish, publish), append(f.send, send)
+		}
+	}
+	return f, nil
+}
+
+// measured runs one turn of a load and adds what the process under test and the engines used for it.
+func measured(ctx context.Context, l load, turn time.Duration, p, engines *rig.Process) (result, error) {
+	before, enginesBefore := p.CPU(), engines.CPU()
+	res, err := l.run(ctx, turn)
+	res.cpu, res.engines, res.peakRSS = p.CPU()-before, engines.CPU()-enginesBefore, p.PeakRSS()
+	return res, err
+}
+
+func publishTurn(ctx context.Context, r *bench, plan sendPlan) (result, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return result{}, err
+	}
+	before := r.engines.CPU()
+	cmd := exec.CommandContext(ctx, self, "-role=publish", "-nats="+r.natsURL, "-turn="+plan.turn.String(), "-chats="+strconv.Itoa(plan.chats))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return result{}, fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	var res bareResult
+	if err := json.Unmarshal(out, &res); err != nil {
+		return result{}, err
+	}
+	return result{
+		requests: res.Publishes, took: time.Duration(res.Nanoseconds),
+		cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), engines: r.engines.CPU() - before,
+	}, nil
+}
+
+func sendRequests(addr, token string, visitors []visitor) [][]byte {
+	requests := make([][]byte, len(visitors))
+	for i, v := range visitors {
+		body := `{"chatId":"` + v.chatID + `","type":"TEXT","data":` + messageData + `}`
+		requests[i] = request("POST", addr, "/message/send", "x-access-token: "+token+"\r\n", body)
+	}
+	return requests
+}
+
+func (f sendFigures) print(w *strings.Builder, plan sendPlan) {
+	var bounds, halves []float64
+	for i := range f.send {
+		a, b := f.echo[i].rate(), f.publish[i].rate()
+		bounds = append(bounds, f.send[i].rate()*(1/a+1/b))
+		halves = append(halves, f.send[i].rate()/a)
+	}
+	generator := "Go's HTTP client"
+	if plan.lean {
+		generator = "lean generator"
+	}
+	fmt.Fprintf(w, "\nPOST /message/send, %d keep-alive connections, %s, %d chats, every answer after its JetStream ack; median of %d turns\n\n",
+		connections, generator, plan.chats, len(f.send))
+	printHead(w)
+	printRow(w, "(a) bare Echo, same JSON", f.echo)
+	printRow(w, "(b) bare JetStream publish, same event", f.publish)
+	printRow(w, "POST /message/send", f.send)
+	fmt.Fprintf(w, "\nOf the bound 1/(1/a + 1/b): %.0f%% (at least 80%%). Of (a): %.0f%% (at least 50%%).\n",
+		100*rig.Median(bounds), 100*rig.Median(halves))
+}
+
+func printHead(w *strings.Builder) {
+	fmt.Fprintln(w, "| load | req/s | p50 | p99 | CPU s per 1,000 | engines, CPU s per 1,000 | peak RSS |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
+}
+
+func printRow(w *strings.Builder, name string, turns []result) {
+	column := func(of func(result) float64) float64 {
+		values := make([]float64, len(turns))
+		for i, t := range turns {
+			values[i] = of(t)
+		}
+		return rig.Median(values)
+	}
+	fmt.Fprintf(w, "| %s | %.0f | %.2f ms | %.2f ms | %.3f | %.3f | %.0f MiB |\n", name,
+		column(result.rate),
+		column(func(r result) float64 { return r.p50.Seconds() * 1000 }),
+		column(func(r result) float64 { return r.p99.Seconds() * 1000 }),
+		column(func(r result) float64 { return perThousand(r.cpu, r) }),
+		column(func(r result) float64 { return perThousand(r.engines, r) }),
+		column(func(r result) float64 { return float64(r.peakRSS) / (1 << 20) }))
+}
