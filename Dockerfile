@@ -1,0 +1,53 @@
+# syntax=docker/dockerfile:1
+# The image of one service:
+#
+#   docker build --build-arg SERVICE=client-api --build-arg VERSION=v1.0.0 -t parley/client-api:v1.0.0 .
+#
+# SERVICE is client-api, widget-api, socket-gateway, processor or parleyctl. The image holds one static binary and the certificates
+# of public authorities: no shell, no package manager, nothing that is written to.
+ARG GO_VERSION=1.26
+
+FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
+ARG SERVICE
+WORKDIR /src
+# The modules' requirements first: what they name is downloaded again only when they change.
+COPY pkg/go.mod pkg/go.sum pkg/
+COPY proto-events/go.mod proto-events/go.sum proto-events/
+COPY services/${SERVICE}/go.mod services/${SERVICE}/go.sum services/${SERVICE}/
+ENV GOWORK=off CGO_ENABLED=0
+RUN --mount=type=cache,target=/go/pkg/mod \
+    cd services/${SERVICE} && go mod download
+COPY pkg pkg
+COPY proto-events proto-events
+COPY services/${SERVICE} services/${SERVICE}
+ARG VERSION=dev
+ARG COMMIT=
+ARG DATE=
+ARG TARGETOS
+ARG TARGETARCH
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    cd services/${SERVICE} && GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -o /out/service \
+    -ldflags "-s -w -X github.com/parley-chat/parley/pkg/ops.version=${VERSION} -X github.com/parley-chat/parley/pkg/ops.commit=${COMMIT} -X github.com/parley-chat/parley/pkg/ops.date=${DATE}" \
+    ./cmd/${SERVICE} && mkdir /out/keys
+
+FROM scratch
+ARG SERVICE
+ARG VERSION=dev
+ARG COMMIT=
+ARG DATE=
+LABEL org.opencontainers.image.title="parley ${SERVICE}" \
+      org.opencontainers.image.description="Parley, the messaging edge of a chatbot platform: ${SERVICE}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${COMMIT}" \
+      org.opencontainers.image.created="${DATE}"
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/service /service
+# A new volume that is mounted here belongs to the user below, so that parleyctl can write the visitors' keys into it.
+COPY --from=build --chown=65532:65532 /out/keys /keys
+USER 65532:65532
+EXPOSE 8080 9090
+# The services answer on OPS_ADDR. Orchestrators with probes of their own (k8s/) ask /readyz instead; parleyctl has no server and is
+# run to its end.
+HEALTHCHECK --interval=10s --timeout=6s --start-period=20s --retries=3 CMD ["/service", "healthcheck"]
+ENTRYPOINT ["/service"]

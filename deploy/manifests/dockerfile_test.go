@@ -1,0 +1,123 @@
+package manifests
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+)
+
+// images are the services that the Dockerfile builds.
+func images() []string {
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "parleyctl"}
+}
+
+func dockerfile(t *testing.T) []instructions.Stage {
+	t.Helper()
+	parsed, err := parser.Parse(bytes.NewReader(read(t, "Dockerfile")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(parsed.Warnings) > 0 {
+		t.Errorf("got warnings %v, want none", parsed.Warnings)
+	}
+	stages, _, err := instructions.Parse(parsed.AST, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stages
+}
+
+// every returns the commands of one kind.
+func every[T instructions.Command](s instructions.Stage) (found []T) {
+	for _, c := range s.Commands {
+		if c, ok := c.(T); ok {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// The image holds a binary that nobody but it can run, as nobody in particular, and that checks itself.
+func TestImageHoldsTheBinaryAlone(t *testing.T) {
+	t.Parallel()
+	stages := dockerfile(t)
+	final := stages[len(stages)-1]
+	if final.BaseName != "scratch" {
+		t.Errorf("got base %s, want scratch", final.BaseName)
+	}
+	if runs := every[*instructions.RunCommand](final); len(runs) > 0 {
+		t.Errorf("got %d RUN in an image without a shell", len(runs))
+	}
+	users := every[*instructions.UserCommand](final)
+	if len(users) != 1 || users[0].User != "65532:65532" {
+		t.Errorf("got USER %v, want 65532:65532", users)
+	}
+	checks := every[*instructions.HealthCheckCommand](final)
+	if len(checks) != 1 || !slices.Equal(checks[0].Health.Test, []string{"CMD", "/service", "healthcheck"}) {
+		t.Errorf("got HEALTHCHECK %+v, want the service's own", checks)
+	}
+	entries := every[*instructions.EntrypointCommand](final)
+	if len(entries) != 1 || entries[0].PrependShell || !slices.Equal(entries[0].CmdLine, []string{"/service"}) {
+		t.Errorf("got ENTRYPOINT %+v, want /service without a shell", entries)
+	}
+}
+
+// What the Dockerfile copies is there, and gets past .dockerignore.
+func TestImageIsBuiltFromWhatIsThere(t *testing.T) {
+	t.Parallel()
+	sent := strings.Split(string(read(t, ".dockerignore")), "\n")
+	for _, image := range images() {
+		for _, c := range every[*instructions.CopyCommand](dockerfile(t)[0]) {
+			for _, source := range c.SourcePaths {
+				source = strings.ReplaceAll(source, "${SERVICE}", image)
+				if _, err := os.Stat(filepath.Join(root, source)); err != nil {
+					t.Errorf("%s: %v", image, err)
+				}
+				if top, _, _ := strings.Cut(source, "/"); !slices.Contains(sent, "!"+top) {
+					t.Errorf("%s: .dockerignore keeps %s out", image, source)
+				}
+			}
+		}
+	}
+}
+
+// The Dockerfile's own build command makes one static binary that says what it was built from.
+func TestImageBinaryIsStatic(t *testing.T) {
+	t.Parallel()
+	var build string
+	for _, run := range every[*instructions.RunCommand](dockerfile(t)[0]) {
+		if line := strings.Join(run.CmdLine, " "); strings.Contains(line, "go build") {
+			build = line
+		}
+	}
+	for _, image := range images() {
+		out := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(build, "/out/", out+"/"))
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "SERVICE="+image, "VERSION=v1.2.3", "COMMIT=abc", "DATE=2026-01-02T03:04:05Z")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v\n%s", image, err, text)
+		}
+		text, err := exec.CommandContext(t.Context(), filepath.Join(out, "service"), "--version").CombinedOutput()
+		if err != nil || !strings.Contains(string(text), "v1.2.3") {
+			t.Errorf("%s --version: got %q and %v, want the version", image, text, err)
+		}
+		if text, _ = exec.CommandContext(t.Context(), "ldd", filepath.Join(out, "service")).CombinedOutput(); !strings.Contains(string(text), "not a dynamic executable") {
+			t.Errorf("%s: got %q, want a static binary", image, text)
+		}
+		info, err := os.Stat(filepath.Join(out, "service"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if t.Logf("%s: %.1f MB", image, float64(info.Size())/1e6); info.Size() > 40e6 {
+			t.Errorf("%s: got %d bytes, want an image below 40 MB", image, info.Size())
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package manifests
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```")
+	heading = regexp.MustCompile("(?m)^#+ (.*)$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	silent  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestDocumentsLeadSomewhere follows every link of the documents to a file or a heading of ours.
+func TestDocumentsLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	for _, document := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(string(read(t, document)), ""), -1) {
+			to, anchor, hasAnchor := strings.Cut(match[1], "#")
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
+				continue
+			}
+			target := document
+			if to != "" {
+				target = filepath.Join(filepath.Dir(document), to)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s: %s leads nowhere", document, match[1])
+				continue
+			}
+			if hasAnchor && !slices.Contains(anchors(t, target), anchor) {
+				t.Errorf("%s: %s has no such heading", document, match[1])
+			}
+		}
+	}
+}
+
+// documents are the README and its like, and what stands in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	found := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// anchors are a document's headings as links name them.
+func anchors(t *testing.T, document string) []string {
+	t.Helper()
+	var names []string
+	for _, match := range heading.FindAllStringSubmatch(fence.ReplaceAllString(string(read(t, document)), ""), -1) {
+		names = append(names, strings.ReplaceAll(silent.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return names
+}

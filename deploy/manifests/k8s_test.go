@@ -1,0 +1,437 @@
+package manifests
+
+import (
+	"bytes"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// overlays are what is applied to a cluster.
+func overlays() []string { return []string{"dev", "production"} }
+
+// cluster is what an overlay makes, in Kubernetes' own types.
+type cluster struct {
+	t        *testing.T
+	objects  []runtime.Object
+	pods     map[string]corev1.PodTemplateSpec // by the workload's name
+	replicas map[string]bool                   // workloads that set their number of replicas
+}
+
+// build runs kustomize (the library that kubectl has in it) and decodes strictly: an unknown or doubled field is an error.
+func build(t *testing.T, overlay string) *cluster {
+	t.Helper()
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "k8s/overlays", overlay))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	c := &cluster{t: t, pods: map[string]corev1.PodTemplateSpec{}, replicas: map[string]bool{}}
+	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+		object, _, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+		c.objects = append(c.objects, object)
+		switch w := object.(type) {
+		case *appsv1.Deployment:
+			c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
+			c.selects("deployment "+w.Name, w.Spec.Selector, w.Name)
+		case *appsv1.StatefulSet:
+			c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
+			c.selects("stateful set "+w.Name, w.Spec.Selector, w.Name)
+		}
+	}
+	return c
+}
+
+// all returns the objects of one type by name.
+func all[T interface {
+	runtime.Object
+	metav1.Object
+}](c *cluster) map[string]T {
+	found := make(map[string]T)
+	for _, o := range c.objects {
+		if o, ok := o.(T); ok {
+			found[o.GetName()] = o
+		}
+	}
+	return found
+}
+
+// selected are the workloads that a selector selects.
+func (c *cluster) selected(s *metav1.LabelSelector) []string {
+	c.t.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var names []string
+	for name, pod := range c.pods {
+		if selector.Matches(labels.Set(pod.Labels)) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (c *cluster) selects(what string, s *metav1.LabelSelector, want ...string) {
+	c.t.Helper()
+	if got := c.selected(s); !slices.Equal(got, want) {
+		c.t.Errorf("%s selects %v, want %v", what, got, want)
+	}
+}
+
+// each runs a test on every overlay.
+func each(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Parallel()
+	for _, overlay := range overlays() {
+		t.Run(overlay, func(t *testing.T) {
+			t.Parallel()
+			test(t, build(t, overlay))
+		})
+	}
+}
+
+// containers are those of a pod, the ones that begin included.
+func containers(pod corev1.PodTemplateSpec) []corev1.Container {
+	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+}
+
+func TestEveryServiceRuns(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		for name := range services() {
+			if len(c.pods[name].Spec.Containers) == 0 {
+				t.Errorf("%s does not run", name)
+			}
+			if c.replicas[name] {
+				t.Errorf("%s sets its replicas, which are the autoscaler's", name)
+			}
+			if all[*policyv1.PodDisruptionBudget](c)[name] == nil || all[*corev1.ServiceAccount](c)[name] == nil {
+				t.Errorf("%s has no disruption budget or no account of its own", name)
+			}
+		}
+	})
+}
+
+func TestPodsAreRestricted(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		for name, pod := range c.pods {
+			s := pod.Spec.SecurityContext
+			if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("%s: want a pod that is not root's and has the runtime's seccomp profile", name)
+			}
+			if a := pod.Spec.AutomountServiceAccountToken; a == nil || *a {
+				t.Errorf("%s gets a token of Kubernetes", name)
+			}
+			for _, k := range containers(pod) {
+				s := k.SecurityContext
+				if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
+					s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
+					t.Errorf("%s/%s: want no escalation, a read-only root, no capabilities", name, k.Name)
+				}
+				if _, tag, ok := strings.Cut(k.Image[strings.LastIndex(k.Image, "/")+1:], ":"); !ok || tag == "latest" {
+					t.Errorf("%s/%s: got image %q, want a pinned one", name, k.Name, k.Image)
+				}
+				if k.Resources.Requests.Cpu().IsZero() || k.Resources.Requests.Memory().IsZero() || k.Resources.Limits.Memory().IsZero() {
+					t.Errorf("%s/%s: want requests, and a limit of memory", name, k.Name)
+				}
+			}
+		}
+	})
+}
+
+// The settings are the service's own, and all that it needs are there.
+func TestPodsSetWhatTheServicesRead(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		for name := range services() {
+			set := make(map[string]string)
+			for _, k := range c.pods[name].Spec.Containers {
+				maps.Copy(set, c.settings(name, k))
+			}
+			checkSettings(t, "k8s", name, set)
+		}
+	})
+}
+
+// settings are a container's variables, save what only other variables are made from.
+func (c *cluster) settings(name string, k corev1.Container) map[string]string {
+	c.t.Helper()
+	set := make(map[string]string)
+	for _, from := range k.EnvFrom {
+		if from.ConfigMapRef == nil {
+			continue
+		}
+		m := all[*corev1.ConfigMap](c)[from.ConfigMapRef.Name]
+		if m == nil {
+			c.t.Errorf("%s: there is no config map %s", name, from.ConfigMapRef.Name)
+			continue
+		}
+		maps.Copy(set, m.Data)
+	}
+	for _, e := range k.Env {
+		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+			set[e.Name] = e.Value
+		}
+	}
+	return set
+}
+
+// Every secret that a pod needs is made by the overlay, or named by it for somebody else to make, with its keys.
+func TestSecretsAreKnown(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		said := string(read(t, "k8s/overlays/production/kustomization.yaml"))
+		for name, pod := range c.pods {
+			for _, k := range containers(pod) {
+				for _, e := range k.Env {
+					if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil || e.ValueFrom.SecretKeyRef.Optional != nil {
+						continue
+					}
+					ref := e.ValueFrom.SecretKeyRef
+					secret := all[*corev1.Secret](c)[ref.Name]
+					if secret != nil && secret.Data[ref.Key] != nil {
+						continue
+					}
+					if t.Name() == "TestSecretsAreKnown/dev" || !strings.Contains(said, ref.Name+" ") || !strings.Contains(said, ref.Key) {
+						t.Errorf("%s: nobody makes %s of the secret %s", name, ref.Key, ref.Name)
+					}
+				}
+			}
+		}
+	})
+}
+
+// The ports are those on which the services listen when nobody tells them others.
+func TestPortsAreTheServices(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		for name, config := range services() {
+			listens := make(map[string]int32)
+			for port, variable := range map[string]string{"http": "HTTP_ADDR", "ops": "OPS_ADDR"} {
+				if v, ok := variables(config)[variable]; ok {
+					n, err := strconv.Atoi(strings.TrimPrefix(v.Default, ":"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					listens[port] = int32(n)
+				}
+			}
+			for _, k := range c.pods[name].Spec.Containers {
+				has := make(map[string]int32)
+				for _, p := range k.Ports {
+					has[p.Name] = p.ContainerPort
+				}
+				if !maps.Equal(has, listens) {
+					t.Errorf("%s: got ports %v, want %v", name, has, listens)
+				}
+				if set := c.settings(name, k); set["HTTP_ADDR"] != "" || set["OPS_ADDR"] != "" {
+					t.Errorf("%s listens elsewhere than its ports say", name)
+				}
+				for what, probe := range map[string]*corev1.Probe{"startup": k.StartupProbe, "liveness": k.LivenessProbe, "readiness": k.ReadinessProbe} {
+					want := "/healthz"
+					if what == "readiness" {
+						want = "/readyz"
+					}
+					if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != want || probe.HTTPGet.Port.StrVal != "ops" {
+						t.Errorf("%s: got %s probe %+v, want %s of ops", name, what, probe, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A pod is killed only after it has had the time to end by itself.
+func TestPodsHaveTimeToEnd(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		const tidying = 10 * time.Second // requests in flight, handlers, acknowledgements
+		for name, config := range services() {
+			pod := c.pods[name].Spec
+			needs := tidying
+			for _, k := range pod.Containers {
+				if k.Lifecycle == nil || k.Lifecycle.PreStop == nil || k.Lifecycle.PreStop.Sleep == nil {
+					t.Fatalf("%s stops while it still gets traffic", name)
+				}
+				needs += time.Duration(k.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+				drain := c.settings(name, k)["DRAIN_TIMEOUT"]
+				if drain == "" {
+					drain = variables(config)["DRAIN_TIMEOUT"].Default
+				}
+				if drain != "" {
+					d, err := time.ParseDuration(drain)
+					if err != nil {
+						t.Fatal(err)
+					}
+					needs += d
+				}
+			}
+			if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < needs {
+				t.Errorf("%s: got a grace of %v, want at least %v", name, grace, needs)
+			}
+		}
+	})
+}
+
+func TestSelectorsMatch(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		for name, s := range all[*corev1.Service](c) {
+			c.selects("service "+name, &metav1.LabelSelector{MatchLabels: s.Spec.Selector}, name)
+			for _, p := range s.Spec.Ports {
+				if !slices.ContainsFunc(c.pods[name].Spec.Containers[0].Ports, func(k corev1.ContainerPort) bool { return k.Name == p.TargetPort.StrVal }) {
+					t.Errorf("service %s: its pods have no port %s", name, p.TargetPort.String())
+				}
+			}
+		}
+		for name, b := range all[*policyv1.PodDisruptionBudget](c) {
+			c.selects("disruption budget "+name, b.Spec.Selector, name)
+		}
+		for name, h := range all[*autoscalingv2.HorizontalPodAutoscaler](c) {
+			if target := h.Spec.ScaleTargetRef.Name; target != name || len(c.pods[target].Spec.Containers) == 0 {
+				t.Errorf("autoscaler %s scales %s", name, target)
+			}
+		}
+		for name, pod := range c.pods {
+			for _, s := range pod.Spec.TopologySpreadConstraints {
+				c.selects("topology of "+name, s.LabelSelector, name)
+			}
+		}
+		for name, i := range all[*networkingv1.Ingress](c) {
+			for _, rule := range i.Spec.Rules {
+				for _, path := range rule.HTTP.Paths {
+					backend := path.Backend.Service
+					s := all[*corev1.Service](c)[backend.Name]
+					if s == nil || !slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == backend.Port.Name }) {
+						t.Errorf("ingress %s: there is no %s of %s", name, backend.Port.Name, backend.Name)
+					}
+				}
+			}
+		}
+	})
+}
+
+// The widget's host has the sockets under /socket.io/, and lets them live.
+func TestIngressReachesTheGateway(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		ingresses := all[*networkingv1.Ingress](c)
+		gateway, widget, client := ingresses["socket-gateway"], ingresses["widget-api"], ingresses["client-api"]
+		rule := gateway.Spec.Rules[0]
+		if rule.Host != widget.Spec.Rules[0].Host || rule.Host == client.Spec.Rules[0].Host {
+			t.Errorf("got hosts %s, %s, %s, want the gateway at the widget's", rule.Host, widget.Spec.Rules[0].Host, client.Spec.Rules[0].Host)
+		}
+		if path := rule.HTTP.Paths[0]; path.Path != "/socket.io/" || *path.PathType != networkingv1.PathTypePrefix {
+			t.Errorf("got path %s, want /socket.io/", path.Path)
+		}
+		if timeout, _ := strconv.Atoi(gateway.Annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"]); timeout < 3600 {
+			t.Errorf("got a timeout of %d s, want an hour at least", timeout)
+		}
+		for _, i := range ingresses {
+			if strings.Contains(strings.Join(slices.Collect(maps.Keys(i.Annotations)), " "), "affinity") {
+				t.Errorf("%s keeps sessions to a pod, which no gateway needs", i.Name)
+			}
+		}
+	})
+}
+
+// Every way that one part's policy opens, the other part's policy opens as well; what has no policy of its own gets nothing.
+func TestNetworkWaysMeet(t *testing.T) {
+	t.Parallel()
+	c := build(t, "dev") // the overlay with all parts in it
+	policies := all[*networkingv1.NetworkPolicy](c)
+	if deny := policies["deny-by-default"]; len(deny.Spec.PodSelector.MatchLabels) != 0 || len(deny.Spec.PolicyTypes) != 2 || len(deny.Spec.Ingress)+len(deny.Spec.Egress) != 0 {
+		t.Errorf("got %+v, want nothing to be allowed", deny.Spec)
+	}
+	ways := make(map[string]bool)
+	for name, p := range policies {
+		for _, way := range p.Spec.Egress {
+			for _, peer := range way.To {
+				if peer.PodSelector == nil || peer.PodSelector.MatchLabels["k8s-app"] == "kube-dns" {
+					continue
+				}
+				to := c.selected(peer.PodSelector)
+				if len(to) != 1 {
+					t.Errorf("%s goes to %v, want one part", name, to)
+					continue
+				}
+				ways[name+" > "+to[0]] = true
+				if !c.admits(policies[to[0]], name) {
+					t.Errorf("%s may go to %s, which does not let it in", name, to[0])
+				}
+			}
+		}
+	}
+	// From what each service is set to use.
+	for name := range services() {
+		for engine, variable := range map[string]string{"nats": "NATS_URL", "redis": "REDIS_URL", "mongodb": "MONGODB_URI"} {
+			_, uses := c.settings(name, c.pods[name].Spec.Containers[0])[variable]
+			if uses != ways[name+" > "+engine] {
+				t.Errorf("%s uses %s: %v; may reach it: %v", name, engine, uses, ways[name+" > "+engine])
+			}
+		}
+	}
+	for _, way := range []string{"socket-gateway > socket-gateway", "socket-gateway > widget-api"} {
+		if !ways[way] {
+			t.Errorf("there is no way %s", way)
+		}
+	}
+	for name := range c.pods {
+		if policies[name] == nil {
+			t.Errorf("%s has no policy", name)
+		}
+	}
+}
+
+// admits tells whether a policy lets a workload's pods in.
+func (c *cluster) admits(p *networkingv1.NetworkPolicy, from string) bool {
+	c.t.Helper()
+	for _, way := range p.Spec.Ingress {
+		for _, peer := range way.From {
+			if peer.PodSelector != nil && slices.Contains(c.selected(peer.PodSelector), from) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestProductionKeepsThreeCopies(t *testing.T) {
+	t.Parallel()
+	c := build(t, "production")
+	for name := range services() {
+		if got := c.settings(name, c.pods[name].Spec.Containers[0])["STREAM_REPLICAS"]; got != "3" {
+			t.Errorf("%s: got STREAM_REPLICAS %s, want 3", name, got)
+		}
+	}
+	for name, h := range all[*autoscalingv2.HorizontalPodAutoscaler](c) {
+		if *h.Spec.MinReplicas < 2 {
+			t.Errorf("%s: got %d replicas at least, want 2", name, *h.Spec.MinReplicas)
+		}
+	}
+}

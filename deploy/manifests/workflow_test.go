@@ -1,0 +1,69 @@
+package manifests
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// workflow is what we use of GitHub's.
+type workflow struct {
+	Name        string                    `json:"name"`
+	On          map[string]map[string]any `json:"on"`
+	Permissions map[string]string         `json:"permissions"`
+	Jobs        map[string]workflowJob    `json:"jobs"`
+}
+
+type workflowJob struct {
+	RunsOn         string                     `json:"runs-on"`
+	TimeoutMinutes int                        `json:"timeout-minutes"`
+	Services       map[string]workflowService `json:"services,omitempty"`
+	Steps          []workflowStep             `json:"steps"`
+}
+
+type workflowService struct {
+	Image   string   `json:"image"`
+	Ports   []string `json:"ports"`
+	Options string   `json:"options"`
+}
+
+type workflowStep struct {
+	Name string            `json:"name,omitempty"`
+	Uses string            `json:"uses,omitempty"`
+	Run  string            `json:"run,omitempty"`
+	With map[string]any    `json:"with,omitempty"`
+	Env  map[string]string `json:"env,omitempty"`
+}
+
+// The workflow runs what contributors run: targets that there are, and the store's tests on MongoDB itself.
+func TestWorkflowRunsTheTargets(t *testing.T) {
+	t.Parallel()
+	var w workflow
+	text := strings.Replace(string(read(t, ".github/workflows/ci.yml")), "\non:", "\n\"on\":", 1) // YAML 1.1 reads on as true
+	if err := yaml.UnmarshalStrict([]byte(text), &w); err != nil {
+		t.Fatal(err)
+	}
+	makefile := string(read(t, "Makefile"))
+	var runs, tested string
+	for name, job := range w.Jobs {
+		if job.TimeoutMinutes == 0 {
+			t.Errorf("%s may run for ever", name)
+		}
+		for _, step := range job.Steps {
+			runs += step.Run + "\n"
+			if uri := step.Env["MONGODB_URI"]; uri != "" && job.Services["mongodb"].Image != "" {
+				tested = step.Run
+			}
+		}
+	}
+	for _, found := range regexp.MustCompile(`\bmake ([a-z-]+)`).FindAllStringSubmatch(runs+string(read(t, ".ci/run")), -1) {
+		if !strings.Contains(makefile, "\n"+found[1]+":") {
+			t.Errorf("there is no make %s", found[1])
+		}
+	}
+	if !strings.Contains(runs, ".ci/run") || tested != "make test-mongodb" {
+		t.Errorf("got %q on MongoDB, want .ci/run and make test-mongodb", tested)
+	}
+}
