@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/httpapi/abusetest"
@@ -366,8 +368,15 @@ func (a *abuse) digested(t *testing.T) {
 	check(t, err)
 	eventually(t, "what was accepted is digested", func() error {
 		for info := range stream.ListConsumers(t.Context()).Info() {
-			if waiting := info.NumPending + uint64(info.NumAckPending); waiting > 0 {
-				return fmt.Errorf("%s has %d events before it", info.Name, waiting)
+			// By sequence: how many a consumer has before it the server counts a moment after it has acknowledged a publish.
+			for _, filter := range info.Config.FilterSubjects {
+				last, err := stream.GetLastMsgForSubject(t.Context(), filter)
+				if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+					return err
+				}
+				if err == nil && info.AckFloor.Stream < last.Sequence {
+					return fmt.Errorf("%s has come to %d of %d", info.Name, info.AckFloor.Stream, last.Sequence)
+				}
 			}
 		}
 		return nil
