@@ -18,10 +18,14 @@ var errClient = errors.New("redisadapter: the client is neither a *redis.Client 
 // and databases, and hands it over when Redis has answered; from then on nobody else reads or writes it. What
 // passes here for each reply is so little that the general client would cost several times as much.
 type link struct {
-	conn net.Conn
+	conn net.Conn      // nil until it is ours
 	held *redis.Conn   // go-redis's side of conn
 	made *redis.Client // knows of conn and of nothing else
+}
 
+// dialed is a connection that go-redis has made.
+type dialed struct {
+	conn    net.Conn
 	unwatch func() bool // ends the watch of the time to connect
 }
 
@@ -31,11 +35,13 @@ func dial(ctx context.Context, client redis.UniversalClient) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{}
-	l.made = redis.NewClient(l.options(ctx, node.Options()))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // what is dialed and not taken over is closed
+	made := make(chan dialed, 1)
+	l := &link{made: redis.NewClient(options(ctx, node.Options(), made))}
 	l.held = l.made.Conn()
 	if err = l.held.Ping(ctx).Err(); err == nil {
-		err = l.takeOver(ctx)
+		err = l.takeOver(ctx, <-made)
 	}
 	if err != nil {
 		l.close()
@@ -45,10 +51,11 @@ func dial(ctx context.Context, client redis.UniversalClient) (*link, error) {
 }
 
 // takeOver makes the connection ours.
-func (l *link) takeOver(ctx context.Context) error {
-	if !l.unwatch() {
+func (l *link) takeOver(ctx context.Context, d dialed) error {
+	if !d.unwatch() {
 		return ctx.Err()
 	}
+	l.conn = d.conn
 	return l.conn.SetDeadline(time.Time{})
 }
 
@@ -63,15 +70,15 @@ func nodeOf(ctx context.Context, client redis.UniversalClient) (*redis.Client, e
 	return nil, errClient
 }
 
-// options are those of the client, for one connection that speaks RESP2 and is shown to us when it is made.
-func (l *link) options(ctx context.Context, of *redis.Options) *redis.Options {
+// options are those of the client, for one connection that speaks RESP2 and is sent to made. That may be after go-redis has
+// returned: it dials in a goroutine of its own, for which it does not wait when ctx is done.
+func options(ctx context.Context, of *redis.Options, made chan<- dialed) *redis.Options {
 	o := *of
 	dialNode := o.Dialer
 	o.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialNode(dialing, network, addr)
 		if err == nil {
-			l.conn = conn
-			l.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis would wait for the greeting
+			made <- dialed{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })} // go-redis would wait for the greeting
 		}
 		return conn, err
 	}
