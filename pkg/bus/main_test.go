@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 		serve(server)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, bustest.LeftByNATS()...)
 }
 
 // reply is an event whose subject belongs to visitor, and whose text is n.

@@ -22,7 +22,7 @@ import (
 	"github.com/parley-chat/parley/services/processor"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, bustest.LeftByNATS()...) }
 
 // world is a NATS, a MongoDB, and in it one company with an application, a template and a visitor who has an open chat.
 type world struct {

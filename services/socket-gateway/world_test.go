@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsGateway) != "" {
 		os.Exit(ops.Main("socket-gateway", runGateway))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, bustest.LeftByNATS()...)
 }
 
 func runGateway(ctx context.Context, log *slog.Logger) error {

@@ -28,7 +28,7 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, bustest.LeftByNATS()...) }
 
 // limit bounds every wait. It is far above what any of them takes.
 const limit = 60 * time.Second

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
 )
 
 // limit bounds every wait for something that has to happen. It is far above what any of it takes on an idle machine.
@@ -25,7 +27,7 @@ const limit = 30 * time.Second
 func TestMain(m *testing.M) {
 	code := m.Run()
 	closeShared()
-	if err := goleak.Find(); err != nil && code == 0 {
+	if err := goleak.Find(bustest.LeftByNATS()...); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "left running:", err)
 		code = 1
 	}
