@@ -1,9 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -21,22 +20,40 @@ const (
 	maxMessageIDLen = 256
 )
 
-// bucketDocument holds message records by message id, so that writing one again changes nothing. A record is the text that also
-// goes over the wire ([chat.Message.AppendJSON]): it keeps data byte for byte
-// (but for blanks around the whole of it), and one string costs the embedded engine
-// half of what a document with the same fields does.
+// bucketDocument holds message records by message id, so that writing one again changes nothing. When no more come, those that
+// are there are sealed (see seal.go).
 type bucketDocument struct {
 	ID       string            `bson:"_id"`
 	Messages map[string]string `bson:"m"`
+	Sealed   string            `bson:"s,omitempty"`
 }
 
-func record(m chat.Message) string { return string(m.AppendJSON(nil)) }
-
-func parseRecord(text string) (m chat.Message, err error) {
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		return m, fmt.Errorf("reading a message record: %w", err)
+// contents are the bucket's messages in no order; one may be there twice.
+func (d bucketDocument) contents() (all []stored, err error) {
+	add := func(text string) {
+		e, wrong := readHead(text)
+		all, err = append(all, e), cmp.Or(err, wrong)
 	}
-	return m, nil
+	for text := range unsealed(d.Sealed) {
+		add(text)
+	}
+	for _, text := range d.Messages {
+		add(text)
+	}
+	return all, err
+}
+
+// find returns the record of the message with that id.
+func (d bucketDocument) find(id string) (text string, there bool) {
+	if text, there = d.Messages[fieldName(id)]; there {
+		return text, true
+	}
+	for text := range unsealed(d.Sealed) {
+		if e, err := readHead(text); err == nil && e.id == id {
+			return text, true
+		}
+	}
+	return "", false
 }
 
 // weight is how many units of a bucket the message fills.
@@ -86,12 +103,11 @@ func (s *Store) greet(ctx context.Context, chatID string, greetings []chat.Messa
 	if err != nil || inserted {
 		return greetings, err
 	}
-	read, err := s.readBuckets(ctx, chatID, 0, 1)
+	there, err := s.readBuckets(ctx, chatID, 0, 1)
 	if err != nil {
 		return nil, err
 	}
-	var there []chat.Message
-	return there, merge(&there, read)
+	return parseAll(there)
 }
 
 // fieldName is the message's id as a field's name, in which MongoDB reserves three characters. Our own ids, UUIDs, stay as

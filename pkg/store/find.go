@@ -18,7 +18,7 @@ func (s *Store) FindMessage(ctx context.Context, id string) (chatID string, m ch
 	if err != nil {
 		return "", chat.Message{}, err
 	}
-	text, ok := bucket.Messages[fieldName(id)]
+	text, ok := bucket.find(id)
 	if !ok {
 		return "", chat.Message{}, notFound(messages)
 	}
@@ -39,7 +39,7 @@ func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, e
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return chat.Message{}, err
 	}
-	text, there := d.Messages[fieldName(id)]
+	text, there := d.find(id)
 	if !there {
 		return chat.Message{}, notFound(messages)
 	}

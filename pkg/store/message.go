@@ -67,6 +67,7 @@ func (s *Store) place(ctx context.Context, chatID string, m chat.Message) (place
 	if err := s.noteLateness(ctx, before, m); err != nil {
 		return placeDocument{}, err
 	}
+	s.sealBuckets(ctx, chatID, before.Filled, weight(m))
 	place := placeDocument{ID: m.ID, ChatID: chatID, Bucket: bucketOf(before.Filled), CreatedAt: utc(m.CreatedAt)}
 	inserted, err := s.insert(ctx, messages, place)
 	if err != nil || inserted {
@@ -106,13 +107,14 @@ func (s *Store) noteLateness(ctx context.Context, before chatDocument, m chat.Me
 func (s *Store) isWritten(ctx context.Context, bucket, messageID string) (bool, error) {
 	var d bucketDocument
 	err := s.do(ctx, "looking for a message", func(ctx context.Context) error {
-		only := bson.D{{Key: "m." + fieldName(messageID), Value: 1}}
+		only := bson.D{{Key: "m." + fieldName(messageID), Value: 1}, {Key: "s", Value: 1}}
 		return s.in(buckets).FindOne(ctx, byID(bucket), options.FindOne().SetProjection(only)).Decode(&d)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return false, nil
 	}
-	return len(d.Messages) > 0, err
+	_, written := d.find(messageID)
+	return written, err
 }
 
 // writeMessage puts the message into its bucket.
@@ -133,21 +135,17 @@ func (s *Store) History(ctx context.Context, chatID string) ([]chat.Message, err
 	if err != nil {
 		return nil, err
 	}
-	read, err := s.readBuckets(ctx, chatID, 0, bucketCount(d.Filled))
+	all, err := s.readBuckets(ctx, chatID, 0, bucketCount(d.Filled))
 	if err != nil {
 		return nil, err
 	}
-	messages := []chat.Message{}
-	if err := merge(&messages, read); err != nil {
-		return nil, err
-	}
-	return messages, nil
+	return parseAll(all)
 }
 
-// readBuckets reads a chat's buckets from first to before end, a few at a time. One that is not there, because all who took
-// its units crashed, is empty.
-func (s *Store) readBuckets(ctx context.Context, chatID string, first, end int64) ([]bucketDocument, error) {
-	read := make([]bucketDocument, end-first)
+// readBuckets reads a chat's buckets from first to before end, a few at a time, and returns their messages in the order of the
+// history. A bucket that is not there, because all who took its units crashed, is empty.
+func (s *Store) readBuckets(ctx context.Context, chatID string, first, end int64) ([]stored, error) {
+	read := make([][]stored, end-first)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for n := range read {
@@ -156,28 +154,17 @@ func (s *Store) readBuckets(ctx context.Context, chatID string, first, end int64
 			if apperr.Is(err, apperr.NotFound) {
 				return nil
 			}
-			read[n] = d
-			return err
-		})
-	}
-	return read, group.Wait()
-}
-
-// merge adds the buckets' messages to those that are there and puts all in order. An id that is in two buckets (a greeting
-// that was also appended) counts once.
-func merge(messages *[]chat.Message, read []bucketDocument) error {
-	for _, b := range read {
-		for _, text := range b.Messages {
-			m, err := parseRecord(text)
 			if err != nil {
 				return err
 			}
-			*messages = append(*messages, m)
-		}
+			read[n], err = d.contents()
+			return err
+		})
 	}
-	chat.SortMessages(*messages)
-	*messages = slices.CompactFunc(*messages, func(a, b chat.Message) bool { return a.ID == b.ID })
-	return nil
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return inOrder(slices.Concat(read...)), nil
 }
 
 // validate refuses what could never be stored.

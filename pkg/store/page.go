@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 )
@@ -25,8 +27,20 @@ import (
 // message's id as before shows each message once that was there at the beginning, in the order of the history. Errors:
 // NotFound (no such chat), Invalid (before is not a message of this chat).
 func (s *Store) HistoryPage(ctx context.Context, chatID, before string, limit int) (messages []chat.Message, more bool, err error) {
-	d, err := get[chatDocument](ctx, s, chats, chatID)
-	if err != nil {
+	var d chatDocument
+	var bucket int64 // of the message before
+	group, reading := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		d, err = get[chatDocument](reading, s, chats, chatID)
+		return err
+	})
+	if before != "" {
+		group.Go(func() (err error) {
+			bucket, err = s.bucketOfMessage(reading, chatID, before)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
 		return nil, false, err
 	}
 	count := bucketCount(d.Filled)
@@ -35,7 +49,7 @@ func (s *Store) HistoryPage(ctx context.Context, chatID, before string, limit in
 		first: count, end: count, limit: max(limit, 1),
 	}
 	if before != "" {
-		if err := r.seek(ctx, before); err != nil {
+		if err := r.seek(ctx, bucket, before); err != nil {
 			return nil, false, err
 		}
 	}
@@ -50,29 +64,25 @@ type pageReader struct {
 	lateness time.Duration
 	limit    int
 
-	first, end int64          // the buckets that have been read: from first to before end
-	messages   []chat.Message // of those, in the order of the history
-	cursor     *chat.Message  // the page ends before it; nil: at the end
+	first, end int64    // the buckets that have been read: from first to before end
+	read       []stored // their messages, in the order of the history
+	cursor     *stored  // the page ends before it; nil: at the end
 }
 
 // seek reads the bucket of the message with that id, and those above it that may hold earlier messages.
-func (r *pageReader) seek(ctx context.Context, id string) error {
-	bucket, err := r.store.bucketOfMessage(ctx, r.chatID, id)
-	if err != nil {
-		return err
-	}
+func (r *pageReader) seek(ctx context.Context, bucket int64, id string) error {
 	r.count = max(r.count, bucket+1) // it may have been appended since the chat was read
 	r.first, r.end = bucket, bucket
 	if err := r.grow(ctx, bucket, bucket+1); err != nil {
 		return err
 	}
-	n := slices.IndexFunc(r.messages, func(m chat.Message) bool { return m.ID == id })
+	n := slices.IndexFunc(r.read, func(e stored) bool { return e.id == id })
 	if n < 0 {
 		return noSuchMessage()
 	}
-	cursor := r.messages[n]
+	cursor := r.read[n]
 	r.cursor = &cursor
-	for r.end < r.count && !r.latest().After(cursor.CreatedAt.Add(r.lateness)) {
+	for r.end < r.count && !r.latest().After(cursor.at.Add(r.lateness)) {
 		if err := r.grow(ctx, r.first, r.end+1); err != nil {
 			return err
 		}
@@ -87,7 +97,8 @@ func (r *pageReader) page(ctx context.Context) (messages []chat.Message, more bo
 		missing := r.limit + 1 - len(before) // one more than the page has, to know whether there are more
 		if r.first == 0 || missing <= 0 && r.nothingBelow(before[len(before)-r.limit]) {
 			start := max(len(before)-r.limit, 0)
-			return before[start:], start > 0, nil
+			messages, err = parseAll(before[start:])
+			return messages, start > 0, err
 		}
 		step := 1 + int64(max(missing-1, 0)/bucketUnits)
 		if err := r.grow(ctx, max(r.first-step, 0), r.end); err != nil {
@@ -97,21 +108,21 @@ func (r *pageReader) page(ctx context.Context) (messages []chat.Message, more bo
 }
 
 // beforeCursor are the messages that have been read and may be on the page.
-func (r *pageReader) beforeCursor() []chat.Message {
+func (r *pageReader) beforeCursor() []stored {
 	if r.cursor == nil {
-		return r.messages
+		return r.read
 	}
-	n, _ := slices.BinarySearchFunc(r.messages, *r.cursor, chat.CompareMessages)
-	return r.messages[:n]
+	n, _ := slices.BinarySearchFunc(r.read, *r.cursor, compareStored)
+	return r.read[:n]
 }
 
-// nothingBelow reports whether all messages in buckets that have not been read are earlier than m.
-func (r *pageReader) nothingBelow(m chat.Message) bool {
-	return m.CreatedAt.After(r.messages[0].CreatedAt.Add(r.lateness))
+// nothingBelow reports whether all messages in buckets that have not been read are earlier than e.
+func (r *pageReader) nothingBelow(e stored) bool {
+	return e.at.After(r.read[0].at.Add(r.lateness))
 }
 
 // latest is the creation time of the latest message that has been read.
-func (r *pageReader) latest() time.Time { return r.messages[len(r.messages)-1].CreatedAt }
+func (r *pageReader) latest() time.Time { return r.read[len(r.read)-1].at }
 
 // grow reads what is missing of the buckets from first to before end.
 func (r *pageReader) grow(ctx context.Context, first, end int64) error {
@@ -124,7 +135,8 @@ func (r *pageReader) grow(ctx context.Context, first, end int64) error {
 		return err
 	}
 	r.first, r.end = first, end
-	return merge(&r.messages, append(below, above...))
+	r.read = inOrder(slices.Concat(below, r.read, above))
+	return nil
 }
 
 // bucketOfMessage returns the bucket in which the message lies if it is one of the chat's. Greetings have no place of their

@@ -194,15 +194,19 @@ func seedLong(t testing.TB, s *store.Store, raw rawDatabase, count int) (c chat.
 	c = openChat(t, s)
 	var places []any
 	for first := 0; first < count; first += 100 {
-		records := bson.M{}
+		records, sealed := bson.M{}, ""
 		for n := first; n < min(first+100, count); n++ {
 			m := text("Hello, how can we help you today?", at(n), true)
 			m.ID = uuid.Must(uuid.NewV7()).String()
-			records[m.ID] = string(m.AppendJSON(nil))
+			if record := string(m.AppendJSON(nil)); first+100+10 <= count {
+				sealed += "\x1e" + record
+			} else {
+				records[m.ID] = record
+			}
 			places = append(places, bson.M{"_id": m.ID, "chatId": c.ID, "bucket": int64(n / 100), "createdAt": m.CreatedAt})
 			all = append(all, m)
 		}
-		insert(t, raw, "buckets", bson.M{"_id": fmt.Sprint(c.ID, ":", first/100), "m": records})
+		insert(t, raw, "buckets", bson.M{"_id": fmt.Sprint(c.ID, ":", first/100), "m": records, "s": sealed})
 	}
 	for rest := range slices.Chunk(places, 1000) {
 		insert(t, raw, "messages", rest...)

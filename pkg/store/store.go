@@ -41,6 +41,7 @@ type Store struct {
 	client    *mongo.Client
 	database  *mongo.Database
 	link      *link
+	log       *slog.Logger
 	idleClose time.Duration
 }
 
@@ -55,7 +56,7 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: opening MongoDB: %w", withoutSecrets(c.URI, err))
 	}
-	return &Store{client: client, database: client.Database(c.Database), link: l, idleClose: c.IdleClose}, nil
+	return &Store{client: client, database: client.Database(c.Database), link: l, log: c.Logger, idleClose: c.IdleClose}, nil
 }
 
 // withoutSecrets hides what the driver says of a URI that holds a password: it may repeat a piece of it.

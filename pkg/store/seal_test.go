@@ -1,0 +1,128 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// rawBucket is a bucket as it lies in the database.
+func rawBucket(t *testing.T, raw rawDatabase, id string) (unsealed map[string]string, sealed []string) {
+	t.Helper()
+	var d struct {
+		M map[string]string `bson:"m"`
+		S string            `bson:"s"`
+	}
+	if err := raw.Collection("buckets").FindOne(t.Context(), bson.D{{Key: "_id", Value: id}}).Decode(&d); err != nil {
+		t.Fatalf("reading bucket %s: %v", id, err)
+	}
+	return d.M, strings.FieldsFunc(d.S, func(r rune) bool { return r == 0x1e })
+}
+
+// sealedChat is a chat whose first bucket has just been sealed by appending.
+func sealedChat(t *testing.T) (s *store.Store, raw rawDatabase, chatID string, all []chat.Message) {
+	t.Helper()
+	s, raw = openRaw(t)
+	c := openChat(t, s)
+	wasteUnits(t, raw, c.ID, 80)
+	for n := range 29 {
+		m := text(fmt.Sprint(n), at(n), n%2 == 0)
+		m.Data = json.RawMessage(trickyJSON)
+		all = append(all, m)
+	}
+	all[3].ID, all[4].ID = "an.id$with%2Eall", `with "quotes" and \`
+	appendAll(t, s, c.ID, all...)
+	if in, _ := rawBucket(t, raw, c.ID+":0"); len(in) != 20 {
+		t.Fatalf("before its time: got %d messages unsealed, want all 20", len(in))
+	}
+	last := text("the tenth of the next bucket", at(29), true)
+	appendAll(t, s, c.ID, last)
+	return s, raw, c.ID, append(all, last)
+}
+
+func TestFullBucketIsSealed(t *testing.T) {
+	t.Parallel()
+	s, raw, chatID, all := sealedChat(t)
+	in, sealed := rawBucket(t, raw, chatID+":0")
+	if len(in) != 0 || len(sealed) != 20 {
+		t.Fatalf("got %d messages unsealed and %d sealed, want all 20 sealed", len(in), len(sealed))
+	}
+	for n, record := range sealed {
+		if want := string(all[n].AppendJSON(nil)); record != want {
+			t.Errorf("got %s, want %s", record, want)
+		}
+	}
+	if got, err := s.History(t.Context(), chatID); err != nil || !reflect.DeepEqual(got, all) {
+		t.Errorf("got %d messages, %v, want the %d in order", len(got), err, len(all))
+	}
+	if got := walk(t, s, chatID, func() int { return 3 }, func() {}); !reflect.DeepEqual(got, all) {
+		t.Errorf("page by page: got %s, want %s", ids(got), ids(all))
+	}
+	for _, m := range all {
+		if in, got, err := s.FindMessage(t.Context(), m.ID); err != nil || in != chatID || !reflect.DeepEqual(got, m) {
+			t.Errorf("finding %q: got %+v, %v, want %+v", m.ID, got, err, m)
+		}
+		if got, err := s.Message(t.Context(), chatID, m.ID); err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("asking for %q: got %+v, %v, want %+v", m.ID, got, err, m)
+		}
+	}
+}
+
+func TestAppendingAgainLeavesTheSealedAlone(t *testing.T) {
+	t.Parallel()
+	s, raw, chatID, all := sealedChat(t)
+	for _, m := range all {
+		m.NameOfSender = "Somebody else"
+		appendAll(t, s, chatID, m)
+	}
+	if in, _ := rawBucket(t, raw, chatID+":0"); len(in) != 0 {
+		t.Errorf("got %d messages beside the sealed ones, want none", len(in))
+	}
+	if got, err := s.History(t.Context(), chatID); err != nil || !reflect.DeepEqual(got, all) {
+		t.Errorf("got %d messages, %v, want the first of each", len(got), err)
+	}
+}
+
+// A writer that took its place before a bucket was sealed may write long after.
+func TestWritingLateIntoASealedBucket(t *testing.T) {
+	t.Parallel()
+	s, raw, chatID, all := sealedChat(t)
+	late := text("late", at(7), false)
+	insert(t, raw, "messages", bson.M{"_id": late.ID, "chatId": chatID, "bucket": int64(0), "createdAt": late.CreatedAt})
+	appendAll(t, s, chatID, late, late)
+	want := slices.SortedStableFunc(slices.Values(append(all, late)), chat.CompareMessages)
+	if got, err := s.History(t.Context(), chatID); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %s, %v, want %s", ids(got), err, ids(want))
+	}
+	if got, err := s.Message(t.Context(), chatID, late.ID); err != nil || !reflect.DeepEqual(got, late) {
+		t.Errorf("got %+v, %v, want %+v", got, err, late)
+	}
+}
+
+// Large messages overhang: each bucket is sealed once all the same, also where one message makes two ready.
+func TestLargeMessagesSealTheirBuckets(t *testing.T) {
+	t.Parallel()
+	s, raw := openRaw(t)
+	c := openChat(t, s)
+	var all []chat.Message
+	for n, size := range []int{20, 6 << 20, 20, 7 << 20, 20, 20} { // units: 0, 1 to 97, 98, 99 to 211, 212, 213
+		m := text("", at(n), true)
+		m.Data = jsonOf(size)
+		all = append(all, m)
+	}
+	appendAll(t, s, c.ID, all...)
+	if got, err := s.History(t.Context(), c.ID); err != nil || !reflect.DeepEqual(got, all) {
+		t.Fatalf("got %d messages, %v, want all", len(got), err)
+	}
+	if in, sealed := rawBucket(t, raw, c.ID+":0"); len(in) != 1 || len(sealed) != 3 {
+		t.Errorf("the first bucket: got %d unsealed and %d sealed, want the sealing message beside the three before it", len(in), len(sealed))
+	}
+}
