@@ -71,17 +71,15 @@ func (t *ackTable) listen(conn *nats.Conn) error {
 	return sub.SetPendingLimits(-1, -1)
 }
 
-// await calls send with a reply subject and returns what the acknowledgement said, or why none came: ctx has ended, or
-// publishTimeout has passed.
-func (t *ackTable) await(ctx context.Context, send func(reply string) error) error {
+// await calls send with a reply subject and returns what the acknowledgement said, or why none came: the message was refused, ctx
+// has ended, or publishTimeout has passed.
+func (t *ackTable) await(ctx context.Context, send func(reply string)) error {
 	id := t.next.Add(1)
 	w := t.pool.Get().(*ackWaiter)
 	defer t.pool.Put(w)
 	w.expires = t.round.Load() + sweepsPerTimeout
 	t.put(id, w)
-	if err := send(t.reply(id)); err != nil {
-		return t.abandon(id, w, err)
-	}
+	send(t.reply(id))
 	select {
 	case err := <-w.answer:
 		return err
@@ -173,12 +171,17 @@ func (t *ackTable) drain(limit time.Duration) {
 }
 
 func (t *ackTable) receive(m *nats.Msg) {
-	id, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, t.prefix), 36, 64)
-	if err != nil {
+	t.answer(m.Subject, parseAck(m.Data, m.Header))
+}
+
+// answer tells the publisher that waits at a reply subject, if it still does.
+func (t *ackTable) answer(reply string, err error) {
+	id, wrong := strconv.ParseUint(strings.TrimPrefix(reply, t.prefix), 36, 64)
+	if wrong != nil {
 		return
 	}
 	if w, ok := t.take(id); ok {
-		w.answer <- parseAck(m.Data, m.Header)
+		w.answer <- err
 	}
 }
 

@@ -15,13 +15,12 @@ func TestAnAckThatNeverComes(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		table := newAckTable()
 		go table.sweep(ctx)
-		answered := func(string) error {
+		answered := func(string) {
 			time.AfterFunc(publishTimeout-time.Millisecond, func() {
 				if w, ok := table.take(table.next.Load()); ok {
 					w.answer <- nil
 				}
 			})
-			return nil
 		}
 		for range 3 {
 			if err := table.await(ctx, answered); err != nil {
@@ -29,7 +28,7 @@ func TestAnAckThatNeverComes(t *testing.T) {
 			}
 			time.Sleep(sweepInterval / 3) // virtual: between two sweeps
 			began := time.Now()
-			err := table.await(ctx, func(string) error { return nil })
+			err := table.await(ctx, func(string) {})
 			if took := time.Since(began); !errors.Is(err, errAckTimeout) || took < publishTimeout || took > publishTimeout+sweepInterval {
 				t.Errorf("never answered: got %v after %v, want %v after %v", err, took, errAckTimeout, publishTimeout)
 			}

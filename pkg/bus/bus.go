@@ -66,6 +66,7 @@ type Bus struct {
 	js      jetstream.JetStream
 	metrics *metrics
 	acks    *ackTable
+	outbox  outbox
 	// sweeping ends with ctx.
 	sweeping sync.WaitGroup
 	// envelopes holds messages to use again: publishing is the hot path of the APIs.
@@ -140,6 +141,8 @@ func (b *Bus) connect() error {
 		return fmt.Errorf("connecting to NATS: %w", err)
 	}
 	b.conn = conn
+	b.outbox.handOver = conn.PublishMsg
+	b.outbox.refused = func(m *nats.Msg, reason error) { b.acks.answer(m.Reply, reason) }
 	if conn.Status() != nats.CONNECTED {
 		b.log.Warn("NATS is away, connecting in the background", "url", b.where())
 	}

@@ -73,10 +73,13 @@ func (b *Bus) publishEvent(ctx context.Context, e event.Event) error {
 // may use it again at once.
 func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
 	for try := 1; ; try++ {
-		err := b.acks.await(ctx, func(reply string) error {
+		err := b.acks.await(ctx, func(reply string) {
 			m.Reply = reply
-			return b.conn.PublishMsg(m)
+			b.outbox.post(m)
 		})
+		if err != nil {
+			b.outbox.withdraw(m)
+		}
 		if !errors.Is(err, errNoStream) {
 			return err
 		}
