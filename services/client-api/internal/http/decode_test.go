@@ -2,30 +2,13 @@ package http
 
 import (
 	"encoding/json"
-	nethttp "net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/labstack/echo/v4"
-
-	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 )
-
-// decodeFuzzed decodes a body as the handlers do, and reports whether it is accepted.
-func decodeFuzzed(t *testing.T, body string, r httpapi.Validator) bool {
-	t.Helper()
-	req := httptest.NewRequest(nethttp.MethodPost, "/", strings.NewReader(body))
-	req.Header.Set("Content-Type", "application/json")
-	err := httpapi.Decode(echo.New().NewContext(req, httptest.NewRecorder()), r)
-	if err != nil && !apperr.Is(err, apperr.Invalid) {
-		t.Fatalf("%q: got %v, want it refused as invalid", body, err)
-	}
-	return err == nil
-}
 
 // What is accepted as a message says where it goes and what it is, and its data is that of the body.
 func FuzzSendRequest(f *testing.F) {
@@ -37,7 +20,7 @@ func FuzzSendRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		var r sendRequest
-		if !decodeFuzzed(t, body, &r) {
+		if !httpapitest.Accepts(t, body, &r) {
 			return
 		}
 		if _, isID := chat.ParseID(r.ChatID); !isID || !chat.MessageType(r.Type).In(chat.CompanyTypes()) {
@@ -60,7 +43,7 @@ func FuzzPushRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		var r pushRequest
-		if !decodeFuzzed(t, body, &r) {
+		if !httpapitest.Accepts(t, body, &r) {
 			return
 		}
 		o, faults := r.order()
