@@ -7,22 +7,37 @@ const [url, mode] = process.argv.slice(2);
 const transports = mode === "upgrade" ? ["polling", "websocket"] : [mode];
 const options = { transports, forceNew: true, reconnectionDelay: 50, reconnectionDelayMax: 100 };
 const once = (emitter, event) => new Promise((resolve) => emitter.once(event, (...args) => resolve(args)));
+const ask = (socket, ...event) => socket.timeout(20000).emitWithAck(...event); // fails when the connection is lost
+const disconnects = []; // told with a failure, which a lost connection may explain
+
+// connect opens a connection of its own. The reasons of its disconnects go into socket.reasons.
+function connect(namespace, auth) {
+  const socket = io(url + namespace, { ...options, auth });
+  socket.reasons = [];
+  socket.on("disconnect", (reason, details) => {
+    socket.reasons.push(reason);
+    const answer = details?.context?.responseText; // of the request that failed, with polling
+    const why = [details?.message, details?.description, answer].filter(Boolean);
+    disconnects.push([`${namespace} ${JSON.stringify(auth)}: ${reason}`, ...why].join(", "));
+  });
+  return socket;
+}
 
 async function refused() {
-  const socket = io(url + "/message", { ...options, auth: { token: "bad" } });
+  const socket = connect("/message", { token: "bad" });
   const [err] = await once(socket, "connect_error");
   assert.strictEqual(err.message, "Unauthorized");
   assert.deepStrictEqual(err.data, { code: "UNAUTHORIZED" });
   socket.disconnect();
 
-  const unknown = io(url + "/unknown", options);
+  const unknown = connect("/unknown");
   const [invalid] = await once(unknown, "connect_error");
   assert.strictEqual(invalid.message, "Invalid namespace");
   unknown.disconnect();
 }
 
 async function conversation() {
-  const socket = io(url + "/message", { ...options, auth: { token: "good" } });
+  const socket = connect("/message", { token: "good" });
   const first = once(socket, "welcome");
   await once(socket, "connect");
   assert.deepStrictEqual(await first, [{ to: "room" }]);
@@ -32,7 +47,7 @@ async function conversation() {
   assert.strictEqual(socket.io.engine.transport.name, mode === "polling" ? "polling" : "websocket");
 
   const text = "héllo \u{1F600} ".repeat(2000);
-  assert.deepStrictEqual(await socket.timeout(5000).emitWithAck("echo", text, { deep: [1, null, true] }), text);
+  assert.deepStrictEqual(await ask(socket, "echo", text, { deep: [1, null, true] }), text);
   const bytes = Buffer.from([1, 2, 3, 255]);
   const back = once(socket, "echoed");
   socket.emit("echo-event", bytes, { nested: Buffer.alloc(70000, 7) }, "end");
@@ -42,7 +57,7 @@ async function conversation() {
   assert.strictEqual(c, "end");
 
   socket.on("question", (n, answer) => answer(n * 2, Buffer.from([n])));
-  assert.deepStrictEqual(await socket.timeout(5000).emitWithAck("ask-me", 21), { got: 42, bytes: 1 });
+  assert.deepStrictEqual(await ask(socket, "ask-me", 21), { got: 42, bytes: 1 });
 
   const received = [];
   const all = new Promise((resolve) => socket.on("n", (n) => received.push(n) === 500 && resolve()));
@@ -50,36 +65,37 @@ async function conversation() {
   await all;
   assert.deepStrictEqual(received, [...Array(500).keys()]);
 
-  const other = socket.io.socket("/other"); // over the same connection
-  other.connect();
+  const other = socket.io.socket("/other"); // over the same connection; connect() would join a second time, a breach
   await once(other, "connect");
   other.disconnect();
-  assert.strictEqual(socket.connected, true);
+  assert.strictEqual(await ask(socket, "echo", "still here"), "still here");
+  assert.deepStrictEqual(socket.reasons, []);
 
   const reconnected = once(socket, "connect"); // a lost connection comes back by itself
   socket.emit("drop-me");
   await reconnected;
-  const [reason] = await (socket.emit("disconnect-me"), once(socket, "disconnect"));
-  assert.strictEqual(reason, "io server disconnect");
+  await (socket.emit("disconnect-me"), once(socket, "disconnect"));
+  assert.deepStrictEqual(socket.reasons, ["transport close", "io server disconnect"]);
   socket.disconnect();
 }
 
 async function heartbeat() {
-  const socket = io(url + "/message", { ...options, auth: { token: "good" } });
+  const socket = connect("/message", { token: "good" });
   await once(socket, "connect");
   for (let i = 0; i < 3; i++) await once(socket.io, "ping");
   assert.strictEqual(socket.connected, true);
+  assert.deepStrictEqual(socket.reasons, []);
   socket.disconnect();
+}
+
+function fail(code, err) {
+  console.error(err);
+  for (const line of disconnects) console.error("disconnected:", line);
+  process.exit(code);
 }
 
 Promise.all([refused(), conversation(), heartbeat()]).then(
   () => process.exit(0),
-  (err) => {
-    console.error(err);
-    process.exit(1);
-  }
+  (err) => fail(1, err)
 );
-setTimeout(() => {
-  console.error("timed out");
-  process.exit(2);
-}, 40000);
+setTimeout(() => fail(2, "timed out"), 40000);
