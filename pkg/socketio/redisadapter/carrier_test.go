@@ -2,6 +2,7 @@ package redisadapter
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -42,12 +43,14 @@ func newDirect(t *testing.T, options *redis.Options) *direct {
 func TestIdleConnectionIsTriedOut(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	d := newDirect(t, &redis.Options{Addr: server.Addr()})
+	d := newDirect(t, &redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server.Addr())
+	}})
 	if errs := sendEach(d, "a"); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	server.Close()
-	if err := server.Restart(); err != nil {
+	if err := server.StartAddr("127.0.0.1:0"); err != nil { // somebody else may have got the former port
 		t.Fatal(err)
 	}
 	d.used = time.Now().Add(-2 * linkIdle)

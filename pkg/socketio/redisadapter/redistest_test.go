@@ -3,6 +3,8 @@ package redisadapter_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -86,14 +88,20 @@ func (s *redisServer) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 }
 
+// freeAddr returns an address that is free, for a server that has to be told one and may come back to it. The port lies below
+// the range from which systems take ports for those who do not care, and so does the one 10,000 above, which Redis takes for
+// a cluster: nobody gets them by accident meanwhile.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(12000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // nodeModules finds the npm packages of the repository.
