@@ -85,7 +85,8 @@ func options(ctx context.Context, of *redis.Options, made chan<- dialed) *redis.
 	o.Protocol = 2
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // the client's is its own to change
 	o.MaxRetries, o.DialerRetries = -1, 1
-	o.PoolSize, o.MinIdleConns, o.MaxIdleConns = 1, 0, 0
+	// A pool in which as many dials as its size have failed goes on dialing by itself, for a second after its end: not this one.
+	o.PoolSize, o.MinIdleConns, o.MaxIdleConns = 2, 0, 0
 	o.ReadBufferSize, o.WriteBufferSize = 1<<10, 1<<10 // for the greeting only
 	return &o
 }

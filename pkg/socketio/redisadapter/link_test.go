@@ -2,8 +2,12 @@ package redisadapter
 
 import (
 	"context"
+	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -33,4 +37,25 @@ func TestLateConnectionIsClosed(t *testing.T) {
 	if n, err := redisSide.Read(make([]byte, 1)); err == nil {
 		t.Errorf("got %d bytes, want the connection closed", n)
 	}
+}
+
+// A dial that has failed is over: go-redis does not go on by itself.
+func TestFailedDialIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int32
+		client := redis.NewClient(options(t.Context(), &redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+			dials.Add(1)
+			return nil, errors.New("nobody there")
+		}}, nil))
+		if err := client.Ping(t.Context()).Err(); err == nil {
+			t.Error("got an answer, want an error")
+		}
+		time.Sleep(10 * time.Second)
+		if got := dials.Load(); got != 1 {
+			t.Errorf("got %d dials, want one", got)
+		}
+		client.Close()
+		time.Sleep(10 * time.Second) // a bubble must be empty at its end
+	})
 }
