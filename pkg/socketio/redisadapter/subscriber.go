@@ -347,16 +347,16 @@ func (s *subscriber) wakeLocked(sub *subscription) {
 	sub.waiters = nil
 }
 
-// watch sends pings while nothing else comes, and gives a silent connection up.
+// watch sends pings while nothing else comes, and gives a silent connection up. Redis has its time from when a ping was
+// written: on a machine that is late the next tick of a clock could come right behind.
 func (s *subscriber) watch(ctx context.Context, l *link) error {
-	ticker := time.NewTicker(s.health)
-	defer ticker.Stop()
-	pinged := int64(-1)
-	for {
+	timer := time.NewTimer(s.health)
+	defer timer.Stop()
+	for pinged := int64(-1); ; timer.Reset(s.health) {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		seen := s.lastSeen.Load()
 		if seen == pinged {
