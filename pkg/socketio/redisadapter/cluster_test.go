@@ -303,13 +303,12 @@ func TestRedisGoesAndComesBack(t *testing.T) {
 	s := startRedis(t)
 	down, back := make(chan struct{}, 8), make(chan time.Time, 8)
 	opts := redisadapter.Options{
-		HealthInterval: 200 * time.Millisecond,
 		PublishTimeout: time.Second,
 		OnDisconnect:   func(string) { down <- struct{}{} },
 		OnReconnect:    func(_ string, since time.Time) { back <- since },
 	}
 	a := startNode(t, s.client(), opts)
-	b := startNode(t, s.client(), redisadapter.Options{HealthInterval: 200 * time.Millisecond})
+	b := startNode(t, s.client(), redisadapter.Options{})
 	w := a.connect("room")
 	before := time.Now()
 	s.stop()
