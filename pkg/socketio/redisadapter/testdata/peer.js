@@ -13,11 +13,13 @@ const adapter = mode === "sharded" ? createShardedAdapter(pub, sub) : createAdap
 const http = createServer();
 const io = new Server(http, { adapter });
 const nsp = io.of("/message");
+const subscribed = () => sub.ping(); // answered behind the subscriptions, for which the adapter does not wait
 const say = (...values) => console.log(JSON.stringify(values));
 
-nsp.on("connection", (socket) => {
+nsp.on("connection", async (socket) => {
   socket.join(socket.handshake.auth.room);
-  setTimeout(() => socket.emit("joined"), 200); // subscribing is not confirmed here
+  await subscribed();
+  socket.emit("joined");
 });
 nsp.on("to-servers", (...args) => {
   const ack = args[args.length - 1];
@@ -54,7 +56,10 @@ const commands = {
   },
 };
 
-http.listen(0, "127.0.0.1", () => setTimeout(() => say("listening", http.address().port), 200));
+http.listen(0, "127.0.0.1", async () => {
+  await subscribed();
+  say("listening", http.address().port);
+});
 readline
   .createInterface({ input: process.stdin })
   .on("line", (line) => {
