@@ -342,7 +342,7 @@ func TestSlowReader(t *testing.T) {
 				t.Fatalf("got %v, want ErrSlow", err)
 			}
 			h.wantClosed(ReasonSlow)
-			if longest > time.Second {
+			if longest > 10*time.Second { // of the minute that a write may stall
 				t.Errorf("a send took %v", longest)
 			}
 			_ = fastSession.Send(NewMessage([]byte("alive")))
