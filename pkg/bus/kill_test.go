@@ -16,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -76,7 +77,7 @@ func (p *process) kill() {
 func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	server := startProcess(t, "127.0.0.1:0", dir)
+	server := startProcess(t, nettest.Addr(t), dir)
 	addr := strings.TrimPrefix(server.url, "nats://")
 	b := bustest.Open(t, server.url)
 

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/nettest"
 )
 
 // patience bounds every wait of these tests, far above what any of them takes.
@@ -75,9 +76,8 @@ type engine struct {
 
 func startEngine(t testing.TB) *engine {
 	t.Helper()
-	e := &engine{t: t, dir: t.TempDir(), addr: "127.0.0.1:0"}
+	e := &engine{t: t, dir: t.TempDir(), addr: nettest.Addr(t)}
 	e.start()
-	e.addr = e.nats.Server().Addr().String()
 	t.Cleanup(func() { e.nats.Stop() })
 	return e
 }

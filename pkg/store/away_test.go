@@ -11,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -69,7 +70,7 @@ func TestMongoDBAwayAndBack(t *testing.T) {
 // TestMongoDBAwayAtTheStart opens the store before there is a server.
 func TestMongoDBAwayAtTheStart(t *testing.T) {
 	t.Parallel()
-	addr := freeAddr(t)
+	addr := nettest.Addr(t)
 	s := openStore(t, "mongodb://"+addr+"/?directConnection=true")
 	began := time.Now()
 	if err := s.Ready(t.Context()); !apperr.Is(err, apperr.Unavailable) {
@@ -144,16 +145,6 @@ func TestURIsOptionsWin(t *testing.T) {
 	if _, err := s.Company(t.Context(), "c"); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // eventually tries until it works, for at most ten seconds.

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
@@ -56,8 +57,8 @@ type engines struct {
 func startEngines(t *testing.T) *engines {
 	t.Helper()
 	e := &engines{t: t, natsDir: t.TempDir(), mongoDir: t.TempDir()}
-	e.startNATS("127.0.0.1:0")
-	e.startMongoDB("127.0.0.1:0")
+	e.startNATS(nettest.Addr(t))
+	e.startMongoDB(nettest.Addr(t))
 	e.natsURL, e.mongoURI = e.nats.URL(), e.mongo.URI()
 	t.Cleanup(func() { e.nats.Stop(); e.mongo.Stop() })
 	return e

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor"
@@ -355,7 +356,7 @@ func TestNewNamesEveryProblem(t *testing.T) {
 // It starts without its servers, is not ready, and works by itself when they come.
 func TestStartsWithoutItsServers(t *testing.T) {
 	t.Parallel()
-	natsAddress, mongoAddress := freeAddress(t), freeAddress(t)
+	natsAddress, mongoAddress := nettest.Addr(t), nettest.Addr(t)
 	w := &world{t: t, natsURL: "nats://" + natsAddress, mongoURI: "mongodb://" + mongoAddress, database: "parley"}
 	cfg := w.config()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -394,16 +395,6 @@ func awaitReadiness(t *testing.T, address string, want int) {
 		}
 	}
 	t.Fatalf("got %d from /readyz, want %d", status, want)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestDemoAssetsHoldThePicture(t *testing.T) {

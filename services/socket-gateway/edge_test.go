@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/nettest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
 
@@ -352,16 +353,15 @@ func (w *world) startProcess() *process {
 	w.t.Helper()
 	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(w.keys.JWKS()) }))
 	w.t.Cleanup(keys.Close)
-	l := listen(w.t)
-	l.Close()
+	addr := nettest.Addr(w.t)
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+l.Addr().String(), "OPS_ADDR=127.0.0.1:0",
+	command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+addr, "OPS_ADDR=127.0.0.1:0",
 		"NATS_URL="+w.natsURL, "REDIS_URL="+w.redisURL, "JWKS_URL="+keys.URL)
 	command.Stderr = io.Discard
 	if err := command.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	p := &process{url: "http://" + l.Addr().String(), kill: sync.OnceFunc(func() {
+	p := &process{url: "http://" + addr, kill: sync.OnceFunc(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})}

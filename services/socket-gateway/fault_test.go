@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/nettest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
 
@@ -241,9 +242,7 @@ func newFaultWorld(t *testing.T) *faultWorld {
 	t.Helper()
 	f := &faultWorld{redis: newRealRedis(t), natsDir: t.TempDir()}
 	f.redis.start()
-	l := listen(t)
-	f.natsAddr = l.Addr().String()
-	l.Close()
+	f.natsAddr = nettest.Addr(t)
 	f.nats = startNATS(t, f.natsAddr, f.natsDir)
 	t.Cleanup(func() { f.nats.Stop() })
 	f.world = newWorldWith(t, "nats://"+f.natsAddr, f.redis.url())

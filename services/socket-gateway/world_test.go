@@ -27,6 +27,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/ops"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
@@ -285,9 +286,7 @@ func newRealRedis(t *testing.T) *realRedis {
 	t.Helper()
 	_, err := exec.LookPath("redis-server")
 	absent(t, err, "redis-server")
-	l := listen(t)
-	l.Close()
-	r := &realRedis{t: t, addr: l.Addr().String()}
+	r := &realRedis{t: t, addr: nettest.Addr(t)}
 	t.Cleanup(r.stop)
 	return r
 }

@@ -3,8 +3,6 @@ package redisadapter_test
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/nettest"
 )
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func startRedis(t testing.TB, args ...string) *redisServer {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		absent(t, "redis-server")
 	}
-	s := &redisServer{t: t, addr: freeAddr(t), args: args}
+	s := &redisServer{t: t, addr: nettest.Addr(t), args: args}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
@@ -86,22 +86,6 @@ func (s *redisServer) stop() {
 
 func (s *redisServer) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-}
-
-// freeAddr returns an address that is free, for a server that has to be told one and may come back to it. The port lies below
-// the range from which systems take ports for those who do not care, and so does the one 10,000 above, which Redis takes for
-// a cluster: nobody gets them by accident meanwhile.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(12000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // nodeModules finds the npm packages of the repository.

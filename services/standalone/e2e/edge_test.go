@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/tlstest"
 )
 
@@ -17,7 +18,7 @@ func (f *fleet) startEdge(t *testing.T) {
 	t.Helper()
 	var err error
 	for _, name := range []string{"edge-client", "edge-widget"} {
-		f.addr[name], err = freeAddr()
+		f.addr[name], err = nettest.FreeAddr()
 		check(t, err)
 	}
 	var gateways []string

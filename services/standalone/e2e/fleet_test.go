@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/tlstest"
 	"github.com/parley-chat/parley/services/processor"
 )
@@ -42,11 +43,11 @@ func newFleet(t *testing.T, gateways int) *fleet {
 	}
 	var err error
 	for _, name := range append([]string{"nats", "redis", "mongodb"}, f.services...) {
-		f.addr[name], err = freeAddr()
+		f.addr[name], err = nettest.FreeAddr()
 		check(t, err)
 	}
 	for _, name := range f.services {
-		f.ops[name], err = freeAddr()
+		f.ops[name], err = nettest.FreeAddr()
 		check(t, err)
 	}
 	f.NATSURL = f.natsURL("watcher")

@@ -3,11 +3,8 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 )
 
@@ -50,7 +48,7 @@ func startStandalone(program, dir string) (*standalone, error) {
 }
 
 func tryStandalone(program, dir string) (*standalone, error) {
-	mongodb, err := freeAddr()
+	mongodb, err := nettest.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -84,18 +82,6 @@ func readDemo(dir string) (d seed.Demo, err error) {
 		return d, err
 	}
 	return d, json.Unmarshal(data, &d)
-}
-
-// freeAddr returns an address that is free, for children that have to be told one. It lies below the range from which systems
-// take ports for those who do not care, so that nobody gets it by accident before the child does.
-func freeAddr() (string, error) {
-	for range 100 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
-		if err == nil {
-			return ln.Addr().String(), ln.Close()
-		}
-	}
-	return "", errors.New("no port is free")
 }
 
 // ownStandalone starts one that belongs to the test alone.

@@ -1,13 +1,12 @@
 package rig
 
-import "net"
+import "github.com/parley-chat/parley/pkg/nettest"
 
-// FreeAddr finds a port that is free now. Nothing else on this machine is starting servers while a benchmark runs.
+// FreeAddr is [nettest.FreeAddr]; where there is none the system chooses, and whoever is told so says that nothing answers.
 func FreeAddr() string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := nettest.FreeAddr()
 	if err != nil {
 		return "127.0.0.1:0"
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	return addr
 }
