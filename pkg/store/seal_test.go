@@ -107,22 +107,19 @@ func TestWritingLateIntoASealedBucket(t *testing.T) {
 	}
 }
 
-// Large messages overhang: each bucket is sealed once all the same, also where one message makes two ready.
-func TestLargeMessagesSealTheirBuckets(t *testing.T) {
+// A large message that overhangs seals the bucket that it lies in itself: it comes to lie beside the sealed ones.
+func TestLargeMessageSealsItsOwnBucket(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	c := openChat(t, s)
-	var all []chat.Message
-	for n, size := range []int{20, 6 << 20, 20, 7 << 20, 20, 20} { // units: 0, 1 to 97, 98, 99 to 211, 212, 213
-		m := text("", at(n), true)
-		m.Data = jsonOf(size)
-		all = append(all, m)
-	}
+	wasteUnits(t, raw, c.ID, 97)
+	all := []chat.Message{text("97", at(1), true), text("98", at(2), true), text("", at(3), true), text("110", at(4), true)}
+	all[2].Data = jsonOf(640 << 10) // units 99 to 109
 	appendAll(t, s, c.ID, all...)
-	if got, err := s.History(t.Context(), c.ID); err != nil || !reflect.DeepEqual(got, all) {
-		t.Fatalf("got %d messages, %v, want all", len(got), err)
+	if in, sealed := rawBucket(t, raw, c.ID+":0"); len(in) != 1 || len(sealed) != 2 {
+		t.Errorf("got %d unsealed and %d sealed, want the sealing message beside the two before it", len(in), len(sealed))
 	}
-	if in, sealed := rawBucket(t, raw, c.ID+":0"); len(in) != 1 || len(sealed) != 3 {
-		t.Errorf("the first bucket: got %d unsealed and %d sealed, want the sealing message beside the three before it", len(in), len(sealed))
+	if got, err := s.History(t.Context(), c.ID); err != nil || !reflect.DeepEqual(got, all) {
+		t.Errorf("got %d messages, %v, want all", len(got), err)
 	}
 }
