@@ -69,7 +69,7 @@ func TestKilledProcessorLosesAndDoublesNothing(t *testing.T) {
 // where the engines do not answer in time, one message of the chat after the other waits for its next try.
 func awaitTakeover(t *testing.T, heard *bustest.Collector) {
 	t.Helper()
-	for deadline := time.Now().Add(3*time.Minute); heard.Pending() == 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); heard.Pending() == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("got nothing from the new process, want it to go on")
 		}
