@@ -1,8 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,35 +26,41 @@ const (
 type bucketDocument struct {
 	ID       string            `bson:"_id"`
 	Messages map[string]string `bson:"m"`
-	Sealed   string            `bson:"s,omitempty"`
+	Sealed   []byte            `bson:"s,omitempty"`
 }
 
 // contents are the bucket's messages in no order; one may be there twice.
-func (d bucketDocument) contents() (all []stored, err error) {
-	add := func(text string) {
-		e, wrong := readHead(text)
-		all, err = append(all, e), cmp.Or(err, wrong)
+func (d bucketDocument) contents() ([]stored, error) {
+	texts, err := unpack(d.Sealed)
+	if err != nil {
+		return nil, err
 	}
-	for text := range unsealed(d.Sealed) {
-		add(text)
+	all := make([]stored, 0, len(texts)+len(d.Messages))
+	for _, text := range slices.AppendSeq(texts, maps.Values(d.Messages)) {
+		m, err := readHead(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
 	}
-	for _, text := range d.Messages {
-		add(text)
-	}
-	return all, err
+	return all, nil
 }
 
-// find returns the record of the message with that id.
-func (d bucketDocument) find(id string) (text string, there bool) {
-	if text, there = d.Messages[fieldName(id)]; there {
-		return text, true
+// find returns the record of the message with that id; NotFound where it is not there.
+func (d bucketDocument) find(id string) (text string, err error) {
+	if text, there := d.Messages[fieldName(id)]; there {
+		return text, nil
 	}
-	for text := range unsealed(d.Sealed) {
-		if e, err := readHead(text); err == nil && e.id == id {
-			return text, true
+	texts, err := unpack(d.Sealed)
+	if err != nil {
+		return "", err
+	}
+	for _, text := range texts {
+		if m, err := readHead(text); err == nil && m.id == id {
+			return text, nil
 		}
 	}
-	return "", false
+	return "", notFound(messages)
 }
 
 // weight is how many units of a bucket the message fills.

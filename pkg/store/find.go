@@ -18,9 +18,9 @@ func (s *Store) FindMessage(ctx context.Context, id string) (chatID string, m ch
 	if err != nil {
 		return "", chat.Message{}, err
 	}
-	text, ok := bucket.find(id)
-	if !ok {
-		return "", chat.Message{}, notFound(messages)
+	text, err := bucket.find(id)
+	if err != nil {
+		return "", chat.Message{}, err
 	}
 	m, err = parseRecord(text)
 	return place.ChatID, m, err
@@ -39,9 +39,9 @@ func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, e
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return chat.Message{}, err
 	}
-	text, there := d.find(id)
-	if !there {
-		return chat.Message{}, notFound(messages)
+	text, err := d.find(id)
+	if err != nil {
+		return chat.Message{}, err
 	}
 	return parseRecord(text)
 }

@@ -113,8 +113,14 @@ func (s *Store) isWritten(ctx context.Context, bucket, messageID string) (bool, 
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return false, nil
 	}
-	_, written := d.find(messageID)
-	return written, err
+	if err != nil {
+		return false, err
+	}
+	_, err = d.find(messageID)
+	if apperr.Is(err, apperr.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // writeMessage puts the message into its bucket.

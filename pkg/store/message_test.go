@@ -134,13 +134,13 @@ func bucketSizes(t *testing.T, raw rawDatabase) (sizes []int) {
 	}
 	var documents []struct {
 		M map[string]string `bson:"m"`
-		S string            `bson:"s"`
+		S []byte            `bson:"s"`
 	}
 	if err := cursor.All(t.Context(), &documents); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range documents {
-		sizes = append(sizes, len(d.M)+strings.Count(d.S, "\x1e"))
+		sizes = append(sizes, len(d.M)+strings.Count(inflate(t, d.S), "\x1e"))
 	}
 	return sizes
 }

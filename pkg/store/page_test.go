@@ -206,7 +206,7 @@ func seedLong(t testing.TB, s *store.Store, raw rawDatabase, count int) (c chat.
 			places = append(places, bson.M{"_id": m.ID, "chatId": c.ID, "bucket": int64(n / 100), "createdAt": m.CreatedAt})
 			all = append(all, m)
 		}
-		insert(t, raw, "buckets", bson.M{"_id": fmt.Sprint(c.ID, ":", first/100), "m": records, "s": sealed})
+		insert(t, raw, "buckets", bson.M{"_id": fmt.Sprint(c.ID, ":", first/100), "m": records, "s": deflate(t, sealed)})
 	}
 	for rest := range slices.Chunk(places, 1000) {
 		insert(t, raw, "messages", rest...)

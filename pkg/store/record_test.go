@@ -36,3 +36,19 @@ func TestReadHeadOfNoRecord(t *testing.T) {
 		}
 	}
 }
+
+func TestDamagedSealIsAnError(t *testing.T) {
+	t.Parallel()
+	sealed := pack([]stored{{text: `{"id":"a","createdAt":"2026-05-04T03:02:01.987Z"}`}, {text: `{"id":"b","createdAt":"2026-05-04T03:02:01.988Z"}`}})
+	if texts, err := unpack(sealed); err != nil || len(texts) != 2 {
+		t.Fatalf("got %q, %v, want both records", texts, err)
+	}
+	for _, d := range []bucketDocument{{Sealed: sealed[:len(sealed)-3]}, {Sealed: []byte("x")}} {
+		if all, err := d.contents(); err == nil {
+			t.Errorf("%q: got %v, want an error", d.Sealed, all)
+		}
+		if _, err := d.find("b"); err == nil {
+			t.Errorf("%q: found a record, want an error", d.Sealed)
+		}
+	}
+}

@@ -1,8 +1,11 @@
 package store_test
 
 import (
+	"bytes"
+	"compress/flate"
 	"encoding/json"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,12 +22,39 @@ func rawBucket(t *testing.T, raw rawDatabase, id string) (unsealed map[string]st
 	t.Helper()
 	var d struct {
 		M map[string]string `bson:"m"`
-		S string            `bson:"s"`
+		S []byte            `bson:"s"`
 	}
 	if err := raw.Collection("buckets").FindOne(t.Context(), bson.D{{Key: "_id", Value: id}}).Decode(&d); err != nil {
 		t.Fatalf("reading bucket %s: %v", id, err)
 	}
-	return d.M, strings.FieldsFunc(d.S, func(r rune) bool { return r == 0x1e })
+	return d.M, strings.FieldsFunc(inflate(t, d.S), func(r rune) bool { return r == 0x1e })
+}
+
+func inflate(t *testing.T, sealed []byte) string {
+	t.Helper()
+	if len(sealed) == 0 {
+		return ""
+	}
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(sealed)))
+	if err != nil {
+		t.Fatalf("inflating sealed records: %v", err)
+	}
+	return string(text)
+}
+
+func deflate(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	if text == "" {
+		return nil
+	}
+	return b.Bytes()
 }
 
 // sealedChat is a chat whose first bucket has just been sealed by appending.
