@@ -95,12 +95,13 @@ func (w *world) spawn(binary string) (kill func()) {
 	return kill
 }
 
-// awaitHistory returns when the visitor's chat has n messages: when the recorder has acknowledged its last.
+// awaitHistory returns when the visitor's chat has n messages: when the recorder has acknowledged its last. Until then it
+// hears from the recorder, at the least that it is still at work.
 func (w *world) awaitHistory(n int) {
 	w.t.Helper()
-	acks := w.acked("*", "recorder")
+	words := w.collect("$JS.ACK.*.recorder.>")
 	for len(w.history(w.chat.ID)) < n {
-		awaitTakeover(w.t, acks)
-		acks.Await(acks.Pending()) // reading a long history is slow: not once for each of many
+		awaitTakeover(w.t, words)
+		words.Await(words.Pending()) // reading a long history is slow: not once for each of many
 	}
 }

@@ -130,9 +130,9 @@ func (w *world) collect(filter string) *bustest.Collector {
 	return bustest.Collect(w.t, w.natsURL, filter)
 }
 
-// acked listens to what a consumer tells the server of its deliveries: an event that comes after the handler is done.
+// acked listens to what a consumer tells the server of deliveries that it is done with: an event that comes after the handler.
 func (w *world) acked(stream, durable string) *bustest.Collector {
-	return w.collect("$JS.ACK." + stream + "." + durable + ".>")
+	return bustest.CollectEnds(w.t, w.natsURL, stream, durable)
 }
 
 func (w *world) publish(e event.Event) {

@@ -71,7 +71,7 @@ func TestWhatIsRecoveredIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
-	reports, passed := bustest.Collect(t, w.natsURL, subject.AllStatuses), bustest.Collect(t, w.natsURL, "$JS.ACK.REPLIES.socket-gateway.>")
+	reports, passed := bustest.Collect(t, w.natsURL, subject.AllStatuses), bustest.CollectEnds(t, w.natsURL, subject.Replies, "socket-gateway")
 	v := w.visitor()
 	c := connect(t, first.url, v.token)
 	var answer struct{ PID string }

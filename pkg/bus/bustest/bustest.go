@@ -85,13 +85,32 @@ type Collector struct {
 // Collect listens on filter with a plain client of its own from now on, until the test ends.
 func Collect(t testing.TB, url, filter string) *Collector {
 	t.Helper()
+	return collect(t, url, filter, func(*nats.Msg) bool { return true })
+}
+
+// CollectEnds listens to what a consumer tells the server when it is done with a delivery, be it handled or given up. What it
+// says of one that takes long, that it is still at work, is left out.
+func CollectEnds(t testing.TB, url, stream, durable string) *Collector {
+	t.Helper()
+	return collect(t, url, "$JS.ACK."+stream+"."+durable+".>", func(m *nats.Msg) bool {
+		return string(m.Data) == "+ACK" || string(m.Data) == "+TERM"
+	})
+}
+
+func collect(t testing.TB, url, filter string, want func(*nats.Msg) bool) *Collector {
+	t.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatalf("connecting the collector: %v", err)
 	}
 	t.Cleanup(nc.Close)
 	c := &Collector{t: t, messages: make(chan *nats.Msg, 64*1024)}
-	if _, err := nc.ChanSubscribe(filter, c.messages); err != nil {
+	_, err = nc.Subscribe(filter, func(m *nats.Msg) {
+		if want(m) {
+			c.messages <- m
+		}
+	})
+	if err != nil {
 		t.Fatalf("subscribing to %s: %v", filter, err)
 	}
 	if err := nc.Flush(); err != nil {

@@ -1,0 +1,30 @@
+package bustest_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+)
+
+func TestCollectEndsLeavesOutWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	ends := bustest.CollectEnds(t, url, "REPLIES", "recorder")
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	for _, said := range []string{"+WPI", "+ACK", "+WPI", "-NAK", "+TERM"} {
+		if err := nc.Publish("$JS.ACK.REPLIES.recorder.1.1.1.1.0", []byte(said)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"+ACK", "+TERM"} {
+		if got := string(ends.Next().Data); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
