@@ -122,6 +122,14 @@ func printHead(w *strings.Builder) {
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 }
 
+// figure is empty for what a load does not have: nobody waits for an answer of (b).
+func figure(format string, value float64) string {
+	if value == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, value)
+}
+
 func printRow(w *strings.Builder, name string, turns []result) {
 	column := func(of func(result) float64) float64 {
 		values := make([]float64, len(turns))
@@ -130,11 +138,11 @@ func printRow(w *strings.Builder, name string, turns []result) {
 		}
 		return rig.Median(values)
 	}
-	fmt.Fprintf(w, "| %s | %.0f | %.2f ms | %.2f ms | %.3f | %.3f | %.0f MiB |\n", name,
+	fmt.Fprintf(w, "| %s | %.0f | %s | %s | %.3f | %.3f | %s |\n", name,
 		column(result.rate),
-		column(func(r result) float64 { return r.p50.Seconds() * 1000 }),
-		column(func(r result) float64 { return r.p99.Seconds() * 1000 }),
+		figure("%.2f ms", column(func(r result) float64 { return r.p50.Seconds() * 1000 })),
+		figure("%.2f ms", column(func(r result) float64 { return r.p99.Seconds() * 1000 })),
 		column(func(r result) float64 { return perThousand(r.cpu, r) }),
 		column(func(r result) float64 { return perThousand(r.engines, r) }),
-		column(func(r result) float64 { return float64(r.peakRSS) / (1 << 20) }))
+		figure("%.0f MiB", column(func(r result) float64 { return float64(r.peakRSS) / (1 << 20) })))
 }
