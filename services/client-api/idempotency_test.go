@@ -396,7 +396,7 @@ func (w *world) sendOnce(client *http.Client, base string, n int) (body string, 
 	raw, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil, resp.StatusCode == http.StatusConflict, resp.StatusCode == http.StatusServiceUnavailable:
-		return "", fmt.Errorf("%w: got %d, %v", errAgain, resp.StatusCode, err)
+		return "", fmt.Errorf("%w: got %d %s", errAgain, resp.StatusCode, raw)
 	case resp.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("got %d %s, want 200", resp.StatusCode, raw)
 	}
