@@ -114,7 +114,7 @@ func (s *Store) greet(ctx context.Context, chatID string, greetings []chat.Messa
 	if err != nil {
 		return nil, err
 	}
-	return parseAll(there)
+	return parseAll(inOrder(there))
 }
 
 // fieldName is the message's id as a field's name, in which MongoDB reserves three characters. Our own ids, UUIDs, stay as

@@ -133,7 +133,11 @@ func collect[D, V any](
 	if err != nil {
 		return nil, err
 	}
-	defer cursor.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the server forgets it by itself
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
+		defer cancel()
+		_ = cursor.Close(closing) // where that fails the server forgets it by itself
+	}()
 	found := []V{}
 	for (limit == 0 || len(found) < limit) && cursor.Next(ctx) {
 		var d D

@@ -145,11 +145,11 @@ func (s *Store) History(ctx context.Context, chatID string) ([]chat.Message, err
 	if err != nil {
 		return nil, err
 	}
-	return parseAll(all)
+	return parseAll(inOrder(all))
 }
 
-// readBuckets reads a chat's buckets from first to before end, a few at a time, and returns their messages in the order of the
-// history. A bucket that is not there, because all who took its units crashed, is empty.
+// readBuckets reads a chat's buckets from first to before end, a few at a time, and returns their messages in no order. A
+// bucket that is not there, because all who took its units crashed, is empty.
 func (s *Store) readBuckets(ctx context.Context, chatID string, first, end int64) ([]stored, error) {
 	read := make([][]stored, end-first)
 	group, ctx := errgroup.WithContext(ctx)
@@ -170,7 +170,7 @@ func (s *Store) readBuckets(ctx context.Context, chatID string, first, end int64
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return inOrder(slices.Concat(read...)), nil
+	return slices.Concat(read...), nil
 }
 
 // validate refuses what could never be stored.
