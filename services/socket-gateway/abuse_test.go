@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
 
@@ -137,7 +139,10 @@ func check(told string, resp *http.Response, body []byte) error {
 func TestAbuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g := w.start(func(cfg *socketgateway.Config) { cfg.PingInterval = 300 * time.Millisecond })
+	registry := prometheus.NewRegistry()
+	g := w.start(func(cfg *socketgateway.Config) {
+		cfg.PingInterval, cfg.PingTimeout, cfg.Registerer = 300*time.Millisecond, 5*time.Second, registry
+	})
 	w.awaitReady(g, http.StatusOK)
 	v := w.visitor()
 	inside := connect(t, g.url, v.token)
@@ -169,4 +174,23 @@ func TestAbuse(t *testing.T) {
 		t.Errorf("got %s, want %s", h.Data, want)
 	}
 	connect(t, g.url, w.visitor().token).await("connect")
+	awaitNoPolling(t, registry)
+}
+
+// awaitNoPolling returns when no session over polling is left. That is asked for: there is no event to wait for.
+func awaitNoPolling(t *testing.T, registry *prometheus.Registry) {
+	t.Helper()
+	const polling = "parley_gateway_connections polling"
+	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+		left, counted := gather(t, registry)[polling]
+		if !counted {
+			t.Fatal("got no count of the sessions over polling")
+		}
+		if left == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %v sessions over polling left, want none", left)
+		}
+	}
 }
