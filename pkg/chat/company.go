@@ -68,6 +68,8 @@ type Visitor struct {
 	UserID     string // the id that the company's own system has for this person
 	VerifiedBy string // by which of UserID, Email and Phone the visitor has proved who they are; empty: by none, ever
 	ChatNumber int    // how many chats this visitor has had; the last one may be open
+	// TokensValidFrom ends the tokens that were issued before it; zero: none were revoked.
+	TokensValidFrom time.Time
 }
 
 // Name is what stands as nameOfSender on the visitor's messages.

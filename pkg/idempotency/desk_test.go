@@ -29,7 +29,7 @@ func (c *clock) move(d time.Duration) { c.at.Add(d.Milliseconds()) }
 // world is a desk on a real store.
 type world struct {
 	t     *testing.T
-	store *store.Store
+	store store.Store
 	clock *clock
 	desk  *idempotency.Desk
 	acts  atomic.Int64
@@ -310,7 +310,7 @@ func TestACallerThatLeavesIsAnsweredLater(t *testing.T) {
 }
 
 // deaf is a store that does not record answers.
-type deaf struct{ *store.Store }
+type deaf struct{ store.Store }
 
 func (deaf) AnswerClaim(context.Context, string, string) (string, error) {
 	return "", apperr.Away("MongoDB", errors.New("gone"))
@@ -332,7 +332,7 @@ func TestAnAnswerThatCannotBeRecordedIsGiven(t *testing.T) {
 
 // loud tells which claims it has deleted.
 type loud struct {
-	*store.Store
+	store.Store
 	deleted chan string
 }
 

@@ -31,31 +31,40 @@ type CacheConfig struct {
 	Now        func() time.Time      // default time.Now
 	Registerer prometheus.Registerer // optional
 	// TokenUsed is called with each access token that was read because somebody has shown it. Since a token is believed only
-	// for TokenTTL, one that is in use is read again and again: so its last use is known, to a moment, at no cost for whom
-	// memory answers. Optional; it must not block.
+	// for TokenTTL, one in use is read again and again: its last use is known closely, at no cost to cache hits. Optional; it must not
+	// block.
 	TokenUsed func(chat.AccessToken)
 }
 
 // Cache answers look-ups by id from memory for a moment. Callers that ask for the same id at once share one read. What is not
 // there and what failed is not remembered. It is safe for concurrent use; what it returns is shared and must not be changed.
 type Cache struct {
-	tokens       *shelf[chat.AccessToken]
-	applications *shelf[chat.Application]
-	templates    *shelf[chat.MessageTemplate]
-	chats        *shelf[chat.Chat]
-	visitors     *shelf[chat.Visitor]
+	tokens       *lookups[chat.AccessToken]
+	applications *lookups[chat.Application]
+	templates    *lookups[chat.MessageTemplate]
+	chats        *lookups[chat.Chat]
+	visitors     *lookups[chat.Visitor]
+}
+
+// Cached is what a [Cache] reads; [Store] implements it.
+type Cached interface {
+	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
+	Application(ctx context.Context, id string) (chat.Application, error)
+	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
 }
 
 // NewCache returns an empty cache in front of s.
-func NewCache(s *Store, c CacheConfig) *Cache {
+func NewCache(s Cached, c CacheConfig) *Cache {
 	c = c.withDefaults()
 	requests := requestCounter(c.Registerer)
 	return &Cache{
-		tokens:       newShelf(c, CachedAccessToken, c.TokenTTL, requests, c.noting(s.AccessToken)),
-		applications: newShelf(c, CachedApplication, c.TTL, requests, s.Application),
-		templates:    newShelf(c, CachedTemplate, c.TTL, requests, s.Template),
-		chats:        newShelf(c, CachedChat, c.TTL, requests, s.Chat),
-		visitors:     newShelf(c, CachedVisitor, c.TTL, requests, s.Visitor),
+		tokens:       newLookups(c, CachedAccessToken, c.TokenTTL, requests, c.noting(s.AccessToken)),
+		applications: newLookups(c, CachedApplication, c.TTL, requests, s.Application),
+		templates:    newLookups(c, CachedTemplate, c.TTL, requests, s.Template),
+		chats:        newLookups(c, CachedChat, c.TTL, requests, s.Chat),
+		visitors:     newLookups(c, CachedVisitor, c.TTL, requests, s.Visitor),
 	}
 }
 
@@ -134,8 +143,8 @@ func (c *Cache) Forget(kind, key string) {
 	}
 }
 
-// shelf caches the values of one kind.
-type shelf[V any] struct {
+// lookups caches the values of one kind.
+type lookups[V any] struct {
 	ttl          time.Duration
 	now          func() time.Time
 	read         func(ctx context.Context, key string) (V, error)
@@ -155,44 +164,44 @@ type entry[V any] struct {
 	renewing *atomic.Bool
 }
 
-func newShelf[V any](
+func newLookups[V any](
 	c CacheConfig, kind string, ttl time.Duration, requests *prometheus.CounterVec, read func(context.Context, string) (V, error),
-) *shelf[V] {
+) *lookups[V] {
 	entries, err := lru.New[string, entry[V]](c.Size)
 	if err != nil {
 		panic("store: a cache without room: " + err.Error()) // withDefaults gives it room
 	}
-	return &shelf[V]{
+	return &lookups[V]{
 		ttl: ttl, now: c.Now, read: read, entries: entries,
 		hits: requests.WithLabelValues(kind, "hit"), misses: requests.WithLabelValues(kind, "miss"),
 	}
 }
 
-func (s *shelf[V]) get(ctx context.Context, key string) (V, error) {
-	now := s.now()
-	if e, ok := s.entries.Get(key); ok && now.Before(e.until) {
-		s.hits.Inc()
+func (l *lookups[V]) get(ctx context.Context, key string) (V, error) {
+	now := l.now()
+	if e, ok := l.entries.Get(key); ok && now.Before(e.until) {
+		l.hits.Inc()
 		if !now.Before(e.renew) && e.renewing.CompareAndSwap(false, true) {
-			s.fly(ctx, key)
+			l.fly(ctx, key)
 		}
 		return e.value, nil
 	}
-	s.misses.Inc()
-	return s.join(ctx, key)
+	l.misses.Inc()
+	return l.join(ctx, key)
 }
 
 // fly shares one read among all who ask at once. The read outlives the caller that began it, since others may wait for it;
 // the store bounds its time.
-func (s *shelf[V]) fly(ctx context.Context, key string) <-chan singleflight.Result {
-	return s.flights.DoChan(key, func() (any, error) { return s.load(context.WithoutCancel(ctx), key) })
+func (l *lookups[V]) fly(ctx context.Context, key string) <-chan singleflight.Result {
+	return l.flights.DoChan(key, func() (any, error) { return l.load(context.WithoutCancel(ctx), key) })
 }
 
-func (s *shelf[V]) join(ctx context.Context, key string) (V, error) {
+func (l *lookups[V]) join(ctx context.Context, key string) (V, error) {
 	var zero V
 	select {
 	case <-ctx.Done():
 		return zero, ctx.Err()
-	case result := <-s.fly(ctx, key):
+	case result := <-l.fly(ctx, key):
 		if result.Err != nil {
 			return zero, result.Err
 		}
@@ -201,36 +210,36 @@ func (s *shelf[V]) join(ctx context.Context, key string) (V, error) {
 }
 
 // load reads the value and keeps it, unless something was forgotten in the meantime: it might be what was read.
-func (s *shelf[V]) load(ctx context.Context, key string) (V, error) {
-	s.mu.Lock()
-	forgotten := s.forgotten
-	s.mu.Unlock()
-	began := s.now()
-	value, err := s.read(ctx, key)
+func (l *lookups[V]) load(ctx context.Context, key string) (V, error) {
+	l.mu.Lock()
+	forgotten := l.forgotten
+	l.mu.Unlock()
+	began := l.now()
+	value, err := l.read(ctx, key)
 	if err != nil {
 		return value, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if forgotten == s.forgotten {
-		s.entries.Add(key, entry[V]{value: value, renew: began.Add(s.ttl * 7 / 8), until: began.Add(s.ttl), renewing: new(atomic.Bool)})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if forgotten == l.forgotten {
+		l.entries.Add(key, entry[V]{value: value, renew: began.Add(l.ttl * 7 / 8), until: began.Add(l.ttl), renewing: new(atomic.Bool)})
 	}
 	return value, nil
 }
 
-func (s *shelf[V]) forget(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forgotten++
-	s.entries.Remove(key)
-	s.flights.Forget(key)
+func (l *lookups[V]) forget(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgotten++
+	l.entries.Remove(key)
+	l.flights.Forget(key)
 }
 
 // requestCounter counts look-ups. Two caches on one registerer share it.
 func requestCounter(r prometheus.Registerer) *prometheus.CounterVec {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_cache_requests_total",
-		Help: "Look-ups of documents, by kind and by whether memory (hit) or MongoDB (miss) answered.",
+		Help: "Look-ups of documents, by kind and by whether memory (hit) or the engine (miss) answered.",
 	}, []string{"kind", "result"})
 	if r == nil {
 		return counter

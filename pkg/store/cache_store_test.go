@@ -80,7 +80,7 @@ func TestCacheOfEachKind(t *testing.T) {
 }
 
 // testFreshChat sees the cached window stay behind until someone insists.
-func testFreshChat(t *testing.T, s *store.Store, cache *store.Cache, c chat.Chat) {
+func testFreshChat(t *testing.T, s store.Store, cache *store.Cache, c chat.Chat) {
 	t.Helper()
 	want := func(why string, got chat.Chat, err error, window time.Time) {
 		t.Helper()

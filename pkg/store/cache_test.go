@@ -26,12 +26,12 @@ func (c *counted) read(context.Context, string) (string, error) { return c.answe
 // nth answers with how often it was asked.
 func nth(read int64) (string, error) { return strconv.FormatInt(read, 10), nil }
 
-func testShelf(c CacheConfig, from *counted) *shelf[string] {
+func newTestLookups(c CacheConfig, from *counted) *lookups[string] {
 	c = c.withDefaults()
-	return newShelf(c, CachedChat, c.TTL, requestCounter(nil), from.read)
+	return newLookups(c, CachedChat, c.TTL, requestCounter(nil), from.read)
 }
 
-func wantValue(t *testing.T, s *shelf[string], key, want string) {
+func wantValue(t *testing.T, s *lookups[string], key, want string) {
 	t.Helper()
 	if got, err := s.get(t.Context(), key); err != nil || got != want {
 		t.Fatalf("%s: got %q, %v, want %q", key, got, err, want)
@@ -42,7 +42,7 @@ func TestCacheBelievesForAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := &counted{answer: nth}
-		s := testShelf(CacheConfig{TTL: 4 * time.Second}, from)
+		s := newTestLookups(CacheConfig{TTL: 4 * time.Second}, from)
 		wantValue(t, s, "k", "1")
 		time.Sleep(3*time.Second - 1)
 		wantValue(t, s, "k", "1")
@@ -66,7 +66,7 @@ func TestCacheRenewsBeforeItForgets(t *testing.T) {
 			}
 			return nth(read)
 		}}
-		s := testShelf(CacheConfig{TTL: 8 * time.Second}, from)
+		s := newTestLookups(CacheConfig{TTL: 8 * time.Second}, from)
 		wantValue(t, s, "k", "1") // half a second old
 		time.Sleep(13 * time.Second / 2)
 		for range 3 { // one of them has it read again, and none waits
@@ -91,7 +91,7 @@ func TestCacheCountsFromTheReadsStart(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	slow := &counted{answer: func(read int64) (string, error) { now = now.Add(1500 * time.Millisecond); return nth(read) }}
-	s := testShelf(CacheConfig{TTL: 2 * time.Second, Now: func() time.Time { return now }}, slow)
+	s := newTestLookups(CacheConfig{TTL: 2 * time.Second, Now: func() time.Time { return now }}, slow)
 	wantValue(t, s, "k", "1")
 	now = now.Add(500 * time.Millisecond)
 	wantValue(t, s, "k", "2")
@@ -110,7 +110,7 @@ func TestCacheSharesOneRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		from := &counted{answer: func(read int64) (string, error) { <-release; return nth(read) }}
-		s := testShelf(CacheConfig{}, from)
+		s := newTestLookups(CacheConfig{}, from)
 		got := make(chan string, 20)
 		first, giveUp := context.WithCancel(t.Context())
 		gaveUp := make(chan error, 1)
@@ -138,7 +138,7 @@ func TestCacheSharesOneRead(t *testing.T) {
 
 func TestCacheForgetsOne(t *testing.T) {
 	t.Parallel()
-	s := testShelf(CacheConfig{TTL: time.Hour}, &counted{answer: nth})
+	s := newTestLookups(CacheConfig{TTL: time.Hour}, &counted{answer: nth})
 	wantValue(t, s, "a", "1")
 	wantValue(t, s, "b", "2")
 	s.forget("a")
@@ -157,7 +157,7 @@ func TestCacheForgetsWhatIsBeingRead(t *testing.T) {
 			}
 			return nth(read)
 		}}
-		s := testShelf(CacheConfig{TTL: time.Hour}, from)
+		s := newTestLookups(CacheConfig{TTL: time.Hour}, from)
 		early := make(chan string, 1)
 		go func() { v, _ := s.get(t.Context(), "k"); early <- v }()
 		synctest.Wait()
@@ -173,8 +173,8 @@ func TestCacheForgetsWhatIsBeingRead(t *testing.T) {
 
 func TestCacheForgetsFailures(t *testing.T) {
 	t.Parallel()
-	for why, failure := range map[string]error{"not there": notFound(chats), "failed": errors.New("broken")} {
-		s := testShelf(CacheConfig{TTL: time.Hour}, &counted{answer: func(read int64) (string, error) {
+	for why, failure := range map[string]error{"not there": ChatNotFound(), "failed": errors.New("broken")} {
+		s := newTestLookups(CacheConfig{TTL: time.Hour}, &counted{answer: func(read int64) (string, error) {
 			if read == 1 {
 				return "", failure
 			}
@@ -191,7 +191,7 @@ func TestCacheForgetsFailures(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	from := &counted{answer: nth}
-	s := testShelf(CacheConfig{TTL: time.Hour, Size: 10}, from)
+	s := newTestLookups(CacheConfig{TTL: time.Hour, Size: 10}, from)
 	for n := range 100 {
 		wantValue(t, s, strconv.Itoa(n), strconv.Itoa(n+1))
 	}
@@ -208,7 +208,7 @@ func TestTwoCachesShareOneCounter(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for range 2 {
 		c := CacheConfig{}.withDefaults()
-		s := newShelf(c, CachedChat, c.TTL, requestCounter(registry), (&counted{answer: nth}).read)
+		s := newLookups(c, CachedChat, c.TTL, requestCounter(registry), (&counted{answer: nth}).read)
 		wantValue(t, s, "k", "1")
 		wantValue(t, s, "k", "1")
 	}
@@ -221,7 +221,7 @@ func TestTwoCachesShareOneCounter(t *testing.T) {
 }
 
 func BenchmarkCacheHit(b *testing.B) {
-	s := newShelf(CacheConfig{}.withDefaults(), CachedChat, time.Hour, requestCounter(nil), func(context.Context, string) (chat.Chat, error) {
+	s := newLookups(CacheConfig{}.withDefaults(), CachedChat, time.Hour, requestCounter(nil), func(context.Context, string) (chat.Chat, error) {
 		return chat.Chat{ID: "k"}, nil
 	})
 	b.ReportAllocs()

@@ -1,17 +1,18 @@
-// Package store keeps Parley's documents in MongoDB: our nouns go in, our nouns or an [apperr.Error] come out.
+// Package store is the storage contract: what Parley keeps, in the words of package chat, and what every engine promises.
 //
-// Reading order: store.go (opening, and the one way in which every operation runs), company.go, visitor.go, chat.go,
-// message.go, bucket.go, record.go and seal.go, page.go, status.go and receipt.go, claim.go, then cache.go.
+// Reading order: store.go (the contract, an interface by noun), page.go (cursors and filters), rules.go (what no engine may
+// store), errors.go (the sentinels), portable.go (moving a deployment between engines), cache.go.
 //
-// Invariants:
+// Engines live in their own packages: [github.com/parley-chat/parley/pkg/store/mongodb] for many machines,
+// [github.com/parley-chat/parley/pkg/store/sqlite] for one. Package storetest holds the suite that both pass.
 //
-//   - Keys first: the filter of every operation is exactly {_id: x}. That is one index hit anywhere, one shard in a sharded
-//     cluster, and one row in the embedded engine, which pushes nothing else down to its database. Only the slow sweep of
-//     expired claims, for engines that expire nothing by themselves, asks for more.
-//   - Updates commute: they set facts, move a field forward ($max) or backward to the first ($min), or count ($inc). None
-//     depends on another field, so that redelivered or reordered events end in the same documents. Sealing a full bucket rewrites it, and has one doer.
-//   - What must be unique is an _id, and inserting it decides who was first. There are no locks and no transactions, so a
-//     single server without a replica set is enough.
-//   - JSON that belongs to others (a message's data, widgetConfigs) is stored as text and comes back byte for byte.
-//   - Times are UTC with milliseconds.
+// Promises of every engine:
+//
+//   - A write that returned nil is durable: it survives a kill -9 of the process and of the engine.
+//   - A process reads its own writes at once, and so does any other process that starts reading after the write returned.
+//   - Updates commute: they set facts, move a time forward or to its first value. A repeated or late event ends in the same state.
+//   - JSON that belongs to others (a message's data, widgetConfigs) comes back byte for byte.
+//   - Times are UTC with milliseconds; the zero time stays zero.
+//   - Errors are [apperr.Error]s: NotFound, Conflict, Invalid, or Unavailable when the engine is away or does not answer within five
+//     seconds. A cancelled context returns its own error. After Unavailable a write may or may not have happened; repeating it is safe.
 package store

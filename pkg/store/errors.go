@@ -1,101 +1,61 @@
 package store
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"slices"
+import "github.com/parley-chat/parley/pkg/apperr"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
-
-	"github.com/parley-chat/parley/pkg/apperr"
-)
-
-// errAway says that no server that can take writes has been seen for longer than our patience.
-var errAway = errors.New("no server can be reached")
-
-// translate gives the driver's error our code. What is ours to handle (no document, duplicate key) stays visible; a caller
-// that gave up gets its own context's error; everything that a later try may find repaired is Unavailable.
-func translate(ctx context.Context, act string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, mongo.ErrNoDocuments), mongo.IsDuplicateKeyError(err):
-		return err
-	case errors.Is(ctx.Err(), context.Canceled):
-		return fmt.Errorf("%s: %w", act, ctx.Err())
-	case passing(err):
-		return apperr.Away("MongoDB", fmt.Errorf("%s: %w", act, err))
-	}
-	return fmt.Errorf("%s: %w", act, err)
+// CompanyNotFound is returned when no company has the id.
+func CompanyNotFound() error {
+	return apperr.New(apperr.NotFound, "COMPANY_NOT_FOUND", "Company not found")
 }
 
-// passing reports whether err is of the kind that goes away by itself.
-func passing(err error) bool {
-	if errors.Is(err, errAway) || errors.Is(err, mongo.ErrClientDisconnected) || mongo.IsTimeout(err) || mongo.IsNetworkError(err) {
-		return true
-	}
-	if _, ok := errors.AsType[topology.ServerSelectionError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[topology.ConnectionError](err); ok {
-		return true
-	}
-	if e, ok := errors.AsType[mongo.ServerError](err); ok {
-		return slices.ContainsFunc(passingCodes(), e.HasErrorCode)
-	}
-	return false
+// AccessTokenNotFound is returned when no token has the hash.
+func AccessTokenNotFound() error {
+	return apperr.New(apperr.NotFound, "ACCESS_TOKEN_NOT_FOUND", "Access token not found")
 }
 
-// passingCodes are the server's answers while it starts, stops, elects, or is out of reach of its peers (MongoDB
-// specifications, "Retryable Writes" and "Server Discovery And Monitoring").
-func passingCodes() []int {
-	return []int{
-		6,     // HostUnreachable
-		7,     // HostNotFound
-		50,    // MaxTimeMSExpired
-		64,    // WriteConcernFailed
-		89,    // NetworkTimeout
-		91,    // ShutdownInProgress
-		112,   // WriteConflict
-		134,   // ReadConcernMajorityNotAvailableYet
-		189,   // PrimarySteppedDown
-		262,   // ExceededTimeLimit
-		9001,  // SocketException
-		10107, // NotWritablePrimary
-		11600, // InterruptedAtShutdown
-		11602, // InterruptedDueToReplStateChange
-		13435, // NotPrimaryNoSecondaryOk
-		13436, // NotPrimaryOrSecondary
-	}
+// ApplicationNotFound is returned when no application has the id.
+func ApplicationNotFound() error {
+	return apperr.New(apperr.NotFound, "APPLICATION_NOT_FOUND", "Chat application not found")
 }
 
-// missing turns the driver's word for "no such document" into NotFound.
-func missing(err error, in collection) error {
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return notFound(in)
-	}
-	return err
+// TemplateNotFound is returned when no template has the id.
+func TemplateNotFound() error {
+	return apperr.New(apperr.NotFound, "TEMPLATE_NOT_FOUND", "Template not found")
 }
 
-// notFound is the answer when a collection does not have the id.
-func notFound(c collection) error {
-	switch c {
-	case companies:
-		return apperr.New(apperr.NotFound, "COMPANY_NOT_FOUND", "Company not found")
-	case accessTokens:
-		return apperr.New(apperr.NotFound, "ACCESS_TOKEN_NOT_FOUND", "Access token not found")
-	case applications:
-		return apperr.New(apperr.NotFound, "APPLICATION_NOT_FOUND", "Chat application not found")
-	case templates:
-		return apperr.New(apperr.NotFound, "TEMPLATE_NOT_FOUND", "Template not found")
-	case visitors:
-		return apperr.New(apperr.NotFound, "VISITOR_NOT_FOUND", "Visitor not found")
-	case chats:
-		return apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found")
-	case messages, statuses:
-		return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
-	}
+// VisitorNotFound is returned when no visitor has the id or the identity.
+func VisitorNotFound() error {
+	return apperr.New(apperr.NotFound, "VISITOR_NOT_FOUND", "Visitor not found")
+}
+
+// ChatNotFound is returned when no chat has the id.
+func ChatNotFound() error {
+	return apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found")
+}
+
+// MessageNotFound is returned when no message has the id, or not yet.
+func MessageNotFound() error {
+	return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+}
+
+// RecordNotFound is returned when no idempotency record has the id.
+func RecordNotFound() error {
 	return apperr.New(apperr.NotFound, "NOT_FOUND", "Not found")
+}
+
+// AccessTokenExists is returned when a token with the hash exists already.
+func AccessTokenExists() error {
+	return apperr.New(apperr.Conflict, "ACCESS_TOKEN_EXISTS", "The access token exists already")
+}
+
+// MessageInOtherChat is returned when a message with this id is in another chat.
+func MessageInOtherChat() error {
+	return apperr.New(apperr.Invalid, "MESSAGE_EXISTS", "A message with this id is in another chat")
+}
+
+// CursorNotInChat is returned when the cursor of a history is not a message of the chat; it does not reveal whether the message exists
+// in another one.
+func CursorNotInChat() error {
+	var f apperr.Fields
+	f.Add("before", "must be the id of a message of the open chat")
+	return f.Err()
 }

@@ -2,167 +2,246 @@ package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"strings"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"github.com/parley-chat/parley/pkg/chat"
 )
 
+// Store is everything that an engine does. It is safe for concurrent use. Callers declare the few methods that they need in an
+// interface of their own.
+type Store interface {
+	Companies
+	AccessTokens
+	Applications
+	Templates
+	Visitors
+	Chats
+	Messages
+	Statuses
+	Receipts
+	IdempotencyRecords
+	Files
+	Portable
+
+	// Ready returns nil when the engine answers, else an Unavailable error.
+	Ready(ctx context.Context) error
+	// Close ends all connections. Operations that are under way get ctx's time to finish.
+	Close(ctx context.Context) error
+}
+
+// Companies keeps companies.
+type Companies interface {
+	// Company returns the company, or NotFound.
+	Company(ctx context.Context, id string) (chat.Company, error)
+	// PutCompany writes the company, whether or not it exists.
+	PutCompany(ctx context.Context, c chat.Company) error
+	// Companies lists companies ordered by id.
+	Companies(ctx context.Context, p Page) ([]chat.Company, error)
+}
+
+// AccessTokens keeps the companies' credentials for the Client API. Secrets are never stored, only their hashes.
+type AccessTokens interface {
+	// AccessToken returns the token with that hash, or NotFound. [chat.AccessToken.Valid] decides whether it may be used.
+	//
+	// The look-up compares hashes, not secrets: a caller without the secret cannot choose which hash is compared, so the time that
+	// the comparison takes reveals nothing useful.
+	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
+	// CreateAccessToken adds a token. Errors: NotFound (no such company), Invalid (see [CheckAccessToken]), Conflict (the hash exists).
+	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
+	// PutAccessToken writes the token, whether or not it exists.
+	PutAccessToken(ctx context.Context, t chat.AccessToken) error
+	// AccessTokens lists a company's tokens, also revoked and expired ones, in the order of creation.
+	AccessTokens(ctx context.Context, companyID string) ([]chat.AccessToken, error)
+	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at least eight characters), in
+	// the order of creation.
+	FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error)
+	// RevokeAccessToken ends the token; the first revocation stays. NotFound when there is no such token. The caller invalidates
+	// [CachedAccessToken] on all replicas.
+	RevokeAccessToken(ctx context.Context, hash string, at time.Time) error
+	// AccessTokenUsed records a use; the latest stays. NotFound when there is no such token.
+	AccessTokenUsed(ctx context.Context, hash string, at time.Time) error
+}
+
+// Applications keeps chat applications.
+type Applications interface {
+	// Application returns the application, or NotFound.
+	Application(ctx context.Context, id string) (chat.Application, error)
+	// PutApplication writes the application, whether or not it exists, except for its identity verification. Invalid: see
+	// [CheckApplication]. The caller invalidates [CachedApplication].
+	PutApplication(ctx context.Context, a chat.Application) error
+	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
+	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
+	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a mode that
+	// needs a secret while the application has none.
+	SetVerification(ctx context.Context, appID string, mode chat.Verification) error
+	// RotateIdentitySecret makes fresh the current secret; earlier ones stay valid for overlap. It returns the resulting
+	// verification. Errors: NotFound; Conflict when concurrent rotations do not settle. No concurrent rotation loses a secret.
+	RotateIdentitySecret(ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration) (chat.IdentityVerification, error)
+}
+
+// Templates keeps message templates.
+type Templates interface {
+	// Template returns the template, or NotFound.
+	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
+	// PutTemplate writes the template, whether or not it exists.
+	PutTemplate(ctx context.Context, t chat.MessageTemplate) error
+	// Templates lists the templates of a company, or all if companyID is empty, ordered by id.
+	Templates(ctx context.Context, companyID string, p Page) ([]chat.MessageTemplate, error)
+}
+
+// Kinds of [Identity], strongest first.
 const (
-	// patience is how long an operation waits for a server that can take writes, and how long MongoDB may be away before
-	// operations fail at once.
-	patience = 2 * time.Second
-	// operationTimeout ends an operation that a server has taken but does not answer.
-	operationTimeout = 5 * time.Second
-	// heartbeat is how often the driver looks whether a server that was away is back.
-	heartbeat = time.Second
+	KindUserID = "userId"
+	KindEmail  = "email"
+	KindPhone  = "phone"
 )
 
-// Config says where the documents are.
-type Config struct {
-	URI      string // mongodb:// or mongodb+srv://; its options win over ours
-	Database string
-	AppName  string // how MongoDB's own logs call us; optional
-	Logger   *slog.Logger
-	// IdleClose is how long a visitor may be silent before their chat counts as closed; 0: for ever.
-	IdleClose time.Duration
+// Identity is something by which a visitor is known within a scope; at most one visitor owns it. E-mail addresses compare
+// without regard to case and surrounding blanks.
+//
+// A proved identity and the same value unproved are two, with owners of their own: a visitor who only claims a value never
+// reaches the visitor who has proved it, nor the other way round (docs/decisions/0007-verified-identities.md).
+type Identity struct {
+	Scope  string // the application's id, or the company's for the recipients of pushes
+	Kind   string // KindUserID, KindEmail or KindPhone
+	Value  string
+	Proved bool // the company's own server vouches for it
 }
 
-// Store reads and writes documents. It is safe for concurrent use.
-type Store struct {
-	client    *mongo.Client
-	database  *mongo.Database
-	link      *link
-	log       *slog.Logger
-	idleClose time.Duration
+// Visitors keeps visitors and who owns which identity.
+type Visitors interface {
+	// Visitor returns the visitor, or NotFound.
+	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
+	// SaveVisitor creates the visitor or updates the profile: non-empty profile fields overwrite, empty ones keep what is stored.
+	// CompanyID, AppID and VerifiedBy stay those of the first call; ChatNumber and TokensValidFrom are not written. It returns the
+	// visitor as stored.
+	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
+	// ResolveVisitor returns the chatUserId that owns these identities; created says that no visitor owned any of them before.
+	//
+	// Unowned identities become this visitor's; one that another visitor owns stays theirs. If they belong to several visitors, the
+	// strongest decides, and nothing is merged. Concurrent calls end as if they had run one after the other: two identities that are
+	// both new and arrive together lead to one visitor. Identities with an empty value are ignored; without any, Invalid.
+	ResolveVisitor(ctx context.Context, identities []Identity) (chatUserID string, created bool, err error)
+	// FindVisitor returns the chatUserId that owns the identity, or NotFound.
+	FindVisitor(ctx context.Context, i Identity) (chatUserID string, err error)
+	// RevokeVisitorTokens makes all tokens of the visitor that were issued before at invalid; the latest time stays. NotFound when
+	// there is no such visitor. The caller invalidates [CachedVisitor].
+	RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error
 }
 
-// Open prepares a store and returns at once: the driver connects in the background and reconnects for ever. The error tells
-// only of a wrong Config.
-func Open(c Config) (*Store, error) {
-	if c.URI == "" || c.Database == "" || c.Logger == nil {
-		return nil, errors.New("store: URI, Database and Logger are required")
-	}
-	l := newLink(c.Logger, patience)
-	client, err := mongo.Connect(clientOptions(c, l))
-	if err != nil {
-		return nil, fmt.Errorf("store: opening MongoDB: %w", withoutSecrets(c.URI, err))
-	}
-	return &Store{client: client, database: client.Database(c.Database), link: l, log: c.Logger, idleClose: c.IdleClose}, nil
+// NewChat describes the chat that [Chats.OpenChat] creates if none is open.
+type NewChat struct {
+	Channel   chat.Channel
+	Now       time.Time
+	Greetings []chat.Message // in the history from the start, ordered by time and id
 }
 
-// withoutSecrets hides what the driver says of a URI that holds a password: it may repeat a piece of it.
-func withoutSecrets(uri string, err error) error {
-	if !strings.Contains(uri, "@") {
-		return err
-	}
-	return errors.New("the URI cannot be read; special characters of its user and password must be percent-encoded")
+// Chats keeps chats.
+type Chats interface {
+	// Chat returns the chat, or NotFound.
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+	// OpenChat returns the visitor's chat that is open at n.Now, or creates one with its greetings; opened says which. A visitor
+	// never has two open chats, whatever runs concurrently. A chat that only idleness has closed is closed for good first.
+	// Invalid when the visitor's id is not a UUID.
+	OpenChat(ctx context.Context, v chat.Visitor, n NewChat) (c chat.Chat, opened bool, err error)
+	// CurrentChat returns the visitor's chat that is open at now, or NotFound.
+	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
+	// CloseChat closes the chat; the first closing stays. NotFound when there is no such chat. The caller invalidates [CachedChat].
+	CloseChat(ctx context.Context, id string, at time.Time) error
+	// Chats lists chats, newest first. NotFound when the chat that the page follows does not exist.
+	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
 }
 
-// clientOptions are our defaults with the URI's own options over them. Majority on both sides means that what we have
-// acknowledged outlives a primary, and that we read it back.
-func clientOptions(c Config, l *link) *options.ClientOptions {
-	o := options.Client().
-		SetServerSelectionTimeout(patience).
-		SetConnectTimeout(patience).
-		SetHeartbeatInterval(heartbeat).
-		SetWriteConcern(writeconcern.Majority()).
-		SetReadConcern(readconcern.Majority()).
-		SetServerMonitor(&event.ServerMonitor{
-			TopologyDescriptionChanged: l.topologyChanged,
-			ServerHeartbeatFailed:      l.heartbeatFailed,
-		})
-	if c.AppName != "" {
-		o.SetAppName(c.AppName)
-	}
-	return o.ApplyURI(c.URI)
+// Messages keeps the history of chats, ordered by creation time, then by id.
+type Messages interface {
+	// AppendMessage adds a message to the chat's history. If a message with its id is there already nothing changes, also if the
+	// content differs: the first stays. A visitor's message moves the chat's window; a repeat completes what a crash left half done.
+	// Errors: NotFound (no such chat), Invalid (see [CheckMessage]; or the id belongs to another chat).
+	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
+	// History returns a part of the chat's history, ascending, and whether there are earlier messages. Following the first message's
+	// id as Before visits each message once that existed at the beginning, while others write. Errors: NotFound (no such chat),
+	// Invalid (Before is not a message of this chat).
+	History(ctx context.Context, chatID string, q HistoryQuery) (messages []chat.Message, more bool, err error)
+	// Message returns a message of the chat, or NotFound, also if it belongs to another chat.
+	Message(ctx context.Context, chatID, id string) (chat.Message, error)
+	// FindMessage returns a message by its id alone, and its chat. NotFound when it is not in any history.
+	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
+	// HasMessage reports whether the message is in a history.
+	HasMessage(ctx context.Context, id string) (bool, error)
 }
 
-// Ready returns nil when MongoDB answers, else an Unavailable error.
-func (s *Store) Ready(ctx context.Context) error {
-	return s.do(ctx, "pinging", func(ctx context.Context) error { return s.client.Ping(ctx, nil) })
+// Statuses keeps what is known of the messages that companies sent.
+type Statuses interface {
+	// MessageStatus returns what is known of a company's message, or NotFound.
+	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
+	// JoinMessageStatus adds to what is known and returns the result. Repeats and any order lead to the same result; see
+	// [chat.MessageStatus.Join]. One company's reports never touch another's messages.
+	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
 }
 
-// Close ends all connections. Operations that are under way get ctx's time to finish.
-func (s *Store) Close(ctx context.Context) error {
-	if err := s.client.Disconnect(ctx); err != nil {
-		return fmt.Errorf("closing MongoDB: %w", err)
-	}
-	return nil
+// Receipts keeps which company messages of a chat still wait for their delivery or read report, and how far the visitor has read.
+// Of a message that is being stored and a visitor who is reading past it at the same moment, the second always finds the first.
+type Receipts interface {
+	// AwaitReceipts records that the sender of m waits for its read report, and, unless delivered, for its delivery report. It returns
+	// when the visitor had already read that far; zero if not.
+	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
+	// ReadUpTo records that the visitor has read everything up to m, and returns the ids of the messages up to there whose senders
+	// still wait for the read report, sorted. They are returned again until [Receipts.NoteReceipt].
+	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
+	// Undelivered returns the ids of the chat's messages whose senders wait for the delivery report, sorted.
+	Undelivered(ctx context.Context, chatID string) (ids []string, err error)
+	// NoteReceipt records that the delivery report of a message was sent, or the read report, which implies it.
+	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
 }
 
-// do is the one way in which operations run: not at all while MongoDB is known to be away, with a deadline, and with the
-// driver's error translated.
-func (s *Store) do(ctx context.Context, act string, operation func(context.Context) error) error {
-	if err := s.link.check(); err != nil {
-		return translate(ctx, act, err)
-	}
-	bounded, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	return translate(ctx, act, operation(bounded))
+// IdempotencyRecord is what is kept of one use of an Idempotency-Key. Only the holder of its lease may replace or delete it.
+type IdempotencyRecord struct {
+	ID          string // hash of the key and its scope
+	Fingerprint string // of the request
+	MessageID   string // fixed before the first attempt, so that every attempt publishes the same message
+	At          time.Time
+	Leases      int       // how often the lease was requested after the first time; see [IdempotencyRecords.LeaseIdempotencyRecord]
+	LeasedUntil time.Time // until when an attempt is in progress
+	ExpiresAt   time.Time // from then on the key may be used anew
+	Answer      string    // the first that was recorded; empty: none yet
 }
 
-func (s *Store) in(c collection) *mongo.Collection { return s.database.Collection(string(c)) }
-
-// get reads the document with that id.
-func get[D any](ctx context.Context, s *Store, from collection, id string) (D, error) {
-	var d D
-	err := s.do(ctx, "reading from "+string(from), func(ctx context.Context) error {
-		return s.in(from).FindOne(ctx, byID(id)).Decode(&d)
-	})
-	return d, missing(err, from)
+// IdempotencyRecords keeps the answers to requests with an Idempotency-Key. Engines remove expired records by themselves.
+type IdempotencyRecords interface {
+	// InsertIdempotencyRecord adds a record and reports false when there is one with its id.
+	InsertIdempotencyRecord(ctx context.Context, r IdempotencyRecord) (bool, error)
+	// IdempotencyRecord returns the record, or NotFound.
+	IdempotencyRecord(ctx context.Context, id string) (IdempotencyRecord, error)
+	// LeaseIdempotencyRecord requests the lease until the given time, once the time of its holder has passed, and returns the record
+	// as it was just before. Of several concurrent callers, the one whose answer has the Leases that all of them read holds the lease,
+	// unless there is an Answer now. A request in vain only makes the lease later.
+	LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (before IdempotencyRecord, err error)
+	// ReplaceIdempotencyRecord rewrites the record; for the holder of its lease.
+	ReplaceIdempotencyRecord(ctx context.Context, r IdempotencyRecord) error
+	// EndIdempotencyLease gives the lease back: the next caller obtains it at once.
+	EndIdempotencyLease(ctx context.Context, id string) error
+	// AnswerIdempotencyRecord records an answer, ends the lease, and returns the answer that counts: the first one recorded. NotFound
+	// when the record is gone.
+	AnswerIdempotencyRecord(ctx context.Context, id, answer string) (first string, err error)
+	// DeleteIdempotencyRecord removes the record; for the holder of its lease.
+	DeleteIdempotencyRecord(ctx context.Context, id string) error
 }
 
-// put writes a whole document, whether or not it was there.
-func (s *Store) put(ctx context.Context, into collection, id string, document any) error {
-	return s.do(ctx, "writing to "+string(into), func(ctx context.Context) error {
-		return again(func() error {
-			_, err := s.in(into).ReplaceOne(ctx, byID(id), document, options.Replace().SetUpsert(true))
-			return err
-		})
-	})
+// FileUsage is how much is stored at the moment, without what has expired.
+type FileUsage struct {
+	Bytes int64
+	Count int64
 }
 
-// insert adds a document and reports false when its id was taken.
-func (s *Store) insert(ctx context.Context, into collection, document any) (bool, error) {
-	err := s.do(ctx, "inserting into "+string(into), func(ctx context.Context) error {
-		_, err := s.in(into).InsertOne(ctx, document)
-		return err
-	})
-	if mongo.IsDuplicateKeyError(err) {
-		return false, nil
-	}
-	return err == nil, err
+// Files keeps what visitors have uploaded, without the bytes themselves: for quotas, listing and erasure. Engines remove expired
+// entries by themselves.
+type Files interface {
+	// PutFile records an upload. A repeat changes nothing.
+	PutFile(ctx context.Context, f chat.StoredFile) error
+	// DeleteFile removes the record; no error when there is none.
+	DeleteFile(ctx context.Context, id string) error
+	// VisitorFiles returns what the visitor's unexpired files amount to at now.
+	VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (FileUsage, error)
+	// ApplicationFiles returns what the application's unexpired files amount to at now. It may read one row per file: cache it.
+	ApplicationFiles(ctx context.Context, appID string, now time.Time) (FileUsage, error)
 }
-
-// update changes the document with that id and reports false when it is not there.
-func (s *Store) update(ctx context.Context, in collection, id string, change bson.D) (bool, error) {
-	var found bool
-	err := s.do(ctx, "updating "+string(in), func(ctx context.Context) error {
-		r, err := s.in(in).UpdateOne(ctx, byID(id), change)
-		found = err == nil && r.MatchedCount > 0
-		return err
-	})
-	return found, err
-}
-
-// again repeats an upsert that lost the race for its id: MongoDB answers two upserts of a new id at once with a duplicate
-// key for one of them, and the second try finds the document.
-func again(upsert func() error) error {
-	for range 2 {
-		if err := upsert(); !mongo.IsDuplicateKeyError(err) {
-			return err
-		}
-	}
-	return upsert()
-}
-
-func byID(id string) bson.D { return bson.D{{Key: "_id", Value: id}} }

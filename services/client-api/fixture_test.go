@@ -109,7 +109,7 @@ func (c *clock) now() time.Time   { return *c.at.Load() }
 type world struct {
 	t        *testing.T
 	engines  *engines
-	store    *store.Store
+	store    store.Store
 	base     string
 	ops      string
 	http     *http.Client

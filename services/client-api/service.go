@@ -77,7 +77,7 @@ func (c Config) problems() []string {
 type Service struct {
 	cfg     Config
 	bus     *bus.Bus
-	store   *store.Store
+	store   store.Store
 	cache   *store.Cache
 	usage   *access.Usage
 	once    *idempotency.Desk
@@ -226,7 +226,7 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	return g
 }
 
-func closeStore(s *store.Store) error {
+func closeStore(s store.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return s.Close(ctx)

@@ -187,7 +187,7 @@ func (a *app) applicationsCreate() *cobra.Command {
 }
 
 // changeApplication reads an application, lets change change it, writes it, and tells the services.
-func (a *app) changeApplication(ctx context.Context, arg string, change func(*store.Store, *chat.Application) error) error {
+func (a *app) changeApplication(ctx context.Context, arg string, change func(store.Store, *chat.Application) error) error {
 	id, err := parseID("APPLICATION", arg)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (a *app) applicationsUpdate() *cobra.Command {
 			if c.Flags().NFlag() == 0 {
 				return usage("nothing to change; see " + c.CommandPath() + " --help")
 			}
-			err := a.changeApplication(c.Context(), args[0], func(s *store.Store, app *chat.Application) error {
+			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
 				if err := f.apply(a, c, app); err != nil {
 					return err
 				}
@@ -304,7 +304,7 @@ it, in which the host may begin with "*.", or null. It holds within a second.`,
 			if everybody == c.Flags().Changed("set") {
 				return usage("say --set with origins, or --any")
 			}
-			err := a.changeApplication(c.Context(), args[0], func(s *store.Store, app *chat.Application) error {
+			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
 				app.AllowedOrigins = set
 				return s.PutApplication(c.Context(), *app)
 			})

@@ -96,7 +96,7 @@ func (f *chatFilter) check(c *cobra.Command) error {
 }
 
 // resolve finds the visitor whom an identity names.
-func (f *chatFilter) resolve(ctx context.Context, s *store.Store) (err error) {
+func (f *chatFilter) resolve(ctx context.Context, s store.Store) (err error) {
 	for _, i := range []store.Identity{{Kind: store.KindUserID, Value: f.userID}, {Kind: store.KindEmail, Value: f.email}, {Kind: store.KindPhone, Value: f.phone}} {
 		if i.Value == "" {
 			continue

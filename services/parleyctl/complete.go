@@ -21,7 +21,7 @@ const (
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 func completeIDs[T any](
-	a *app, list func(context.Context, *store.Store, store.Page) ([]T, error), describe func(T) (id, what string),
+	a *app, list func(context.Context, store.Store, store.Page) ([]T, error), describe func(T) (id, what string),
 ) completer {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !strings.HasPrefix(typed, "-") && c.Flags().NFlag() == 0 {
@@ -48,28 +48,28 @@ func completeIDs[T any](
 }
 
 func (a *app) completeCompanies(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.Company, error) {
+	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.Company, error) {
 		return s.Companies(ctx, p)
 	},
 		func(v chat.Company) (string, string) { return v.ID, v.Name })(c, args, typed)
 }
 
 func (a *app) completeApplications(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.Application, error) {
+	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.Application, error) {
 		return s.Applications(ctx, "", p)
 	},
 		func(v chat.Application) (string, string) { return v.ID, v.Name })(c, args, typed)
 }
 
 func (a *app) completeTemplates(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.MessageTemplate, error) {
+	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.MessageTemplate, error) {
 		return s.Templates(ctx, "", p)
 	},
 		func(v chat.MessageTemplate) (string, string) { return v.ID, v.Name })(c, args, typed)
 }
 
 func (a *app) completeChats(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return completeIDs(a, func(ctx context.Context, s *store.Store, p store.Page) ([]chat.Chat, error) {
+	return completeIDs(a, func(ctx context.Context, s store.Store, p store.Page) ([]chat.Chat, error) {
 		return s.Chats(ctx, store.ChatFilter{}, p)
 	},
 		func(v chat.Chat) (string, string) {

@@ -22,7 +22,7 @@ const (
 // connections are made when a command needs them.
 type connections struct {
 	bus   *bus.Bus
-	store *store.Store
+	store store.Store
 }
 
 // openBus returns a connection that works.
@@ -52,7 +52,7 @@ func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
 }
 
 // openStore returns a connection that works.
-func (a *app) openStore(ctx context.Context) (*store.Store, error) {
+func (a *app) openStore(ctx context.Context) (store.Store, error) {
 	if a.connections.store != nil {
 		return a.connections.store, nil
 	}
@@ -79,7 +79,7 @@ func (a *app) openStore(ctx context.Context) (*store.Store, error) {
 }
 
 // openBoth is for what is changed in the store and told to the services: it fails before anything is changed.
-func (a *app) openBoth(ctx context.Context) (*store.Store, *bus.Bus, error) {
+func (a *app) openBoth(ctx context.Context) (store.Store, *bus.Bus, error) {
 	b, err := a.openBus(ctx)
 	if err != nil {
 		return nil, nil, err

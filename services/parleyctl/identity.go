@@ -26,7 +26,7 @@ It needs a secret: see "identity rotate". It holds within a second.`,
 			if !mode.Known() {
 				return usage("the mode must be off, optional or required")
 			}
-			err := a.changeApplication(c.Context(), args[0], func(s *store.Store, app *chat.Application) error {
+			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
 				return s.SetVerification(c.Context(), app.ID, mode)
 			})
 			if err != nil {
@@ -63,7 +63,7 @@ guide). It is shown once. The secrets before it hold on for the overlap, so that
 				return usage("--overlap must not be negative")
 			}
 			fresh, view := credential.NewIdentitySecret(), newSecretView{}
-			err := a.changeApplication(c.Context(), args[0], func(s *store.Store, app *chat.Application) error {
+			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
 				v, err := s.RotateIdentitySecret(c.Context(), app.ID, fresh, a.Now(), overlap)
 				if err == nil && len(v.Secrets) > 1 {
 					view.Others = stamp(v.Secrets[1].ExpiresAt).String()

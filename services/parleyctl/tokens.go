@@ -198,7 +198,7 @@ func (a *app) tokensRevoke() *cobra.Command {
 }
 
 // oneToken finds the token that a reference names, if it names one.
-func oneToken(ctx context.Context, s *store.Store, reference string) (chat.AccessToken, error) {
+func oneToken(ctx context.Context, s store.Store, reference string) (chat.AccessToken, error) {
 	found, err := s.FindAccessTokens(ctx, reference)
 	switch {
 	case err != nil:

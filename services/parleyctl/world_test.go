@@ -39,7 +39,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 type world struct {
 	t       *testing.T
 	bus     *bus.Bus
-	store   *store.Store
+	store   store.Store
 	cache   *store.Cache
 	natsURL string
 	env     map[string]string

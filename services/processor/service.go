@@ -139,7 +139,7 @@ func (s *Service) openBus() (*bus.Bus, error) {
 }
 
 // consumers are those that are switched on.
-func (s *Service) consumers(b *bus.Bus, documents *store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
+func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
 	if s.cfg.Recorder {
 		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, time.Now))...)
 	}
@@ -161,7 +161,7 @@ func (s *Service) consumers(b *bus.Bus, documents *store.Store, cache *store.Cac
 
 // run returns when all consumers have finished what they had begun, and after them the operations server: until then it
 // answers, not ready.
-func (s *Service) run(ctx context.Context, b *bus.Bus, documents *store.Store, consumers []bus.Consumer) error {
+func (s *Service) run(ctx context.Context, b *bus.Bus, documents store.Store, consumers []bus.Consumer) error {
 	server := ops.New(ops.Config{
 		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
 		Gatherer: gatherer(s.cfg.Registerer),
@@ -203,7 +203,7 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	return g
 }
 
-func closeStore(documents *store.Store) error {
+func closeStore(documents store.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return documents.Close(ctx)

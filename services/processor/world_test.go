@@ -31,7 +31,7 @@ type world struct {
 	mongoURI string
 	database string
 	bus      *bus.Bus
-	store    *store.Store
+	store    store.Store
 
 	company     chat.Company
 	application chat.Application

@@ -27,7 +27,7 @@ const (
 // probes look at the engines from where the services stand: through the drivers.
 type probes struct {
 	bus   *bus.Bus
-	store *store.Store
+	store store.Store
 	redis *redis.Client
 }
 
@@ -83,11 +83,11 @@ func (p *probes) Close() error {
 	return errors.Join(closeStore(p.store), p.redis.Close())
 }
 
-func openStore(uri string, log *slog.Logger) (*store.Store, error) {
+func openStore(uri string, log *slog.Logger) (store.Store, error) {
 	return store.Open(store.Config{URI: uri, Database: database, AppName: "standalone", Logger: log})
 }
 
-func closeStore(s *store.Store) error {
+func closeStore(s store.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	return s.Close(ctx)

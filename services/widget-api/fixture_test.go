@@ -102,7 +102,7 @@ func hostOf(t *testing.T, address string) string {
 type world struct {
 	t        *testing.T
 	engines  *engines
-	store    *store.Store
+	store    store.Store
 	keys     *credential.KeySet
 	keysFile string
 	base     string

@@ -91,7 +91,7 @@ type Service struct {
 	cfg     Config
 	keys    *credential.KeySet
 	bus     *bus.Bus
-	store   *store.Store
+	store   store.Store
 	cache   *store.Cache
 	once    *idempotency.Desk
 	shelf   *attachment.Shelf
@@ -287,7 +287,7 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	return g
 }
 
-func closeStore(s *store.Store) error {
+func closeStore(s store.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return s.Close(ctx)

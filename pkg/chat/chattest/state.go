@@ -16,7 +16,7 @@ const IdleClose = 30 * 24 * time.Hour
 
 // Bring makes a chat of the visitor that is in a state at now, and returns its id; of no chat, one that nobody has. Chats are
 // at the edge of their state: an active one has a window that ends at now, one whose window has passed is idle from now on.
-func Bring(t testing.TB, s *store.Store, v chat.Visitor, channel chat.Channel, state string, now time.Time) (chatID string) {
+func Bring(t testing.TB, s store.Store, v chat.Visitor, channel chat.Channel, state string, now time.Time) (chatID string) {
 	t.Helper()
 	spoke := map[string]time.Time{
 		Pending:      now.Add(-chat.Window),

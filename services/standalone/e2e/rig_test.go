@@ -14,7 +14,7 @@ import (
 )
 
 // openStore opens the store of a running Parley, to set up what no API can.
-func openStore(t testing.TB, p place) *store.Store {
+func openStore(t testing.TB, p place) store.Store {
 	t.Helper()
 	s, err := store.Open(store.Config{URI: p.MongoDBURI, Database: "parley", AppName: "e2e", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -25,7 +25,7 @@ func openStore(t testing.TB, p place) *store.Store {
 }
 
 // putCompany makes another company with an application, a template and an access token.
-func putCompany(t testing.TB, s *store.Store) (app chat.Application, template chat.MessageTemplate, secret string) {
+func putCompany(t testing.TB, s store.Store) (app chat.Application, template chat.MessageTemplate, secret string) {
 	t.Helper()
 	company := chat.Company{ID: uuid.NewString(), Name: "Another company"}
 	app = chat.Application{
@@ -39,7 +39,7 @@ func putCompany(t testing.TB, s *store.Store) (app chat.Application, template ch
 	return app, template, putToken(t, s, company.ID, time.Time{})
 }
 
-func putToken(t testing.TB, s *store.Store, companyID string, expires time.Time) (secret string) {
+func putToken(t testing.TB, s store.Store, companyID string, expires time.Time) (secret string) {
 	t.Helper()
 	secret, hash, prefix := credential.NewAccessToken()
 	check(t, s.PutAccessToken(t.Context(), chat.AccessToken{
@@ -49,7 +49,7 @@ func putToken(t testing.TB, s *store.Store, companyID string, expires time.Time)
 }
 
 // openChat opens a chat of a new visitor of the demo application, at a time of the test's choice.
-func openChat(t testing.TB, s *store.Store, p place, opened time.Time) chat.Chat {
+func openChat(t testing.TB, s store.Store, p place, opened time.Time) chat.Chat {
 	t.Helper()
 	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: p.CompanyID, AppID: p.AppID, FirstName: "Old"})
 	check(t, err)

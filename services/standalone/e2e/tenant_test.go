@@ -27,7 +27,7 @@ type tenant struct {
 	sent     string // the id of a message that the company has sent into it
 }
 
-func newTenant(t *testing.T, p place, s *store.Store) tenant {
+func newTenant(t *testing.T, p place, s store.Store) tenant {
 	t.Helper()
 	app, template, secret := putCompany(t, s)
 	app.WidgetConfigs = json.RawMessage(`{}`)

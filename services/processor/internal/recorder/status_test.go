@@ -29,7 +29,7 @@ func at(milliseconds int) time.Time {
 
 // room is a recorder with a store, and in it a visitor's chat.
 type room struct {
-	store    *store.Store
+	store    store.Store
 	recorder *recorder.Recorder
 	chat     chat.Chat
 }

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Kind names one kind of record that [Portable] moves.
+type Kind string
+
+// Kinds lists all kinds in the order in which they are copied.
+func Kinds() []Kind {
+	return []Kind{
+		"companies", "accessTokens", "applications", "templates", "visitors", "identities", "chats", "messages",
+		"statuses", "receipts", "idempotency", "files",
+	}
+}
+
+// Record is one thing of a kind as JSON. Two engines that hold the same thing return the same bytes: the structs of records.go,
+// encoded by encoding/json.
+type Record struct {
+	Key   string          // unique within the kind; records are ordered by it, byte by byte
+	Value json.RawMessage // the kind's record, see records.go
+}
+
+// Portable moves a deployment from one engine to another, record by record.
+type Portable interface {
+	// ReadRecords returns at most limit records of a kind with keys after the given one, in the order of their keys.
+	ReadRecords(ctx context.Context, kind Kind, after string, limit int) ([]Record, error)
+	// WriteRecords writes records; one that exists is replaced.
+	WriteRecords(ctx context.Context, kind Kind, records []Record) error
+	// CountRecords returns how many records of a kind there are.
+	CountRecords(ctx context.Context, kind Kind) (int64, error)
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+const (
+	maxTokenName    = 100     // characters
+	maxMessageIDLen = 256     // bytes
+	maxMessageData  = 8 << 20 // bytes
+)
+
+// CheckMessage returns Invalid for a message that no engine stores.
+func CheckMessage(m chat.Message) error {
+	var f apperr.Fields
+	if !ValidMessageID(m.ID) {
+		f.Add("id", "must be text of 1 to 256 bytes")
+	}
+	if len(m.Data) > maxMessageData {
+		f.Add("data", "must not be larger than 8 MiB")
+	} else if !utf8.Valid(m.Data) || !json.Valid(m.Data) {
+		f.Add("data", "must be JSON")
+	}
+	return f.Err()
+}
+
+// ValidMessageID reports whether id can be a message's id. Ids come from processing layers too, so they need not be UUIDs.
+func ValidMessageID(id string) bool {
+	return id != "" && len(id) <= maxMessageIDLen && utf8.ValidString(id)
+}
+
+// CheckAccessToken returns Invalid for a token that cannot be created.
+func CheckAccessToken(t chat.AccessToken) error {
+	var f apperr.Fields
+	if t.Hash == "" {
+		f.Add("hash", "is required")
+	}
+	if _, ok := chat.ParseID(t.CompanyID); !ok {
+		f.Add("companyId", "must be a UUID")
+	}
+	switch {
+	case strings.TrimSpace(t.Name) == "":
+		f.Add("name", "is required")
+	case utf8.RuneCountInString(t.Name) > maxTokenName:
+		f.Add("name", "must have at most 100 characters")
+	case !utf8.ValidString(t.Name) || strings.ContainsFunc(t.Name, unicode.IsControl):
+		f.Add("name", "must not contain control characters")
+	}
+	if !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(t.CreatedAt) {
+		f.Add("expiresAt", "must be in the future")
+	}
+	return f.Err()
+}
+
+// CheckApplication returns the application's origins in canonical form, or Invalid for an application that cannot be stored: widgetConfigs
+// that [chat.CheckWidgetConfigs] refuses, origins that [chat.CheckOrigins] refuses, or a negative FileRetention.
+func CheckApplication(a chat.Application) (origins []string, err error) {
+	origins, faults := chat.CheckOrigins(a.AllowedOrigins)
+	var f apperr.Fields
+	for _, fault := range append(chat.CheckWidgetConfigs(a.WidgetConfigs), faults...) {
+		f.Add(fault.Field, fault.Message)
+	}
+	if a.FileRetention < 0 {
+		f.Add("fileRetention", "must not be negative")
+	}
+	return origins, f.Err()
+}
+
+// CheckVerification returns Invalid for a mode that the application cannot have.
+func CheckVerification(mode chat.Verification, current chat.IdentityVerification) error {
+	if !mode.Known() {
+		return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The verification must be off, optional or required")
+	}
+	if mode != chat.VerificationOff && len(current.Secrets) == 0 {
+		return apperr.New(apperr.Invalid, "NO_IDENTITY_SECRET", "The application has no identity secret yet")
+	}
+	return nil
+}
+
+// SortIdentities returns the usable identities, strongest first; Invalid when there is none.
+func SortIdentities(identities []Identity) ([]Identity, error) {
+	sorted := slices.DeleteFunc(slices.Clone(identities), func(i Identity) bool { return i.Value == "" || i.rank() < 0 })
+	if len(sorted) == 0 {
+		return nil, apperr.New(apperr.Invalid, "VALIDATION_ERROR", "At least one of email, phone, userId is required")
+	}
+	slices.SortStableFunc(sorted, func(a, b Identity) int { return a.rank() - b.rank() })
+	return sorted, nil
+}
+
+func (i Identity) rank() int { return slices.Index([]string{KindUserID, KindEmail, KindPhone}, i.Kind) }
+
+// Key is the identity as one text; equal identities have equal keys.
+func (i Identity) Key() string {
+	value := i.Value
+	if i.Kind == KindEmail {
+		value = strings.ToLower(strings.TrimSpace(value))
+	}
+	if i.Proved {
+		return i.Scope + "|proved-" + i.Kind + "|" + value
+	}
+	return i.Scope + "|" + i.Kind + "|" + value
+}
+
+// ChatID is the id of a visitor's chat number n, counted from 1. It follows from both, so that concurrent creations meet in one id.
+func ChatID(visitor uuid.UUID, n int) string {
+	return uuid.NewSHA1(visitor, []byte(strconv.Itoa(n))).String()
+}
+
+// UTC is a time as every engine stores it: UTC, in milliseconds.
+func UTC(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
