@@ -59,19 +59,26 @@ func (n NATS) Validate() []string {
 	return problems
 }
 
-// MongoDB is the connection to MongoDB.
-type MongoDB struct {
-	MongoDBURI      string `env:"MONGODB_URI,required" doc:"connection string of MongoDB"`
+// Store names the engine that keeps the data: MongoDB for many machines, or SQLite for one. Exactly one is set.
+type Store struct {
+	MongoDBURI      string `env:"MONGODB_URI" doc:"connection string of MongoDB; this or SQLITE_PATH is required"`
 	MongoDBDatabase string `env:"MONGODB_DATABASE" envDefault:"parley" doc:"name of the database"`
+	SQLitePath      string `env:"SQLITE_PATH" doc:"file of the SQLite database, for services that all run on one machine"`
 }
 
 // Validate says what is wrong with the block; see [Check].
-func (m MongoDB) Validate() []string {
+func (s Store) Validate() []string {
 	var problems []string
-	if m.MongoDBURI != "" && !strings.HasPrefix(m.MongoDBURI, "mongodb://") && !strings.HasPrefix(m.MongoDBURI, "mongodb+srv://") {
+	if s.MongoDBURI == "" && s.SQLitePath == "" {
+		problems = append(problems, "MONGODB_URI or SQLITE_PATH is required")
+	}
+	if s.MongoDBURI != "" && s.SQLitePath != "" {
+		problems = append(problems, "MONGODB_URI and SQLITE_PATH exclude each other")
+	}
+	if s.MongoDBURI != "" && !strings.HasPrefix(s.MongoDBURI, "mongodb://") && !strings.HasPrefix(s.MongoDBURI, "mongodb+srv://") {
 		problems = append(problems, "MONGODB_URI must start with mongodb:// or mongodb+srv://")
 	}
-	if m.MongoDBDatabase == "" || len(m.MongoDBDatabase) > 63 || strings.ContainsAny(m.MongoDBDatabase, "/\\. \"$*<>:|?\x00") {
+	if s.MongoDBDatabase == "" || len(s.MongoDBDatabase) > 63 || strings.ContainsAny(s.MongoDBDatabase, "/\\. \"$*<>:|?\x00") {
 		problems = append(problems, "MONGODB_DATABASE must be a database name")
 	}
 	return problems

@@ -1,8 +1,8 @@
 // Package idempotency lets a request that carries an Idempotency-Key be sent again without being done again
 // (draft-ietf-httpapi-idempotency-key-header).
 //
-// Reading order: key.go (what a key looks like), fingerprint.go (when two requests are the same), desk.go (who may act, and what
-// the others are told), answer.go (which answers are kept), sweep.go (how keys are forgotten), http.go (the header's side).
+// Reading order: key.go (what a key looks like), fingerprint.go (when two requests are the same), executor.go (who may act, and what
+// the others are told), answer.go (which answers are kept), http.go (the header's side).
 //
 // Invariants:
 //

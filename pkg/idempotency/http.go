@@ -10,12 +10,12 @@ import (
 const ReplayedHeader = "Idempotency-Replayed"
 
 // Answer answers a request that has the header: with what act returns, or with what was answered before.
-func (d *Desk) Answer(c echo.Context, scope, fingerprint string, act Act) error {
+func (e *Executor) Answer(c echo.Context, scope, fingerprint string, act Act) error {
 	key, err := KeyOf(c.Request().Header)
 	if err != nil {
 		return err
 	}
-	answer, err := d.Do(c.Request().Context(), Request{Scope: scope, Key: key, Fingerprint: fingerprint}, act)
+	answer, err := e.Do(c.Request().Context(), Request{Scope: scope, Key: key, Fingerprint: fingerprint}, act)
 	if answer.Replayed {
 		c.Response().Header().Set(ReplayedHeader, "true")
 	}

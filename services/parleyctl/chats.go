@@ -206,7 +206,7 @@ func (a *app) detail(ctx context.Context, c chat.Chat, last int) (chatDetail, er
 		return d, err
 	}
 	d.Visitor = visitorView{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID}
-	if d.Messages, err = a.connections.store.History(ctx, c.ID); err != nil {
+	if d.Messages, _, err = a.connections.store.History(ctx, c.ID, store.HistoryQuery{}); err != nil {
 		return d, err
 	}
 	d.MessageCount = len(d.Messages)

@@ -48,6 +48,7 @@ type app struct {
 type flags struct {
 	natsURL, natsCreds string
 	mongoURI, mongoDB  string
+	sqlite             string
 	output             string
 }
 
@@ -58,8 +59,8 @@ func (a *app) command() *cobra.Command {
 		Short: "Operate Parley: companies, chats, tokens, streams, dead letters",
 		Long: `Operate Parley: companies, applications, templates, tokens, chats, streams and dead letters.
 
-It talks to NATS and MongoDB with the same settings as the services (NATS_URL, NATS_CREDS, MONGODB_URI, MONGODB_DATABASE); flags
-win over the environment. Where neither NATS_URL nor MONGODB_URI is given it takes those of ` + "`make run`" + ` from
+It talks to NATS and the store with the same settings as the services (NATS_URL, NATS_CREDS, and MONGODB_URI with MONGODB_DATABASE
+or SQLITE_PATH); flags win over the environment. Where none of NATS_URL, MONGODB_URI and SQLITE_PATH is given it takes those of ` + "`make run`" + ` from
 .parley/demo.json in this folder (or in PARLEY_DATA_DIR).
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is away, 5 refused.`,
@@ -89,6 +90,7 @@ func (a *app) addFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&a.flags.natsURL, "nats-url", "", "URLs of the NATS servers (NATS_URL)")
 	f.StringVar(&a.flags.natsCreds, "nats-creds", "", "file with NATS credentials (NATS_CREDS)")
+	f.StringVar(&a.flags.sqlite, "sqlite-path", "", "file of the SQLite database (SQLITE_PATH)")
 	f.StringVar(&a.flags.mongoURI, "mongodb-uri", "", "connection string of MongoDB (MONGODB_URI)")
 	f.StringVar(&a.flags.mongoDB, "mongodb-database", "", "name of the database (MONGODB_DATABASE)")
 	f.StringVarP(&a.flags.output, "output", "o", outputTable, "table or json")

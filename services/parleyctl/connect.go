@@ -1,6 +1,7 @@
 package parleyctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,10 +12,11 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/backend"
 )
 
 const (
-	// reachLimit is how long NATS and MongoDB have to answer at first.
+	// reachLimit is how long NATS and the store have to answer at first.
 	reachLimit = 5 * time.Second
 	closeLimit = 5 * time.Second
 )
@@ -60,22 +62,25 @@ func (a *app) openStore(ctx context.Context) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.MongoDBURI == "" {
-		return nil, usage("MONGODB_URI is not set")
+	if s.MongoDBURI == "" && s.SQLitePath == "" {
+		return nil, usage("MONGODB_URI or SQLITE_PATH is not set")
 	}
-	documents, err := store.Open(store.Config{
-		URI: s.MongoDBURI, Database: s.MongoDBDatabase, AppName: name, IdleClose: s.ChatIdleClose, Logger: slog.New(slog.DiscardHandler),
+	opened, err := backend.Open(backend.Config{
+		Store: s.Store, AppName: name, IdleClose: s.ChatIdleClose, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
+	if err != nil && s.MongoDBURI != "" {
 		return nil, usage("MONGODB_URI is not right") // the cause could repeat a password
 	}
-	a.connections.store = documents
+	if err != nil {
+		return nil, usage(fmt.Sprintf("SQLITE_PATH: %v", err))
+	}
+	a.connections.store = opened
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
-	if err := documents.Ready(ctx); err != nil {
-		return nil, away("MongoDB", s.MongoDBURI, err)
+	if err := opened.Ready(ctx); err != nil {
+		return nil, away("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err)
 	}
-	return documents, nil
+	return opened, nil
 }
 
 // openBoth is for what is changed in the store and told to the services: it fails before anything is changed.

@@ -22,7 +22,7 @@ const (
 // settings are where Parley is.
 type settings struct {
 	config.NATS
-	config.MongoDB
+	config.Store
 	config.Chats
 
 	keysFile string
@@ -31,10 +31,10 @@ type settings struct {
 // demo is what of demo.json is of use here.
 type demo struct {
 	NATSURL    string `json:"natsUrl"`
-	MongoDBURI string `json:"mongodbUri"`
+	SQLitePath string `json:"sqlitePath"`
 }
 
-// settings reads the flags, then the environment. Only where both are silent about NATS and MongoDB the demo's file counts: one
+// settings reads the flags, then the environment. Only where both are silent about NATS and the store the demo's file counts: one
 // engine of a production and one of the demo would be a dangerous mixture.
 func (a *app) settings() (settings, error) {
 	s := settings{
@@ -42,13 +42,14 @@ func (a *app) settings() (settings, error) {
 			NATSURL: cmp.Or(a.flags.natsURL, a.Getenv("NATS_URL")), NATSCreds: cmp.Or(a.flags.natsCreds, a.Getenv("NATS_CREDS")),
 			NATSCA: a.Getenv("NATS_CA"), NATSCert: a.Getenv("NATS_CERT"), NATSKey: a.Getenv("NATS_KEY"),
 		},
-		MongoDB: config.MongoDB{
+		Store: config.Store{
 			MongoDBURI:      cmp.Or(a.flags.mongoURI, a.Getenv("MONGODB_URI")),
 			MongoDBDatabase: cmp.Or(a.flags.mongoDB, a.Getenv("MONGODB_DATABASE")),
+			SQLitePath:      cmp.Or(a.flags.sqlite, a.Getenv("SQLITE_PATH")),
 		},
 		keysFile: a.Getenv("VISITOR_KEYS_FILE"),
 	}
-	if s.NATSURL == "" && s.MongoDBURI == "" {
+	if s.NATSURL == "" && s.MongoDBURI == "" && s.SQLitePath == "" {
 		if err := s.takeDemo(a.dataDir()); err != nil {
 			return s, err
 		}
@@ -62,7 +63,7 @@ func (s *settings) takeDemo(dir string) error {
 	path := filepath.Join(dir, demoFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage("NATS_URL and MONGODB_URI are not set, and there is no " + path + " of a running demo (make run)")
+		return usage("NATS_URL, MONGODB_URI and SQLITE_PATH are not set, and there is no " + path + " of a running demo (make run)")
 	}
 	var d demo
 	if err == nil {
@@ -71,7 +72,7 @@ func (s *settings) takeDemo(dir string) error {
 	if err != nil {
 		return usage(fmt.Sprintf("reading %s: %v", path, err))
 	}
-	s.NATSURL, s.MongoDBURI = d.NATSURL, d.MongoDBURI
+	s.NATSURL, s.SQLitePath = d.NATSURL, d.SQLitePath
 	if s.keysFile == "" {
 		s.keysFile = filepath.Join(dir, demoKeysFile)
 	}
@@ -90,7 +91,12 @@ func (s *settings) complete(idleClose string) error {
 		}
 		s.ChatIdleClose = d
 	}
-	for _, block := range []interface{ Validate() []string }{s.NATS, s.MongoDB, s.Chats} {
+	if s.MongoDBURI != "" || s.SQLitePath != "" {
+		for _, problem := range s.Store.Validate() {
+			return usage("configuration: " + problem)
+		}
+	}
+	for _, block := range []interface{ Validate() []string }{s.NATS, s.Chats} {
 		for _, problem := range block.Validate() {
 			return usage("configuration: " + problem)
 		}

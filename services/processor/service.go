@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/backend"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
@@ -59,7 +60,7 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 type Config struct {
 	config.Ops
 	config.NATS
-	config.MongoDB
+	config.Store
 	config.Chats
 	config.Tracing
 
@@ -74,6 +75,7 @@ type Config struct {
 	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
 	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
 	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
+	SharedStore store.Store                `env:"-"` // used instead of opening one; its owner closes it
 }
 
 // Validate says what is wrong with the processor's own variables; see [config.Check].
@@ -107,14 +109,13 @@ func (s *Service) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer b.Close()
-	documents, err := store.Open(store.Config{
-		URI: s.cfg.MongoDBURI, Database: s.cfg.MongoDBDatabase, AppName: serviceName, Logger: s.cfg.Logger,
-		IdleClose: s.cfg.ChatIdleClose,
+	documents, err := backend.Open(backend.Config{
+		Store: s.cfg.Store, Shared: s.cfg.SharedStore, AppName: serviceName, Logger: s.cfg.Logger, IdleClose: s.cfg.ChatIdleClose,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeStore(documents)) }()
+	defer func() { err = errors.Join(err, backend.Close(documents)) }()
 	cache := store.NewCache(documents, store.CacheConfig{Registerer: s.cfg.Registerer})
 	stopForgetting, err := b.OnInvalidate(cache.Forget)
 	if err != nil {
@@ -165,7 +166,7 @@ func (s *Service) run(ctx context.Context, b *bus.Bus, documents store.Store, co
 	server := ops.New(ops.Config{
 		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
 		Gatherer: gatherer(s.cfg.Registerer),
-		Checks:   []ops.Check{{Name: "nats", Check: b.Ready}, {Name: "mongodb", Check: documents.Ready}},
+		Checks:   []ops.Check{{Name: "nats", Check: b.Ready}, {Name: "store", Check: documents.Ready}},
 	})
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
 	group, running := errgroup.WithContext(ctx)
@@ -201,10 +202,4 @@ func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consu
 func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	g, _ := r.(prometheus.Gatherer)
 	return g
-}
-
-func closeStore(documents store.Store) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return documents.Close(ctx)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/backend"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
@@ -49,7 +50,7 @@ func OpenAPI() []byte { return openAPI }
 type Config struct {
 	config.Ops
 	config.NATS
-	config.MongoDB
+	config.Store
 	config.Chats
 	config.Tracing
 
@@ -70,6 +71,7 @@ type Config struct {
 	Listener    net.Listener               `env:"-"` // taken over instead of HTTPAddr
 	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
 	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
+	SharedStore store.Store                `env:"-"` // used instead of opening one; its owner closes it
 	CacheTTL    time.Duration              `env:"-"` // how long look-ups are believed; zero: the cache's defaults
 	FileSweep   time.Duration              `env:"-"` // between two removals of expired files; zero: 10 minutes
 	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
@@ -93,7 +95,7 @@ type Service struct {
 	bus     *bus.Bus
 	store   store.Store
 	cache   *store.Cache
-	once    *idempotency.Desk
+	once    *idempotency.Executor
 	shelf   *attachment.Shelf
 	redis   *ratelimit.Redis // nil: this replica counts by itself
 	handler http.Handler
@@ -115,7 +117,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s.cache = store.NewCache(s.store, store.CacheConfig{TokenTTL: cfg.CacheTTL, TTL: cfg.CacheTTL, Registerer: cfg.Registerer})
-	s.once = idempotency.NewDesk(s.store, cfg.Now, cfg.Logger)
+	s.once = idempotency.NewExecutor(s.store, cfg.Now, cfg.Logger)
 	s.handler = s.api()
 	return s, nil
 }
@@ -192,9 +194,8 @@ func (s *Service) open() (err error) {
 	if s.keys, err = credential.LoadKeySet(s.cfg.VisitorKeysFile); err != nil {
 		return fmt.Errorf("VISITOR_KEYS_FILE: %w", err)
 	}
-	s.store, err = store.Open(store.Config{
-		URI: s.cfg.MongoDBURI, Database: s.cfg.MongoDBDatabase, AppName: serviceName, Logger: s.cfg.Logger,
-		IdleClose: s.cfg.ChatIdleClose,
+	s.store, err = backend.Open(backend.Config{
+		Store: s.cfg.Store, Shared: s.cfg.SharedStore, AppName: serviceName, Logger: s.cfg.Logger, IdleClose: s.cfg.ChatIdleClose,
 	})
 	if err != nil {
 		return err
@@ -206,11 +207,11 @@ func (s *Service) open() (err error) {
 		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 	if err != nil {
-		return errors.Join(err, closeStore(s.store))
+		return errors.Join(err, backend.Close(s.store))
 	}
 	if err = s.openShelf(); err != nil {
 		s.bus.Close()
-		return errors.Join(err, closeStore(s.store))
+		return errors.Join(err, backend.Close(s.store))
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func (s *Service) Handler() http.Handler { return s.handler }
 // Run serves until ctx is done, finishes the requests that are in flight and returns nil. NATS and MongoDB may be away when it
 // starts; requests are answered with 503 until they are there.
 func (s *Service) Run(ctx context.Context) (err error) {
-	defer func() { s.closeFiles(); s.bus.Close(); err = errors.Join(err, closeStore(s.store), s.redis.Close()) }()
+	defer func() { s.closeFiles(); s.bus.Close(); err = errors.Join(err, backend.Close(s.store), s.redis.Close()) }()
 	stopForgetting, err := s.bus.OnInvalidate(s.cache.Forget)
 	if err != nil {
 		return fmt.Errorf("listening for invalidations: %w", err)
@@ -246,7 +247,7 @@ func (s *Service) allowedOrigins(ctx context.Context, appID string) ([]string, e
 func (s *Service) serve(ctx context.Context) error {
 	server := ops.New(ops.Config{
 		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
-		Checks: []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "mongodb", Check: s.store.Ready}},
+		Checks: []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "store", Check: s.store.Ready}},
 	})
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
 	group, running := errgroup.WithContext(ctx)
@@ -255,7 +256,6 @@ func (s *Service) serve(ctx context.Context) error {
 		group.Go(func() error { return server.Run(opsCtx) })
 	}
 	group.Go(func() error { return s.keys.Run(running, s.cfg.Logger, func() { s.keysChanged(running) }) })
-	group.Go(func() error { return s.once.Sweep(running) })
 	group.Go(func() error { return s.shelf.Run(running) })
 	group.Go(func() error {
 		defer stopOps()
@@ -285,10 +285,4 @@ func (s *Service) serveAPI(ctx context.Context) error {
 func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	g, _ := r.(prometheus.Gatherer)
 	return g
-}
-
-func closeStore(s store.Store) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return s.Close(ctx)
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
 	"github.com/parley-chat/parley/pkg/store/sqlite"
@@ -14,26 +16,35 @@ import (
 
 // Config names one engine.
 type Config struct {
-	MongoDBURI      string // MONGODB_URI; excludes SQLitePath
-	MongoDBDatabase string // MONGODB_DATABASE
-	SQLitePath      string // SQLITE_PATH; excludes MongoDBURI
-	AppName         string // how MongoDB's logs call the process
-	Logger          *slog.Logger
-	IdleClose       time.Duration // CHAT_IDLE_CLOSE: how long a visitor may be silent before the chat counts as closed; 0: for ever
+	config.Store
+
+	Shared    store.Store // returned instead of opening one; closing the result leaves it open
+	AppName   string      // how MongoDB's logs call the process
+	Logger    *slog.Logger
+	IdleClose time.Duration // CHAT_IDLE_CLOSE: how long a visitor may be silent before the chat counts as closed; 0: for ever
 }
 
 // Open opens the store. MongoDB may be away: its driver connects in the background. A SQLite file is opened, and migrated, at once.
 func Open(c Config) (store.Store, error) {
-	switch {
-	case c.MongoDBURI != "" && c.SQLitePath != "", c.MongoDBURI == "" && c.SQLitePath == "":
-		return nil, errors.New("store: exactly one of MONGODB_URI and SQLITE_PATH must be set")
-	case c.SQLitePath != "":
+	if c.Shared != nil {
+		return shared{c.Shared}, nil
+	}
+	if problems := c.Validate(); len(problems) > 0 {
+		return nil, errors.New("store: " + strings.Join(problems, "; "))
+	}
+	if c.SQLitePath != "" {
 		return sqlite.Open(context.Background(), sqlite.Config{Path: c.SQLitePath, Logger: c.Logger, IdleClose: c.IdleClose})
 	}
 	return mongodb.Open(mongodb.Config{
 		URI: c.MongoDBURI, Database: c.MongoDBDatabase, AppName: c.AppName, Logger: c.Logger, IdleClose: c.IdleClose,
 	})
 }
+
+// shared is a store that somebody else closes.
+type shared struct{ store.Store }
+
+// Close implements [store.Store].
+func (shared) Close(context.Context) error { return nil }
 
 // Close closes the store. Operations that are under way get five seconds to finish.
 func Close(s store.Store) error {

@@ -33,8 +33,7 @@ type Chats interface {
 	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
 	Message(ctx context.Context, chatID, id string) (chat.Message, error)
-	History(ctx context.Context, chatID string) ([]chat.Message, error)
-	HistoryPage(ctx context.Context, chatID, before string, limit int) (messages []chat.Message, more bool, err error)
+	History(ctx context.Context, chatID string, q store.HistoryQuery) (messages []chat.Message, more bool, err error)
 	HasMessage(ctx context.Context, id string) (bool, error)
 }
 

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	maxLimit     = 1000
+	maxLimit     = conversation.MaxPage
 	defaultLimit = 100 // of a page that only says before which message it ends
 )
 
-// pageOf reads the page that a query asks for. Without limit and before that is the whole history.
+// pageOf reads the page that a query asks for. Without limit and before that is as much as one answer holds.
 func pageOf(query string) (conversation.Page, error) {
 	var wrong apperr.Fields
 	values, err := url.ParseQuery(query)
@@ -51,6 +51,9 @@ func once(wrong *apperr.Fields, values url.Values, name string) (given bool, val
 // linkToNext is the Link header that leads to the page before this one (RFC 8288). Its target is relative, so that it is right
 // under whatever address the visitor knows us by.
 func linkToNext(page conversation.Page, first string) string {
-	target := url.Values{"limit": {strconv.Itoa(page.Limit)}, "before": {first}}
+	target := url.Values{"before": {first}, "limit": {strconv.Itoa(maxLimit)}}
+	if page.Limit > 0 {
+		target.Set("limit", strconv.Itoa(page.Limit))
+	}
 	return "<?" + target.Encode() + `>; rel="next"`
 }

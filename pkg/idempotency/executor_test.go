@@ -31,7 +31,7 @@ type world struct {
 	t     *testing.T
 	store store.Store
 	clock *clock
-	desk  *idempotency.Desk
+	desk  *idempotency.Executor
 	acts  atomic.Int64
 }
 
@@ -43,8 +43,8 @@ func open(t *testing.T) *world {
 	return w
 }
 
-func (w *world) replica() *idempotency.Desk {
-	return idempotency.NewDesk(w.store, w.clock.now, slog.New(slog.DiscardHandler))
+func (w *world) replica() *idempotency.Executor {
+	return idempotency.NewExecutor(w.store, w.clock.now, slog.New(slog.DiscardHandler))
 }
 
 var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
@@ -139,7 +139,7 @@ func TestARequestInProgressIsSaidToBe(t *testing.T) {
 func TestOneOfManyActs(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	replicas := []*idempotency.Desk{w.desk, w.replica()}
+	replicas := []*idempotency.Executor{w.desk, w.replica()}
 	var group sync.WaitGroup
 	ids := make([]string, 50)
 	for i := range ids {
@@ -252,11 +252,11 @@ func TestALeaseIsTakenOver(t *testing.T) {
 func TestOneOfManyTakesOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	dead := store.Claim{
+	dead := store.IdempotencyRecord{
 		ID: idempotency.Fingerprint(request.Scope, request.Key), Fingerprint: request.Fingerprint, MessageID: "m",
 		At: w.clock.now(), LeasedUntil: w.clock.now(), ExpiresAt: w.clock.now().Add(time.Hour),
 	}
-	if _, err := w.store.InsertClaim(t.Context(), dead); err != nil {
+	if _, err := w.store.InsertIdempotencyRecord(t.Context(), dead); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -312,14 +312,14 @@ func TestACallerThatLeavesIsAnsweredLater(t *testing.T) {
 // deaf is a store that does not record answers.
 type deaf struct{ store.Store }
 
-func (deaf) AnswerClaim(context.Context, string, string) (string, error) {
+func (deaf) AnswerIdempotencyRecord(context.Context, string, string) (string, error) {
 	return "", apperr.Away("MongoDB", errors.New("gone"))
 }
 
 func TestAnAnswerThatCannotBeRecordedIsGiven(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	desk := idempotency.NewDesk(deaf{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
+	desk := idempotency.NewExecutor(deaf{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
 	first, err := desk.Do(t.Context(), request, w.send)
 	if err != nil {
 		t.Fatalf("got %v, want the answer", err)
@@ -336,8 +336,8 @@ type loud struct {
 	deleted chan string
 }
 
-func (l loud) DeleteClaim(ctx context.Context, id string) error {
-	err := l.Store.DeleteClaim(ctx, id)
+func (l loud) DeleteIdempotencyRecord(ctx context.Context, id string) error {
+	err := l.Store.DeleteIdempotencyRecord(ctx, id)
 	l.deleted <- id
 	return err
 }
@@ -356,7 +356,7 @@ func TestSweepRemovesWhatExpired(t *testing.T) {
 	l := loud{w.store, make(chan string)}
 	ctx, stop := context.WithCancel(t.Context())
 	swept := make(chan error, 1)
-	go func() { swept <- idempotency.NewDesk(l, w.clock.now, slog.New(slog.DiscardHandler)).Sweep(ctx) }()
+	go func() { swept <- idempotency.NewExecutor(l, w.clock.now, slog.New(slog.DiscardHandler)).Sweep(ctx) }()
 	id := <-l.deleted
 	stop()
 	if err := <-swept; err != nil {
@@ -365,7 +365,7 @@ func TestSweepRemovesWhatExpired(t *testing.T) {
 	if want := idempotency.Fingerprint("company", "key"); id != want {
 		t.Errorf("got %s deleted, want %s", id, want)
 	}
-	if _, err := w.store.Claim(t.Context(), id); !apperr.Is(err, apperr.NotFound) {
+	if _, err := w.store.IdempotencyRecord(t.Context(), id); !apperr.Is(err, apperr.NotFound) {
 		t.Errorf("the expired one: got %v, want it gone", err)
 	}
 	if answer := w.ok(young, w.send); !answer.Replayed {

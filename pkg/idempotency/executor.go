@@ -22,29 +22,27 @@ const (
 	Lease = 30 * time.Second
 )
 
-// Claims keeps claims; see [store.Store].
-type Claims interface {
-	InsertClaim(ctx context.Context, c store.Claim) (bool, error)
-	Claim(ctx context.Context, id string) (store.Claim, error)
-	LeaseClaim(ctx context.Context, id string, until time.Time) (before store.Claim, err error)
-	ReplaceClaim(ctx context.Context, c store.Claim) error
-	EndLease(ctx context.Context, id string) error
-	AnswerClaim(ctx context.Context, id, answer string) (first string, err error)
-	DeleteClaim(ctx context.Context, id string) error
-	ExpireClaims(ctx context.Context) (bool, error)
-	ExpiredClaims(ctx context.Context, now time.Time, limit int64) ([]store.Claim, error)
+// Records keeps idempotency records; see [store.IdempotencyRecords].
+type Records interface {
+	InsertIdempotencyRecord(ctx context.Context, c store.IdempotencyRecord) (bool, error)
+	IdempotencyRecord(ctx context.Context, id string) (store.IdempotencyRecord, error)
+	LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (before store.IdempotencyRecord, err error)
+	ReplaceIdempotencyRecord(ctx context.Context, c store.IdempotencyRecord) error
+	EndIdempotencyLease(ctx context.Context, id string) error
+	AnswerIdempotencyRecord(ctx context.Context, id, answer string) (first string, err error)
+	DeleteIdempotencyRecord(ctx context.Context, id string) error
 }
 
-// Desk sees to it that a key's request is done once. It is safe for concurrent use.
-type Desk struct {
-	claims Claims
-	now    func() time.Time
-	log    *slog.Logger
+// Executor runs the request of a key once. It is safe for concurrent use.
+type Executor struct {
+	records Records
+	now     func() time.Time
+	log     *slog.Logger
 }
 
-// NewDesk returns a desk.
-func NewDesk(claims Claims, now func() time.Time, log *slog.Logger) *Desk {
-	return &Desk{claims: claims, now: now, log: log}
+// NewExecutor returns an executor on the records.
+func NewExecutor(records Records, now func() time.Time, log *slog.Logger) *Executor {
+	return &Executor{records: records, now: now, log: log}
 }
 
 // Request is one use of a key.
@@ -62,62 +60,62 @@ type Act func(ctx context.Context, stamp chat.Stamp) (Answer, error)
 // Do returns what act returns, or what it returned for an earlier request with the same key. Errors of its own: Invalid with
 // the reason IDEMPOTENCY_KEY_REUSED where the earlier request was another one, Conflict with the reason IDEMPOTENCY_KEY_IN_USE
 // while it is at work, and Unavailable. act's context does not end with ctx.
-func (d *Desk) Do(ctx context.Context, r Request, act Act) (Answer, error) {
+func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	ctx = context.WithoutCancel(ctx)
-	claim, again, err := d.claim(ctx, r)
+	claim, again, err := e.claim(ctx, r)
 	if err != nil {
 		return Answer{}, err
 	}
 	if claim.Answer != "" {
 		return replay(claim.Answer)
 	}
-	return d.act(ctx, claim, again, act)
+	return e.act(ctx, claim, again, act)
 }
 
-// claim returns a claim that the caller holds, or one that has its answer.
-func (d *Desk) claim(ctx context.Context, r Request) (c store.Claim, again bool, err error) {
-	fresh, err := d.newClaim(r)
+// claim returns a record whose lease the caller holds, or one that has its answer.
+func (e *Executor) claim(ctx context.Context, r Request) (c store.IdempotencyRecord, again bool, err error) {
+	fresh, err := e.newRecord(r)
 	if err != nil {
 		return c, false, err
 	}
-	inserted, err := d.claims.InsertClaim(ctx, fresh)
+	inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
 	if err != nil || inserted {
 		return fresh, false, err
 	}
-	seen, err := d.claims.Claim(ctx, fresh.ID)
+	seen, err := e.records.IdempotencyRecord(ctx, fresh.ID)
 	if apperr.Is(err, apperr.NotFound) { // it expired between the two
 		return c, false, inUse(time.Second)
 	}
 	if err != nil {
 		return c, false, err
 	}
-	expired := !d.now().Before(seen.ExpiresAt)
+	expired := !e.now().Before(seen.ExpiresAt)
 	switch {
 	case !expired && seen.Fingerprint != r.Fingerprint:
 		return c, false, reused()
 	case !expired && seen.Answer != "":
 		return seen, true, nil
-	case d.now().Before(seen.LeasedUntil):
-		return c, false, inUse(d.worthWaiting(seen))
+	case e.now().Before(seen.LeasedUntil):
+		return c, false, inUse(e.worthWaiting(seen))
 	}
-	return d.takeOver(ctx, seen, fresh, expired)
+	return e.takeOver(ctx, seen, fresh, expired)
 }
 
-func (d *Desk) newClaim(r Request) (store.Claim, error) {
+func (e *Executor) newRecord(r Request) (store.IdempotencyRecord, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return store.Claim{}, fmt.Errorf("making a message id: %w", err)
+		return store.IdempotencyRecord{}, fmt.Errorf("making a message id: %w", err)
 	}
-	now := d.now().UTC().Truncate(time.Millisecond)
-	return store.Claim{
+	now := e.now().UTC().Truncate(time.Millisecond)
+	return store.IdempotencyRecord{
 		ID: r.id(), Fingerprint: r.Fingerprint, MessageID: id.String(), At: now,
 		LeasedUntil: now.Add(Lease), ExpiresAt: now.Add(Keep),
 	}, nil
 }
 
 // takeOver goes on with a claim whose holder died or failed, or begins an expired one anew.
-func (d *Desk) takeOver(ctx context.Context, seen, fresh store.Claim, expired bool) (c store.Claim, again bool, err error) {
-	before, err := d.claims.LeaseClaim(ctx, seen.ID, fresh.LeasedUntil)
+func (e *Executor) takeOver(ctx context.Context, seen, fresh store.IdempotencyRecord, expired bool) (c store.IdempotencyRecord, again bool, err error) {
+	before, err := e.records.LeaseIdempotencyRecord(ctx, seen.ID, fresh.LeasedUntil)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
 		return c, false, inUse(time.Second)
@@ -131,22 +129,22 @@ func (d *Desk) takeOver(ctx context.Context, seen, fresh store.Claim, expired bo
 		return before, true, nil
 	}
 	fresh.Leases = before.Leases + 1
-	return fresh, false, d.claims.ReplaceClaim(ctx, fresh)
+	return fresh, false, e.records.ReplaceIdempotencyRecord(ctx, fresh)
 }
 
 // worthWaiting is how long the caller is asked to wait: as long again as the request has been at work, so that one that takes
 // long, because its holder is dead, is not asked for all the time.
-func (d *Desk) worthWaiting(c store.Claim) time.Duration {
-	left := c.LeasedUntil.Sub(d.now())
+func (e *Executor) worthWaiting(c store.IdempotencyRecord) time.Duration {
+	left := c.LeasedUntil.Sub(e.now())
 	return max(min(Lease-left, left), time.Second)
 }
 
-// act runs act under a claim that the caller holds, and records its outcome.
-func (d *Desk) act(ctx context.Context, c store.Claim, again bool, act Act) (answer Answer, err error) {
+// act runs act under a record whose lease the caller holds, and records its outcome.
+func (e *Executor) act(ctx context.Context, c store.IdempotencyRecord, again bool, act Act) (answer Answer, err error) {
 	over := false
 	defer func() {
 		if !over { // a panic, or an outcome that is not kept
-			d.release(ctx, c)
+			e.release(ctx, c)
 		}
 	}()
 	answer, err = act(ctx, chat.Stamp{ID: c.MessageID, At: c.At, Again: again})
@@ -155,15 +153,15 @@ func (d *Desk) act(ctx context.Context, c store.Claim, again bool, act Act) (ans
 		return answer, err
 	}
 	over = true
-	return d.record(ctx, c, text, answer, err)
+	return e.record(ctx, c, text, answer, err)
 }
 
 // record keeps the outcome and returns the one that counts. Should it not be possible, the caller gets the outcome all the same:
 // a later request with the key does the same message again, and finds it done.
-func (d *Desk) record(ctx context.Context, c store.Claim, text string, answer Answer, outcome error) (Answer, error) {
-	first, err := d.claims.AnswerClaim(ctx, c.ID, text)
+func (e *Executor) record(ctx context.Context, c store.IdempotencyRecord, text string, answer Answer, outcome error) (Answer, error) {
+	first, err := e.records.AnswerIdempotencyRecord(ctx, c.ID, text)
 	if err != nil {
-		d.log.WarnContext(ctx, "the answer to a request with an Idempotency-Key is not recorded", "messageId", c.MessageID, "error", err)
+		e.log.WarnContext(ctx, "the answer to a request with an Idempotency-Key is not recorded", "messageId", c.MessageID, "error", err)
 		return answer, outcome
 	}
 	if first != text {
@@ -172,9 +170,9 @@ func (d *Desk) record(ctx context.Context, c store.Claim, text string, answer An
 	return answer, outcome
 }
 
-func (d *Desk) release(ctx context.Context, c store.Claim) {
-	if err := d.claims.EndLease(ctx, c.ID); err != nil {
-		d.log.WarnContext(ctx, "a request with an Idempotency-Key can be repeated only when its lease ends",
+func (e *Executor) release(ctx context.Context, c store.IdempotencyRecord) {
+	if err := e.records.EndIdempotencyLease(ctx, c.ID); err != nil {
+		e.log.WarnContext(ctx, "a request with an Idempotency-Key can be repeated only when its lease ends",
 			"messageId", c.MessageID, "until", c.LeasedUntil, "error", err)
 	}
 }
@@ -184,7 +182,7 @@ func reused() error {
 }
 
 func inUse(wait time.Duration) error {
-	e := apperr.New(apperr.Conflict, "IDEMPOTENCY_KEY_IN_USE", "A request with this Idempotency-Key is in progress.")
-	e.RetryAfter = wait
-	return e
+	err := apperr.New(apperr.Conflict, "IDEMPOTENCY_KEY_IN_USE", "A request with this Idempotency-Key is in progress.")
+	err.RetryAfter = wait
+	return err
 }
