@@ -78,7 +78,7 @@ func (s Store) Validate() []string {
 	if s.MongoDBURI != "" && !strings.HasPrefix(s.MongoDBURI, "mongodb://") && !strings.HasPrefix(s.MongoDBURI, "mongodb+srv://") {
 		problems = append(problems, "MONGODB_URI must start with mongodb:// or mongodb+srv://")
 	}
-	if s.MongoDBDatabase == "" || len(s.MongoDBDatabase) > 63 || strings.ContainsAny(s.MongoDBDatabase, "/\\. \"$*<>:|?\x00") {
+	if s.MongoDBURI != "" && (s.MongoDBDatabase == "" || len(s.MongoDBDatabase) > 63 || strings.ContainsAny(s.MongoDBDatabase, "/\\. \"$*<>:|?\x00")) {
 		problems = append(problems, "MONGODB_DATABASE must be a database name")
 	}
 	return problems
