@@ -102,7 +102,7 @@ func (c Chats) Validate() []string {
 
 // Redis is the connection to Redis.
 type Redis struct {
-	RedisURL string `env:"REDIS_URL,required" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas"`
+	RedisURL string `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; required with more than one socket-gateway"`
 }
 
 // Validate says what is wrong with the block; see [Check].

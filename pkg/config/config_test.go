@@ -103,7 +103,6 @@ func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 		"LOG_LEVEL must be DEBUG, INFO, WARN or ERROR",
 		"OPS_ADDR must be host:port or :port",
 		"NATS_URL is required",
-		"REDIS_URL is required",
 		"NATS_CERT and NATS_KEY belong together",
 		"STREAM_REPLICAS must be 1 or 3",
 		"STREAM_MAX_AGE must be a duration such as 30s or 24h",
@@ -131,13 +130,13 @@ func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 	t.Parallel()
 	err := config.Check(&service{Ping: 1}, "the Listener is required", "the Logger is required", "the Logger is required")
-	const want = "configuration: the Listener is required; the Logger is required; NATS_URL is required; REDIS_URL is required; " +
+	const want = "configuration: the Listener is required; the Logger is required; NATS_URL is required; " +
 		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m0s; STREAM_MAX_BYTES must be positive; " +
 		"MONGODB_URI or SQLITE_PATH is required"
 	if err == nil || err.Error() != want {
 		t.Errorf("Check: got %v, want %s", err, want)
 	}
-	if got, want := config.Missing(service{}), []string{"NATS_URL", "REDIS_URL"}; !slices.Equal(got, want) {
+	if got, want := config.Missing(service{}), []string{"NATS_URL"}; !slices.Equal(got, want) {
 		t.Errorf("Missing: got %v, want %v", got, want)
 	}
 }
