@@ -19,6 +19,7 @@ type service struct {
 	HTTPAddr string `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	config.Ops
 	config.NATS
+	config.Streams
 	config.MongoDB
 	config.Redis
 	Recorder bool          `env:"RECORDER" envDefault:"true"`
@@ -64,8 +65,9 @@ func TestLoadTakesDefaults(t *testing.T) {
 		HTTPAddr: ":8080",
 		Ops:      config.Ops{OpsAddr: ":9090"},
 		NATS: config.NATS{
-			NATSURL: "nats://a:4222,tls://b:4222", StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30,
+			NATSURL: "nats://a:4222,tls://b:4222",
 		},
+		Streams:  config.Streams{StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30},
 		MongoDB:  config.MongoDB{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
 		Redis:    config.Redis{RedisURL: "redis://:secret@cache:6379/0"},
 		Recorder: true,
@@ -144,7 +146,7 @@ func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 
 func TestSetDefaultsKeepsWhatIsSet(t *testing.T) {
 	t.Parallel()
-	s := service{HTTPAddr: ":1", NATS: config.NATS{NATSURL: "nats://a", StreamReplicas: 3}}
+	s := service{HTTPAddr: ":1", NATS: config.NATS{NATSURL: "nats://a"}, Streams: config.Streams{StreamReplicas: 3}}
 	if err := config.SetDefaults(&s); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestSetDefaultsKeepsWhatIsSet(t *testing.T) {
 func TestBlocksJudgeTheirValues(t *testing.T) {
 	t.Parallel()
 	nats := func(url string) config.NATS {
-		return config.NATS{NATSURL: url, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 1}
+		return config.NATS{NATSURL: url}
 	}
 	for name, test := range map[string]struct {
 		block interface{ Validate() []string }
@@ -201,7 +203,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	want := []string{
-		"HTTP_ADDR", "OPS_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES",
+		"HTTP_ADDR", "OPS_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "FILE_STORE_MAX_BYTES",
 		"MONGODB_URI", "MONGODB_DATABASE", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
 	}
 	if !slices.Equal(names, want) {

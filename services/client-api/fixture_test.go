@@ -60,6 +60,7 @@ func startEngines(t *testing.T) *engines {
 	e.startNATS(nettest.Addr(t))
 	e.startMongoDB(nettest.Addr(t))
 	e.natsURL, e.mongoURI = e.nats.URL(), e.mongo.URI()
+	bustest.Declare(t, e.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20})
 	t.Cleanup(func() { e.nats.Stop(); e.mongo.Stop() })
 	return e
 }
@@ -138,7 +139,7 @@ func start(t *testing.T, options ...option) *world {
 func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := clientapi.Config{
-		NATS:        config.NATS{NATSURL: w.engines.natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20},
+		NATS:        config.NATS{NATSURL: w.engines.natsURL},
 		MongoDB:     config.MongoDB{MongoDBURI: w.engines.mongoURI, MongoDBDatabase: "parley"},
 		Logger:      slog.New(slog.DiscardHandler),
 		Listener:    listen(w.t),

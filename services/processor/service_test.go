@@ -368,6 +368,7 @@ func TestStartsWithoutItsServers(t *testing.T) {
 	server, err := embedded.StartNATS(embedded.NATSConfig{Addr: natsAddress, Dir: t.TempDir()})
 	w.must(err)
 	t.Cleanup(server.Stop)
+	bustest.DeclareSmall(t, server.URL())
 	documents, err := embedded.StartMongoDB(embedded.MongoDBConfig{Addr: mongoAddress, Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
 	t.Cleanup(documents.Stop)
