@@ -119,9 +119,17 @@ func startEngines(cfg Config, dir *datadir.Dir, log *slog.Logger) (*engines.Set,
 			return nil, err
 		}
 	}
-	return engines.Start(engines.Config{
+	set, err := engines.Start(engines.Config{
 		NATSAddr: cfg.NATSAddr, MongoDBAddr: cfg.MongoDBAddr, RedisAddr: cfg.RedisAddr, Logger: log,
 	}, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := applyStreams(set, cfg.Streams, log); err != nil {
+		set.Stop()
+		return nil, err
+	}
+	return set, nil
 }
 
 // prepare makes what the first start makes: the demo company with its file, and the visitor keys.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,6 +77,9 @@ func (f *fleet) start(t *testing.T, name string) {
 	check(t, err)
 	c.stopAtEnd(f.t)
 	f.run[name] = c
+	if name == "nats" {
+		f.applyStreams(t)
+	}
 	if len(f.settings) > 0 {
 		c.stderr.keepAll()
 	}
@@ -85,6 +89,16 @@ func (f *fleet) start(t *testing.T, name string) {
 		f.Demo, err = readDemo(filepath.Join(f.dir, "data"))
 		check(t, err)
 		f.NATSURL = f.natsURL("watcher")
+	}
+}
+
+// applyStreams runs what an operator runs before the services are of use.
+func (f *fleet) applyStreams(t *testing.T) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "streams", "apply", "--wait", limit.String())
+	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"), "FILE_STORE_MAX_BYTES=1073741824")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("parleyctl streams apply: %v\n%s", err, out)
 	}
 }
 
