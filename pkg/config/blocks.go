@@ -14,16 +14,21 @@ const minStreamAge = 2 * time.Minute
 
 // Ops is the operations server and the log. A Config written by hand may leave OpsAddr empty: no server.
 type Ops struct {
-	OpsAddr  string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz, /metrics and /debug/pprof/"`
-	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
+	OpsAddr   string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz and /metrics"`
+	PprofAddr string     `env:"PPROF_ADDR" doc:"loopback address of /debug/pprof/, such as 127.0.0.1:6060; empty: no profiles"`
+	LogLevel  slog.Level `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }
 
 // Validate says what is wrong with the block; see [Check].
 func (o Ops) Validate() []string {
-	if o.OpsAddr == "" || ValidAddr(o.OpsAddr) {
-		return nil
+	var problems []string
+	if o.OpsAddr != "" && !ValidAddr(o.OpsAddr) {
+		problems = append(problems, "OPS_ADDR must be host:port or :port")
 	}
-	return []string{"OPS_ADDR must be host:port or :port"}
+	if o.PprofAddr != "" && !loopback(o.PprofAddr) {
+		problems = append(problems, "PPROF_ADDR must be a loopback address such as 127.0.0.1:6060")
+	}
+	return problems
 }
 
 // NATS is the connection to NATS.
@@ -128,6 +133,12 @@ func ValidAddr(addr string) bool {
 	}
 	_, err = net.LookupPort("tcp", port)
 	return err == nil && port != ""
+}
+
+// loopback reports whether only this machine can reach addr.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && ValidAddr(addr) && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func validURLs(list string, schemes ...string) bool {

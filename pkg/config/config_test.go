@@ -93,7 +93,7 @@ func TestLoadTakesValues(t *testing.T) {
 
 func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 	setenv(t, map[string]string{
-		"LOG_LEVEL": "loud", "OPS_ADDR": "nine", "NATS_CERT": "service.pem", "STREAM_REPLICAS": "2", "STREAM_MAX_AGE": "a week", "STREAM_MAX_BYTES": "1GB",
+		"LOG_LEVEL": "loud", "OPS_ADDR": "nine", "PPROF_ADDR": ":6060", "NATS_CERT": "service.pem", "STREAM_REPLICAS": "2", "STREAM_MAX_AGE": "a week", "STREAM_MAX_BYTES": "1GB",
 		"MONGODB_URI": "postgres://u:secret@db", "MONGODB_DATABASE": "a.b", "RECORDER": "maybe", "PING_INTERVAL": "-1s", "RATIO": "half",
 	})
 	_, err := config.Load[service]()
@@ -104,6 +104,7 @@ func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 	for _, want := range []string{
 		"LOG_LEVEL must be DEBUG, INFO, WARN or ERROR",
 		"OPS_ADDR must be host:port or :port",
+		"PPROF_ADDR must be a loopback address such as 127.0.0.1:6060",
 		"NATS_URL is required",
 		"REDIS_URL is required",
 		"NATS_CERT and NATS_KEY belong together",
@@ -203,7 +204,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	want := []string{
-		"HTTP_ADDR", "OPS_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "FILE_STORE_MAX_BYTES",
+		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "FILE_STORE_MAX_BYTES",
 		"MONGODB_URI", "MONGODB_DATABASE", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
 	}
 	if !slices.Equal(names, want) {
@@ -212,7 +213,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 	if v := got[0]; v != (config.Variable{Name: "HTTP_ADDR", Default: ":8080", Doc: "address of the API"}) {
 		t.Errorf("HTTP_ADDR: got %+v, want its default and doc", v)
 	}
-	if v := got[3]; !v.Required || v.Doc == "" {
+	if v := got[4]; !v.Required || v.Doc == "" {
 		t.Errorf("NATS_URL: got %+v, want required and a doc", v)
 	}
 }

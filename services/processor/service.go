@@ -162,7 +162,7 @@ func (s *Service) consumers(b *bus.Bus, documents *store.Store, cache *store.Cac
 // answers, not ready.
 func (s *Service) run(ctx context.Context, b *bus.Bus, documents *store.Store, consumers []bus.Consumer) error {
 	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
+		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
 		Gatherer: gatherer(s.cfg.Registerer),
 		Checks:   []ops.Check{{Name: "nats", Check: b.Ready}, {Name: "mongodb", Check: documents.Ready}},
 	})

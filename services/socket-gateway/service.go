@@ -200,7 +200,7 @@ func (s *Service) Handler() http.Handler { return s.edge.handler }
 // when it starts: sockets are refused until they are there.
 func (s *Service) Run(ctx context.Context) error {
 	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
+		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
 		Gatherer: gatherer(s.cfg.Registerer), Checks: s.checks(),
 	})
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))

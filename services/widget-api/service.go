@@ -245,7 +245,7 @@ func (s *Service) allowedOrigins(ctx context.Context, appID string) ([]string, e
 // not ready.
 func (s *Service) serve(ctx context.Context) error {
 	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
+		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
 		Checks: []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "mongodb", Check: s.store.Ready}},
 	})
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
