@@ -102,11 +102,16 @@ func (f *fleet) applyStreams(t *testing.T) {
 	}
 }
 
-func (f *fleet) redisURL() string {
+// redisURL is how a user of Redis gets there.
+func (f *fleet) redisURL(user string) string {
+	scheme, login := "redis://", ""
 	if f.tls != nil {
-		return "rediss://" + f.addr["redis"]
+		scheme = "rediss://"
 	}
-	return "redis://" + f.addr["redis"]
+	if f.accounts {
+		login = user + ":" + passwordOf(user) + "@"
+	}
+	return scheme + login + f.addr["redis"]
 }
 
 // natsURL is how a user of NATS gets there.
@@ -133,6 +138,10 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 			args = append(args, "--port", "0", "--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", f.tls.Path("authority"),
 				"--tls-cert-file", f.tls.Path("redis"), "--tls-key-file", f.tls.Path("redis-key"))
 		}
+		if f.accounts {
+			need(t, "redis-server")
+			return filepath.Join(root(), "deploy/redis/start.sh"), redisPasswords(f.dir), args
+		}
 		return need(t, "redis-server"), nil, args
 	case "mongodb":
 		return program(t, "standalone"), []string{
@@ -146,7 +155,7 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 	}
 	return program(t, binary), append([]string{
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
-		"NATS_URL=" + f.natsURL(binary), "MONGODB_URI=" + f.MongoDBURI, "REDIS_URL=" + f.redisURL(),
+		"NATS_URL=" + f.natsURL(binary), "MONGODB_URI=" + f.MongoDBURI, "REDIS_URL=" + f.redisURL(binary),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
 		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", // everybody has one address here
