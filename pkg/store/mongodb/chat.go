@@ -65,7 +65,7 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 		return chat.Chat{}, false, apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The visitor's id is not a UUID").Wrap(err)
 	}
 	for number := max(v.ChatNumber, 1); ; number++ {
-		c, opened, err = s.openNumber(ctx, store.ChatID(visitorID, number), v, n)
+		c, opened, err = s.openNumber(ctx, store.ChatID(visitorID, number), number <= v.ChatNumber, v, n)
 		if err != nil {
 			return chat.Chat{}, false, err
 		}
@@ -93,9 +93,12 @@ func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) 
 	}
 }
 
-// openNumber returns the chat with that id, which may be closed, and creates it if it does not exist.
-func (s *Store) openNumber(ctx context.Context, id string, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error) {
-	if v.ChatNumber > 0 { // most likely it exists
+// openNumber returns the chat with that id, which may be closed, and creates it if it does not exist. Reading one that is expected to
+// exist saves an insert in vain.
+func (s *Store) openNumber(
+	ctx context.Context, id string, expected bool, v chat.Visitor, n store.NewChat,
+) (c chat.Chat, opened bool, err error) {
+	if expected {
 		if c, err = s.Chat(ctx, id); !apperr.Is(err, apperr.NotFound) {
 			return c, false, err
 		}

@@ -202,4 +202,3 @@ func (s *Store) join(ctx context.Context, pending []string, target string) (bool
 	}
 	return true, nil
 }
-

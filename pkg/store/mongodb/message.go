@@ -149,7 +149,7 @@ func (s *Store) removeMessage(ctx context.Context, d messageDocument) error {
 
 // History implements [store.Messages].
 func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery) (history []chat.Message, more bool, err error) {
-	page := listQuery{filter: bson.D{{Key: "chatId", Value: chatID}}, sort: bson.D{desc("chatId"), desc("order")}}
+	page := listQuery{filter: bson.D{{Key: "chatId", Value: chatID}}, sort: bson.D{desc("order")}}
 	if q.Limit > 0 {
 		page.limit = q.Limit + 1
 	}
