@@ -177,6 +177,9 @@ func (a *acknowledgements) print(words ...string) {
 	_, _ = io.WriteString(a.to, strings.Join(words, " ")+"\n")
 }
 
+// Converse registers a visitor, who then writes: load for tests of what happens meanwhile.
+func Converse(ctx context.Context, s store.Store) error { return converse(ctx, s, func(...string) {}) }
+
 // converse registers a visitor, who then writes.
 func converse(ctx context.Context, s store.Store, acknowledged func(words ...string)) error {
 	identity := store.Identity{Scope: "app", Kind: store.KindUserID, Value: newID()}
