@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	defaultMaxAge   = 7 * 24 * time.Hour
-	defaultMaxBytes = 1 << 30
+	defaultMaxAge     = 7 * 24 * time.Hour
+	defaultMaxBytes   = 1 << 30
+	defaultPartitions = 32
+	maxPartitions     = 1024
 
 	dialTimeout      = 2 * time.Second
 	pingInterval     = 5 * time.Second
@@ -45,6 +47,8 @@ type Config struct {
 	Replicas int           // of each stream: 1 or 3; 0: 1
 	MaxAge   time.Duration // how long a stream keeps a message; 0: a week
 	MaxBytes int64         // how large a stream may get before it refuses; 0: 1 GiB
+	// Partitions is into how many partitions a stream is divided that this bus creates; 0: 32. A stream that exists keeps its number.
+	Partitions int
 
 	// Observe leaves the streams as they are: for a tool that looks in on a running system, whose own settings must not
 	// become the streams'.
@@ -72,13 +76,14 @@ type Bus struct {
 	// envelopes holds messages to use again: publishing is the hot path of the APIs.
 	envelopes sync.Pool
 
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	closing atomic.Bool
-	streams *streamKeeper
-	gauging sync.WaitGroup
-	linkUp  broadcast // tells the consumers that a connection has come back
-	link    *link
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	closing    atomic.Bool
+	streams    *streamKeeper
+	partitions *partitionTable
+	gauging    sync.WaitGroup
+	linkUp     signal // tells the consumers that a connection has come back
+	state      *connState
 }
 
 // Open returns at once and connects in the background for as long as it takes; it fails only for a wrong Config. The streams
@@ -90,10 +95,11 @@ func Open(cfg Config) (*Bus, error) {
 	}
 	b := &Bus{cfg: cfg, log: tracing.Logger(cfg.Logger), source: "/" + cfg.Name, metrics: newMetrics(cfg.Registerer)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.link = newLink(b.ctx)
+	b.state = newConnState(b.ctx)
 	b.acks = newAckTable()
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamKeeper(b)
+	b.partitions = newPartitionTable(b)
 	if err := b.connect(); err != nil {
 		b.cancel()
 		return nil, fmt.Errorf("bus: %w", err)
@@ -116,6 +122,7 @@ func (cfg Config) complete() (Config, error) {
 	need(subject.Valid(cfg.Name), "Name is missing or has dots, wildcards or spaces")
 	need(cfg.Logger != nil, "Logger is missing")
 	need(cfg.Replicas == 0 || cfg.Replicas == 1 || cfg.Replicas == 3, "Replicas must be 1 or 3")
+	need(cfg.Partitions >= 0 && cfg.Partitions <= maxPartitions, "Partitions must be 0 to 1024")
 	need(cfg.MaxAge >= 0, "MaxAge is negative")
 	need(cfg.MaxBytes >= 0, "MaxBytes is negative")
 	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
@@ -126,6 +133,7 @@ func (cfg Config) complete() (Config, error) {
 	}
 	need((cfg.CertFile == "") == (cfg.KeyFile == ""), "CertFile and KeyFile belong together")
 	cfg.Replicas = cmp.Or(cfg.Replicas, 1)
+	cfg.Partitions = cmp.Or(cfg.Partitions, defaultPartitions)
 	cfg.MaxAge = cmp.Or(cfg.MaxAge, defaultMaxAge)
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, defaultMaxBytes)
 	if len(faults) > 0 {
@@ -204,12 +212,13 @@ func (b *Bus) start() error {
 // the connection that they are given.
 func (b *Bus) connected(conn *nats.Conn) {
 	b.log.Info("NATS is there", "server", conn.ConnectedAddr())
+	b.partitions.forgetAll()
 	b.streams.check()
 	b.linkUp.send()
 }
 
 func (b *Bus) disconnected(err error) {
-	b.link.broke()
+	b.state.broke()
 	b.acks.failAll(nats.ErrDisconnected)
 	if !b.closing.Load() {
 		b.log.Warn("NATS is away, reconnecting", "url", b.where(), "error", err)

@@ -110,7 +110,7 @@ func (k *streamKeeper) note(err error) bool {
 
 func (k *streamKeeper) declare() error {
 	for _, s := range subject.Streams() {
-		ctx, cancel := k.bus.link.request(k.bus.ctx, declareTimeout)
+		ctx, cancel := k.bus.state.request(k.bus.ctx, declareTimeout)
 		err := k.declareStream(ctx, k.config(s))
 		cancel()
 		if err != nil {
@@ -123,8 +123,12 @@ func (k *streamKeeper) declare() error {
 // declareStream leaves a stream alone that is as it should be. Every service declares at every connect, and nats-server
 // (2.15) does not guard a stream's configuration against a consumer that is created during an update.
 func (k *streamKeeper) declareStream(ctx context.Context, want jetstream.StreamConfig) error {
-	if s, err := k.bus.js.Stream(ctx, want.Name); err == nil && declared(s.CachedInfo().Config, want) {
-		return nil
+	if s, err := k.bus.js.Stream(ctx, want.Name); err == nil {
+		have := s.CachedInfo().Config
+		want.SubjectTransform = have.SubjectTransform // what is stored already has its partition
+		if declared(have, want) {
+			return nil
+		}
 	}
 	_, err := k.bus.js.CreateOrUpdateStream(ctx, want)
 	return err
@@ -138,7 +142,7 @@ func declared(have, want jetstream.StreamConfig) bool {
 }
 
 func (k *streamKeeper) config(s subject.Stream) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
+	config := jetstream.StreamConfig{
 		Name:        s.Name,
 		Subjects:    s.Subjects,
 		Storage:     jetstream.FileStorage,
@@ -150,4 +154,9 @@ func (k *streamKeeper) config(s subject.Stream) jetstream.StreamConfig {
 		Duplicates:  min(duplicateWindow, k.bus.cfg.MaxAge),
 		AllowDirect: true,
 	}
+	if s.Partitioned && k.bus.cfg.Partitions > 1 {
+		source, destination := subject.Transform(">", k.bus.cfg.Partitions)
+		config.SubjectTransform = &jetstream.SubjectTransformConfig{Source: source, Destination: destination}
+	}
+	return config
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-func TestFate(t *testing.T) {
+func TestDisposition(t *testing.T) {
 	t.Parallel()
 	coded := func(c apperr.Code) error { return fmt.Errorf("handling: %w", apperr.New(c, "R", "m")) }
 	for _, c := range []struct {
@@ -17,23 +17,23 @@ func TestFate(t *testing.T) {
 		err     error
 		tries   int
 		elapsed time.Duration
-		want    fate
+		want    disposition
 	}{
-		{"success", nil, 1, 0, fateAck},
-		{"conflict", coded(apperr.Conflict), 1, 0, fateAck},
-		{"invalid", coded(apperr.Invalid), 1, 0, fateDead},
-		{"unauthenticated", coded(apperr.Unauthenticated), 1, 0, fateDead},
-		{"not found at first", coded(apperr.NotFound), 1, 0, fateRetry},
-		{"not found for nearly long enough", coded(apperr.NotFound), 9, 9900 * time.Millisecond, fateRetry},
-		{"not found for too long", coded(apperr.NotFound), 10, 10 * time.Second, fateDead},
-		{"too many", coded(apperr.TooMany), 500, 23 * time.Hour, fateRetry},
-		{"too many for too long", coded(apperr.TooMany), 500, 24 * time.Hour, fateDead},
-		{"unavailable", coded(apperr.Unavailable), 500, 23 * time.Hour, fateRetry},
-		{"unavailable for too long", coded(apperr.Unavailable), 500, 25 * time.Hour, fateDead},
-		{"internal, fourth try", coded(apperr.Internal), 4, time.Second, fateRetry},
-		{"internal, fifth try", coded(apperr.Internal), 5, time.Second, fateDead},
-		{"uncoded", errors.New("oops"), 1, 0, fateRetry},
-		{"uncoded, fifth try", errors.New("oops"), 5, 0, fateDead},
+		{"success", nil, 1, 0, acknowledge},
+		{"conflict", coded(apperr.Conflict), 1, 0, acknowledge},
+		{"invalid", coded(apperr.Invalid), 1, 0, giveUp},
+		{"unauthenticated", coded(apperr.Unauthenticated), 1, 0, giveUp},
+		{"not found at first", coded(apperr.NotFound), 1, 0, retryLater},
+		{"not found for nearly long enough", coded(apperr.NotFound), 9, 9900 * time.Millisecond, retryLater},
+		{"not found for too long", coded(apperr.NotFound), 10, 10 * time.Second, giveUp},
+		{"too many", coded(apperr.TooMany), 500, 23 * time.Hour, retryLater},
+		{"too many for too long", coded(apperr.TooMany), 500, 24 * time.Hour, giveUp},
+		{"unavailable", coded(apperr.Unavailable), 500, 23 * time.Hour, retryLater},
+		{"unavailable for too long", coded(apperr.Unavailable), 500, 25 * time.Hour, giveUp},
+		{"internal, fourth try", coded(apperr.Internal), 4, time.Second, retryLater},
+		{"internal, fifth try", coded(apperr.Internal), 5, time.Second, giveUp},
+		{"uncoded", errors.New("oops"), 1, 0, retryLater},
+		{"uncoded, fifth try", errors.New("oops"), 5, 0, giveUp},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +41,7 @@ func TestFate(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got fate %d, want %d", got, c.want)
 			}
-			if (got == fateRetry) != (wait > 0) {
+			if (got == retryLater) != (wait > 0) {
 				t.Errorf("got a wait of %v with fate %d", wait, got)
 			}
 		})
