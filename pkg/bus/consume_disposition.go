@@ -45,8 +45,8 @@ func policyOf(code apperr.Code) policy {
 }
 
 // decide says what becomes of a delivery whose last of so many tries ended with err, elapsed after the first try began, and
-// how long to wait where it is tried again.
-func decide(err error, tries int, elapsed time.Duration) (disposition, time.Duration) {
+// how long to wait where it is tried again: at most longest, unless a limiter has named a time.
+func decide(err error, tries int, elapsed, longest time.Duration) (disposition, time.Duration) {
 	if err == nil {
 		return acknowledge, 0
 	}
@@ -57,7 +57,7 @@ func decide(err error, tries int, elapsed time.Duration) (disposition, time.Dura
 	case p.within == 0, p.tries > 0 && tries >= p.tries, elapsed >= p.within:
 		return giveUp, 0
 	}
-	wait := backoff(p, tries)
+	wait := min(backoff(p, tries), longest)
 	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code == apperr.TooMany {
 		wait = max(wait, e.RetryAfter) // who limits us has said for how long
 	}

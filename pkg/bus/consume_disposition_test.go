@@ -37,7 +37,7 @@ func TestDisposition(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, wait := decide(c.err, c.tries, c.elapsed)
+			got, wait := decide(c.err, c.tries, c.elapsed, maxPause)
 			if got != c.want {
 				t.Errorf("got fate %d, want %d", got, c.want)
 			}
@@ -66,10 +66,10 @@ func TestLimitedRetriesWaitAsToldAndNoLonger(t *testing.T) {
 	t.Parallel()
 	limited := apperr.New(apperr.TooMany, "R", "m")
 	limited.RetryAfter = time.Minute
-	if _, got := decide(limited, 1, 0); got != time.Minute {
+	if _, got := decide(limited, 1, 0, time.Second); got != time.Minute {
 		t.Errorf("got a wait of %v, want the minute that the limit asks for", got)
 	}
-	if _, got := decide(apperr.New(apperr.NotFound, "R", "m"), 9, 9990*time.Millisecond); got != 10*time.Millisecond {
+	if _, got := decide(apperr.New(apperr.NotFound, "R", "m"), 9, 9990*time.Millisecond, maxPause); got != 10*time.Millisecond {
 		t.Errorf("got a wait of %v, want the 10 ms that are left", got)
 	}
 }

@@ -61,9 +61,8 @@ func (g *group) try(tasks []*task) []error {
 // classify decides what becomes of a task whose try has ended with err.
 func (g *group) classify(t *task, err error) outcome {
 	g.count(err)
-	switch d, wait := decide(err, t.tries, time.Since(t.started)); d {
+	switch d, wait := decide(err, t.tries, time.Since(t.started), g.cfg.MaxPause); d {
 	case retryLater:
-		wait = min(wait, g.cfg.MaxPause)
 		g.note(t, err, wait)
 		t.reader.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
 		return outcome{again: true, after: wait}

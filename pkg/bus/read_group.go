@@ -31,7 +31,7 @@ type PartitionInfo struct {
 	Delivered   uint64    // the last sequence of the stream that was
 	AckFloor    uint64    // up to this sequence of the stream all of the partition are acknowledged
 	Active      time.Time // the last delivery; zero: none
-	Pinned      bool      // a replica reads it
+	Read        bool      // a replica reads it
 }
 
 // Groups returns the consumers of a stream that stay, by name.
@@ -106,7 +106,7 @@ func publishedFilter(stored string) string {
 func newPartitionInfo(info *jetstream.ConsumerInfo) PartitionInfo {
 	p := PartitionInfo{
 		Pending: info.NumPending, AckPending: info.NumAckPending, Redelivered: info.NumRedelivered,
-		Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream, Pinned: pinned(info) != "",
+		Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream, Read: pinned(info) != "" || info.NumWaiting > 0,
 	}
 	p.Partition, _ = strconv.Atoi(info.Config.Metadata[metadataPartition]) // none is the first
 	if info.Delivered.Last != nil {
@@ -130,9 +130,9 @@ func (g GroupInfo) Of(subj string) PartitionInfo {
 }
 
 // Total sums the partitions up: Delivered and Active are the latest of all, AckFloor is the earliest of those with something left, and
-// Pinned says that each of them is read.
+// Read says that each of them is read.
 func (g GroupInfo) Total() PartitionInfo {
-	total := PartitionInfo{Pinned: len(g.Partitions) > 0}
+	total := PartitionInfo{Read: len(g.Partitions) > 0}
 	left := false
 	for _, p := range g.Partitions {
 		total.Pending += p.Pending
@@ -142,7 +142,7 @@ func (g GroupInfo) Total() PartitionInfo {
 		if p.Active.After(total.Active) {
 			total.Active = p.Active
 		}
-		total.Pinned = total.Pinned && p.Pinned
+		total.Read = total.Read && p.Read
 		switch behind := p.Pending > 0 || p.AckPending > 0; {
 		case behind && !left:
 			left, total.AckFloor = true, p.AckFloor
