@@ -36,16 +36,18 @@ const (
 type Stream struct {
 	Name     string
 	Subjects []string
+	// Partitioned says that the order of its messages matters by key only, so that several readers may share them.
+	Partitioned bool
 }
 
 // Streams returns every stream of Parley.
 func Streams() []Stream {
 	return []Stream{
-		{Inbound, []string{AllInbound}},
-		{Replies, []string{AllReplies}},
-		{Outbound, []string{AllOutbound}},
-		{Status, []string{AllStatuses}},
-		{Dead, []string{AllDead}},
+		{Name: Inbound, Subjects: []string{AllInbound}, Partitioned: true},
+		{Name: Replies, Subjects: []string{AllReplies}, Partitioned: true},
+		{Name: Outbound, Subjects: []string{AllOutbound}},
+		{Name: Status, Subjects: []string{AllStatuses}},
+		{Name: Dead, Subjects: []string{AllDead}},
 	}
 }
 
@@ -131,6 +133,9 @@ func Invalidation(kind, key string) string { return invalidationsPrefix + kind +
 
 // Progress is where the processes of a consumer are asked what has become of a delivery (core NATS, request and reply).
 func Progress(stream, consumer string) string { return "parley.progress." + stream + "." + consumer }
+
+// Members is where the replicas of a consumer tell each other that they live (core NATS).
+func Members(stream, consumer string) string { return "parley.members." + stream + "." + consumer }
 
 // ParseInvalidation returns the kind and the key in the subject of an invalidation.
 func ParseInvalidation(s string) (kind, key string, ok bool) {
