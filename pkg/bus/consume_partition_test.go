@@ -57,9 +57,10 @@ func TestStreamStoresThePartition(t *testing.T) {
 // A stream keeps the number of partitions with which it was created; one that has none is read as a whole.
 func TestStreamKeepsItsPartitions(t *testing.T) {
 	t.Parallel()
-	url := bustest.Start(t).URL()
-	bustest.OpenConfig(t, bus.Config{URL: url, Partitions: 1}).Close()
-	b := bustest.OpenConfig(t, bus.Config{URL: url, Partitions: 8})
+	url := bustest.StartBare(t).URL()
+	bustest.Declare(t, url, bus.StreamSettings{Partitions: 1})
+	bustest.Declare(t, url, bus.StreamSettings{Partitions: 8})
+	b := bustest.Open(t, url)
 	if n, err := b.Partitions(t.Context(), subject.Replies); n != 1 || err != nil {
 		t.Fatalf("got %d partitions and %v, want the 1 from before", n, err)
 	}

@@ -147,6 +147,9 @@ func ParseInvalidation(s string) (kind, key string, ok bool) {
 	return kind, key, ok && Valid(kind) && Valid(key)
 }
 
+// Hello is the core NATS subject on which the replicas of a service announce themselves to each other.
+func Hello(service string) string { return "parley.hello." + service }
+
 // AskOrigins is where a gateway asks the Widget API which origins an application allows.
 func AskOrigins(appID string) string { return "parley.ask.origins." + appID }
 
