@@ -78,7 +78,7 @@ func (s Store) Validate() []string {
 	if s.MongoDBURI != "" && !strings.HasPrefix(s.MongoDBURI, "mongodb://") && !strings.HasPrefix(s.MongoDBURI, "mongodb+srv://") {
 		problems = append(problems, "MONGODB_URI must start with mongodb:// or mongodb+srv://")
 	}
-	if s.MongoDBDatabase == "" || len(s.MongoDBDatabase) > 63 || strings.ContainsAny(s.MongoDBDatabase, "/\\. \"$*<>:|?\x00") {
+	if s.MongoDBURI != "" && (s.MongoDBDatabase == "" || len(s.MongoDBDatabase) > 63 || strings.ContainsAny(s.MongoDBDatabase, "/\\. \"$*<>:|?\x00")) {
 		problems = append(problems, "MONGODB_DATABASE must be a database name")
 	}
 	return problems
@@ -102,7 +102,7 @@ func (c Chats) Validate() []string {
 
 // Redis is the connection to Redis.
 type Redis struct {
-	RedisURL string `env:"REDIS_URL,required" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas"`
+	RedisURL string `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; required with more than one socket-gateway"`
 }
 
 // Validate says what is wrong with the block; see [Check].

@@ -19,7 +19,7 @@ type service struct {
 	HTTPAddr string `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	config.Ops
 	config.NATS
-	config.MongoDB
+	config.Store
 	config.Redis
 	Recorder bool          `env:"RECORDER" envDefault:"true"`
 	Ping     time.Duration `env:"PING_INTERVAL" envDefault:"25s"`
@@ -66,7 +66,7 @@ func TestLoadTakesDefaults(t *testing.T) {
 		NATS: config.NATS{
 			NATSURL: "nats://a:4222,tls://b:4222", StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30,
 		},
-		MongoDB:  config.MongoDB{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
+		Store:    config.Store{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
 		Redis:    config.Redis{RedisURL: "redis://:secret@cache:6379/0"},
 		Recorder: true,
 		Ping:     25 * time.Second,
@@ -103,7 +103,6 @@ func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 		"LOG_LEVEL must be DEBUG, INFO, WARN or ERROR",
 		"OPS_ADDR must be host:port or :port",
 		"NATS_URL is required",
-		"REDIS_URL is required",
 		"NATS_CERT and NATS_KEY belong together",
 		"STREAM_REPLICAS must be 1 or 3",
 		"STREAM_MAX_AGE must be a duration such as 30s or 24h",
@@ -131,13 +130,13 @@ func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 	t.Parallel()
 	err := config.Check(&service{Ping: 1}, "the Listener is required", "the Logger is required", "the Logger is required")
-	const want = "configuration: the Listener is required; the Logger is required; NATS_URL is required; MONGODB_URI is required; REDIS_URL is required; " +
+	const want = "configuration: the Listener is required; the Logger is required; NATS_URL is required; " +
 		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m0s; STREAM_MAX_BYTES must be positive; " +
-		"MONGODB_DATABASE must be a database name"
+		"MONGODB_URI or SQLITE_PATH is required"
 	if err == nil || err.Error() != want {
 		t.Errorf("Check: got %v, want %s", err, want)
 	}
-	if got, want := config.Missing(service{}), []string{"NATS_URL", "MONGODB_URI", "REDIS_URL"}; !slices.Equal(got, want) {
+	if got, want := config.Missing(service{}), []string{"NATS_URL"}; !slices.Equal(got, want) {
 		t.Errorf("Missing: got %v, want %v", got, want)
 	}
 }
@@ -202,7 +201,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 	}
 	want := []string{
 		"HTTP_ADDR", "OPS_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES",
-		"MONGODB_URI", "MONGODB_DATABASE", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
+		"MONGODB_URI", "MONGODB_DATABASE", "SQLITE_PATH", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("names: got %v, want %v", names, want)

@@ -45,16 +45,16 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	eventually(t, "ready again", w.ready)
 }
 
-func TestMongoDBGoesAndComesBack(t *testing.T) {
+func TestStoreGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Millisecond })
 	eventually(t, "ready", w.ready)
 	w.send(`{"text":"hi"}`).success(t)
-	w.engines.mongo.Stop()
+	w.engines.store.Begin()
 	eventually(t, "not ready", func() bool { return !w.ready() })
 	w.unavailable("POST /message/send", w.send(`{"text":"hi"}`))
 	w.unavailable("POST /push-message", w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`))
-	w.engines.restartMongoDB()
+	w.engines.store.End()
 	eventually(t, "200 again", w.sends)
 	eventually(t, "ready again", w.ready)
 }
@@ -65,13 +65,13 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	w := start(t)
 	w.stop()
 	w.engines.nats.Stop()
-	w.engines.mongo.Stop()
+	w.engines.store.Begin()
 	w.run()
 	w.unavailable("everything away", w.send(`{"text":"hi"}`))
 	if w.ready() {
 		t.Error("got ready with nothing there, want not ready")
 	}
-	w.engines.restartMongoDB()
+	w.engines.store.End()
 	w.engines.restartNATS()
 	eventually(t, "200", w.sends)
 	eventually(t, "ready", w.ready)

@@ -45,22 +45,23 @@ const (
 	nobody         = "99999999-9999-4999-8999-999999999999"
 )
 
-// engines is a NATS and a MongoDB that can be stopped and started again where they were.
+// engines is a NATS that can be stopped and started again where it was, and a store whose engine can go away.
 type engines struct {
-	t                 *testing.T
-	natsDir, mongoDir string
-	nats              *embedded.NATS
-	mongo             *embedded.MongoDB
-	natsURL, mongoURI string
+	t         *testing.T
+	natsDir   string
+	nats      *embedded.NATS
+	natsURL   string
+	storePath string
+	store     *storetest.Outage
 }
 
 func startEngines(t *testing.T) *engines {
 	t.Helper()
-	e := &engines{t: t, natsDir: t.TempDir(), mongoDir: t.TempDir()}
+	e := &engines{t: t, natsDir: t.TempDir(), storePath: storetest.Path(t)}
 	e.startNATS(nettest.Addr(t))
-	e.startMongoDB(nettest.Addr(t))
-	e.natsURL, e.mongoURI = e.nats.URL(), e.mongo.URI()
-	t.Cleanup(func() { e.nats.Stop(); e.mongo.Stop() })
+	e.natsURL = e.nats.URL()
+	t.Cleanup(func() { e.nats.Stop() })
+	e.store = storetest.NewOutage(storetest.OpenAt(t, e.storePath))
 	return e
 }
 
@@ -72,17 +73,7 @@ func (e *engines) startNATS(addr string) {
 	}
 }
 
-func (e *engines) startMongoDB(addr string) {
-	e.t.Helper()
-	var err error
-	e.mongo, err = embedded.StartMongoDB(embedded.MongoDBConfig{Addr: addr, Dir: e.mongoDir, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		e.t.Fatalf("starting MongoDB: %v", err)
-	}
-}
-
-func (e *engines) restartNATS()    { e.startNATS(hostOf(e.t, e.natsURL)) }
-func (e *engines) restartMongoDB() { e.startMongoDB(hostOf(e.t, e.mongoURI)) }
+func (e *engines) restartNATS() { e.startNATS(hostOf(e.t, e.natsURL)) }
 
 func hostOf(t *testing.T, address string) string {
 	t.Helper()
@@ -127,7 +118,7 @@ type option func(*clientapi.Config)
 func start(t *testing.T, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, engines: startEngines(t)}
-	w.store = storetest.OpenAt(t, w.engines.mongoURI, "parley")
+	w.store = w.engines.store
 	bustest.Open(t, w.engines.natsURL) // the streams are there when it returns
 	w.token, w.other = w.addToken(companyID), w.addToken(otherCompanyID)
 	w.seed()
@@ -139,7 +130,8 @@ func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := clientapi.Config{
 		NATS:        config.NATS{NATSURL: w.engines.natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20},
-		MongoDB:     config.MongoDB{MongoDBURI: w.engines.mongoURI, MongoDBDatabase: "parley"},
+		Store:       config.Store{SQLitePath: w.engines.storePath},
+		SharedStore: w.engines.store,
 		Logger:      slog.New(slog.DiscardHandler),
 		Listener:    listen(w.t),
 		OpsListener: listen(w.t),

@@ -22,7 +22,7 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.ChatIdleClose = newClock(now).now, chattest.IdleClose })
-	s := storetest.OpenAt(t, w.engines.mongoURI, "parley", func(c *store.Config) { c.IdleClose = chattest.IdleClose })
+	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	for endpoint, ask := range map[string]func(chatID string) answer{
 		"POST /message/send": func(chatID string) answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) },
 		"POST /push-message": func(string) answer {

@@ -147,15 +147,15 @@ func TestTrafficOutlivesNATS(t *testing.T) {
 	l.check()
 }
 
-// MongoDB restarts in the middle of the traffic.
-func TestTrafficOutlivesMongoDB(t *testing.T) {
+// The store goes away in the middle of the traffic.
+func TestTrafficOutlivesTheStore(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	l := w.load(8)
 	l.awaitMore(100)
-	w.engines.mongo.Stop()
+	w.engines.store.Begin()
 	eventually(t, "503", func() bool { _, refused := l.counts(); return refused > 0 })
-	w.engines.restartMongoDB()
+	w.engines.store.End()
 	l.awaitMore(100)
 	l.stop()
 	l.check()

@@ -16,10 +16,10 @@ func TestTheDemosFileSaysWhereParleyIs(t *testing.T) {
 	w := newWorld(t)
 	w.seed()
 	given := w.env
-	w.env = map[string]string{"PARLEY_DATA_DIR": t.TempDir(), "MONGODB_DATABASE": given["MONGODB_DATABASE"]}
-	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "NATS_URL and MONGODB_URI are not set, and there is no ")
+	w.env = map[string]string{"PARLEY_DATA_DIR": t.TempDir()}
+	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "NATS_URL, MONGODB_URI and SQLITE_PATH are not set, and there is no ")
 	demo := filepath.Join(w.env["PARLEY_DATA_DIR"], "demo.json")
-	w.must(os.WriteFile(demo, []byte(`{"natsUrl":"`+given["NATS_URL"]+`","mongodbUri":"`+given["MONGODB_URI"]+`","accessToken":"x"}`), 0o600))
+	w.must(os.WriteFile(demo, []byte(`{"natsUrl":"`+given["NATS_URL"]+`","sqlitePath":"`+given["SQLITE_PATH"]+`","accessToken":"x"}`), 0o600))
 	if out := w.ctl("companies", "list").done(); !strings.Contains(out, "Acme") {
 		t.Errorf("got %s, want the demo's company", out)
 	}
@@ -27,14 +27,14 @@ func TestTheDemosFileSaysWhereParleyIs(t *testing.T) {
 
 	// One engine of another installation must not be mixed with one of the demo's.
 	w.env["NATS_URL"] = "nats://127.0.0.1:1"
-	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "MONGODB_URI is not set")
+	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "MONGODB_URI or SQLITE_PATH is not set")
 	delete(w.env, "NATS_URL")
-	w.ctl("watch", "--no-follow", "--mongodb-uri", given["MONGODB_URI"]).fails(parleyctl.ExitUsage, "NATS_URL is not set")
-	w.env["MONGODB_URI"], w.env["NATS_URL"] = "mongodb://127.0.0.1:1", "nats://127.0.0.1:1"
-	w.ctl("companies", "list", "--mongodb-uri", given["MONGODB_URI"]).done() // a flag wins over the environment
+	w.ctl("watch", "--no-follow", "--sqlite-path", given["SQLITE_PATH"]).fails(parleyctl.ExitUsage, "NATS_URL is not set")
+	w.env["SQLITE_PATH"], w.env["NATS_URL"] = filepath.Join(t.TempDir(), "none", "parley.db"), "nats://127.0.0.1:1"
+	w.ctl("companies", "list", "--sqlite-path", given["SQLITE_PATH"]).done() // a flag wins over the environment
 
 	w.must(os.WriteFile(demo, []byte(`{"natsUrl`), 0o600))
-	w.env["MONGODB_URI"], w.env["NATS_URL"] = "", ""
+	w.env["SQLITE_PATH"], w.env["NATS_URL"] = "", ""
 	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "demo.json")
 }
 
@@ -51,8 +51,10 @@ func TestWhatIsAwayOrWrong(t *testing.T) {
 		return &changed
 	}
 	with("NATS_URL", "nats://ops:hunter2@127.0.0.1:1").ctl("watch", "--no-follow").fails(parleyctl.ExitUnavailable, "NATS does not answer at nats://ops:xxxxx@127.0.0.1:1")
-	with("MONGODB_URI", "mongodb://ops:hunter2@127.0.0.1:1/?tls=false").ctl("companies", "list").
-		fails(parleyctl.ExitUnavailable, "MongoDB does not answer at mongodb://ops:xxxxx@127.0.0.1:1")
+	remote := with("MONGODB_URI", "mongodb://ops:hunter2@127.0.0.1:1/?tls=false")
+	delete(remote.env, "SQLITE_PATH")
+	remote.ctl("companies", "list").
+		fails(parleyctl.ExitUnavailable, "the store does not answer at mongodb://ops:xxxxx@127.0.0.1:1")
 	for name, value := range map[string]string{
 		"NATS_URL": "http://hunter2", "MONGODB_URI": "postgres://hunter2", "MONGODB_DATABASE": "a.b", "CHAT_IDLE_CLOSE": "1h", "NATS_CREDS": "/nowhere/hunter2x", "NATS_CERT": "/alone",
 	} {

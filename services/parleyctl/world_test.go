@@ -35,7 +35,7 @@ const (
 // noon is the operator's clock.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// world is a NATS and a MongoDB, and what a service has of them: a cache that is told what to forget.
+// world is a NATS and a store, and what a service has of them: a cache that is told what to forget.
 type world struct {
 	t       *testing.T
 	bus     *bus.Bus
@@ -48,11 +48,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	uri, database := storetest.Start(t), storetest.DatabaseName()
+	path := storetest.Path(t)
 	w := &world{t: t, natsURL: bustest.Start(t).URL(), now: func() time.Time { return noon }}
-	w.env = map[string]string{"NATS_URL": w.natsURL, "MONGODB_URI": uri, "MONGODB_DATABASE": database}
+	w.env = map[string]string{"NATS_URL": w.natsURL, "SQLITE_PATH": path}
 	w.bus = bustest.Open(t, w.natsURL)
-	w.store = storetest.OpenAt(t, uri, database)
+	w.store = storetest.OpenAt(t, path)
 	w.cache = store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour}) // forgets only what it is told to
 	stop, err := w.bus.OnInvalidate(w.cache.Forget)
 	w.must(err)

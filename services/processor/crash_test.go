@@ -80,7 +80,7 @@ func awaitTakeover(t *testing.T, heard *bustest.Collector) {
 func (w *world) spawn(binary string) (kill func()) {
 	w.t.Helper()
 	command := exec.Command(binary)
-	command.Env = append(os.Environ(), "NATS_URL="+w.natsURL, "MONGODB_URI="+w.mongoURI, "MONGODB_DATABASE="+w.database, "OPS_ADDR=127.0.0.1:0", "BOT=demo", "LOG_LEVEL=ERROR")
+	command.Env = append(os.Environ(), "NATS_URL="+w.natsURL, "SQLITE_PATH="+w.storePath, "OPS_ADDR=127.0.0.1:0", "BOT=demo", "LOG_LEVEL=ERROR")
 	command.Stderr = os.Stderr
 	w.must(command.Start())
 	killed := false

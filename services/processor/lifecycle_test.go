@@ -26,7 +26,7 @@ func TestLifecycle(t *testing.T) {
 	cfg := w.config()
 	cfg.ChatIdleClose = chattest.IdleClose
 	w.run(cfg)
-	w.store = storetest.OpenAt(t, w.mongoURI, w.database, func(c *store.Config) { c.IdleClose = chattest.IdleClose })
+	w.store = storetest.OpenAt(t, w.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	replies, outbound, dead := w.collect(subject.AllReplies), w.collect(subject.AllOutbound), w.collect(subject.AllDead)
 	bot, dispatcher, push, recorder := w.row("bot"), w.row("dispatcher, message"), w.row("dispatcher, push"), w.row("recorder")
 	for _, state := range chattest.States() {

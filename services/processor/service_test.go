@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"os/exec"
@@ -356,9 +355,12 @@ func TestNewNamesEveryProblem(t *testing.T) {
 // It starts without its servers, is not ready, and works by itself when they come.
 func TestStartsWithoutItsServers(t *testing.T) {
 	t.Parallel()
-	natsAddress, mongoAddress := nettest.Addr(t), nettest.Addr(t)
-	w := &world{t: t, natsURL: "nats://" + natsAddress, mongoURI: "mongodb://" + mongoAddress, database: "parley"}
+	natsAddress := nettest.Addr(t)
+	w := &world{t: t, natsURL: "nats://" + natsAddress, storePath: storetest.Path(t)}
+	documents := storetest.NewOutage(storetest.OpenAt(t, w.storePath))
+	documents.Begin()
 	cfg := w.config()
+	cfg.SharedStore = documents
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
 	cfg.OpsListener = listener
@@ -368,11 +370,9 @@ func TestStartsWithoutItsServers(t *testing.T) {
 	server, err := embedded.StartNATS(embedded.NATSConfig{Addr: natsAddress, Dir: t.TempDir()})
 	w.must(err)
 	t.Cleanup(server.Stop)
-	documents, err := embedded.StartMongoDB(embedded.MongoDBConfig{Addr: mongoAddress, Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
-	w.must(err)
-	t.Cleanup(documents.Stop)
+	documents.End()
 	awaitReadiness(t, listener.Addr().String(), http.StatusOK)
-	w.bus, w.store = bustest.Open(t, w.natsURL), storetest.OpenAt(t, w.mongoURI, w.database)
+	w.bus, w.store = bustest.Open(t, w.natsURL), documents
 	w.seed()
 	replies := w.collect(subject.AllReplies)
 	w.publish(w.wrote(chat.Text, `{"text":"are you there"}`))
@@ -414,7 +414,7 @@ func TestBinaryLinksNoEngine(t *testing.T) {
 	if err != nil {
 		t.Fatalf("listing the dependencies: %v", err)
 	}
-	for _, engine := range []string{"nats-io/nats-server", "FerretDB", "alicebob/miniredis", "modernc.org/sqlite"} {
+	for _, engine := range []string{"nats-io/nats-server", "FerretDB", "alicebob/miniredis"} {
 		if strings.Contains(string(out), engine) {
 			t.Errorf("got %s among the dependencies, want it in tests only", engine)
 		}

@@ -24,14 +24,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, bustest.LeftByNATS()...) }
 
-// world is a NATS, a MongoDB, and in it one company with an application, a template and a visitor who has an open chat.
+// world is a NATS, a store, and in it one company with an application, a template and a visitor who has an open chat.
 type world struct {
-	t        *testing.T
-	natsURL  string
-	mongoURI string
-	database string
-	bus      *bus.Bus
-	store    store.Store
+	t         *testing.T
+	natsURL   string
+	storePath string
+	bus       *bus.Bus
+	store     store.Store
 
 	company     chat.Company
 	application chat.Application
@@ -42,9 +41,9 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, natsURL: bustest.Start(t).URL(), mongoURI: storetest.Start(t), database: storetest.DatabaseName()}
+	w := &world{t: t, natsURL: bustest.Start(t).URL(), storePath: storetest.Path(t)}
 	w.bus = bustest.Open(t, w.natsURL)
-	w.store = storetest.OpenAt(t, w.mongoURI, w.database)
+	w.store = storetest.OpenAt(t, w.storePath)
 	w.seed()
 	return w
 }
@@ -90,7 +89,7 @@ func (w *world) must(err error) {
 func (w *world) config() processor.Config {
 	return processor.Config{
 		NATS:     config.NATS{NATSURL: w.natsURL, StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30},
-		MongoDB:  config.MongoDB{MongoDBURI: w.mongoURI, MongoDBDatabase: w.database},
+		Store:    config.Store{SQLitePath: w.storePath},
 		Recorder: true, Dispatcher: true, BotConfig: processor.BotConfig{Bot: processor.BotDemo},
 		AssetsURL: "https://chat.example.com",
 		Logger:    slog.New(slog.DiscardHandler),
@@ -167,7 +166,7 @@ func (w *world) count(stream string) int {
 
 func (w *world) history(chatID string) []chat.Message {
 	w.t.Helper()
-	messages, err := w.store.History(w.t.Context(), chatID)
+	messages, _, err := w.store.History(w.t.Context(), chatID, store.HistoryQuery{})
 	w.must(err)
 	return messages
 }

@@ -30,7 +30,7 @@ type edge struct {
 }
 
 func (s *Service) openEdge(id peer.ID, namespace *socketio.Namespace) (e *edge, err error) {
-	e = &edge{registry: peer.NewRegistry(s.redis.client, id, s.cfg.Logger)}
+	e = &edge{registry: peer.NewRegistry(s.redis.universalClient(), id, s.cfg.Logger)}
 	others := httpapi.New(httpapi.Config{Service: serviceName, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer})
 	others.GET(socketPath, refused)
 	others.GET(strings.TrimSuffix(socketPath, "/"), refused)

@@ -25,8 +25,9 @@ const (
 
 var errNotSubscribed = errors.New("the rooms are not subscribed again yet")
 
-// link is the connection to Redis by which gateways know of each other's emits.
-type link struct {
+// redisConn is the connection to Redis through which gateways hear of each other's emits. A nil one is that of a gateway that runs
+// alone, without Redis.
+type redisConn struct {
 	client  redis.UniversalClient
 	adapter func(socketio.Local) socketio.Adapter
 	lost    atomic.Bool // subscriptions were lost and are not all back
@@ -35,32 +36,35 @@ type link struct {
 	log     *slog.Logger
 }
 
-// openRedis prepares the connections; they are made in the background and made again for ever.
-func openRedis(cfg Config, metrics *realtime.Metrics) (*link, error) {
+// openRedis prepares the connections; they are made in the background and made again for ever. Without REDIS_URL there are none.
+func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
+	if cfg.RedisURL == "" {
+		return nil, nil
+	}
 	client, err := newClient(cfg.RedisURL)
 	if err != nil {
 		return nil, fmt.Errorf("REDIS_URL: %w", err)
 	}
-	l := &link{client: client, metrics: metrics, log: cfg.Logger}
-	l.adapter = redisadapter.New(client, redisadapter.Options{
+	r := &redisConn{client: client, metrics: metrics, log: cfg.Logger}
+	r.adapter = redisadapter.New(client, redisadapter.Options{
 		Sharded:      cfg.RedisSharded,
-		OnDisconnect: func(string) { l.onLost() },
-		OnReconnect:  func(_ string, since time.Time) { l.onBack(since) },
+		OnDisconnect: func(string) { r.onLost() },
+		OnReconnect:  func(_ string, since time.Time) { r.onBack(since) },
 		Logger:       cfg.Logger,
 	})
-	return l, nil
+	return r, nil
 }
 
-func (l *link) onLost() {
-	l.lost.Store(true)
-	if g := l.gateway.Load(); g != nil { // else nobody could have joined yet
+func (r *redisConn) onLost() {
+	r.lost.Store(true)
+	if g := r.gateway.Load(); g != nil { // else nobody could have joined yet
 		g.RedisLost()
 	}
 }
 
-func (l *link) onBack(since time.Time) {
-	l.lost.Store(false)
-	if g := l.gateway.Load(); g != nil {
+func (r *redisConn) onBack(since time.Time) {
+	r.lost.Store(false)
+	if g := r.gateway.Load(); g != nil {
 		g.RedisBack(since)
 	}
 }
@@ -101,31 +105,31 @@ func withoutURL(err error) error {
 }
 
 // ready returns nil when Redis answers and what is published arrives here.
-func (l *link) ready(ctx context.Context) error {
+func (r *redisConn) ready(ctx context.Context) error {
 	began := time.Now()
-	if err := l.client.Ping(ctx).Err(); err != nil {
+	if err := r.client.Ping(ctx).Err(); err != nil {
 		return apperr.Away("redis", err)
 	}
-	l.metrics.RedisAnswered(time.Since(began))
-	if l.lost.Load() {
+	r.metrics.RedisAnswered(time.Since(began))
+	if r.lost.Load() {
 		return apperr.Away("redis", errNotSubscribed)
 	}
 	return nil
 }
 
 // watch writes one line when Redis is away, at the start or later, and one when it is there again.
-func (l *link) watch(ctx context.Context) {
+func (r *redisConn) watch(ctx context.Context) {
 	tick := time.NewTicker(redisWatch)
 	defer tick.Stop()
 	for away := false; ; {
-		err := l.ready(ctx)
+		err := r.ready(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !away:
-			l.log.WarnContext(ctx, "Redis is away, connecting in the background", "error", errors.Unwrap(err))
+			r.log.WarnContext(ctx, "Redis unavailable, reconnecting in the background", "error", errors.Unwrap(err))
 		case err == nil && away:
-			l.log.InfoContext(ctx, "Redis is there")
+			r.log.InfoContext(ctx, "Redis connected")
 		}
 		away = err != nil
 		select {
@@ -136,4 +140,25 @@ func (l *link) watch(ctx context.Context) {
 	}
 }
 
-func (l *link) close() error { return l.client.Close() }
+func (r *redisConn) close() error {
+	if r == nil {
+		return nil
+	}
+	return r.client.Close()
+}
+
+// newAdapter makes the adapter of a namespace; nil without Redis: then the engine serves a single node.
+func (r *redisConn) newAdapter(cfg Config) func(socketio.Local) socketio.Adapter {
+	if r == nil {
+		return nil
+	}
+	return realtime.TracePublishes(r.adapter, cfg.Tracer)
+}
+
+// universalClient is nil without Redis.
+func (r *redisConn) universalClient() redis.UniversalClient {
+	if r == nil {
+		return nil
+	}
+	return r.client
+}

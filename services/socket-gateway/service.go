@@ -72,6 +72,9 @@ func (c Config) Validate() []string {
 	if c.KeySource == nil && !webURL(c.JWKSURL) {
 		problems = append(problems, "JWKS_URL must be an http or https URL")
 	}
+	if c.SocketIOLegacy && c.RedisURL == "" {
+		problems = append(problems, "REDIS_URL is required with SOCKETIO_LEGACY")
+	}
 	if c.PingInterval < 0 {
 		problems = append(problems, "PING_INTERVAL must be positive")
 	}
@@ -107,7 +110,7 @@ func webURL(s string) bool {
 type Service struct {
 	cfg     Config
 	bus     *bus.Bus
-	redis   *link
+	redis   *redisConn             // nil: this gateway runs alone
 	remote  *credential.RemoteKeys // nil where the keys are in this process
 	sockets *socketio.Server
 	gateway *realtime.Gateway
@@ -164,7 +167,7 @@ func (s *Service) open() (err error) {
 		CompressFrom: s.cfg.CompressFrom,
 		KeepHeaders:  realtime.KeptHeaders(), // each socket holds its own
 		LocalIDs:     true,                   // rooms are what is emitted to; a subscription for each socket would be a second round trip
-		Adapter:      realtime.TracePublishes(s.redis.adapter, s.cfg.Tracer),
+		Adapter:      s.redis.newAdapter(s.cfg),
 		Logger:       s.cfg.Logger,
 		Metrics:      s.counted(metrics.Engine()),
 	})
@@ -173,7 +176,9 @@ func (s *Service) open() (err error) {
 		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
 		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer,
 	})
-	s.redis.gateway.Store(s.gateway)
+	if s.redis != nil {
+		s.redis.gateway.Store(s.gateway)
+	}
 	if err := metrics.Watch(s.sockets.Stats); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -216,7 +221,10 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) checks() []ops.Check {
-	checks := []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "redis", Check: s.redis.ready}}
+	checks := []ops.Check{{Name: "nats", Check: s.bus.Ready}}
+	if s.redis != nil {
+		checks = append(checks, ops.Check{Name: "redis", Check: s.redis.ready})
+	}
 	if s.remote != nil {
 		checks = append(checks, ops.Check{Name: "keys", Check: s.remote.Ready})
 	}
@@ -240,7 +248,9 @@ func (s *Service) serve(ctx context.Context) error {
 	s.edge.register(ctx, s.advertiseAddr(ln))
 	group.Go(func() error { return s.edge.run(running, rest, s.advertiseAddr(ln), s.bus) })
 	group.Go(func() error { return s.gateway.Run(rest) })
-	group.Go(func() error { s.redis.watch(rest); return nil })
+	if s.redis != nil {
+		group.Go(func() error { s.redis.watch(rest); return nil })
+	}
 	if s.remote != nil {
 		group.Go(func() error { return s.remote.Run(rest) })
 	}
@@ -300,9 +310,7 @@ func (s *Service) close() error {
 	if s.bus != nil {
 		s.bus.Close()
 	}
-	if s.redis != nil {
-		errs = append(errs, s.redis.close())
-	}
+	errs = append(errs, s.redis.close())
 	return errors.Join(errs...)
 }
 

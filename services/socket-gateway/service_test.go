@@ -416,7 +416,7 @@ func TestNewNamesEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error, want one")
 	}
-	for _, name := range []string{"NATS_URL", "REDIS_URL", "JWKS_URL", "PING_TIMEOUT", "Logger"} {
+	for _, name := range []string{"NATS_URL", "JWKS_URL", "PING_TIMEOUT", "Logger"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("got %q, want it to name %s", err, name)
 		}

@@ -12,14 +12,12 @@ import (
 
 // Config is read from the environment. Every address may have the port 0: the chosen one is printed and stands in demo.json.
 type Config struct {
-	ClientAddr  string     `env:"PARLEY_CLIENT_ADDR" envDefault:"127.0.0.1:8081" doc:"where the Client API listens"`
-	WidgetAddr  string     `env:"PARLEY_WIDGET_ADDR" envDefault:"127.0.0.1:8082" doc:"where the Widget API, /socket.io/ and /demo listen"`
-	OpsAddr     string     `env:"PARLEY_OPS_ADDR" envDefault:"127.0.0.1:8083" doc:"where /healthz, /readyz and /metrics listen"`
-	NATSAddr    string     `env:"PARLEY_NATS_ADDR" envDefault:"127.0.0.1:4222" doc:"where the embedded NATS listens"`
-	MongoDBAddr string     `env:"PARLEY_MONGODB_ADDR" envDefault:"127.0.0.1:0" doc:"where the embedded MongoDB listens"`
-	RedisAddr   string     `env:"PARLEY_REDIS_ADDR" envDefault:"127.0.0.1:0" doc:"where the embedded Redis listens"`
-	DataDir     string     `env:"PARLEY_DATA_DIR" envDefault:".parley" doc:"where everything is kept"`
-	LogLevel    slog.Level `env:"LOG_LEVEL" envDefault:"WARN" doc:"DEBUG, INFO, WARN or ERROR"`
+	ClientAddr string     `env:"PARLEY_CLIENT_ADDR" envDefault:"127.0.0.1:8081" doc:"where the Client API listens"`
+	WidgetAddr string     `env:"PARLEY_WIDGET_ADDR" envDefault:"127.0.0.1:8082" doc:"where the Widget API, /socket.io/ and /demo listen"`
+	OpsAddr    string     `env:"PARLEY_OPS_ADDR" envDefault:"127.0.0.1:8083" doc:"where /healthz, /readyz and /metrics listen"`
+	NATSAddr   string     `env:"PARLEY_NATS_ADDR" envDefault:"127.0.0.1:4222" doc:"where the embedded NATS listens"`
+	DataDir    string     `env:"PARLEY_DATA_DIR" envDefault:".parley" doc:"where everything is kept"`
+	LogLevel   slog.Level `env:"LOG_LEVEL" envDefault:"WARN" doc:"DEBUG, INFO, WARN or ERROR"`
 
 	config.Chats
 	Limits
@@ -33,7 +31,7 @@ func (c Config) Validate() []string {
 	var wrong []string
 	for _, a := range []struct{ name, value string }{
 		{"PARLEY_CLIENT_ADDR", c.ClientAddr}, {"PARLEY_WIDGET_ADDR", c.WidgetAddr}, {"PARLEY_OPS_ADDR", c.OpsAddr},
-		{"PARLEY_NATS_ADDR", c.NATSAddr}, {"PARLEY_MONGODB_ADDR", c.MongoDBAddr}, {"PARLEY_REDIS_ADDR", c.RedisAddr},
+		{"PARLEY_NATS_ADDR", c.NATSAddr},
 	} {
 		if _, _, err := net.SplitHostPort(a.value); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s=%q is not host:port", a.name, a.value))

@@ -17,15 +17,15 @@ type Limits struct {
 	RateAuth       config.Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"0" doc:"requests of one address with a wrong or without a token"`
 }
 
-func (l Limits) edge(redisURL string) config.Edge {
-	return config.Edge{RedisURL: redisURL, TrustedProxies: l.TrustedProxies, RateAuth: l.RateAuth}
+func (l Limits) edge() config.Edge {
+	return config.Edge{TrustedProxies: l.TrustedProxies, RateAuth: l.RateAuth}
 }
 
-func (l Limits) limitClient(cfg *clientapi.Config, redisURL string) {
-	cfg.Edge, cfg.RateToken = l.edge(redisURL), l.RateToken
+func (l Limits) limitClient(cfg *clientapi.Config) {
+	cfg.Edge, cfg.RateToken = l.edge(), l.RateToken
 }
 
-func (l Limits) limitWidget(cfg *widgetapi.Config, redisURL string) {
-	cfg.Edge = l.edge(redisURL)
+func (l Limits) limitWidget(cfg *widgetapi.Config) {
+	cfg.Edge = l.edge()
 	cfg.RateVisitor, cfg.RateAddress, cfg.RateRegister = l.RateVisitor, l.RateAddress, l.RateRegister
 }

@@ -99,7 +99,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.showFiles(token)
 	w.removeWidget()
 	w.post("/message", token, hello)
-	w.engines.mongo.Stop()
+	w.engines.store.Begin()
 	eventually(t, "not ready", func() bool { return !w.ready() })
 	w.get("/settings/"+appID, "")
 	w.get("/message", token)

@@ -68,20 +68,20 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	}
 }
 
-func TestMongoDBGoesAndComesBack(t *testing.T) {
+func TestStoreGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond })
 	token := w.register(appID, `"email":"a@example.com"`)
-	w.engines.mongo.Stop()
+	w.engines.store.Begin()
 	eventually(t, "not ready", func() bool { return !w.ready() })
 	w.unavailable("GET /settings/:id", w.get("/settings/"+appID, ""))
 	w.unavailable("POST /register", w.post("/register", "", `{"appId":"`+appID+`","email":"b@example.com"}`))
 	w.unavailable("GET /message", w.get("/message", token))
 	w.unavailable("POST /message", w.post("/message", token, hello))
 	if got := w.get("/message", "x.y.z"); got.status != http.StatusUnauthorized {
-		t.Errorf("a wrong token: got %d, want 401 whether MongoDB is there or not", got.status)
+		t.Errorf("a wrong token: got %d, want 401 whether the store is in reach or not", got.status)
 	}
-	w.engines.restartMongoDB()
+	w.engines.store.End()
 	eventually(t, "ready again", w.ready)
 	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
 		t.Errorf("POST /message: got %d %s, want 201 again", got.status, got.body)
@@ -94,7 +94,7 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	w := start(t)
 	w.stop()
 	w.engines.nats.Stop()
-	w.engines.mongo.Stop()
+	w.engines.store.Begin()
 	w.run()
 	w.unavailable("everything away", w.get("/settings/"+appID, ""))
 	if w.ready() {
@@ -103,7 +103,7 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {
 		t.Errorf("the keys: got %d, want 200: they need neither", got.status)
 	}
-	w.engines.restartMongoDB()
+	w.engines.store.End()
 	w.engines.restartNATS()
 	eventually(t, "ready", w.ready)
 	w.register(appID, `"email":"a@example.com"`)

@@ -50,22 +50,23 @@ const (
 const configs = `{ "greetingMessages":[{"content":"Hello \"you\" \u00e9"},{"content":""},{"content":"How can we help?"}],
   "primaryBackgroundColor":"#1f6feb", "ratio":1.50, "big":12345678901234567890, "own":{"z":1,"a":[null]} }`
 
-// engines is a NATS and a MongoDB that can be stopped and started again where they were.
+// engines is a NATS that can be stopped and started again where it was, and a store whose engine can go away.
 type engines struct {
-	t                 *testing.T
-	natsDir, mongoDir string
-	nats              *embedded.NATS
-	mongo             *embedded.MongoDB
-	natsURL, mongoURI string
+	t         *testing.T
+	natsDir   string
+	nats      *embedded.NATS
+	natsURL   string
+	storePath string
+	store     *storetest.Outage
 }
 
 func startEngines(t *testing.T) *engines {
 	t.Helper()
-	e := &engines{t: t, natsDir: t.TempDir(), mongoDir: t.TempDir()}
+	e := &engines{t: t, natsDir: t.TempDir(), storePath: storetest.Path(t)}
 	e.startNATS(nettest.Addr(t))
-	e.startMongoDB(nettest.Addr(t))
-	e.natsURL, e.mongoURI = e.nats.URL(), e.mongo.URI()
-	t.Cleanup(func() { e.nats.Stop(); e.mongo.Stop() })
+	e.natsURL = e.nats.URL()
+	t.Cleanup(func() { e.nats.Stop() })
+	e.store = storetest.NewOutage(storetest.OpenAt(t, e.storePath))
 	return e
 }
 
@@ -77,17 +78,7 @@ func (e *engines) startNATS(addr string) {
 	}
 }
 
-func (e *engines) startMongoDB(addr string) {
-	e.t.Helper()
-	var err error
-	e.mongo, err = embedded.StartMongoDB(embedded.MongoDBConfig{Addr: addr, Dir: e.mongoDir, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		e.t.Fatalf("starting MongoDB: %v", err)
-	}
-}
-
-func (e *engines) restartNATS()    { e.startNATS(hostOf(e.t, e.natsURL)) }
-func (e *engines) restartMongoDB() { e.startMongoDB(hostOf(e.t, e.mongoURI)) }
+func (e *engines) restartNATS() { e.startNATS(hostOf(e.t, e.natsURL)) }
 
 func hostOf(t *testing.T, address string) string {
 	t.Helper()
@@ -118,7 +109,7 @@ type option func(*widgetapi.Config)
 func start(t *testing.T, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, engines: startEngines(t)}
-	w.store = storetest.OpenAt(t, w.engines.mongoURI, "parley")
+	w.store = w.engines.store
 	bustest.Open(t, w.engines.natsURL) // the streams are there when it returns
 	w.makeKeys()
 	w.seed()
@@ -130,7 +121,8 @@ func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := widgetapi.Config{
 		NATS:            config.NATS{NATSURL: w.engines.natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20},
-		MongoDB:         config.MongoDB{MongoDBURI: w.engines.mongoURI, MongoDBDatabase: "parley"},
+		Store:           config.Store{SQLitePath: w.engines.storePath},
+		SharedStore:     w.engines.store,
 		VisitorKeysFile: w.keysFile, VisitorTokenTTL: 720 * time.Hour,
 		FileConfig: widgetapi.FileConfig{
 			FileStore: widgetapi.FileStoreNATS, FileStoreMaxBytes: 64 << 20, FileMaxBytes: 8 << 20, MaxUploads: 8, UploadTimeout: 10 * time.Minute,

@@ -31,7 +31,7 @@ func (w *world) inProgress(key, token, data string, at time.Time) (messageID str
 	w.t.Helper()
 	id, err := uuid.NewV7()
 	w.must(err)
-	_, err = w.store.InsertClaim(w.t.Context(), store.Claim{
+	_, err = w.store.InsertIdempotencyRecord(w.t.Context(), store.IdempotencyRecord{
 		ID:          idempotency.Fingerprint("POST /message|"+w.claims(token).ChatUserID, key),
 		Fingerprint: idempotency.Fingerprint("TEXT", data), MessageID: id.String(),
 		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.Keep),

@@ -26,7 +26,7 @@ func TestLifecycle(t *testing.T) {
 	w := start(t, func(cfg *widgetapi.Config) {
 		cfg.Now, cfg.ChatIdleClose = newClock(now).now, chattest.IdleClose
 	})
-	s := storetest.OpenAt(t, w.engines.mongoURI, "parley", func(c *store.Config) { c.IdleClose = chattest.IdleClose })
+	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	endpoints := map[string]func(email, token string) answer{
 		"POST /register": func(email, _ string) answer {
 			return w.post("/register", "", `{"appId":"`+appID+`","email":"`+email+`"}`)

@@ -32,7 +32,7 @@ func Path(t testing.TB) string {
 // OpenAt opens the SQLite file at path, for tests that have several processes or open it again.
 func OpenAt(t testing.TB, path string, options ...Options) store.Store {
 	t.Helper()
-	c := backend.Config{Store: config.Store{MongoDBDatabase: "parley", SQLitePath: path}, Logger: slog.New(slog.DiscardHandler)}
+	c := backend.Config{Store: config.Store{SQLitePath: path}, Logger: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		c.IdleClose = o.IdleClose
 	}

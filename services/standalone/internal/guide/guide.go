@@ -32,7 +32,7 @@ Parley is ready.
   Read the APIs             {{.ClientBaseURL}}/docs   {{.WidgetBaseURL}}/docs
   Watch the events pass by  go run ./services/parleyctl/cmd/parleyctl watch
                             nats --server {{.NATSURL}} sub 'chat.>'
-  Look into the data        {{.MongoDBURI}}parley (any MongoDB client)
+  Look into the data        sqlite3 -readonly {{.SQLitePath}}
   State and metrics         {{.OpsURL}}/readyz   {{.OpsURL}}/metrics
 
 Be the company (its token stands in {{.DemoFile}}, and only there):

@@ -33,10 +33,10 @@ type Store interface {
 
 // URLs are where this start can be reached.
 type URLs struct {
-	Client  string
-	Widget  string
-	NATS    string
-	MongoDB string
+	Client     string
+	Widget     string
+	NATS       string
+	SQLitePath string
 }
 
 // Demo is demo.json: all that somebody needs to act as the demo company.
@@ -44,7 +44,7 @@ type Demo struct {
 	ClientBaseURL string `json:"clientBaseUrl"`
 	WidgetBaseURL string `json:"widgetBaseUrl"`
 	NATSURL       string `json:"natsUrl"`
-	MongoDBURI    string `json:"mongodbUri"`
+	SQLitePath    string `json:"sqlitePath"`
 	AccessToken   string `json:"accessToken"`
 	CompanyID     string `json:"companyId"`
 	AppID         string `json:"appId"`
@@ -66,7 +66,7 @@ func Run(ctx context.Context, s Store, path string, urls URLs, now time.Time) (D
 		return Demo{}, err
 	}
 	demo := Demo{
-		ClientBaseURL: urls.Client, WidgetBaseURL: urls.Widget, NATSURL: urls.NATS, MongoDBURI: urls.MongoDB,
+		ClientBaseURL: urls.Client, WidgetBaseURL: urls.Widget, NATSURL: urls.NATS, SQLitePath: urls.SQLitePath,
 		AccessToken: secret, CompanyID: companyID, AppID: appID, TemplateID: templateID,
 	}
 	if demo == before {

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	urls = seed.URLs{Client: "http://127.0.0.1:1", Widget: "http://127.0.0.1:2", NATS: "nats://127.0.0.1:3", MongoDB: "mongodb://127.0.0.1:4/"}
+	urls = seed.URLs{Client: "http://127.0.0.1:1", Widget: "http://127.0.0.1:2", NATS: "nats://127.0.0.1:3", SQLitePath: "/data/parley.db"}
 	now  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 

@@ -72,7 +72,7 @@ func (s *surroundings) AppendMessage(_ context.Context, _ string, m chat.Message
 }
 
 func (s *surroundings) Message(_ context.Context, _, id string) (chat.Message, error) {
-	history, err := s.History(context.Background(), "")
+	history, _, err := s.History(context.Background(), "", store.HistoryQuery{})
 	for _, m := range history {
 		if m.ID == id {
 			return m, nil
@@ -93,20 +93,16 @@ func (s *surroundings) ReadUpTo(_ context.Context, _ string, m chat.Message, _ t
 	return s.unread, nil
 }
 
-func (s *surroundings) History(context.Context, string) ([]chat.Message, error) {
+func (s *surroundings) History(_ context.Context, _ string, q store.HistoryQuery) ([]chat.Message, bool, error) {
 	s.looks++
 	if s.recorder == nil {
-		return nil, nil
+		return nil, false, nil
 	}
-	return s.recorder(s.looks), nil
-}
-
-func (s *surroundings) HistoryPage(ctx context.Context, chatID, before string, limit int) ([]chat.Message, bool, error) {
-	all, err := s.History(ctx, chatID)
-	if before != "" || len(all) <= limit {
-		return all, false, err
+	all := s.recorder(s.looks)
+	if q.Before != "" || len(all) <= q.Limit {
+		return all, false, nil
 	}
-	return all[len(all)-limit:], true, err
+	return all[len(all)-q.Limit:], true, nil
 }
 
 func (s *surroundings) HasMessage(_ context.Context, id string) (bool, error) {

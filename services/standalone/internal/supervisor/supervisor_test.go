@@ -1,4 +1,4 @@
-package crew_test
+package supervisor_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/parley-chat/parley/services/standalone/internal/crew"
+	"github.com/parley-chat/parley/services/standalone/internal/supervisor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,9 +16,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestMembersOutliveTheContextUntilTheyAreStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	c := crew.New(ctx)
+	c := supervisor.New(ctx)
 	stopped := make(chan string, 2)
-	member := func(name string) *crew.Member {
+	member := func(name string) *supervisor.Member {
 		return c.Start(name, func(ctx context.Context) error {
 			<-ctx.Done()
 			stopped <- name
@@ -33,8 +33,8 @@ func TestMembersOutliveTheContextUntilTheyAreStopped(t *testing.T) {
 		t.Fatalf("%s stopped with the context, want it to wait for Stop", name)
 	default:
 	}
-	crew.Stop(edge)
-	crew.Stop(engine)
+	supervisor.Stop(edge)
+	supervisor.Stop(engine)
 	if err := c.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -48,7 +48,7 @@ func TestAMemberThatEndsTakesTheCrewDown(t *testing.T) {
 	for name, fault := range map[string]error{"with an error": errors.New("out of memory"), "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := crew.New(t.Context())
+			c := supervisor.New(t.Context())
 			c.Start("other", func(ctx context.Context) error { <-ctx.Done(); return nil })
 			c.Start("worker", func(context.Context) error { return fault })
 			<-c.Ended().Done()

@@ -1,0 +1,120 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Outage is a store whose engine can go away and come back: the operations that requests begin with fail as those of an engine
+// that cannot be reached.
+type Outage struct {
+	store.Store
+	away atomic.Bool
+}
+
+// NewOutage returns s with its engine in reach.
+func NewOutage(s store.Store) *Outage { return &Outage{Store: s} }
+
+// Begin takes the engine away.
+func (o *Outage) Begin() { o.away.Store(true) }
+
+// End brings the engine back.
+func (o *Outage) End() { o.away.Store(false) }
+
+func (o *Outage) check() error {
+	if o.away.Load() {
+		return apperr.Away("the store", errors.New("no engine in this test"))
+	}
+	return nil
+}
+
+// Ready implements [store.Store].
+func (o *Outage) Ready(ctx context.Context) error {
+	return errors.Join(o.check(), o.Store.Ready(ctx))
+}
+
+// AccessToken implements [store.AccessTokens].
+func (o *Outage) AccessToken(ctx context.Context, hash string) (chat.AccessToken, error) {
+	if err := o.check(); err != nil {
+		return chat.AccessToken{}, err
+	}
+	return o.Store.AccessToken(ctx, hash)
+}
+
+// Application implements [store.Applications].
+func (o *Outage) Application(ctx context.Context, id string) (chat.Application, error) {
+	if err := o.check(); err != nil {
+		return chat.Application{}, err
+	}
+	return o.Store.Application(ctx, id)
+}
+
+// Template implements [store.Templates].
+func (o *Outage) Template(ctx context.Context, id string) (chat.MessageTemplate, error) {
+	if err := o.check(); err != nil {
+		return chat.MessageTemplate{}, err
+	}
+	return o.Store.Template(ctx, id)
+}
+
+// Visitor implements [store.Visitors].
+func (o *Outage) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error) {
+	if err := o.check(); err != nil {
+		return chat.Visitor{}, err
+	}
+	return o.Store.Visitor(ctx, chatUserID)
+}
+
+// ResolveVisitor implements [store.Visitors].
+func (o *Outage) ResolveVisitor(ctx context.Context, identities []store.Identity) (string, bool, error) {
+	if err := o.check(); err != nil {
+		return "", false, err
+	}
+	return o.Store.ResolveVisitor(ctx, identities)
+}
+
+// Chat implements [store.Chats].
+func (o *Outage) Chat(ctx context.Context, id string) (chat.Chat, error) {
+	if err := o.check(); err != nil {
+		return chat.Chat{}, err
+	}
+	return o.Store.Chat(ctx, id)
+}
+
+// CurrentChat implements [store.Chats].
+func (o *Outage) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
+	if err := o.check(); err != nil {
+		return chat.Chat{}, err
+	}
+	return o.Store.CurrentChat(ctx, v, now)
+}
+
+// OpenChat implements [store.Chats].
+func (o *Outage) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (chat.Chat, bool, error) {
+	if err := o.check(); err != nil {
+		return chat.Chat{}, false, err
+	}
+	return o.Store.OpenChat(ctx, v, n)
+}
+
+// AppendMessage implements [store.Messages].
+func (o *Outage) AppendMessage(ctx context.Context, chatID string, m chat.Message) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return o.Store.AppendMessage(ctx, chatID, m)
+}
+
+// InsertIdempotencyRecord implements [store.IdempotencyRecords].
+func (o *Outage) InsertIdempotencyRecord(ctx context.Context, r store.IdempotencyRecord) (bool, error) {
+	if err := o.check(); err != nil {
+		return false, err
+	}
+	return o.Store.InsertIdempotencyRecord(ctx, r)
+}

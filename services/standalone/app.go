@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/services/processor"
+	"github.com/parley-chat/parley/services/standalone/internal/datadir"
+	"github.com/parley-chat/parley/services/standalone/internal/demo"
+	"github.com/parley-chat/parley/services/standalone/internal/edge"
+	"github.com/parley-chat/parley/services/standalone/internal/guide"
+	"github.com/parley-chat/parley/services/standalone/internal/seed"
+	"github.com/parley-chat/parley/services/standalone/internal/supervisor"
+)
+
+const (
+	demoFile = "demo.json"
+	keysFile = "visitor-keys.json"
+
+	// grace is how long requests that are in flight may take when the process stops.
+	grace = 10 * time.Second
+)
+
+// app is everything that runs on the engines.
+type app struct {
+	ports    *ports
+	keys     *credential.KeySet
+	registry *prometheus.Registry
+	log      *slog.Logger
+	services *services
+	public   http.Handler // the widget's address: Widget API, sockets, demo page
+	probes   *probes
+}
+
+// serve runs everything until ctx is done.
+func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (err error) {
+	dir, err := datadir.Open(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	p, err := listen(cfg)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	e, err := startEngines(cfg, dir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.stop()) }()
+
+	d, keys, err := prepare(ctx, dir, e, seed.URLs{Client: baseURL(p.client), Widget: baseURL(p.widget)})
+	if err != nil {
+		return err
+	}
+	t, err := openTraces(cfg.Tracing, log)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	a, err := build(cfg, dir, p, e, d, keys, t, log)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx, func() error { return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops)) })
+}
+
+// serveEngines runs only the engines, until ctx is done.
+func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (err error) {
+	dir, err := datadir.Open(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	e, err := startEngines(cfg, dir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.stop()) }()
+	if _, _, err := prepare(ctx, dir, e, seed.URLs{Client: "http://" + cfg.ClientAddr, Widget: "http://" + cfg.WidgetAddr}); err != nil {
+		return err
+	}
+	keys, err := dir.Absolute(keysFile)
+	if err != nil {
+		return err
+	}
+	err = guide.Engines(out, []guide.Setting{
+		{Name: "NATS_URL", Value: e.nats.URL()},
+		{Name: "SQLITE_PATH", Value: e.storePath},
+		{Name: "VISITOR_KEYS_FILE", Value: keys},
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// prepare makes what the first start makes: the demo company with its file, and the visitor keys.
+func prepare(ctx context.Context, dir *datadir.Dir, e *engines, urls seed.URLs) (d seed.Demo, keys *credential.KeySet, err error) {
+	if keys, err = visitorKeys(dir.Path(keysFile)); err != nil {
+		return d, nil, err
+	}
+	urls.NATS, urls.SQLitePath = e.nats.URL(), e.storePath
+	d, err = seed.Run(ctx, e.store, dir.Path(demoFile), urls, time.Now())
+	return d, keys, err
+}
+
+// build wires everything; nothing runs yet.
+func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys *credential.KeySet, t *traces, log *slog.Logger) (*app, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s, err := newServices(servicesConfig{
+		natsURL: e.nats.URL(), store: e.store, storePath: e.storePath, keys: keys, keysFile: dir.Path(keysFile),
+		client: p.client, widgetURL: d.WidgetBaseURL,
+		chats: cfg.Chats, files: cfg.FileConfig, limits: cfg.Limits, bot: cfg.BotConfig, registry: registry, tracer: t.of, log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	page, err := demo.Handler(demo.Config{
+		AppID: d.AppID, ClientBaseURL: d.ClientBaseURL, TokenCommand: guide.TokenCommand(dir.Path(demoFile)),
+	}, processor.DemoAssets())
+	if err != nil {
+		return nil, err
+	}
+	probes, err := newProbes(e.nats.URL(), e.store, log)
+	if err != nil {
+		return nil, err
+	}
+	public := edge.Handler(s.widget.Handler(), s.gateway.Handler(), page)
+	return &app{ports: p, keys: keys, registry: registry, log: log, services: s, public: public, probes: probes}, nil
+}
+
+// run starts the members in the order of their dependencies, calls ready when all of it works, and stops them from the outside
+// in: first nobody is sent here any more, then requests finish and sockets close, then consumers drain.
+func (a *app) run(ctx context.Context, ready func() error) (err error) {
+	defer a.probes.Close()
+	status := ops.New(ops.Config{
+		Listener: a.ports.ops, Service: "standalone", Checks: a.probes.Checks(), Gatherer: a.registry, Logger: a.log,
+	})
+	c := supervisor.New(ctx)
+	operations := c.Start("ops", status.Run)
+	processing := c.Start("processor", a.services.processor.Run)
+	widget := c.Start("widget-api", a.services.widget.Run)
+	keys := c.Start("visitor keys", func(ctx context.Context) error { return a.keys.Run(ctx, a.log, nil) })
+	gateway := c.Start("socket-gateway", a.services.gateway.Run)
+	public := c.Start("widget server", func(ctx context.Context) error {
+		return httpapi.Serve(ctx, a.ports.widget, a.public, a.log, grace)
+	})
+	client := c.Start("client-api", a.services.client.Run)
+
+	err = a.probes.Await(c.Ended())
+	if err == nil {
+		err = ready()
+	}
+	if err == nil {
+		<-c.Ended().Done()
+	}
+	status.SetStopping()
+	supervisor.Stop(client, gateway, public)
+	supervisor.Stop(widget, keys)
+	supervisor.Stop(processing)
+	supervisor.Stop(operations)
+	if ctx.Err() != nil { // asked to stop while it was still starting
+		err = nil
+	}
+	return errors.Join(err, c.Close())
+}
