@@ -134,11 +134,12 @@ func (k *streamKeeper) declareStream(ctx context.Context, want jetstream.StreamC
 func declared(have, want jetstream.StreamConfig) bool {
 	return slices.Equal(have.Subjects, want.Subjects) && have.Storage == want.Storage && have.Retention == want.Retention &&
 		have.Discard == want.Discard && have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes &&
-		have.Replicas == want.Replicas && have.Duplicates == want.Duplicates && have.AllowDirect == want.AllowDirect
+		have.Replicas == want.Replicas && have.Duplicates == want.Duplicates && have.AllowDirect == want.AllowDirect &&
+		max(have.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)
 }
 
 func (k *streamKeeper) config(s subject.Stream) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
+	c := jetstream.StreamConfig{
 		Name:        s.Name,
 		Subjects:    s.Subjects,
 		Storage:     jetstream.FileStorage,
@@ -150,4 +151,8 @@ func (k *streamKeeper) config(s subject.Stream) jetstream.StreamConfig {
 		Duplicates:  min(duplicateWindow, k.bus.cfg.MaxAge),
 		AllowDirect: true,
 	}
+	if s.LastOnly {
+		c.MaxMsgsPerSubject, c.MaxAge = 1, subject.RevocationAge
+	}
+	return c
 }

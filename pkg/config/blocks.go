@@ -123,6 +123,16 @@ func ValidAddr(addr string) bool {
 	return err == nil && port != ""
 }
 
+// LoopbackAddr reports whether only this machine reaches what listens on addr.
+func LoopbackAddr(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 func validURLs(list string, schemes ...string) bool {
 	for raw := range strings.SplitSeq(list, ",") {
 		u, err := url.Parse(strings.TrimSpace(raw))

@@ -81,5 +81,11 @@ type Edge struct {
 	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with a wrong or without a token, count/time; 0: no limit"`
 }
 
+// Budgets bound what one company can take of what all share.
+type Budgets struct {
+	BytesCompany Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"256MiB/168h" doc:"bytes of events that one company publishes, and, counted apart, its visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
+	RateKeys     Rate `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"1000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application, count/time; 0: no limit"`
+}
+
 // Validate says what is wrong with the block; see [Check].
 func (e Edge) Validate() []string { return Redis{RedisURL: e.RedisURL}.Validate() }

@@ -34,6 +34,17 @@ func (l *Limiter) AdmitN(c echo.Context, caller string, n int) error {
 	return l.tell(c, l.TakeN(c.Request().Context(), caller, n))
 }
 
+// Spend is AdmitN that tells something only when it refuses.
+func (l *Limiter) Spend(c echo.Context, caller string, n int) error {
+	if l == nil {
+		return nil
+	}
+	if d := l.TakeN(c.Request().Context(), caller, n); !d.Allowed {
+		return l.tell(c, d)
+	}
+	return nil
+}
+
 func (l *Limiter) tell(c echo.Context, d Decision) error {
 	h := c.Response().Header()
 	h[fieldPolicy] = append(h[fieldPolicy], l.policy)
@@ -70,11 +81,8 @@ func (l *Limiter) Failed(c echo.Context, err error) error {
 	if l == nil || !apperr.Is(err, apperr.Unauthenticated) {
 		return err
 	}
-	if tooMany := l.Admit(c, httpapi.ClientAddress(c)); tooMany != nil {
+	if tooMany := l.Spend(c, httpapi.ClientAddress(c), 1); tooMany != nil {
 		return tooMany
-	}
-	for _, field := range []string{fieldPolicy, fieldLimit} { // how many guesses are left is not told
-		c.Response().Header().Del(field)
 	}
 	return err
 }

@@ -33,6 +33,17 @@ type Config struct {
 	Registerer prometheus.Registerer // nil: no metrics
 }
 
+// ReasonBytes is the machine word of a refusal by a byte budget.
+const ReasonBytes = "BYTE_BUDGET_EXCEEDED"
+
+// Bytes is the Config of a byte budget.
+func Bytes(name string, rate config.Rate, redis *Redis, now func() time.Time, registerer prometheus.Registerer) Config {
+	return Config{
+		Name: name, Rate: rate, Redis: redis, Now: now, Registerer: registerer,
+		Reason: ReasonBytes, Message: "Too much data was sent. Please try again later.",
+	}
+}
+
 // Limiter keeps one limit for all its callers. A nil Limiter lets everybody pass. It is safe for concurrent use.
 type Limiter struct {
 	cfg      Config
