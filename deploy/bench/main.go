@@ -62,6 +62,7 @@ type bench struct {
 // demo is what the seeded demo company is reached with.
 type demo struct {
 	AccessToken string `json:"accessToken"`
+	CompanyID   string `json:"companyId"`
 	AppID       string `json:"appId"`
 }
 
@@ -82,12 +83,24 @@ func run(ctx context.Context, bin string, plan sendPlan) (err error) {
 	var out strings.Builder
 	send.print(&out, plan)
 	fmt.Print(out.String())
-	widget, err := measureWidget(ctx, r, visitors, plan)
+	widget, err := measureWidget(ctx, r, plan)
 	if err != nil {
 		return err
 	}
 	out.Reset()
 	printWidget(&out, widget)
+	fmt.Print(out.String())
+	recorded, err := measureRecorder(ctx, r, bin)
+	if err != nil {
+		return fmt.Errorf("recorder: %w", err)
+	}
+	started, err := measureStart(ctx, bin)
+	if err != nil {
+		return fmt.Errorf("standalone: %w", err)
+	}
+	out.Reset()
+	recorded.print(&out)
+	started.print(&out)
 	fmt.Print(out.String())
 	return nil
 }
@@ -138,7 +151,7 @@ func (r *bench) startEngines(bin string) (err error) {
 	if r.engines, err = rig.Start(env, r.log("engines"), filepath.Join(bin, "standalone"), "engines"); err != nil {
 		return err
 	}
-	vars, err := r.engines.ReadVariables("NATS_URL", "MONGODB_URI", "REDIS_URL", "VISITOR_KEYS_FILE")
+	vars, err := r.engines.ReadVariables("NATS_URL", "SQLITE_PATH", "VISITOR_KEYS_FILE")
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 // visitor is a registered visitor with an open chat.
 type visitor struct {
+	id     string
 	token  string
 	chatID string
 }
@@ -89,54 +90,91 @@ func call(ctx context.Context, method, url, token, body string, answer any) erro
 	return json.Unmarshal(text, answer)
 }
 
-// widgetFigure is one load on the Widget API.
-type widgetFigure struct {
+// figureRow is one load on the Widget API.
+type figureRow struct {
 	name string
 	result
 }
 
-// measureWidget measures the visitor's side: registrations of new visitors, messages of many visitors, and the history of a chat
-// that holds 100 messages.
-func measureWidget(ctx context.Context, r *bench, visitors []visitor, plan sendPlan) ([]widgetFigure, error) {
+// measureWidget measures the visitor's side: registrations of new visitors, messages, and histories, of few visitors (hot) and of
+// many (cold), with few messages in the table and with many.
+func measureWidget(ctx context.Context, r *bench, plan sendPlan) ([]figureRow, error) {
+	p, err := populate(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("preparing visitors: %w", err)
+	}
+	defer p.close()
+	var rows []figureRow
+	turn := func(name string, status int, requests [][]byte) error {
+		l := load{addr: r.widget, requests: requests, status: status, lean: plan.lean}
+		res, err := measured(ctx, l, plan.turn, r.widgetAPI, r.engines)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		rows = append(rows, figureRow{name, res})
+		return nil
+	}
+	history := func(visitors []visitor, query string) [][]byte {
+		return requestsOf(visitors, func(v visitor) []byte {
+			return request("GET", r.widget, "/message"+query, "Authorization: Bearer "+v.token+"\r\n", "")
+		})
+	}
 	const message = `{"type":"TEXT","data":` + messageData + `}`
-	full := visitors[0]
-	for range 100 {
-		var record json.RawMessage
-		if err := call(ctx, "POST", "http://"+r.widget+"/message", full.token, message, &record); err != nil {
+	post := func(visitors []visitor) [][]byte {
+		return requestsOf(visitors, func(v visitor) []byte {
+			return request("POST", r.widget, "/message", "Authorization: Bearer "+v.token+"\r\n", message)
+		})
+	}
+	var register [][]byte
+	for i := range 60_000 {
+		register = append(register, request("POST", r.widget, "/register", "", registration(r, fmt.Sprintf("new-%d@example.com", i))))
+	}
+	// Of each pair the first turn warms up what both need, and does not count.
+	if err := turn("", 200, history(p.hot, "")); err != nil {
+		return nil, err
+	}
+	rows = rows[:0]
+	steps := []func() error{
+		func() error {
+			return turn("GET /message, 100 messages, hot, 10,000 in the table", 200, history(p.hot, ""))
+		},
+		func() error {
+			return turn("GET /message?limit=10, anywhere in a chat of 10", 200, history(p.short, "?limit=10"))
+		},
+		func() error {
+			return turn("GET /message?limit=10, anywhere in a chat of 10,000", 200, p.anywhere(r))
+		},
+		func() error { return p.fill(ctx) },
+		func() error {
+			return turn("GET /message, 100 messages, hot, 1,000,000 in the table", 200, history(p.hot, ""))
+		},
+		func() error {
+			return turn("GET /message, 100 messages, cold, 1,000,000 in the table", 200, history(p.cold[:coldChats], ""))
+		},
+		func() error { return turn("POST /message, hot", 201, post(p.hot)) },
+		func() error { return turn("POST /message, cold", 201, post(p.cold)) },
+		func() error { return turn("POST /register, new visitors", 200, register) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	var register, post [][]byte
-	for i := range 20_000 {
-		register = append(register, request("POST", r.widget, "/register", "", registration(r, fmt.Sprintf("new-%d@example.com", i))))
-	}
-	for _, v := range visitors[1:] {
-		post = append(post, request("POST", r.widget, "/message", "Authorization: Bearer "+v.token+"\r\n", message))
-	}
-	loads := []struct {
-		name string
-		load
-	}{
-		{"GET /message, 100 messages", load{addr: r.widget, requests: [][]byte{request("GET", r.widget, "/message", "Authorization: Bearer "+full.token+"\r\n", "")}, status: 200}},
-		{"POST /message", load{addr: r.widget, requests: post, status: 201}},
-		{"POST /register", load{addr: r.widget, requests: register, status: 200}},
-	}
-	var figures []widgetFigure
-	for _, l := range loads {
-		l.lean = plan.lean
-		res, err := measured(ctx, l.load, plan.turn, r.widgetAPI, r.engines)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", l.name, err)
-		}
-		figures = append(figures, widgetFigure{l.name, res})
-	}
-	return figures, nil
+	return rows, nil
 }
 
-func printWidget(w *strings.Builder, figures []widgetFigure) {
-	fmt.Fprintf(w, "\nWidget API, %d keep-alive connections, on the embedded FerretDB\n\n", connections)
+func requestsOf(visitors []visitor, build func(visitor) []byte) [][]byte {
+	requests := make([][]byte, len(visitors))
+	for i, v := range visitors {
+		requests[i] = build(v)
+	}
+	return requests
+}
+
+func printWidget(w *strings.Builder, rows []figureRow) {
+	fmt.Fprintf(w, "\nWidget API, %d keep-alive connections, on SQLite; hot: 100 visitors, cold: 20,000\n\n", connections)
 	printHead(w)
-	for _, f := range figures {
+	for _, f := range rows {
 		printRow(w, f.name, []result{f.result})
 	}
 }

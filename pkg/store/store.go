@@ -194,16 +194,17 @@ type Receipts interface {
 	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
 }
 
-// IdempotencyRecord is what is kept of one use of an Idempotency-Key. Only the holder of its lease may replace or delete it.
+// IdempotencyRecord is what is kept of one use of an Idempotency-Key. Only the holder of its lease may replace or delete it. It
+// is also the record of the kind idempotency of [Portable]; its key is ID.
 type IdempotencyRecord struct {
-	ID          string // hash of the key and its scope
-	Fingerprint string // of the request
-	MessageID   string // fixed before the first attempt, so that every attempt publishes the same message
-	At          time.Time
-	Leases      int       // how often the lease was requested after the first time; see [IdempotencyRecords.LeaseIdempotencyRecord]
-	LeasedUntil time.Time // until when an attempt is in progress
-	ExpiresAt   time.Time // from then on the key may be used anew
-	Answer      string    // the first that was recorded; empty: none yet
+	ID          string    `json:"id"`          // hash of the key and its scope
+	Fingerprint string    `json:"fingerprint"` // of the request
+	MessageID   string    `json:"messageId"`   // fixed before the first attempt, so that every attempt publishes the same message
+	At          time.Time `json:"at"`
+	Leases      int       `json:"leases"`      // how often the lease was requested after the first time; see [IdempotencyRecords.LeaseIdempotencyRecord]
+	LeasedUntil time.Time `json:"leasedUntil"` // until when an attempt is in progress
+	ExpiresAt   time.Time `json:"expiresAt"`   // from then on the key may be used anew
+	Answer      string    `json:"answer"`      // the first that was recorded; empty: none yet
 }
 
 // IdempotencyRecords keeps the answers to requests with an Idempotency-Key. Engines remove expired records by themselves.

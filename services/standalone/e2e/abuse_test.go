@@ -116,9 +116,9 @@ type abused struct {
 
 func newAbuse(t *testing.T) *abuse {
 	a := &abuse{standalone: ownStandalone(t, t.TempDir()), seed: abuseSeed(t), requests: abuseRequests(), log: new(faultLog)}
-	client := clientapi.Config{MongoDB: config.MongoDB{MongoDBURI: a.MongoDBURI}, NATS: config.NATS{NATSURL: a.NATSURL}}
+	client := clientapi.Config{Store: config.Store{SQLitePath: a.SQLitePath}, NATS: config.NATS{NATSURL: a.NATSURL}}
 	widget := widgetConfig(t)
-	widget.MongoDBURI, widget.NATSURL, widget.VisitorKeysFile = a.MongoDBURI, a.NATSURL, a.KeysFile
+	widget.SQLitePath, widget.NATSURL, widget.VisitorKeysFile = a.SQLitePath, a.NATSURL, a.KeysFile
 	check(t, config.SetDefaults(&client))
 	client.HTTPAddr, client.OpsAddr = "", ""
 	client.RateToken, client.RateAuth = config.Rate{}, config.Rate{} // they would answer nearly all of it

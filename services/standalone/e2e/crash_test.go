@@ -203,7 +203,7 @@ func TestBusyPort(t *testing.T) {
 	busy := ln.Addr().String()
 	free := map[string]string{
 		"PARLEY_CLIENT_ADDR": "127.0.0.1:0", "PARLEY_WIDGET_ADDR": "127.0.0.1:0", "PARLEY_OPS_ADDR": "127.0.0.1:0",
-		"PARLEY_NATS_ADDR": "127.0.0.1:0", "PARLEY_MONGODB_ADDR": "127.0.0.1:0", "PARLEY_REDIS_ADDR": "127.0.0.1:0",
+		"PARLEY_NATS_ADDR": "127.0.0.1:0",
 	}
 	for _, name := range slices.Sorted(maps.Keys(free)) {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestEdge(t *testing.T) {
 	f.tls.Server("redis")
 	f.settings = append(f.settings, "SSL_CERT_FILE="+f.tls.Path("authority")) // Go's own way to trust a private authority
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	for _, engine := range []string{"mongodb", "nats", "redis"} {
+	for _, engine := range []string{"seed", "nats", "redis"} {
 		f.start(t, engine)
 	}
 	for _, name := range f.services {

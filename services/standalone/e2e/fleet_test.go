@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/services/processor"
 )
 
-// fleet is Parley as it runs in production: each service and each engine is a process of its own. NATS and Redis are the real
-// servers; MongoDB is the embedded one, in the process of `standalone engines`.
+// fleet is Parley as separate processes on one machine: the services, the real NATS and Redis servers, and a SQLite file that
+// `standalone engines` has seeded.
 type fleet struct {
 	place
 	t    *testing.T // of the whole test: a process outlives the subtest that started it
@@ -42,7 +42,7 @@ func newFleet(t *testing.T, gateways int) *fleet {
 		f.services = append(f.services, gatewayName(n))
 	}
 	var err error
-	for _, name := range append([]string{"nats", "redis", "mongodb"}, f.services...) {
+	for _, name := range append([]string{"nats", "redis"}, f.services...) {
 		f.addr[name], err = nettest.FreeAddr()
 		check(t, err)
 	}
@@ -51,7 +51,7 @@ func newFleet(t *testing.T, gateways int) *fleet {
 		check(t, err)
 	}
 	f.NATSURL = f.natsURL("watcher")
-	f.MongoDBURI = "mongodb://" + f.addr["mongodb"]
+	f.SQLitePath = filepath.Join(f.dir, "data", "parley.db")
 	for n := range gateways {
 		f.SocketURLs = append(f.SocketURLs, "http://"+f.addr[gatewayName(n)])
 	}
@@ -79,7 +79,7 @@ func (f *fleet) start(t *testing.T, name string) {
 	if len(f.settings) > 0 {
 		c.stderr.keepAll()
 	}
-	if name == "mongodb" { // it seeds the demo company before it says its settings
+	if name == "seed" { // it seeds the demo company before it says its settings
 		_, err := c.await("VISITOR_KEYS_FILE=")
 		check(t, err)
 		f.Demo, err = readDemo(filepath.Join(f.dir, "data"))
@@ -120,9 +120,9 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 				"--tls-cert-file", f.tls.Path("redis"), "--tls-key-file", f.tls.Path("redis-key"))
 		}
 		return need(t, "redis-server"), nil, args
-	case "mongodb":
+	case "seed":
 		return program(t, "standalone"), []string{
-			"PARLEY_MONGODB_ADDR=" + f.addr["mongodb"], "PARLEY_NATS_ADDR=127.0.0.1:0", "PARLEY_DATA_DIR=" + filepath.Join(f.dir, "data"),
+			"PARLEY_NATS_ADDR=127.0.0.1:0", "PARLEY_DATA_DIR=" + filepath.Join(f.dir, "data"),
 			"PARLEY_CLIENT_ADDR=" + f.addr["client-api"], "PARLEY_WIDGET_ADDR=" + f.addr["widget-api"],
 		}, []string{"engines"}
 	}
@@ -132,7 +132,7 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 	}
 	return program(t, binary), append([]string{
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
-		"NATS_URL=" + f.natsURL(binary), "MONGODB_URI=" + f.MongoDBURI, "REDIS_URL=" + f.redisURL(),
+		"NATS_URL=" + f.natsURL(binary), "SQLITE_PATH=" + f.SQLitePath, "REDIS_URL=" + f.redisURL(),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
 		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", // everybody has one address here
@@ -165,7 +165,7 @@ func TestFleetThroughFaults(t *testing.T) {
 		f.start(t, name)
 	}
 	f.awaitReady(t, http.StatusServiceUnavailable, f.services...)
-	for _, engine := range []string{"mongodb", "nats", "redis"} {
+	for _, engine := range []string{"seed", "nats", "redis"} {
 		f.start(t, engine)
 	}
 	f.awaitReady(t, http.StatusOK, f.services...)
@@ -176,7 +176,6 @@ func TestFleetThroughFaults(t *testing.T) {
 	for range rounds() {
 		t.Run("NATS away", f.natsAway)
 		t.Run("Redis away", f.redisAway)
-		t.Run("MongoDB away", f.mongodbAway)
 		t.Run("processor away", f.processorAway)
 		t.Run("gateway away", f.gatewayAway)
 	}
@@ -225,20 +224,6 @@ func (f *fleet) redisAway(t *testing.T) {
 			return // what was answered meanwhile may come before it
 		}
 	}
-}
-
-func (f *fleet) mongodbAway(t *testing.T) {
-	traffic := startTraffic(t, f.place)
-	traffic.await(t, "traffic", &traffic.accepted, 30)
-	if _, err := f.run["mongodb"].stop(); err != nil {
-		t.Fatal(err)
-	}
-	traffic.await(t, "503 while MongoDB is away", &traffic.refused, 5)
-	f.awaitReady(t, http.StatusServiceUnavailable, "client-api", "widget-api", "processor")
-	f.start(t, "mongodb")
-	traffic.await(t, "traffic after MongoDB is back", &traffic.accepted, 30)
-	f.awaitReady(t, http.StatusOK, f.services...)
-	traffic.checkNothingLost(t, f.place)
 }
 
 func (f *fleet) processorAway(t *testing.T) {

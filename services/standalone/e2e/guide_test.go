@@ -55,7 +55,7 @@ func TestOperations(t *testing.T) {
 	}
 	read("/healthz")
 	ready := read("/readyz")
-	for _, engine := range []string{"nats", "mongodb", "redis"} {
+	for _, engine := range []string{"nats", "store"} {
 		if !strings.Contains(ready, `"`+engine+`"`) {
 			t.Errorf("readyz: got %s, want %s in it", ready, engine)
 		}

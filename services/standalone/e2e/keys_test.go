@@ -45,9 +45,9 @@ func startReplicas(t *testing.T) *replicas {
 	redis, err := embedded.StartRedis("127.0.0.1:0")
 	check(t, err)
 	t.Cleanup(redis.Stop)
-	natsURL, mongoURI := bustest.Start(t).URL(), storetest.Start(t)
+	natsURL, path := bustest.Start(t).URL(), storetest.Path(t)
 	bustest.Open(t, natsURL)
-	s := storetest.OpenAt(t, mongoURI, "parley")
+	s := storetest.OpenAt(t, path)
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
 	r := &replicas{
@@ -55,12 +55,11 @@ func startReplicas(t *testing.T) *replicas {
 	}
 	check(t, s.PutApplication(t.Context(), chat.Application{ID: r.appID, CompanyID: uuid.NewString(), Provider: chat.ProviderWidget}))
 	nats := config.NATS{NATSURL: natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20}
-	mongo := config.MongoDB{MongoDBURI: mongoURI, MongoDBDatabase: "parley"}
 	for range 2 {
 		ln := listenAnywhere(t)
 		r.widgets = append(r.widgets, "http://"+ln.Addr().String())
 		widget := widgetConfig(t)
-		widget.NATS, widget.MongoDB, widget.VisitorKeysFile, widget.Listener = nats, mongo, r.keysFile, ln
+		widget.NATS, widget.SQLitePath, widget.VisitorKeysFile, widget.Listener = nats, path, r.keysFile, ln
 		service, err := widgetapi.New(widget)
 		check(t, err)
 		runInside(t, service.Run)

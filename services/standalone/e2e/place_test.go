@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
-	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 )
 
@@ -23,7 +22,6 @@ type place struct {
 	seed.Demo
 	OpsURL     string
 	SocketURLs []string // of the gateways; one after the other
-	MongoDBURI string   // to set up what no API can, such as a chat of yesterday
 	KeysFile   string   // the visitor keys, to sign what the Widget API would not
 }
 
@@ -48,13 +46,9 @@ func startStandalone(program, dir string) (*standalone, error) {
 }
 
 func tryStandalone(program, dir string) (*standalone, error) {
-	mongodb, err := nettest.FreeAddr()
-	if err != nil {
-		return nil, err
-	}
 	c, err := spawn("standalone", []string{
 		"PARLEY_CLIENT_ADDR=127.0.0.1:0", "PARLEY_WIDGET_ADDR=127.0.0.1:0", "PARLEY_OPS_ADDR=127.0.0.1:0", "PARLEY_NATS_ADDR=127.0.0.1:0",
-		"PARLEY_MONGODB_ADDR=" + mongodb, "PARLEY_DATA_DIR=" + dir,
+		"PARLEY_DATA_DIR=" + dir,
 	}, program)
 	if err != nil {
 		return nil, err
@@ -71,7 +65,6 @@ func tryStandalone(program, dir string) (*standalone, error) {
 	}
 	s.OpsURL = opsLine.FindStringSubmatch(strings.Join(lines, "\n"))[1]
 	s.SocketURLs = []string{s.WidgetBaseURL}
-	s.MongoDBURI = "mongodb://" + mongodb
 	s.KeysFile = filepath.Join(dir, "visitor-keys.json")
 	return s, nil
 }

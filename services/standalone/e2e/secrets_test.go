@@ -54,9 +54,9 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	redis, err := embedded.StartRedis("127.0.0.1:0")
 	check(t, err)
 	t.Cleanup(redis.Stop)
-	natsURL, mongoURI := bustest.Start(t).URL(), storetest.Start(t)
+	natsURL, path := bustest.Start(t).URL(), storetest.Path(t)
 	bustest.Open(t, natsURL)
-	s := storetest.OpenAt(t, mongoURI, "parley")
+	s := storetest.OpenAt(t, path)
 	company := chat.Company{ID: uuid.NewString(), Name: "Secretive"}
 	app := chat.Application{ID: uuid.NewString(), CompanyID: company.ID, Provider: chat.ProviderWidget, AllowedOrigins: []string{"https://shop.example.com"}}
 	check(t, s.PutCompany(t.Context(), company))
@@ -68,12 +68,11 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	live, revoked := putToken(t, s, company.ID, time.Time{}), putToken(t, s, company.ID, time.Now().Add(-time.Hour))
 
 	nats := config.NATS{NATSURL: strings.Replace(natsURL, "://", "://"+urlSecret+"@", 1), StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20}
-	mongo := config.MongoDB{MongoDBURI: mongoURI, MongoDBDatabase: "parley"}
 	clientLn, widgetLn, gatewayLn := listenAnywhere(t), listenAnywhere(t), listenAnywhere(t)
-	client, err := clientapi.New(clientapi.Config{NATS: nats, MongoDB: mongo, Listener: clientLn, Logger: log, Registerer: registry})
+	client, err := clientapi.New(clientapi.Config{NATS: nats, Store: config.Store{SQLitePath: path}, Listener: clientLn, Logger: log, Registerer: registry})
 	check(t, err)
 	widgetCfg := widgetConfig(t)
-	widgetCfg.NATS, widgetCfg.MongoDB, widgetCfg.VisitorKeysFile, widgetCfg.Listener = nats, mongo, writeKeyFile(t), widgetLn
+	widgetCfg.NATS, widgetCfg.SQLitePath, widgetCfg.VisitorKeysFile, widgetCfg.Listener = nats, path, writeKeyFile(t), widgetLn
 	widgetCfg.Logger, widgetCfg.Registerer = log, prometheus.NewRegistry()
 	widget, err := widgetapi.New(widgetCfg)
 	check(t, err)

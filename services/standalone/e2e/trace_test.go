@@ -135,7 +135,7 @@ func TestTraceOfAMessage(t *testing.T) {
 		"LOG_LEVEL=DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT=" + told.url, "OTEL_BSP_SCHEDULE_DELAY=100",
 		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test",
 	}
-	for _, name := range append([]string{"mongodb", "nats", "redis"}, f.services...) {
+	for _, name := range append([]string{"seed", "nats", "redis"}, f.services...) {
 		f.start(t, name)
 	}
 	f.awaitReady(t, http.StatusOK, f.services...)

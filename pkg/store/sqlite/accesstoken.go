@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const tokenColumns = `hash, company_id, name, prefix, created_at, last_used_at, expires_at, revoked_at`
+
+func readToken(r *row) chat.AccessToken {
+	return chat.AccessToken{
+		Hash: r.text(), CompanyID: r.text(), Name: r.text(), Prefix: r.text(),
+		CreatedAt: r.time(), LastUsedAt: r.time(), ExpiresAt: r.time(), RevokedAt: r.time(),
+	}
+}
+
+// AccessToken implements [store.AccessTokens].
+func (s *Store) AccessToken(ctx context.Context, hash string) (chat.AccessToken, error) {
+	return one(ctx, s, "reading an access token", `SELECT `+tokenColumns+` FROM access_tokens WHERE hash = ?`,
+		readToken, store.AccessTokenNotFound, hash)
+}
+
+// CreateAccessToken implements [store.AccessTokens].
+func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error {
+	if err := store.CheckAccessToken(t); err != nil {
+		return err
+	}
+	return update(ctx, s, "creating an access token", func(c *conn) error {
+		found, err := c.first(`SELECT 1 FROM companies WHERE id = ?`, func(*row) {}, t.CompanyID)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return store.CompanyNotFound()
+		}
+		taken, err := c.first(`SELECT 1 FROM access_tokens WHERE hash = ?`, func(*row) {}, t.Hash)
+		if err != nil {
+			return err
+		}
+		if taken {
+			return store.AccessTokenExists()
+		}
+		return putToken(c, t)
+	})
+}
+
+// PutAccessToken implements [store.AccessTokens].
+func (s *Store) PutAccessToken(ctx context.Context, t chat.AccessToken) error {
+	return update(ctx, s, "writing an access token", func(c *conn) error { return putToken(c, t) })
+}
+
+func putToken(c *conn, t chat.AccessToken) error {
+	_, err := c.exec(`INSERT OR REPLACE INTO access_tokens (`+tokenColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.Hash, t.CompanyID, t.Name, t.Prefix, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt)
+	return err
+}
+
+// AccessTokens implements [store.AccessTokens].
+func (s *Store) AccessTokens(ctx context.Context, companyID string) ([]chat.AccessToken, error) {
+	return all(ctx, s, "listing access tokens",
+		`SELECT `+tokenColumns+` FROM access_tokens WHERE company_id = ? ORDER BY created_at, hash`, readToken, companyID)
+}
+
+// FindAccessTokens implements [store.AccessTokens]. It reads the whole table, which has a few rows for each company.
+func (s *Store) FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error) {
+	const shortest = 8
+	if len(reference) < shortest {
+		return nil, nil
+	}
+	return all(ctx, s, "looking for access tokens",
+		`SELECT `+tokenColumns+` FROM access_tokens WHERE prefix = ?1 OR substr(hash, 1, length(?1)) = ?1 ORDER BY created_at, hash`,
+		readToken, reference)
+}
+
+// RevokeAccessToken implements [store.AccessTokens].
+func (s *Store) RevokeAccessToken(ctx context.Context, hash string, at time.Time) error {
+	return s.changeToken(ctx, `UPDATE access_tokens SET revoked_at = min(ifnull(revoked_at, ?2), ?2) WHERE hash = ?1`, hash, at)
+}
+
+// AccessTokenUsed implements [store.AccessTokens].
+func (s *Store) AccessTokenUsed(ctx context.Context, hash string, at time.Time) error {
+	return s.changeToken(ctx, `UPDATE access_tokens SET last_used_at = max(ifnull(last_used_at, ?2), ?2) WHERE hash = ?1`, hash, at)
+}
+
+func (s *Store) changeToken(ctx context.Context, sql, hash string, at time.Time) error {
+	return update(ctx, s, "changing an access token", func(c *conn) error {
+		changed, err := c.exec(sql, hash, at)
+		if err == nil && changed == 0 {
+			err = store.AccessTokenNotFound()
+		}
+		return err
+	})
+}

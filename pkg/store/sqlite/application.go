@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const applicationColumns = `id, company_id, provider, bot_name, name, widget_configs, allowed_origins, file_retention, verification, identity_secrets`
+
+func readApplication(r *row) chat.Application {
+	return chat.Application{
+		ID: r.text(), CompanyID: r.text(), Provider: r.text(), BotName: r.text(), Name: r.text(),
+		WidgetConfigs: json.RawMessage(r.bytes()), AllowedOrigins: list[string](r),
+		FileRetention: time.Duration(r.int()) * time.Second,
+		Identity:      chat.IdentityVerification{Mode: chat.Verification(r.text()), Secrets: secretsOf(list[store.IdentitySecretRecord](r))},
+	}
+}
+
+func secretsOf(records []store.IdentitySecretRecord) (secrets []chat.IdentitySecret) {
+	for _, r := range records {
+		secrets = append(secrets, chat.IdentitySecret{Value: chat.Secret(r.Value), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt})
+	}
+	return secrets
+}
+
+func secretRecords(secrets []chat.IdentitySecret) (records []store.IdentitySecretRecord) {
+	for _, s := range secrets {
+		records = append(records, store.IdentitySecretRecord{
+			Value: string(s.Value), CreatedAt: store.UTC(s.CreatedAt), ExpiresAt: store.UTC(s.ExpiresAt),
+		})
+	}
+	return records
+}
+
+// Application implements [store.Applications].
+func (s *Store) Application(ctx context.Context, id string) (chat.Application, error) {
+	return one(ctx, s, "reading an application", `SELECT `+applicationColumns+` FROM applications WHERE id = ?`,
+		readApplication, store.ApplicationNotFound, id)
+}
+
+// PutApplication implements [store.Applications].
+func (s *Store) PutApplication(ctx context.Context, a chat.Application) error {
+	origins, err := store.CheckApplication(a)
+	if err != nil {
+		return err
+	}
+	return update(ctx, s, "writing an application", func(c *conn) error {
+		_, err := c.exec(`
+			INSERT INTO applications (id, company_id, provider, bot_name, name, widget_configs, allowed_origins, file_retention)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET
+				company_id = excluded.company_id, provider = excluded.provider, bot_name = excluded.bot_name, name = excluded.name,
+				widget_configs = excluded.widget_configs, allowed_origins = excluded.allowed_origins,
+				file_retention = excluded.file_retention`,
+			a.ID, a.CompanyID, a.Provider, a.BotName, a.Name, a.WidgetConfigs, listText(origins), int64(a.FileRetention/time.Second))
+		return err
+	})
+}
+
+// Applications implements [store.Applications].
+func (s *Store) Applications(ctx context.Context, companyID string, p store.Page) ([]chat.Application, error) {
+	const from = `SELECT ` + applicationColumns + ` FROM applications WHERE id > ?`
+	return listOfCompany(ctx, s, "listing applications", from, readApplication, companyID, p)
+}
+
+// listOfCompany reads a page of a company's rows, or of all where companyID is empty.
+func listOfCompany[V any](ctx context.Context, s *Store, act, from string, decode func(*row) V, companyID string, p store.Page) ([]V, error) {
+	if companyID == "" {
+		return all(ctx, s, act, from+` ORDER BY id LIMIT ?`, decode, p.After, limit(p.Limit))
+	}
+	return all(ctx, s, act, from+` AND company_id = ? ORDER BY id LIMIT ?`, decode, p.After, companyID, limit(p.Limit))
+}
+
+// SetVerification implements [store.Applications].
+func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Verification) error {
+	return update(ctx, s, "setting an application's verification", func(c *conn) error {
+		current, err := verification(c, appID)
+		if !mode.Known() || err == nil { // an unknown mode is wrong for any application
+			if err := store.CheckVerification(mode, current); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+		_, err = c.exec(`UPDATE applications SET verification = ? WHERE id = ?`, string(mode), appID)
+		return err
+	})
+}
+
+// RotateIdentitySecret implements [store.Applications].
+func (s *Store) RotateIdentitySecret(
+	ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration,
+) (chat.IdentityVerification, error) {
+	return write(ctx, s, "rotating an identity secret", func(c *conn) (chat.IdentityVerification, error) {
+		v, err := verification(c, appID)
+		if err != nil {
+			return v, err
+		}
+		records := secretRecords(v.Rotate(fresh, store.UTC(now), overlap))
+		v.Secrets = secretsOf(records)
+		_, err = c.exec(`UPDATE applications SET identity_secrets = ? WHERE id = ?`, listText(records), appID)
+		return v, err
+	})
+}
+
+func verification(c *conn, appID string) (v chat.IdentityVerification, err error) {
+	found, err := c.first(`SELECT `+applicationColumns+` FROM applications WHERE id = ?`,
+		func(r *row) { v = readApplication(r).Identity }, appID)
+	if err == nil && !found {
+		err = store.ApplicationNotFound()
+	}
+	return v, err
+}

@@ -1,0 +1,195 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const chatColumns = `id, company_id, app_id, chat_user_id, channel, created_at, window_started_at, visitor_wrote_at, closed_at`
+
+// readChat also says when the chat closes by idleness, which follows from the visitor's last message.
+func (s *Store) readChat(r *row) chat.Chat {
+	c := chat.Chat{
+		ID: r.text(), CompanyID: r.text(), AppID: r.text(), ChatUserID: r.text(), Channel: chat.Channel(r.text()),
+		CreatedAt: r.time(), WindowStartedAt: r.time(), VisitorWroteAt: r.time(), ClosedAt: r.time(),
+	}
+	if s.idleClose > 0 && !c.WindowStartedAt.IsZero() {
+		c.IdleClosesAt = c.WindowStartedAt.Add(s.idleClose)
+	}
+	return c
+}
+
+// Chat implements [store.Chats].
+func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
+	return one(ctx, s, "reading a chat", `SELECT `+chatColumns+` FROM chats WHERE id = ?`, s.readChat, store.ChatNotFound, id)
+}
+
+// CloseChat implements [store.Chats].
+func (s *Store) CloseChat(ctx context.Context, id string, at time.Time) error {
+	return update(ctx, s, "closing a chat", func(c *conn) error { return closeChat(c, id, at) })
+}
+
+func closeChat(c *conn, id string, at time.Time) error {
+	changed, err := c.exec(`UPDATE chats SET closed_at = min(ifnull(closed_at, ?2), ?2) WHERE id = ?1`, id, at)
+	if err == nil && changed == 0 {
+		err = store.ChatNotFound()
+	}
+	return err
+}
+
+// CurrentChat implements [store.Chats].
+func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
+	return read(ctx, s, "reading a visitor's chat", func(c *conn) (chat.Chat, error) {
+		current, found, err := s.unclosed(c, v.ID)
+		if err == nil && (!found || !current.Open(now)) {
+			return chat.Chat{}, store.ChatNotFound()
+		}
+		return current, err
+	})
+}
+
+// unclosed returns the visitor's chat that nobody has closed, of which there is at most one.
+func (s *Store) unclosed(c *conn, visitorID string) (current chat.Chat, found bool, err error) {
+	found, err = c.first(`SELECT `+chatColumns+` FROM chats WHERE chat_user_id = ? AND closed_at IS NULL`,
+		func(r *row) { current = s.readChat(r) }, visitorID)
+	return current, found, err
+}
+
+// opened is the result of OpenChat.
+type opened struct {
+	chat chat.Chat
+	is   bool
+}
+
+// OpenChat implements [store.Chats]. The index chats_open holds the promise that a visitor has one open chat at most.
+func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (chat.Chat, bool, error) {
+	owner, err := uuid.Parse(v.ID)
+	if err != nil {
+		return chat.Chat{}, false, apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The visitor's id is not a UUID").Wrap(err)
+	}
+	for _, m := range n.Greetings {
+		if err := store.CheckMessage(m); err != nil {
+			return chat.Chat{}, false, err
+		}
+	}
+	current, err := s.CurrentChat(ctx, v, n.Now)
+	if !apperr.Is(err, apperr.NotFound) {
+		return current, false, err
+	}
+	o, err := write(ctx, s, "opening a chat", func(c *conn) (opened, error) { return s.open(c, owner, v, n) })
+	return o.chat, o.is, err
+}
+
+func (s *Store) open(c *conn, owner uuid.UUID, v chat.Visitor, n store.NewChat) (opened, error) {
+	current, found, err := s.unclosed(c, v.ID)
+	switch {
+	case err != nil:
+		return opened{}, err
+	case found && current.Open(n.Now):
+		return opened{chat: current}, nil
+	case found: // idle
+		if err := closeChat(c, current.ID, current.IdleClosesAt); err != nil {
+			return opened{}, err
+		}
+	}
+	number, err := nextNumber(c, owner, v)
+	if err != nil {
+		return opened{}, err
+	}
+	created := chat.Chat{
+		ID: store.ChatID(owner, number), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, Channel: n.Channel,
+		CreatedAt: n.Now, WindowStartedAt: n.Now,
+	}
+	if err := insertChat(c, created); err != nil {
+		return opened{}, err
+	}
+	key := c.LastInsertRowID()
+	for _, m := range n.Greetings {
+		if _, err := insertMessage(c, key, m); err != nil {
+			return opened{}, err
+		}
+	}
+	if _, err := c.exec(`UPDATE visitors SET chat_number = max(chat_number, ?) WHERE id = ?`, number, v.ID); err != nil {
+		return opened{}, err
+	}
+	_, err = c.first(`SELECT `+chatColumns+` FROM chats WHERE key = ?`, func(r *row) { created = s.readChat(r) }, key)
+	return opened{chat: created, is: true}, err
+}
+
+// nextNumber is the number of the visitor's next chat. The visitor's ChatNumber says where to begin looking; it may be out of date.
+func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
+	number := v.ChatNumber
+	if _, err := c.first(`SELECT chat_number FROM visitors WHERE id = ?`, func(r *row) { number = max(number, int(r.int())) }, v.ID); err != nil {
+		return 0, err
+	}
+	for number = max(number, 1); ; number++ {
+		taken, err := c.first(`SELECT 1 FROM chats WHERE id = ?`, func(*row) {}, store.ChatID(owner, number))
+		if err != nil || !taken {
+			return number, err
+		}
+	}
+}
+
+func insertChat(c *conn, d chat.Chat) error {
+	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt, d.VisitorWroteAt, d.ClosedAt)
+	return err
+}
+
+// Chats implements [store.Chats]. The status is evaluated while reading: idleness depends on the time.
+func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]chat.Chat, error) {
+	return scan(ctx, s, "listing chats", func(c *conn) ([]chat.Chat, error) {
+		sql, args, err := chatList(c, f, p)
+		if err != nil {
+			return nil, err
+		}
+		found := []chat.Chat{}
+		err = c.query(sql, func(r *row) bool {
+			if d := s.readChat(r); f.Status == "" || d.Status(f.Now) == f.Status {
+				found = append(found, d)
+			}
+			return p.Limit <= 0 || len(found) < p.Limit
+		}, args...)
+		return found, err
+	})
+}
+
+// chatList is the query of a list. The most selective condition comes first and uses its index, which has the list's order; a
+// unary plus keeps the others from using theirs.
+func chatList(c *conn, f store.ChatFilter, p store.Page) (sql string, args []any, err error) {
+	var where []string
+	for _, condition := range []struct{ column, value string }{
+		{"chat_user_id", f.ChatUserID}, {"app_id", f.AppID}, {"company_id", f.CompanyID},
+	} {
+		if condition.value == "" {
+			continue
+		}
+		if len(where) > 0 {
+			condition.column = "+" + condition.column
+		}
+		where, args = append(where, condition.column+" = ?"), append(args, condition.value)
+	}
+	if p.After != "" {
+		var after time.Time
+		found, err := c.first(`SELECT created_at FROM chats WHERE id = ?`, func(r *row) { after = r.time() }, p.After)
+		if err != nil {
+			return "", nil, err
+		}
+		if !found {
+			return "", nil, store.ChatNotFound()
+		}
+		where, args = append(where, "(created_at < ? OR created_at = ? AND id > ?)"), append(args, after, after, p.After)
+	}
+	sql = `SELECT ` + chatColumns + ` FROM chats`
+	if len(where) > 0 {
+		sql += ` WHERE ` + strings.Join(where, " AND ")
+	}
+	return sql + ` ORDER BY created_at DESC, id`, args, nil
+}

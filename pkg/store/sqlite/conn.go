@@ -1,0 +1,182 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// conn is a connection with its kept statements. One goroutine uses it at a time.
+type conn struct {
+	*sqlite.Conn
+	wrote bool // something may have changed; see writer.apply
+}
+
+// query runs a statement that only reads, and calls each with its rows until it returns false.
+func (c *conn) query(sql string, each func(*row) (more bool), args ...any) error {
+	stmt, err := c.Prepare(sql)
+	if err != nil {
+		return err
+	}
+	for i, arg := range args {
+		bind(stmt, i+1, arg)
+	}
+	for {
+		there, err := stmt.Step()
+		if err != nil || !there {
+			return err
+		}
+		if !each(&row{stmt: stmt}) {
+			return stmt.Reset()
+		}
+	}
+}
+
+// first runs a statement that only reads, and reports whether it had a row, with which it calls read.
+func (c *conn) first(sql string, read func(*row), args ...any) (found bool, err error) {
+	err = c.query(sql, func(r *row) bool {
+		found = true
+		read(r)
+		return false
+	}, args...)
+	return found, err
+}
+
+// exec runs a statement that changes something, and returns how many rows it changed.
+func (c *conn) exec(sql string, args ...any) (changed int, err error) {
+	err = c.query(sql, func(*row) bool { return true }, args...)
+	changed = c.Changes()
+	c.wrote = c.wrote || changed > 0 || err != nil
+	return changed, err
+}
+
+// returning is exec for a statement with a RETURNING clause of at most one row.
+func (c *conn) returning(sql string, read func(*row), args ...any) (found bool, err error) {
+	c.wrote = true
+	err = c.query(sql, func(r *row) bool { // to its end: only then has the statement finished
+		found = true
+		read(r)
+		return true
+	}, args...)
+	return found, err
+}
+
+func bind(stmt *sqlite.Stmt, n int, arg any) {
+	switch v := arg.(type) {
+	case string:
+		stmt.BindText(n, v)
+	case []byte:
+		stmt.BindText(n, string(v))
+	case json.RawMessage:
+		stmt.BindText(n, string(v))
+	case int64:
+		stmt.BindInt64(n, v)
+	case int:
+		stmt.BindInt64(n, int64(v))
+	case bool:
+		stmt.BindBool(n, v)
+	case time.Time:
+		if v.IsZero() {
+			stmt.BindNull(n)
+		} else {
+			stmt.BindInt64(n, milliseconds(v))
+		}
+	case nil:
+		stmt.BindNull(n)
+	default:
+		panic(fmt.Sprintf("sqlite: cannot bind a %T", arg))
+	}
+}
+
+// milliseconds is a time as a column has it. [store.UTC] cuts off, also before 1970, what UnixMilli would round.
+func milliseconds(t time.Time) int64 { return store.UTC(t).UnixMilli() }
+
+// row reads the columns of a result from left to right.
+type row struct {
+	stmt   *sqlite.Stmt
+	column int
+}
+
+func (r *row) next() int {
+	r.column++
+	return r.column - 1
+}
+
+func (r *row) text() string { return r.stmt.ColumnText(r.next()) }
+
+func (r *row) int() int64 { return r.stmt.ColumnInt64(r.next()) }
+
+func (r *row) bool() bool { return r.stmt.ColumnInt64(r.next()) != 0 }
+
+// length is how many bytes the next column has, which it does not move over.
+func (r *row) length() int { return r.stmt.ColumnLen(r.column) }
+
+func (r *row) bytes() []byte {
+	n := r.next()
+	b := make([]byte, r.stmt.ColumnLen(n))
+	r.stmt.ColumnBytes(n, b)
+	return b
+}
+
+func (r *row) time() time.Time {
+	n := r.next()
+	if r.stmt.ColumnIsNull(n) {
+		return time.Time{}
+	}
+	return time.UnixMilli(r.stmt.ColumnInt64(n)).UTC()
+}
+
+// list is a JSON array that we have written ourselves; NULL is nil.
+func list[V any](r *row) []V {
+	text := r.text()
+	if text == "" {
+		return nil
+	}
+	var values []V
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		panic(fmt.Sprintf("sqlite: a column that Parley wrote is no JSON: %v", err))
+	}
+	return values
+}
+
+// listText is the JSON array of values; NULL when there are none.
+func listText[V any](values []V) any {
+	if len(values) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		panic(fmt.Sprintf("sqlite: encoding a column: %v", err))
+	}
+	return string(text)
+}
+
+// configure runs the PRAGMAs of a connection.
+func (c *conn) configure(settings string) error {
+	c.SetBusyTimeout(busyTimeout)
+	return c.script(settings)
+}
+
+// script runs statements one after the other, without a transaction around them.
+func (c *conn) script(sql string) error {
+	for sql = strings.TrimSpace(sql); sql != ""; {
+		stmt, rest, err := c.PrepareTransient(sql)
+		if err != nil {
+			return err
+		}
+		if stmt != nil {
+			_, err = stmt.Step()
+			if err := errors.Join(err, stmt.Finalize()); err != nil {
+				return err
+			}
+		}
+		sql = strings.TrimSpace(sql[len(sql)-rest:])
+	}
+	return nil
+}

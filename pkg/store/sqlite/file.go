@@ -1,0 +1,48 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const fileColumns = `id, company_id, app_id, chat_user_id, size, created_at, expires_at`
+
+// PutFile implements [store.Files].
+func (s *Store) PutFile(ctx context.Context, f chat.StoredFile) error {
+	return update(ctx, s, "recording a file", func(c *conn) error { return writeFile(c, `INSERT OR IGNORE`, f) })
+}
+
+func writeFile(c *conn, insert string, f chat.StoredFile) error {
+	_, err := c.exec(insert+` INTO files (`+fileColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		f.ID, f.CompanyID, f.AppID, f.ChatUserID, f.Size, f.CreatedAt, f.ExpiresAt)
+	return err
+}
+
+// DeleteFile implements [store.Files].
+func (s *Store) DeleteFile(ctx context.Context, id string) error {
+	return update(ctx, s, "removing a file's record", func(c *conn) error {
+		_, err := c.exec(`DELETE FROM files WHERE id = ?`, id)
+		return err
+	})
+}
+
+// VisitorFiles implements [store.Files].
+func (s *Store) VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (store.FileUsage, error) {
+	return s.usage(ctx, `chat_user_id`, chatUserID, now)
+}
+
+// ApplicationFiles implements [store.Files].
+func (s *Store) ApplicationFiles(ctx context.Context, appID string, now time.Time) (store.FileUsage, error) {
+	return s.usage(ctx, `app_id`, appID, now)
+}
+
+func (s *Store) usage(ctx context.Context, column, id string, now time.Time) (store.FileUsage, error) {
+	return scan(ctx, s, "summing up files", func(c *conn) (u store.FileUsage, err error) {
+		_, err = c.first(`SELECT ifnull(sum(size), 0), count(*) FROM files WHERE `+column+` = ? AND ifnull(expires_at > ?, TRUE)`,
+			func(r *row) { u = store.FileUsage{Bytes: r.int(), Count: r.int()} }, id, now)
+		return u, err
+	})
+}

@@ -1,0 +1,91 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const recordColumns = `id, fingerprint, message_id, at, leases, leased_until, expires_at, answer`
+
+func readRecord(r *row) store.IdempotencyRecord {
+	return store.IdempotencyRecord{
+		ID: r.text(), Fingerprint: r.text(), MessageID: r.text(), At: r.time(),
+		Leases: int(r.int()), LeasedUntil: r.time(), ExpiresAt: r.time(), Answer: r.text(),
+	}
+}
+
+// InsertIdempotencyRecord implements [store.IdempotencyRecords].
+func (s *Store) InsertIdempotencyRecord(ctx context.Context, r store.IdempotencyRecord) (bool, error) {
+	return write(ctx, s, "inserting an idempotency record", func(c *conn) (bool, error) {
+		return writeRecord(c, `INSERT OR IGNORE`, r)
+	})
+}
+
+// ReplaceIdempotencyRecord implements [store.IdempotencyRecords].
+func (s *Store) ReplaceIdempotencyRecord(ctx context.Context, r store.IdempotencyRecord) error {
+	return update(ctx, s, "replacing an idempotency record", func(c *conn) error {
+		_, err := writeRecord(c, `INSERT OR REPLACE`, r)
+		return err
+	})
+}
+
+func writeRecord(c *conn, insert string, r store.IdempotencyRecord) (written bool, err error) {
+	changed, err := c.exec(insert+` INTO idempotency_records (`+recordColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.Fingerprint, r.MessageID, r.At, r.Leases, r.LeasedUntil, r.ExpiresAt, r.Answer)
+	return changed > 0, err
+}
+
+// IdempotencyRecord implements [store.IdempotencyRecords].
+func (s *Store) IdempotencyRecord(ctx context.Context, id string) (store.IdempotencyRecord, error) {
+	return read(ctx, s, "reading an idempotency record", func(c *conn) (store.IdempotencyRecord, error) { return record(c, id) })
+}
+
+func record(c *conn, id string) (r store.IdempotencyRecord, err error) {
+	found, err := c.first(`SELECT `+recordColumns+` FROM idempotency_records WHERE id = ?`, func(row *row) { r = readRecord(row) }, id)
+	if err == nil && !found {
+		err = store.RecordNotFound()
+	}
+	return r, err
+}
+
+// LeaseIdempotencyRecord implements [store.IdempotencyRecords].
+func (s *Store) LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (store.IdempotencyRecord, error) {
+	return write(ctx, s, "leasing an idempotency record", func(c *conn) (store.IdempotencyRecord, error) {
+		before, err := record(c, id)
+		if err != nil {
+			return before, err
+		}
+		_, err = c.exec(`UPDATE idempotency_records SET leases = leases + 1, leased_until = max(ifnull(leased_until, ?2), ?2) WHERE id = ?1`, id, until)
+		return before, err
+	})
+}
+
+// EndIdempotencyLease implements [store.IdempotencyRecords].
+func (s *Store) EndIdempotencyLease(ctx context.Context, id string) error {
+	return update(ctx, s, "ending an idempotency lease", func(c *conn) error {
+		_, err := c.exec(`UPDATE idempotency_records SET leased_until = NULL WHERE id = ?`, id)
+		return err
+	})
+}
+
+// AnswerIdempotencyRecord implements [store.IdempotencyRecords].
+func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) (string, error) {
+	return write(ctx, s, "answering an idempotency record", func(c *conn) (first string, err error) {
+		found, err := c.returning(`UPDATE idempotency_records SET answer = iif(answer = '', ?2, answer), leased_until = NULL WHERE id = ?1
+			RETURNING answer`, func(r *row) { first = r.text() }, id, answer)
+		if err == nil && !found {
+			err = store.RecordNotFound()
+		}
+		return first, err
+	})
+}
+
+// DeleteIdempotencyRecord implements [store.IdempotencyRecords].
+func (s *Store) DeleteIdempotencyRecord(ctx context.Context, id string) error {
+	return update(ctx, s, "deleting an idempotency record", func(c *conn) error {
+		_, err := c.exec(`DELETE FROM idempotency_records WHERE id = ?`, id)
+		return err
+	})
+}

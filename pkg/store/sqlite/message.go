@@ -1,0 +1,191 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const messageColumns = `m.created_at, m.id, m.from_support, m.type, m.sender, m.data`
+
+func readMessage(r *row) chat.Message {
+	m := chat.Message{CreatedAt: r.time(), ID: r.text(), IsFromSupport: r.bool(), Type: chat.MessageType(r.text()), NameOfSender: r.text()}
+	m.Data = json.RawMessage(r.bytes())
+	return m
+}
+
+// AppendMessage implements [store.Messages].
+func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message) error {
+	if err := store.CheckMessage(m); err != nil {
+		return err
+	}
+	return update(ctx, s, "appending a message", func(c *conn) error {
+		key, err := chatKey(c, chatID)
+		if apperr.Is(err, apperr.NotFound) {
+			if taken, err := c.first(`SELECT 1 FROM messages WHERE id = ?`, func(*row) {}, m.ID); err != nil || taken {
+				return orElse(err, store.MessageInOtherChat())
+			}
+		}
+		if err != nil {
+			return err
+		}
+		inserted, err := insertMessage(c, key, m)
+		if err != nil {
+			return err
+		}
+		if !inserted {
+			return isIn(c, key, m.ID)
+		}
+		if m.IsFromSupport {
+			return nil
+		}
+		_, err = c.exec(`UPDATE chats SET visitor_wrote_at = max(ifnull(visitor_wrote_at, ?2), ?2),
+			window_started_at = max(ifnull(window_started_at, ?2), ?2) WHERE key = ?1`, key, milliseconds(m.CreatedAt))
+		return err
+	})
+}
+
+// orElse is err, or, without one, other.
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+func chatKey(c *conn, chatID string) (key int64, err error) {
+	found, err := c.first(`SELECT key FROM chats WHERE id = ?`, func(r *row) { key = r.int() }, chatID)
+	if err == nil && !found {
+		err = store.ChatNotFound()
+	}
+	return key, err
+}
+
+// insertMessage reports false when a message with its id exists.
+func insertMessage(c *conn, key int64, m chat.Message) (bool, error) {
+	changed, err := c.exec(`INSERT INTO messages (chat, created_at, id, from_support, type, sender, data) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING`,
+		key, milliseconds(m.CreatedAt), m.ID, m.IsFromSupport, string(m.Type), m.NameOfSender, m.Data)
+	return changed > 0, err
+}
+
+// isIn returns Invalid when the message, which exists, is in another chat.
+func isIn(c *conn, key int64, messageID string) error {
+	var there int64
+	_, err := c.first(`SELECT chat FROM messages WHERE id = ?`, func(r *row) { there = r.int() }, messageID)
+	if err == nil && there != key {
+		err = store.MessageInOtherChat()
+	}
+	return err
+}
+
+// page is the result of History.
+type page struct {
+	messages []chat.Message
+	more     bool
+}
+
+// History implements [store.Messages]. A page is one range scan of the table, from the cursor backwards.
+func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery) ([]chat.Message, bool, error) {
+	how := read[page]
+	if q.Limit <= 0 {
+		how = scan[page]
+	}
+	p, err := how(ctx, s, "reading a history", func(c *conn) (page, error) {
+		p, err := readPage(c, chatID, q)
+		if err == nil && len(p.messages) == 0 {
+			err = whyEmpty(c, chatID, q.Before)
+		}
+		return p, err
+	})
+	return p.messages, p.more, err
+}
+
+func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) {
+	const (
+		last = `SELECT ` + messageColumns + ` FROM messages m WHERE m.chat = (SELECT key FROM chats WHERE id = ?1)
+			ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
+		before = `SELECT ` + messageColumns + ` FROM messages b, messages m
+			WHERE b.id = ?3 AND b.chat = (SELECT key FROM chats WHERE id = ?1) AND m.chat = b.chat AND (m.created_at, m.id) < (b.created_at, b.id)
+			ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
+	)
+	size := 0
+	collect := func(r *row) bool {
+		if q.Limit > 0 && len(p.messages) == q.Limit {
+			p.more = true
+			return false
+		}
+		m := readMessage(r)
+		size += len(m.Data)
+		if q.MaxBytes > 0 && size > q.MaxBytes && len(p.messages) > 0 {
+			p.more = true
+			return false
+		}
+		p.messages = append(p.messages, m)
+		return true
+	}
+	p.messages = make([]chat.Message, 0, min(max(q.Limit, 0), 128))
+	rows := -1
+	if q.Limit > 0 {
+		rows = q.Limit + 1 // one more tells that there are more
+	}
+	if q.Before == "" {
+		err = c.query(last, collect, chatID, rows)
+	} else {
+		err = c.query(before, collect, chatID, rows, q.Before)
+	}
+	slices.Reverse(p.messages)
+	return p, err
+}
+
+// whyEmpty returns the error of an empty page; nil when the history has nothing there.
+func whyEmpty(c *conn, chatID, before string) error {
+	key, err := chatKey(c, chatID)
+	if err != nil || before == "" {
+		return err
+	}
+	found, err := c.first(`SELECT 1 FROM messages WHERE id = ? AND chat = ?`, func(*row) {}, before, key)
+	if err == nil && !found {
+		err = store.CursorNotInChat()
+	}
+	return err
+}
+
+// located is a message and the chat that it is in.
+type located struct {
+	chatID  string
+	message chat.Message
+}
+
+// find returns a message by its id.
+func (s *Store) find(ctx context.Context, id string) (located, error) {
+	return one(ctx, s, "reading a message",
+		`SELECT c.id, `+messageColumns+` FROM messages m JOIN chats c ON c.key = m.chat WHERE m.id = ?`,
+		func(r *row) located { return located{chatID: r.text(), message: readMessage(r)} }, store.MessageNotFound, id)
+}
+
+// Message implements [store.Messages].
+func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, error) {
+	l, err := s.find(ctx, id)
+	if err == nil && l.chatID != chatID {
+		return chat.Message{}, store.MessageNotFound()
+	}
+	return l.message, err
+}
+
+// FindMessage implements [store.Messages].
+func (s *Store) FindMessage(ctx context.Context, id string) (string, chat.Message, error) {
+	l, err := s.find(ctx, id)
+	return l.chatID, l.message, err
+}
+
+// HasMessage implements [store.Messages].
+func (s *Store) HasMessage(ctx context.Context, id string) (bool, error) {
+	return read(ctx, s, "looking for a message", func(c *conn) (bool, error) {
+		return c.first(`SELECT 1 FROM messages WHERE id = ?`, func(*row) {}, id)
+	})
+}

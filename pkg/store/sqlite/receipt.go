@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// AwaitReceipts implements [store.Receipts].
+func (s *Store) AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (time.Time, error) {
+	at := milliseconds(m.CreatedAt)
+	return write(ctx, s, "awaiting receipts", func(c *conn) (readAt time.Time, err error) {
+		if _, err = c.exec(`INSERT OR IGNORE INTO receipts (chat_id) VALUES (?)`, chatID); err != nil {
+			return time.Time{}, err
+		}
+		if _, err = c.exec(`INSERT INTO awaited_receipts (chat_id, message_id, created_at, undelivered, unread) VALUES (?, ?, ?, ?, TRUE)
+			ON CONFLICT (chat_id, message_id) DO UPDATE SET
+				created_at = excluded.created_at, undelivered = max(undelivered, excluded.undelivered), unread = TRUE`,
+			chatID, m.ID, at, !delivered); err != nil {
+			return time.Time{}, err
+		}
+		_, err = c.first(`SELECT read_at FROM receipts WHERE chat_id = ? AND (read_up_to_time, read_up_to_id) >= (?, ?)`,
+			func(r *row) { readAt = r.time() }, chatID, at, m.ID)
+		return readAt, err
+	})
+}
+
+// ReadUpTo implements [store.Receipts].
+func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) ([]string, error) {
+	upTo := milliseconds(m.CreatedAt)
+	return write(ctx, s, "recording how far a visitor has read", func(c *conn) (unread []string, err error) {
+		if _, err := c.exec(`INSERT INTO receipts (chat_id, read_up_to_time, read_up_to_id, read_at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (chat_id) DO UPDATE SET
+				read_up_to_time = excluded.read_up_to_time, read_up_to_id = excluded.read_up_to_id, read_at = excluded.read_at
+			WHERE read_up_to_time IS NULL
+				OR (excluded.read_up_to_time, excluded.read_up_to_id, excluded.read_at) > (read_up_to_time, read_up_to_id, read_at)`,
+			chatID, upTo, m.ID, milliseconds(at)); err != nil {
+			return nil, err
+		}
+		err = c.query(`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND unread AND (created_at, message_id) <= (?, ?)
+			ORDER BY message_id`, appendText(&unread), chatID, upTo, m.ID)
+		return unread, err
+	})
+}
+
+// Undelivered implements [store.Receipts].
+func (s *Store) Undelivered(ctx context.Context, chatID string) ([]string, error) {
+	return read(ctx, s, "reading which messages are undelivered", func(c *conn) (ids []string, err error) {
+		err = c.query(`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND undelivered ORDER BY message_id`, appendText(&ids), chatID)
+		return ids, err
+	})
+}
+
+func appendText(to *[]string) func(*row) bool {
+	return func(r *row) bool {
+		*to = append(*to, r.text())
+		return true
+	}
+}
+
+// NoteReceipt implements [store.Receipts].
+func (s *Store) NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error {
+	return update(ctx, s, "recording a receipt", func(c *conn) error {
+		if _, err := c.exec(`UPDATE awaited_receipts SET undelivered = FALSE, unread = unread AND NOT ?3 WHERE chat_id = ?1 AND message_id = ?2`,
+			chatID, messageID, read); err != nil {
+			return err
+		}
+		_, err := c.exec(`DELETE FROM awaited_receipts WHERE chat_id = ? AND message_id = ? AND NOT undelivered AND NOT unread`, chatID, messageID)
+		return err
+	})
+}

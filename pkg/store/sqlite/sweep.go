@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const (
+	sweepEvery = time.Minute
+	sweepBatch = 500 // rows in one transaction, which others wait for
+)
+
+// sweeper removes what has expired, a few rows at a time, until it is stopped.
+type sweeper struct {
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+func startSweeper(s *Store) *sweeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &sweeper{cancel: cancel}
+	w.ended.Go(func() {
+		tick := time.NewTicker(sweepEvery)
+		defer tick.Stop()
+		for {
+			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+				s.log.LogAttrs(ctx, slog.LevelWarn, "sweeping expired rows failed", slog.String("error", apperr.LogText(err)))
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return w
+}
+
+func (w *sweeper) stop() {
+	w.cancel()
+	w.ended.Wait()
+}
+
+// sweep removes all idempotency records and files that have expired. A record that somebody holds the lease of stays: it is
+// being used anew.
+func (s *Store) sweep(ctx context.Context) error {
+	for _, sql := range []string{
+		`DELETE FROM idempotency_records WHERE id IN (
+			SELECT id FROM idempotency_records WHERE expires_at <= ?1 AND ifnull(leased_until <= ?1, TRUE) LIMIT ?2)`,
+		`DELETE FROM files WHERE id IN (SELECT id FROM files WHERE expires_at <= ?1 LIMIT ?2)`,
+	} {
+		for removed := sweepBatch; removed == sweepBatch; {
+			var err error
+			removed, err = write(ctx, s, "removing what has expired", func(c *conn) (int, error) {
+				return c.exec(sql, store.UTC(s.now()), sweepBatch)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const visitorColumns = `id, company_id, app_id, first_name, last_name, email, phone, user_id, verified_by, chat_number, tokens_valid_from`
+
+func readVisitor(r *row) chat.Visitor {
+	return chat.Visitor{
+		ID: r.text(), CompanyID: r.text(), AppID: r.text(), FirstName: r.text(), LastName: r.text(), Email: r.text(), Phone: r.text(),
+		UserID: r.text(), VerifiedBy: r.text(), ChatNumber: int(r.int()), TokensValidFrom: r.time(),
+	}
+}
+
+// Visitor implements [store.Visitors].
+func (s *Store) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error) {
+	return one(ctx, s, "reading a visitor", `SELECT `+visitorColumns+` FROM visitors WHERE id = ?`, readVisitor, store.VisitorNotFound, chatUserID)
+}
+
+// SaveVisitor implements [store.Visitors].
+func (s *Store) SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error) {
+	return write(ctx, s, "saving a visitor", func(c *conn) (saved chat.Visitor, err error) {
+		_, err = c.returning(`
+			INSERT INTO visitors (id, company_id, app_id, first_name, last_name, email, phone, user_id, verified_by)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET
+				first_name = iif(excluded.first_name = '', first_name, excluded.first_name),
+				last_name  = iif(excluded.last_name = '', last_name, excluded.last_name),
+				email      = iif(excluded.email = '', email, excluded.email),
+				phone      = iif(excluded.phone = '', phone, excluded.phone),
+				user_id    = iif(excluded.user_id = '', user_id, excluded.user_id)
+			RETURNING `+visitorColumns,
+			func(r *row) { saved = readVisitor(r) },
+			v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy)
+		return saved, err
+	})
+}
+
+// resolved is the result of ResolveVisitor.
+type resolved struct {
+	chatUserID string
+	created    bool
+}
+
+// ResolveVisitor implements [store.Visitors]. Mostly all identities are owned, and nothing is written.
+func (s *Store) ResolveVisitor(ctx context.Context, identities []store.Identity) (chatUserID string, created bool, err error) {
+	sorted, err := store.SortIdentities(identities)
+	if err != nil {
+		return "", false, err
+	}
+	known, err := read(ctx, s, "reading identities", func(c *conn) (string, error) {
+		owner, unowned, err := owners(c, sorted)
+		if len(unowned) > 0 {
+			return "", err
+		}
+		return owner, err
+	})
+	if err != nil || known != "" {
+		return known, false, err
+	}
+	r, err := write(ctx, s, "resolving identities", func(c *conn) (resolved, error) { return resolve(c, sorted) })
+	return r.chatUserID, r.created, err
+}
+
+// resolve makes the unowned identities those of the visitor who owns the strongest, or of a new one.
+func resolve(c *conn, sorted []store.Identity) (resolved, error) {
+	owner, unowned, err := owners(c, sorted)
+	if err != nil {
+		return resolved{}, err
+	}
+	r := resolved{chatUserID: owner, created: owner == ""}
+	if r.created {
+		r.chatUserID = uuid.NewString()
+	}
+	for _, key := range unowned {
+		if _, err := c.exec(`INSERT OR IGNORE INTO identities (key, chat_user_id) VALUES (?, ?)`, key, r.chatUserID); err != nil {
+			return resolved{}, err
+		}
+	}
+	return r, nil
+}
+
+// owners returns the owner of the strongest identity that has one, and the keys of those that have none.
+func owners(c *conn, sorted []store.Identity) (strongest string, unowned []string, err error) {
+	for _, i := range sorted {
+		owner, err := ownerOf(c, i)
+		switch {
+		case err != nil:
+			return "", nil, err
+		case owner == "":
+			unowned = append(unowned, i.Key())
+		case strongest == "":
+			strongest = owner
+		}
+	}
+	return strongest, unowned, nil
+}
+
+func ownerOf(c *conn, i store.Identity) (owner string, err error) {
+	_, err = c.first(`SELECT chat_user_id FROM identities WHERE key = ?`, func(r *row) { owner = r.text() }, i.Key())
+	return owner, err
+}
+
+// FindVisitor implements [store.Visitors].
+func (s *Store) FindVisitor(ctx context.Context, i store.Identity) (string, error) {
+	return read(ctx, s, "reading an identity", func(c *conn) (string, error) {
+		owner, err := ownerOf(c, i)
+		if err == nil && owner == "" {
+			err = store.VisitorNotFound()
+		}
+		return owner, err
+	})
+}
+
+// RevokeVisitorTokens implements [store.Visitors].
+func (s *Store) RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error {
+	return update(ctx, s, "revoking a visitor's tokens", func(c *conn) error {
+		changed, err := c.exec(`UPDATE visitors SET tokens_valid_from = max(ifnull(tokens_valid_from, ?2), ?2) WHERE id = ?1`, chatUserID, at)
+		if err == nil && changed == 0 {
+			err = store.VisitorNotFound()
+		}
+		return err
+	})
+}

@@ -1,0 +1,309 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// operationTimeout is how long an operation waits at most, for the writer or for a connection.
+	operationTimeout = 5 * time.Second
+	// busyTimeout is how long SQLite waits in one go while another process holds the file. The writer then looks whether anybody
+	// still waits.
+	busyTimeout = 250 * time.Millisecond
+	// maxGroup bounds the writes of one transaction, so that a write waits for few others.
+	maxGroup = 256
+)
+
+var (
+	errClosed  = errors.New("the store is closed")
+	errTimeout = errors.New("no answer within " + operationTimeout.String())
+)
+
+// write runs op in the writer's next transaction and returns when that is on disk.
+//
+// op may run twice, so it sets nothing but its results. It must not return an error of its own after it has changed something,
+// unless the change is to be undone.
+func write[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, error)) (V, error) {
+	var zero, result V
+	err := s.writer.do(ctx, func(c *conn) (err error) {
+		result, err = op(c)
+		return err
+	})
+	if err != nil { // the writer may still be at work on result
+		return zero, translate(ctx, act, err)
+	}
+	return result, nil
+}
+
+// update is write for an operation without a result.
+func update(ctx context.Context, s *Store, act string, op func(*conn) error) error {
+	_, err := write(ctx, s, act, func(c *conn) (struct{}, error) { return struct{}{}, op(c) })
+	return err
+}
+
+// writer is the one goroutine of the process that changes the file. All writes that wait go into one transaction, so that one
+// fsync serves all of them.
+type writer struct {
+	open    func() (*conn, error)
+	log     *slog.Logger
+	jobs    chan *job
+	closing chan struct{}
+	ended   chan struct{}
+	once    sync.Once
+
+	conn    *conn // nil after an error that a new connection may not have
+	failing bool  // the last transaction failed
+}
+
+// job is one write that waits.
+type job struct {
+	op    func(*conn) error
+	state atomic.Int32
+	err   error         // the operation's, once done is closed
+	done  chan struct{} // closed when the transaction has ended
+}
+
+const (
+	waiting int32 = iota
+	running
+	abandoned
+)
+
+func newWriter(c *conn, open func() (*conn, error), log *slog.Logger) *writer {
+	w := &writer{
+		open: open, log: log, conn: c,
+		jobs: make(chan *job, maxGroup), closing: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go w.run()
+	return w
+}
+
+// do has the writer run op. A caller that gives up leaves a job that has not begun undone.
+func (w *writer) do(ctx context.Context, op func(*conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := &job{op: op, done: make(chan struct{})}
+	timeout := time.NewTimer(operationTimeout)
+	defer timeout.Stop()
+	select {
+	case w.jobs <- j:
+	case <-w.closing:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timeout.C:
+		return errTimeout
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-w.ended:
+		return w.afterEnd(j)
+	case <-ctx.Done():
+		j.state.CompareAndSwap(waiting, abandoned)
+		return ctx.Err()
+	case <-timeout.C:
+		j.state.CompareAndSwap(waiting, abandoned)
+		return errTimeout
+	}
+}
+
+// afterEnd is the outcome of a job when the writer has ended: it may have been the last, or come too late.
+func (*writer) afterEnd(j *job) error {
+	select {
+	case <-j.done:
+		return j.err
+	default:
+		return errClosed
+	}
+}
+
+// close ends the writer when it has done what was waiting, or when ctx ends.
+func (w *writer) close(ctx context.Context) error {
+	w.once.Do(func() { close(w.closing) })
+	select {
+	case <-w.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *writer) run() {
+	defer close(w.ended)
+	defer w.disconnect()
+	for {
+		select {
+		case j := <-w.jobs:
+			w.serve(w.collect(j))
+		case <-w.closing:
+			for {
+				select {
+				case j := <-w.jobs:
+					w.serve(w.collect(j))
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// collect adds to the first job all that wait with it.
+func (w *writer) collect(first *job) []*job {
+	group := []*job{first}
+	for len(group) < maxGroup {
+		select {
+		case j := <-w.jobs:
+			group = append(group, j)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// serve runs a group in one transaction and answers its callers.
+func (w *writer) serve(group []*job) {
+	err := w.begin(group)
+	if err == nil {
+		err = w.commit(slices.DeleteFunc(slices.Clone(group), func(j *job) bool { return !j.state.CompareAndSwap(waiting, running) }))
+	}
+	w.note(err)
+	for _, j := range group {
+		if err != nil {
+			j.err = err
+		}
+		close(j.done)
+	}
+}
+
+// begin starts a transaction. While another process holds the file it goes on trying for as long as a caller waits.
+func (w *writer) begin(group []*job) error {
+	if w.conn == nil {
+		c, err := w.open()
+		if err != nil {
+			return err
+		}
+		w.conn = c
+	}
+	for {
+		_, err := w.conn.exec("BEGIN IMMEDIATE")
+		if !isBusy(err) || w.isClosing() || !anyWaits(group) {
+			return err
+		}
+	}
+}
+
+func anyWaits(group []*job) bool {
+	return slices.ContainsFunc(group, func(j *job) bool { return j.state.Load() == waiting })
+}
+
+func (w *writer) isClosing() bool {
+	select {
+	case <-w.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// commit runs the jobs and makes the transaction durable. Mostly no job fails after it has changed something; only then all of
+// them run again, each in a savepoint, so that one that fails is undone alone.
+func (w *writer) commit(jobs []*job) error {
+	spoiled := w.apply(jobs)
+	if spoiled && w.conn.AutocommitEnabled() { // SQLite has rolled back
+		return errors.Join(errs(jobs)...)
+	}
+	if spoiled {
+		if _, err := w.conn.exec("ROLLBACK"); err != nil {
+			return err
+		}
+		if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
+			return err
+		}
+		if err := w.applyEach(jobs); err != nil {
+			return err
+		}
+	}
+	_, err := w.conn.exec("COMMIT")
+	return err
+}
+
+// apply runs the jobs until one fails after it has changed something; it reports that.
+func (w *writer) apply(jobs []*job) (spoiled bool) {
+	for _, j := range jobs {
+		w.conn.wrote = false
+		if j.err = j.op(w.conn); j.err != nil && w.conn.wrote {
+			return true
+		}
+	}
+	return false
+}
+
+// applyEach runs each job in a savepoint. The error is one that ends the whole transaction.
+func (w *writer) applyEach(jobs []*job) error {
+	for _, j := range jobs {
+		if _, err := w.conn.exec("SAVEPOINT job"); err != nil {
+			return err
+		}
+		j.err = j.op(w.conn)
+		if w.conn.AutocommitEnabled() {
+			return j.err
+		}
+		if j.err != nil {
+			if _, err := w.conn.exec("ROLLBACK TO job"); err != nil {
+				return err
+			}
+		}
+		if _, err := w.conn.exec("RELEASE job"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errs(jobs []*job) (all []error) {
+	for _, j := range jobs {
+		all = append(all, j.err)
+	}
+	return all
+}
+
+// note logs when transactions begin to fail and when they succeed again. After an error the next transaction gets a new
+// connection: the old one may still hold what went wrong.
+func (w *writer) note(err error) {
+	if err != nil && w.conn != nil {
+		if !w.conn.AutocommitEnabled() {
+			_, _ = w.conn.exec("ROLLBACK") // closing the connection does the same
+		}
+		if !isBusy(err) {
+			w.disconnect()
+		}
+	}
+	if failing := err != nil; failing != w.failing {
+		w.failing = failing
+		if failing {
+			w.log.LogAttrs(context.Background(), slog.LevelError, "writing to SQLite failed", slog.String("error", err.Error()))
+		} else {
+			w.log.LogAttrs(context.Background(), slog.LevelInfo, "writing to SQLite succeeds again")
+		}
+	}
+}
+
+func (w *writer) disconnect() {
+	if w.conn == nil {
+		return
+	}
+	if err := w.conn.Close(); err != nil {
+		w.log.LogAttrs(context.Background(), slog.LevelWarn, "closing SQLite's writer failed", slog.String("error", err.Error()))
+	}
+	w.conn = nil
+}
