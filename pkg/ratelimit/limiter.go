@@ -100,6 +100,7 @@ type account struct {
 	left         int       // in Redis, at that time
 	fullAt       time.Time // when all permits are back
 	refusedUntil time.Time
+	refusedFor   int  // permits that were asked for then; who asks for fewer may have more luck
 	alone        gcra // while there is no Redis
 }
 
@@ -159,7 +160,7 @@ func (l *Limiter) spend(a *account, n int) (d Decision, wait <-chan struct{}, si
 	case a.permits >= n && now.Before(a.permitsUntil):
 		a.permits -= n
 		return Decision{Allowed: true, Left: a.left + a.permits, Full: max(a.fullAt.Sub(now), 0)}, nil, 0
-	case now.Before(a.refusedUntil):
+	case now.Before(a.refusedUntil) && n >= a.refusedFor:
 		return Decision{Left: a.permits, Full: a.fullAt.Sub(now), Wait: a.refusedUntil.Sub(now)}, nil, 0
 	case a.asking != nil:
 		return Decision{}, a.asking, 0
@@ -197,6 +198,6 @@ func (l *Limiter) lease(ctx context.Context, a *account, caller string, size, n 
 	a.permitsUntil, a.size, a.leasedAt = now.Add(l.cfg.Rate.Per), size, now
 	a.left, a.fullAt, a.refusedUntil = g.left, now.Add(g.full), time.Time{}
 	if a.permits < n {
-		a.size, a.refusedUntil = 1, now.Add(max(g.wait(l.cfg.Rate, n-a.permits), time.Millisecond))
+		a.size, a.refusedFor, a.refusedUntil = 1, n, now.Add(max(g.wait(l.cfg.Rate, n-a.permits), time.Millisecond))
 	}
 }

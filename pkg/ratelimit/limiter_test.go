@@ -318,9 +318,6 @@ func TestPermitsBySize(t *testing.T) {
 			if !d.Allowed && (d.Wait < 30*time.Minute || d.Wait > time.Duration(step.n)*time.Hour) {
 				t.Errorf("%s, step %d: got to wait %s for %d, want as long as they take to come back", name, i, d.Wait, step.n)
 			}
-			if r != nil { // the refusal is remembered for a while; a new replica asks
-				l = New(Bytes("bytes", config.Rate{Count: 1000, Per: 1000 * time.Hour}, r, nil, nil))
-			}
 		}
 		if d := l.TakeN(t.Context(), "b", 5000); !d.Allowed {
 			t.Errorf("%s: got %+v for more than the whole budget, want it to pass once", name, d)

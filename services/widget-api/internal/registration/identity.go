@@ -32,7 +32,7 @@ func (r Form) prove(app chat.Application, now time.Time) (Form, *store.Identity,
 		strongest.Proved = true
 		return r, &strongest, nil
 	case app.Identity.Required():
-		return r, nil, notVerified("identityToken", "or userHash is required")
+		return r, nil, notVerified("userHash", "or identityToken is required")
 	}
 	return r, nil, nil
 }
