@@ -1,11 +1,11 @@
-# syntax=docker/dockerfile:1
+# syntax=docker/dockerfile:1.17.0
 # The image of one service:
 #
 #   docker build --build-arg SERVICE=client-api --build-arg VERSION=v1.0.0 -t parley/client-api:v1.0.0 .
 #
 # SERVICE is client-api, widget-api, socket-gateway, processor or parleyctl. The image holds one static binary and the certificates
 # of public authorities: no shell, no package manager, nothing that is written to.
-ARG GO_VERSION=1.26
+ARG GO_VERSION=1.26.8
 
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
 ARG SERVICE

@@ -3,7 +3,9 @@ package manifests
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,10 +14,14 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
+// fullVersion ends an image's or an action's name that always means the same, as far as a tag can.
+var fullVersion = regexp.MustCompile(`[:@]v?\d+\.\d+\.\d+(-[a-z]+)?$`)
+
 // compose loads docker-compose.yml strictly, as `docker compose` does, with all profiles.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithProfiles([]string{"*"}), cli.WithResolvedPaths(true))
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithEnv(composeSecrets(t)),
+		cli.WithProfiles([]string{"*"}), cli.WithResolvedPaths(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,6 +30,82 @@ func compose(t *testing.T) *types.Project {
 		t.Fatal(err)
 	}
 	return project
+}
+
+// composeSecrets are what scripts/compose-secrets makes.
+func composeSecrets(t *testing.T) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), ".env")
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/compose-secrets"), file).CombinedOutput(); err != nil {
+		t.Fatalf("scripts/compose-secrets: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// Without passwords Compose refuses and says what to run; each is made once, is random, and is its user's alone.
+func TestComposeHasNoDefaultPasswords(t *testing.T) {
+	t.Parallel()
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithProfiles([]string{"*"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := options.LoadProject(t.Context()); err == nil || !strings.Contains(err.Error(), "make compose-secrets") {
+		t.Errorf("without passwords: got %v, want to be told what to run", err)
+	}
+	if found := regexp.MustCompile(`_PASSWORD(:?-|\})`).FindString(string(read(t, "docker-compose.yml"))); found != "" {
+		t.Errorf("got a password with a default: %q", found)
+	}
+	first, second := composeSecrets(t), composeSecrets(t)
+	users := make(map[string]string)
+	for i, line := range first {
+		name, password, _ := strings.Cut(line, "=")
+		if !regexp.MustCompile(`^p[0-9a-f]{32}$`).MatchString(password) || users[password] != "" || line == second[i] {
+			t.Errorf("got %s, want a random password of its own", line)
+		}
+		users[password] = name
+	}
+	project := compose(t)
+	if redis, mongodb := project.Services["redis"], project.Services["mongodb"]; len(redis.Environment) == 0 || mongodb.Environment["MONGO_INITDB_ROOT_PASSWORD"] == nil {
+		t.Error("Redis or MongoDB asks for no password")
+	}
+	for name, service := range ours(project) {
+		for variable, value := range project.Services[name].Environment {
+			if at, ok := strings.CutSuffix(variable, "_URL"); ok && slices.Contains([]string{"NATS", "REDIS"}, at) || variable == "MONGODB_URI" {
+				if user := regexp.MustCompile(`//([a-z-]+):p[0-9a-f]{32}@`).FindStringSubmatch(*value); user == nil ||
+					user[1] != service && (service != "parleyctl" || user[1] != "operator") {
+					t.Errorf("%s: %s does not name the user %s", name, variable, service)
+				}
+			}
+		}
+	}
+}
+
+// A second run keeps what is there.
+func TestComposeSecretsAreKept(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), ".env")
+	if err := os.WriteFile(file, []byte("NATS_WATCHER_PASSWORD=mine\nBOT=none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var before string
+	for range 2 {
+		if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/compose-secrets"), file).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(text), "NATS_WATCHER_PASSWORD=mine\nBOT=none\n") || before != "" && before != string(text) {
+			t.Errorf("got %s, %v, want what was there kept", text, err)
+		}
+		before = string(text)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want a file for its owner alone", info.Mode(), err)
+	}
 }
 
 // ours are the services of the project that are built here, with the argument that says what from.
@@ -61,7 +143,7 @@ func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	project := compose(t)
 	for profile, want := range map[string][]string{
-		"":              {"client-api", "edge", "mongodb", "nats", "processor", "redis", "socket-gateway", "visitor-keys", "widget-api"},
+		"":              {"client-api", "edge", "mongodb", "nats", "processor", "redis", "socket-gateway", "streams", "visitor-keys", "widget-api"},
 		"scale":         {"socket-gateway-2", "socket-gateway-3"},
 		"observability": {"grafana", "prometheus", "traces"},
 		"tools":         {"parleyctl"},
@@ -145,8 +227,8 @@ func TestComposePinsImagesAndTakesRightsAway(t *testing.T) {
 	project := compose(t)
 	built := ours(project)
 	for name, s := range project.Services {
-		if _, tag, ok := strings.Cut(s.Image, ":"); !ok || tag == "latest" {
-			t.Errorf("%s: got image %q, want a pinned one", name, s.Image)
+		if built[name] == "" && !fullVersion.MatchString(s.Image) {
+			t.Errorf("%s: got image %q, want one with a full version", name, s.Image)
 		}
 		for _, p := range s.Ports {
 			if p.HostIP != "127.0.0.1" && name != "edge" {

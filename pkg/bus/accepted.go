@@ -25,7 +25,7 @@ const (
 )
 
 // Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted or PushAccepted),
-// as INBOUND has it, without its payload ([Bus.Get] has that). It is there as soon as the API has answered, and for as
+// as INBOUND has it. It is there as soon as the API has answered, and for as
 // long as the stream keeps it. With "*" any company's is found. NotFound where there is none, Unavailable while NATS is away.
 //
 // Its cost grows with what the company sent in the seconds around the id's time, so it is for the moments before the store knows
@@ -54,18 +54,17 @@ func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delive
 
 // acceptedIn looks at what INBOUND took in a span of time.
 func (b *Bus) acceptedIn(ctx context.Context, companyID, messageID string, from, until time.Time) (Delivery, error) {
-	span := Span{
-		Stream: subject.Inbound, Filters: []string{subject.CompanyMessage(companyID, "*"), subject.Push(companyID, "*")},
-		Since: from, HeadersOnly: true,
-	}
-	for d, err := range b.Read(ctx, span) {
-		switch {
-		case err != nil:
-			return Delivery{}, err
-		case d.EventID() == messageID:
-			return d, nil
-		case d.Time.After(until):
-			return Delivery{}, noMessage()
+	for _, filter := range []string{subject.CompanyMessage(companyID, "*"), subject.Push(companyID, "*")} {
+		for d, err := range b.direct(ctx, subject.Inbound, filter, from) {
+			if err != nil {
+				return Delivery{}, err
+			}
+			if d.EventID() == messageID {
+				return d, nil
+			}
+			if d.Time.After(until) {
+				break
+			}
 		}
 	}
 	return Delivery{}, noMessage()

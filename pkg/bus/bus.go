@@ -1,13 +1,13 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,9 +23,6 @@ import (
 )
 
 const (
-	defaultMaxAge   = 7 * 24 * time.Hour
-	defaultMaxBytes = 1 << 30
-
 	dialTimeout      = 2 * time.Second
 	pingInterval     = 5 * time.Second
 	minReconnectWait = 50 * time.Millisecond
@@ -33,7 +30,7 @@ const (
 	closeTimeout     = 5 * time.Second
 )
 
-// Config says where NATS is and how the streams are kept.
+// Config says where NATS is and which streams are needed there.
 type Config struct {
 	URL       string // of one or several servers, with commas
 	CredsFile string // user credentials; empty: none
@@ -42,12 +39,10 @@ type Config struct {
 	KeyFile   string
 	Name      string // of the service: the connection's name, and "/"+Name is the ce-source of what it publishes
 
-	Replicas int           // of each stream: 1 or 3; 0: 1
-	MaxAge   time.Duration // how long a stream keeps a message; 0: a week
-	MaxBytes int64         // how large a stream may get before it refuses; 0: 1 GiB
-
-	// Observe leaves the streams as they are: for a tool that looks in on a running system, whose own settings must not
-	// become the streams'.
+	// Streams are those that the service uses: without them it is not ready, and its metrics measure them. nil: all streams of
+	// events. The bus never creates or changes a stream (see [Apply]).
+	Streams []string
+	// Observe does not wait for any stream: for a tool that looks in on a system in whatever state it is.
 	Observe bool
 
 	Logger     *slog.Logger
@@ -75,14 +70,14 @@ type Bus struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	closing atomic.Bool
-	streams *streamKeeper
+	streams *streamWatcher
 	gauging sync.WaitGroup
 	linkUp  broadcast // tells the consumers that a connection has come back
 	link    *link
 }
 
-// Open returns at once and connects in the background for as long as it takes; it fails only for a wrong Config. The streams
-// are declared at every (re)connect until that has worked.
+// Open returns at once and connects in the background for as long as it takes; it fails only for a wrong Config. At every
+// (re)connect it looks for the streams until they are there.
 func Open(cfg Config) (*Bus, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -93,7 +88,7 @@ func Open(cfg Config) (*Bus, error) {
 	b.link = newLink(b.ctx)
 	b.acks = newAckTable()
 	b.envelopes.New = func() any { return newEnvelope() }
-	b.streams = newStreamKeeper(b)
+	b.streams = newStreamWatcher(b)
 	if err := b.connect(); err != nil {
 		b.cancel()
 		return nil, fmt.Errorf("bus: %w", err)
@@ -115,9 +110,7 @@ func (cfg Config) complete() (Config, error) {
 	need(cfg.URL != "" || cfg.InProcess != nil, "URL is missing")
 	need(subject.Valid(cfg.Name), "Name is missing or has dots, wildcards or spaces")
 	need(cfg.Logger != nil, "Logger is missing")
-	need(cfg.Replicas == 0 || cfg.Replicas == 1 || cfg.Replicas == 3, "Replicas must be 1 or 3")
-	need(cfg.MaxAge >= 0, "MaxAge is negative")
-	need(cfg.MaxBytes >= 0, "MaxBytes is negative")
+	need(!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }), "Streams has a name that no stream can have")
 	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
 		if file != "" {
 			_, err := os.Stat(file)
@@ -125,9 +118,9 @@ func (cfg Config) complete() (Config, error) {
 		}
 	}
 	need((cfg.CertFile == "") == (cfg.KeyFile == ""), "CertFile and KeyFile belong together")
-	cfg.Replicas = cmp.Or(cfg.Replicas, 1)
-	cfg.MaxAge = cmp.Or(cfg.MaxAge, defaultMaxAge)
-	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, defaultMaxBytes)
+	if cfg.Streams == nil {
+		cfg.Streams = eventStreams()
+	}
 	if len(faults) > 0 {
 		return cfg, errors.New(strings.Join(faults, "; "))
 	}
@@ -187,7 +180,7 @@ func reconnectDelay(attempts int) time.Duration {
 	return min(minReconnectWait<<min(attempts, 10), maxReconnectWait)
 }
 
-// start subscribes to the acknowledgements and lets the stream keeper work.
+// start subscribes to the acknowledgements and lets the stream watcher work.
 func (b *Bus) start() error {
 	if err := b.acks.listen(b.conn); err != nil {
 		return fmt.Errorf("listening for acknowledgements: %w", err)
@@ -248,7 +241,7 @@ func (b *Bus) where() string {
 	return strings.Join(servers, ",")
 }
 
-// Ready returns nil when NATS answers and all streams are there.
+// Ready returns nil when NATS answers and the streams of the Config are there.
 func (b *Bus) Ready(ctx context.Context) error {
 	if !b.conn.IsConnected() {
 		return apperr.Away("NATS", nats.ErrDisconnected)

@@ -261,7 +261,7 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 // A delivery leaves its consumer only when DEAD has it.
 func TestDeadLetterWaitsForRoom(t *testing.T) {
 	t.Parallel()
-	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), MaxBytes: 2048})
+	b := bustest.Open(t, bustest.StartSized(t, bus.StreamSettings{MaxBytes: 2048}).URL())
 	dead, err := b.JetStream().Stream(t.Context(), subject.Dead)
 	if err != nil {
 		t.Fatal(err)
@@ -596,7 +596,8 @@ func TestDeletedConsumerIsMadeAgain(t *testing.T) {
 
 func TestRecreatedStreamIsConsumed(t *testing.T) {
 	t.Parallel()
-	b := bustest.Open(t, bustest.Start(t).URL())
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
 	handled := make(chan int, 10)
 	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled <- number(d); return nil }})
 	publish(t, b, reply("visitor", 1))
@@ -604,6 +605,7 @@ func TestRecreatedStreamIsConsumed(t *testing.T) {
 	if err := b.JetStream().DeleteStream(t.Context(), subject.Replies); err != nil {
 		t.Fatal(err)
 	}
+	bustest.DeclareSmall(t, url)
 	await(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 2)) == nil })
 	if got := receive(t, "the delivery of the new stream", handled); got != 2 {
 		t.Errorf("got %d, want 2", got)

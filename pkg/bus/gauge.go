@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // gaugeEvery is how old a gauge is at most that the server has to be asked for.
@@ -37,14 +35,14 @@ func gauge(ctx context.Context, ask func(context.Context) error) {
 
 // gaugeStreams measures how full the streams are.
 func (b *Bus) gaugeStreams(ctx context.Context) error {
-	for _, s := range subject.Streams() {
-		stream, err := b.js.Stream(ctx, s.Name)
+	for _, name := range b.cfg.Streams {
+		stream, err := b.js.Stream(ctx, name)
 		if err != nil {
 			return err
 		}
 		info := stream.CachedInfo()
-		b.metrics.streamBytes.WithLabelValues(s.Name).Set(float64(info.State.Bytes))
-		b.metrics.streamLimit.WithLabelValues(s.Name).Set(float64(info.Config.MaxBytes))
+		b.metrics.streamBytes.WithLabelValues(name).Set(float64(info.State.Bytes))
+		b.metrics.streamLimit.WithLabelValues(name).Set(float64(info.Config.MaxBytes))
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func exactly(want float64) func(float64) bool { return func(got float64) bool { 
 func TestGauges(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), Registerer: registry, MaxBytes: 1 << 20})
+	b := bustest.OpenConfig(t, bus.Config{URL: bustest.StartSized(t, bus.StreamSettings{MaxBytes: 1 << 20}).URL(), Registerer: registry})
 	publishAll(t, b, 3, 0, 1)
 	inHand, goOn := make(chan struct{}), make(chan struct{})
 	tester := map[string]string{"stream": subject.Replies, "consumer": "tester"}

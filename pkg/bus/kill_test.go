@@ -78,6 +78,7 @@ func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := startProcess(t, nettest.Addr(t), dir)
+	bustest.DeclareSmall(t, server.url)
 	addr := strings.TrimPrefix(server.url, "nats://")
 	b := bustest.Open(t, server.url)
 

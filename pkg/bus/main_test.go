@@ -79,6 +79,7 @@ func startEngine(t testing.TB) *engine {
 	e := &engine{t: t, dir: t.TempDir(), addr: nettest.Addr(t)}
 	e.start()
 	t.Cleanup(func() { e.nats.Stop() })
+	bustest.DeclareSmall(t, e.nats.URL())
 	return e
 }
 

@@ -90,7 +90,7 @@ func TestPublishTwiceIsOneEvent(t *testing.T) {
 
 func TestFullStreamRefusesAndRecovers(t *testing.T) {
 	t.Parallel()
-	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), MaxBytes: 4096})
+	b := bustest.Open(t, bustest.StartSized(t, bus.StreamSettings{MaxBytes: 4096}).URL())
 	var refused event.Event
 	var err error
 	for n := 0; err == nil; n++ {
@@ -191,11 +191,30 @@ func TestPublishWithoutStreamFails(t *testing.T) {
 	}
 }
 
-func TestDeletedStreamIsDeclaredAgain(t *testing.T) {
+// A service does not make a stream that is missing: it says what to do, and goes on when that is done.
+func TestMissingStreamIsAwaited(t *testing.T) {
 	t.Parallel()
-	b := bustest.Open(t, bustest.Start(t).URL())
+	url := bustest.Start(t).URL()
+	var log logbook
+	b := bustest.OpenConfig(t, bus.Config{URL: url, Logger: log.logger()})
 	if err := b.JetStream().DeleteStream(t.Context(), subject.Replies); err != nil {
 		t.Fatal(err)
+	}
+	if err := b.Publish(t.Context(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("publish: got %v, want Unavailable", err)
+	}
+	const line = "stream REPLIES is missing: run `parleyctl streams apply`"
+	await(t, "the bus is not ready and says why", func() bool {
+		err := b.Ready(t.Context())
+		return err != nil && strings.Contains(err.Error(), line)
+	})
+	if _, err := b.JetStream().Stream(t.Context(), subject.Replies); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("got %v, want the stream still missing", err)
+	}
+	bustest.DeclareSmall(t, url)
+	bustest.AwaitReady(t, b)
+	if got := strings.Count(log.String(), line); got != 1 {
+		t.Errorf("got %d log lines %q, want 1:\n%s", got, line, log.String())
 	}
 	await(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 1)) == nil })
 	if got := streamMessages(t, b, subject.Replies); got != 1 {
@@ -292,11 +311,11 @@ func TestStartWithNATSAway(t *testing.T) {
 
 func TestOpenNamesEveryFault(t *testing.T) {
 	t.Parallel()
-	_, err := bus.Open(bus.Config{Replicas: 2, MaxAge: -1, MaxBytes: -1, CredsFile: "no/such/file"})
+	_, err := bus.Open(bus.Config{Streams: []string{"a.b"}, CredsFile: "no/such/file"})
 	if err == nil {
 		t.Fatal("got no error, want one")
 	}
-	for _, word := range []string{"URL", "Name", "Logger", "Replicas", "MaxAge", "MaxBytes", "CredsFile"} {
+	for _, word := range []string{"URL", "Name", "Logger", "Streams", "CredsFile"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("got %q, want %s named", err, word)
 		}
@@ -317,7 +336,7 @@ func TestInProcessNeedsNoSocket(t *testing.T) {
 
 func TestStreamsAreDeclaredAsDesigned(t *testing.T) {
 	t.Parallel()
-	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), MaxAge: time.Hour, MaxBytes: 1 << 20})
+	b := bustest.Open(t, bustest.StartSized(t, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 1 << 20}).URL())
 	for _, s := range subject.Streams() {
 		stream, err := b.JetStream().Stream(t.Context(), s.Name)
 		if err != nil {

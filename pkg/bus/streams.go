@@ -1,11 +1,7 @@
 package bus
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"sync"
+	"cmp"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,145 +10,71 @@ import (
 )
 
 const (
+	// FilesStream is the stream of the object store FILES, which keeps visitors' files.
+	FilesStream = "OBJ_FILES"
+
+	defaultMaxAge   = 7 * 24 * time.Hour
+	defaultMaxBytes = 1 << 30
+
 	// duplicateWindow is how long a stream remembers event ids: the second net under an Idempotency-Key.
 	duplicateWindow = 2 * time.Minute
-	declareTimeout  = 5 * time.Second
-	minDeclareWait  = 100 * time.Millisecond
-	maxDeclareWait  = 5 * time.Second
 )
 
-var errNotDeclared = errors.New("the streams are not declared yet")
-
-// streamKeeper declares the streams whenever somebody has a reason to doubt that they are there.
-type streamKeeper struct {
-	bus   *Bus
-	doubt chan struct{} // holds at most one
-	ended sync.WaitGroup
-
-	mu  sync.Mutex
-	err error // why the streams are not there; nil: they are
+// StreamSettings are the sizes of the streams.
+type StreamSettings struct {
+	Replicas      int           // of each stream: 1 or 3; 0: 1
+	MaxAge        time.Duration // how long a stream keeps an event; 0: a week
+	MaxBytes      int64         // how large a stream of events may get before it refuses; 0: 1 GiB
+	FilesMaxBytes int64         // how large the object store FILES may get before it refuses; 0: there is no such store
 }
 
-func newStreamKeeper(b *Bus) *streamKeeper {
-	k := &streamKeeper{bus: b, doubt: make(chan struct{}, 1), err: errNotDeclared}
-	if b.cfg.Observe { // what is there is as it should be
-		k.err = nil
+// Streams is the declaration of everything that Parley keeps in JetStream. It is the only one: [Apply] makes the server match
+// it, and the services create and change nothing.
+func (s StreamSettings) Streams() []jetstream.StreamConfig {
+	s.Replicas, s.MaxAge, s.MaxBytes = cmp.Or(s.Replicas, 1), cmp.Or(s.MaxAge, defaultMaxAge), cmp.Or(s.MaxBytes, defaultMaxBytes)
+	var declared []jetstream.StreamConfig
+	for _, stream := range subject.Streams() {
+		declared = append(declared, s.events(stream))
 	}
-	return k
-}
-
-func (k *streamKeeper) start() {
-	k.ended.Go(k.run)
-	k.check() // the connection may have come before anybody listened
-}
-
-func (k *streamKeeper) wait() { k.ended.Wait() }
-
-// check makes the keeper look again. It never blocks.
-func (k *streamKeeper) check() {
-	if k.bus.cfg.Observe {
-		return
+	if s.FilesMaxBytes > 0 {
+		declared = append(declared, s.files())
 	}
-	select {
-	case k.doubt <- struct{}{}:
-	default:
-	}
+	return declared
 }
 
-func (k *streamKeeper) state() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.err
-}
-
-func (k *streamKeeper) run() {
-	for {
-		select {
-		case <-k.bus.ctx.Done():
-			return
-		case <-k.doubt:
-			k.declareUntilDone()
-		}
-	}
-}
-
-// declareUntilDone gives up only when the connection is away (its return is a new reason to look) or the bus closes.
-func (k *streamKeeper) declareUntilDone() {
-	wait := minDeclareWait
-	for k.bus.ctx.Err() == nil && k.bus.conn.IsConnected() {
-		err := k.declare()
-		if k.note(err) {
-			return
-		}
-		select {
-		case <-k.bus.ctx.Done():
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, maxDeclareWait)
-	}
-}
-
-// note keeps the outcome, says what is new in it, and reports whether the streams are there.
-func (k *streamKeeper) note(err error) bool {
-	k.mu.Lock()
-	before := k.err
-	k.err = err
-	k.mu.Unlock()
-	known := before != nil && err != nil && before.Error() == err.Error()
-	if err != nil && !known && k.bus.ctx.Err() == nil && k.bus.conn.IsConnected() {
-		k.bus.log.Error("declaring the streams failed, trying again", "error", err)
-	}
-	if err == nil && before != nil {
-		k.bus.log.Info("the streams are there")
-	}
-	return err == nil
-}
-
-func (k *streamKeeper) declare() error {
-	for _, s := range subject.Streams() {
-		ctx, cancel := k.bus.link.request(k.bus.ctx, declareTimeout)
-		err := k.declareStream(ctx, k.config(s))
-		cancel()
-		if err != nil {
-			return fmt.Errorf("declaring stream %s: %w", s.Name, err)
-		}
-	}
-	return nil
-}
-
-// declareStream leaves a stream alone that is as it should be. Every service declares at every connect, and nats-server
-// (2.15) does not guard a stream's configuration against a consumer that is created during an update.
-func (k *streamKeeper) declareStream(ctx context.Context, want jetstream.StreamConfig) error {
-	if s, err := k.bus.js.Stream(ctx, want.Name); err == nil && declared(s.CachedInfo().Config, want) {
-		return nil
-	}
-	_, err := k.bus.js.CreateOrUpdateStream(ctx, want)
-	return err
-}
-
-// declared compares what [streamKeeper.config] sets.
-func declared(have, want jetstream.StreamConfig) bool {
-	return slices.Equal(have.Subjects, want.Subjects) && have.Storage == want.Storage && have.Retention == want.Retention &&
-		have.Discard == want.Discard && have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes &&
-		have.Replicas == want.Replicas && have.Duplicates == want.Duplicates && have.AllowDirect == want.AllowDirect &&
-		max(have.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)
-}
-
-func (k *streamKeeper) config(s subject.Stream) jetstream.StreamConfig {
+// events keeps what it accepted for MaxAge; a full stream refuses and never drops.
+func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
-		Name:        s.Name,
-		Subjects:    s.Subjects,
+		Name:        stream.Name,
+		Subjects:    stream.Subjects,
 		Storage:     jetstream.FileStorage,
 		Retention:   jetstream.LimitsPolicy,
 		Discard:     jetstream.DiscardNew,
-		MaxAge:      k.bus.cfg.MaxAge,
-		MaxBytes:    k.bus.cfg.MaxBytes,
-		Replicas:    k.bus.cfg.Replicas,
-		Duplicates:  min(duplicateWindow, k.bus.cfg.MaxAge),
+		MaxAge:      s.MaxAge,
+		MaxBytes:    s.MaxBytes,
+		Replicas:    s.Replicas,
+		Duplicates:  min(duplicateWindow, s.MaxAge),
 		AllowDirect: true,
 	}
-	if s.LastOnly {
+	if stream.LastOnly {
 		c.MaxMsgsPerSubject, c.MaxAge = 1, subject.RevocationAge
 	}
 	return c
+}
+
+// files is an object store in the format of NATS ADR-20, so that other clients can read it.
+func (s StreamSettings) files() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        FilesStream,
+		Description: "Files that visitors have sent",
+		Subjects:    []string{"$O.FILES.C.>", "$O.FILES.M.>"},
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.LimitsPolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxBytes:    s.FilesMaxBytes,
+		Replicas:    s.Replicas,
+		Duplicates:  duplicateWindow,
+		AllowDirect: true,
+		AllowRollup: true,
+	}
 }

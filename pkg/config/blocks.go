@@ -14,28 +14,30 @@ const minStreamAge = 2 * time.Minute
 
 // Ops is the operations server and the log. A Config written by hand may leave OpsAddr empty: no server.
 type Ops struct {
-	OpsAddr  string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz, /metrics and /debug/pprof/"`
-	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
+	OpsAddr   string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz and /metrics"`
+	PprofAddr string     `env:"PPROF_ADDR" doc:"loopback address of /debug/pprof/, such as 127.0.0.1:6060; empty: no profiles"`
+	LogLevel  slog.Level `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }
 
 // Validate says what is wrong with the block; see [Check].
 func (o Ops) Validate() []string {
-	if o.OpsAddr == "" || ValidAddr(o.OpsAddr) {
-		return nil
+	var problems []string
+	if o.OpsAddr != "" && !ValidAddr(o.OpsAddr) {
+		problems = append(problems, "OPS_ADDR must be host:port or :port")
 	}
-	return []string{"OPS_ADDR must be host:port or :port"}
+	if o.PprofAddr != "" && !LoopbackAddr(o.PprofAddr) {
+		problems = append(problems, "PPROF_ADDR must be a loopback address such as 127.0.0.1:6060")
+	}
+	return problems
 }
 
-// NATS is the connection to NATS and the size of its streams.
+// NATS is the connection to NATS.
 type NATS struct {
-	NATSURL        string        `env:"NATS_URL,required" doc:"URLs of the NATS servers, separated by commas"`
-	NATSCreds      string        `env:"NATS_CREDS" doc:"file with NATS credentials"`
-	NATSCA         string        `env:"NATS_CA" doc:"PEM file with the authorities of NATS's certificate; empty: the system's"`
-	NATSCert       string        `env:"NATS_CERT" doc:"PEM file with the service's own certificate, where NATS asks for one"`
-	NATSKey        string        `env:"NATS_KEY" doc:"PEM file with the key of NATS_CERT"`
-	StreamReplicas int           `env:"STREAM_REPLICAS" envDefault:"1" doc:"replicas of every stream: 1 or 3"`
-	StreamMaxAge   time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"how long a stream keeps an event"`
-	StreamMaxBytes int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"bytes that each stream may hold; a full stream refuses (503)"`
+	NATSURL   string `env:"NATS_URL,required" doc:"URLs of the NATS servers, separated by commas"`
+	NATSCreds string `env:"NATS_CREDS" doc:"file with NATS credentials"`
+	NATSCA    string `env:"NATS_CA" doc:"PEM file with the authorities of NATS's certificate; empty: the system's"`
+	NATSCert  string `env:"NATS_CERT" doc:"PEM file with the service's own certificate, where NATS asks for one"`
+	NATSKey   string `env:"NATS_KEY" doc:"PEM file with the key of NATS_CERT"`
 }
 
 // Validate says what is wrong with the block; see [Check].
@@ -47,14 +49,31 @@ func (n NATS) Validate() []string {
 	if (n.NATSCert == "") != (n.NATSKey == "") {
 		problems = append(problems, "NATS_CERT and NATS_KEY belong together")
 	}
-	if n.StreamReplicas != 1 && n.StreamReplicas != 3 {
+	return problems
+}
+
+// Streams are the sizes of the streams. They are read where the streams are applied; the services only look at them.
+type Streams struct {
+	StreamReplicas    int           `env:"STREAM_REPLICAS" envDefault:"1" doc:"replicas of every stream: 1 or 3"`
+	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"how long a stream keeps an event"`
+	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"bytes that each stream of events may hold; a full stream refuses (503)"`
+	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"bytes that the object store FILES may hold; a full store refuses (503); 0: no such store (FILE_STORE=s3)"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (s Streams) Validate() []string {
+	var problems []string
+	if s.StreamReplicas != 1 && s.StreamReplicas != 3 {
 		problems = append(problems, "STREAM_REPLICAS must be 1 or 3")
 	}
-	if n.StreamMaxAge < minStreamAge {
+	if s.StreamMaxAge < minStreamAge {
 		problems = append(problems, "STREAM_MAX_AGE must be at least "+minStreamAge.String())
 	}
-	if n.StreamMaxBytes <= 0 {
+	if s.StreamMaxBytes <= 0 {
 		problems = append(problems, "STREAM_MAX_BYTES must be positive")
+	}
+	if s.FileStoreMaxBytes < 0 {
+		problems = append(problems, "FILE_STORE_MAX_BYTES must be a non-negative integer")
 	}
 	return problems
 }
@@ -123,14 +142,10 @@ func ValidAddr(addr string) bool {
 	return err == nil && port != ""
 }
 
-// LoopbackAddr reports whether only this machine reaches what listens on addr.
+// LoopbackAddr reports whether only this machine can reach addr.
 func LoopbackAddr(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && ValidAddr(addr) && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func validURLs(list string, schemes ...string) bool {

@@ -31,6 +31,23 @@ func Load[T any]() (T, error) {
 	return v, check(reflect.ValueOf(&v).Elem(), wrong)
 }
 
+// LoadFrom is [Load] from an environment of the caller's.
+func LoadFrom[T any](getenv func(name string) string) (T, error) {
+	var v T
+	fields := fieldsOf(reflect.ValueOf(&v).Elem())
+	environment := make(map[string]string)
+	for _, f := range fields {
+		if value := getenv(f.name); value != "" {
+			environment[f.name] = value
+		}
+	}
+	wrong, err := wrongValues(fields, env.ParseWithOptions(&v, env.Options{Environment: environment}))
+	if err != nil {
+		return v, err
+	}
+	return v, check(reflect.ValueOf(&v).Elem(), wrong)
+}
+
 // SetDefaults gives v, a pointer to a Config that was written by hand, the default of every field that is zero.
 func SetDefaults(v any) error {
 	err := env.ParseWithOptions(v, env.Options{Environment: map[string]string{}, SetDefaultsForZeroValuesOnly: true})

@@ -19,6 +19,7 @@ type service struct {
 	HTTPAddr string `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	config.Ops
 	config.NATS
+	config.Streams
 	config.Store
 	config.Redis
 	Recorder bool          `env:"RECORDER" envDefault:"true"`
@@ -64,8 +65,9 @@ func TestLoadTakesDefaults(t *testing.T) {
 		HTTPAddr: ":8080",
 		Ops:      config.Ops{OpsAddr: ":9090"},
 		NATS: config.NATS{
-			NATSURL: "nats://a:4222,tls://b:4222", StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30,
+			NATSURL: "nats://a:4222,tls://b:4222",
 		},
+		Streams:  config.Streams{StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30},
 		Store:    config.Store{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
 		Redis:    config.Redis{RedisURL: "redis://:secret@cache:6379/0"},
 		Recorder: true,
@@ -91,7 +93,7 @@ func TestLoadTakesValues(t *testing.T) {
 
 func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 	setenv(t, map[string]string{
-		"LOG_LEVEL": "loud", "OPS_ADDR": "nine", "NATS_CERT": "service.pem", "STREAM_REPLICAS": "2", "STREAM_MAX_AGE": "a week", "STREAM_MAX_BYTES": "1GB",
+		"LOG_LEVEL": "loud", "OPS_ADDR": "nine", "PPROF_ADDR": ":6060", "NATS_CERT": "service.pem", "STREAM_REPLICAS": "2", "STREAM_MAX_AGE": "a week", "STREAM_MAX_BYTES": "1GB",
 		"MONGODB_URI": "postgres://u:secret@db", "MONGODB_DATABASE": "a.b", "RECORDER": "maybe", "PING_INTERVAL": "-1s", "RATIO": "half",
 	})
 	_, err := config.Load[service]()
@@ -102,6 +104,7 @@ func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
 	for _, want := range []string{
 		"LOG_LEVEL must be DEBUG, INFO, WARN or ERROR",
 		"OPS_ADDR must be host:port or :port",
+		"PPROF_ADDR must be a loopback address such as 127.0.0.1:6060",
 		"NATS_URL is required",
 		"NATS_CERT and NATS_KEY belong together",
 		"STREAM_REPLICAS must be 1 or 3",
@@ -143,7 +146,7 @@ func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 
 func TestSetDefaultsKeepsWhatIsSet(t *testing.T) {
 	t.Parallel()
-	s := service{HTTPAddr: ":1", NATS: config.NATS{NATSURL: "nats://a", StreamReplicas: 3}}
+	s := service{HTTPAddr: ":1", NATS: config.NATS{NATSURL: "nats://a"}, Streams: config.Streams{StreamReplicas: 3}}
 	if err := config.SetDefaults(&s); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +165,7 @@ func TestSetDefaultsKeepsWhatIsSet(t *testing.T) {
 func TestBlocksJudgeTheirValues(t *testing.T) {
 	t.Parallel()
 	nats := func(url string) config.NATS {
-		return config.NATS{NATSURL: url, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 1}
+		return config.NATS{NATSURL: url}
 	}
 	for name, test := range map[string]struct {
 		block interface{ Validate() []string }
@@ -200,7 +203,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	want := []string{
-		"HTTP_ADDR", "OPS_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES",
+		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "FILE_STORE_MAX_BYTES",
 		"MONGODB_URI", "MONGODB_DATABASE", "SQLITE_PATH", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
 	}
 	if !slices.Equal(names, want) {
@@ -209,7 +212,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 	if v := got[0]; v != (config.Variable{Name: "HTTP_ADDR", Default: ":8080", Doc: "address of the API"}) {
 		t.Errorf("HTTP_ADDR: got %+v, want its default and doc", v)
 	}
-	if v := got[3]; !v.Required || v.Doc == "" {
+	if v := got[4]; !v.Required || v.Doc == "" {
 		t.Errorf("NATS_URL: got %+v, want required and a doc", v)
 	}
 }

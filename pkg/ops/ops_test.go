@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/ops"
 )
 
@@ -212,7 +213,7 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(body))
 }
 
-func TestServerShowsHealthMetricsAndProfiles(t *testing.T) {
+func TestServerShowsHealthAndMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_test_total", Help: "A test."})
@@ -220,18 +221,37 @@ func TestServerShowsHealthMetricsAndProfiles(t *testing.T) {
 	counter.Add(3)
 	url, _ := serve(t, ops.Config{Service: "s", Gatherer: registry})
 	for path, want := range map[string]string{
-		"/healthz":             `{"service":"s","status":"ok"}`,
-		"/readyz":              `{"service":"s","status":"ok"}`,
-		"/metrics":             "parley_test_total 3",
-		"/debug/pprof/":        "goroutine",
-		"/debug/pprof/cmdline": os.Args[0],
+		"/healthz": `{"service":"s","status":"ok"}`,
+		"/readyz":  `{"service":"s","status":"ok"}`,
+		"/metrics": "parley_test_total 3",
 	} {
 		if status, body := get(t, url+path); status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("GET %s: got %d %q, want 200 and %q", path, status, body, want)
 		}
 	}
-	if status, _ := get(t, url+"/other"); status != http.StatusNotFound {
-		t.Errorf("GET /other: got %d, want 404", status)
+	for _, path := range []string{"/other", "/debug/pprof/", "/debug/pprof/cmdline"} {
+		if status, _ := get(t, url+path); status != http.StatusNotFound {
+			t.Errorf("GET %s: got %d, want 404", path, status)
+		}
+	}
+}
+
+// Profiles are served when asked for, on an address of their own that only this machine reaches.
+func TestProfilesAreOptInAndLocal(t *testing.T) {
+	t.Parallel()
+	addr := nettest.Addr(t)
+	url, _ := serve(t, ops.Config{Service: "s", PprofAddr: addr})
+	if status, _ := get(t, url+"/healthz"); status != http.StatusOK {
+		t.Fatalf("got %d from /healthz", status)
+	}
+	if status, body := get(t, "http://"+addr+"/debug/pprof/cmdline"); status != http.StatusOK || !strings.Contains(body, os.Args[0]) {
+		t.Errorf("got %d %q, want the command line", status, body)
+	}
+	if status, _ := get(t, url+"/debug/pprof/"); status != http.StatusNotFound {
+		t.Errorf("on OPS_ADDR: got %d, want 404", status)
+	}
+	if err := ops.New(ops.Config{Addr: "127.0.0.1:0", PprofAddr: ":0"}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "loopback") {
+		t.Errorf("on every address: got %v, want a refusal", err)
 	}
 }
 

@@ -31,21 +31,23 @@ type Check struct {
 
 // Config is what a [Server] needs.
 type Config struct {
-	Addr     string              // where to listen, unless Listener is set
-	Listener net.Listener        // for tests; taken over and closed by Run
-	Service  string              // the service's name, shown by /healthz and /readyz
-	Checks   []Check             // looked at by /readyz, all at once
-	Gatherer prometheus.Gatherer // what /metrics shows; nil: the default gatherer
-	Logger   *slog.Logger
+	Addr      string              // where to listen, unless Listener is set
+	Listener  net.Listener        // for tests; taken over and closed by Run
+	PprofAddr string              // where profiles are served, a loopback address; empty: nowhere
+	Service   string              // the service's name, shown by /healthz and /readyz
+	Checks    []Check             // looked at by /readyz, all at once
+	Gatherer  prometheus.Gatherer // what /metrics shows; nil: the default gatherer
+	Logger    *slog.Logger
 }
 
 // Server is the operations server of one service:
 //
 //   - GET /healthz is 200 as long as the process answers.
 //   - GET /readyz is 200 when every dependency can be used, else, or when the service is stopping, 503. It names each.
-//   - GET /metrics is for Prometheus, GET /debug/pprof/ for go tool pprof.
+//   - GET /metrics is for Prometheus.
 //
-// It is meant for the inside of a cluster: nothing here asks who is calling.
+// It is meant for the inside of a cluster: nothing here asks who is calling. GET /debug/pprof/ shows the process's memory, so it is
+// served only on PprofAddr, to this machine (or pod).
 type Server struct {
 	cfg      Config
 	stopping atomic.Bool
@@ -70,12 +72,45 @@ func (s *Server) Run(ctx context.Context) error {
 	ln := s.cfg.Listener
 	if ln == nil {
 		var err error
-		if ln, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Addr); err != nil {
+		if ln, err = listen(ctx, s.cfg.Addr); err != nil {
 			return fmt.Errorf("operations server: %w", err)
 		}
 	}
+	if s.cfg.PprofAddr == "" {
+		return s.serve(ctx, ln, s.Handler())
+	}
+	profiles, err := listenLoopback(ctx, s.cfg.PprofAddr)
+	if err != nil {
+		return errors.Join(fmt.Errorf("profiles: %w", err), ln.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { defer cancel(); ended <- s.serve(ctx, profiles, pprofHandler()) }()
+	err = s.serve(ctx, ln, s.Handler())
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+}
+
+// listenLoopback refuses an address that others reach, whatever the name in it resolves to.
+func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
+	ln, err := listen(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := ln.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		return nil, errors.Join(fmt.Errorf("%s is not a loopback address", addr), ln.Close())
+	}
+	return ln, nil
+}
+
+func (s *Server) serve(ctx context.Context, ln net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}
@@ -99,6 +134,16 @@ func stopServer(ctx context.Context, server *http.Server) {
 	}
 }
 
+func pprofHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
 // Handler returns the endpoints without a server around them.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -109,11 +154,6 @@ func (s *Server) Handler() http.Handler {
 		ErrorHandling:     promhttp.ContinueOnError, // one broken collector must not hide the others
 		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelWarn),
 	}))
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
 }
 

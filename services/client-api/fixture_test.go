@@ -60,6 +60,7 @@ func startEngines(t *testing.T) *engines {
 	e := &engines{t: t, natsDir: t.TempDir(), storePath: storetest.Path(t)}
 	e.startNATS(nettest.Addr(t))
 	e.natsURL = e.nats.URL()
+	bustest.Declare(t, e.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20})
 	t.Cleanup(func() { e.nats.Stop() })
 	e.store = storetest.NewOutage(storetest.OpenAt(t, e.storePath))
 	return e
@@ -129,7 +130,7 @@ func start(t *testing.T, options ...option) *world {
 func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := clientapi.Config{
-		NATS:        config.NATS{NATSURL: w.engines.natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20},
+		NATS:        config.NATS{NATSURL: w.engines.natsURL},
 		Store:       config.Store{SQLitePath: w.engines.storePath},
 		SharedStore: w.engines.store,
 		Logger:      slog.New(slog.DiscardHandler),

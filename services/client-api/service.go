@@ -161,8 +161,8 @@ func (s *Service) open() (err error) {
 	s.bus, err = bus.Open(bus.Config{
 		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
 		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Replicas: s.cfg.StreamReplicas, MaxAge: s.cfg.StreamMaxAge, MaxBytes: s.cfg.StreamMaxBytes,
-		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
+		Streams: []string{subject.Inbound},
+		Logger:  s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 	if err != nil {
 		return errors.Join(err, backend.Close(s.store))
@@ -189,7 +189,7 @@ func (s *Service) Run(ctx context.Context) (err error) {
 // not ready.
 func (s *Service) serve(ctx context.Context) error {
 	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
+		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
 		Checks: []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "store", Check: s.store.Ready}},
 	})
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))

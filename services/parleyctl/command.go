@@ -63,7 +63,7 @@ It talks to NATS and the store with the same settings as the services (NATS_URL,
 or SQLITE_PATH); flags win over the environment. Where none of NATS_URL, MONGODB_URI and SQLITE_PATH is given it takes those of ` + "`make run`" + ` from
 .parley/demo.json in this folder (or in PARLEY_DATA_DIR).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is away, 5 refused.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is away, 5 refused, 6 drift.`,
 		Example: `  parleyctl companies list
   parleyctl tokens create --company COMPANY --name CRM
   parleyctl watch --since 10m

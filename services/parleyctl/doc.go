@@ -7,7 +7,7 @@
 // Invariants:
 //
 //   - What changes something that services cache tells them so; it holds within a second.
-//   - Nothing is taken from a stream: readers are ephemeral, and the streams' settings are not touched.
+//   - Nothing is taken from a stream: readers are ephemeral. Only `streams apply` touches the streams' settings.
 //   - A secret is written to standard output when it is made, and never again. Keys do not leave their file.
 //   - What destroys asks, or wants --yes where nobody can be asked.
 //   - Text of others is shown without its control characters.

@@ -3,6 +3,7 @@ package parleyctl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -16,6 +17,7 @@ const (
 	ExitNotFound    = 3
 	ExitUnavailable = 4 // NATS or MongoDB is away
 	ExitRefused     = 5 // what was asked for is not valid, or not in this state
+	ExitDrift       = 6 // something is not as declared, and was only looked at
 )
 
 // usageError is a fault of the command line or of a setting.
@@ -24,6 +26,13 @@ type usageError struct{ text string }
 func (e *usageError) Error() string { return e.text }
 
 func usage(text string) error { return &usageError{text} }
+
+// driftError says that streams differ from their declaration.
+type driftError struct{ streams int }
+
+func (e *driftError) Error() string {
+	return fmt.Sprintf("%d streams differ from their declaration; `parleyctl streams apply` puts them right", e.streams)
+}
 
 // errDeclined says that somebody has thought better of it.
 var errDeclined = errors.New("nothing was done")
@@ -35,6 +44,9 @@ func exitCode(err error) int {
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return ExitUsage
+	}
+	if _, ok := errors.AsType[*driftError](err); ok {
+		return ExitDrift
 	}
 	switch apperr.CodeOf(err) {
 	case apperr.NotFound:

@@ -42,7 +42,7 @@ type consumerView struct {
 }
 
 func (a *app) streams() *cobra.Command {
-	return under("streams", "Show the streams and how far their consumers are", []string{"stream"}, a.streamsList(), a.streamsConsumers())
+	return under("streams", "Declare the streams; show them and how far their consumers are", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply())
 }
 
 func (a *app) streamsList() *cobra.Command {

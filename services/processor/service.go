@@ -134,7 +134,6 @@ func (s *Service) openBus() (*bus.Bus, error) {
 	return bus.Open(bus.Config{
 		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
 		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Replicas: s.cfg.StreamReplicas, MaxAge: s.cfg.StreamMaxAge, MaxBytes: s.cfg.StreamMaxBytes,
 		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 }
@@ -164,7 +163,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 // answers, not ready.
 func (s *Service) run(ctx context.Context, b *bus.Bus, documents store.Store, consumers []bus.Consumer) error {
 	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
+		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
 		Gatherer: gatherer(s.cfg.Registerer),
 		Checks:   []ops.Check{{Name: "nats", Check: b.Ready}, {Name: "store", Check: documents.Ready}},
 	})

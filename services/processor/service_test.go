@@ -370,6 +370,7 @@ func TestStartsWithoutItsServers(t *testing.T) {
 	server, err := embedded.StartNATS(embedded.NATSConfig{Addr: natsAddress, Dir: t.TempDir()})
 	w.must(err)
 	t.Cleanup(server.Stop)
+	bustest.DeclareSmall(t, server.URL())
 	documents.End()
 	awaitReadiness(t, listener.Addr().String(), http.StatusOK)
 	w.bus, w.store = bustest.Open(t, w.natsURL), documents

@@ -88,7 +88,7 @@ func (w *world) must(err error) {
 // config is that of a processor in this world: a recorder, a dispatcher and the demo bot.
 func (w *world) config() processor.Config {
 	return processor.Config{
-		NATS:     config.NATS{NATSURL: w.natsURL, StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30},
+		NATS:     config.NATS{NATSURL: w.natsURL},
 		Store:    config.Store{SQLitePath: w.storePath},
 		Recorder: true, Dispatcher: true, BotConfig: processor.BotConfig{Bot: processor.BotDemo},
 		AssetsURL: "https://chat.example.com",

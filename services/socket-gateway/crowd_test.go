@@ -48,7 +48,7 @@ func (f *faultWorld) startChild() *child {
 		command: exec.Command(os.Args[0]), ended: make(chan struct{}),
 	}
 	c.command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+serving.Addr().String(), "OPS_ADDR="+watching.Addr().String(),
-		"NATS_URL="+f.natsURL, "REDIS_URL="+f.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms", "STREAM_MAX_BYTES=1073741824")
+		"NATS_URL="+f.natsURL, "REDIS_URL="+f.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms")
 	if os.Getenv("PARLEY_TEST_LOG") != "" {
 		c.command.Stdout, c.command.Stderr = os.Stderr, os.Stderr
 	}

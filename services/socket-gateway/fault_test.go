@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/nettest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
@@ -245,6 +246,7 @@ func newFaultWorld(t *testing.T) *faultWorld {
 	f.natsAddr = nettest.Addr(t)
 	f.nats = startNATS(t, f.natsAddr, f.natsDir)
 	t.Cleanup(func() { f.nats.Stop() })
+	bustest.DeclareSmall(t, f.nats.URL())
 	f.world = newWorldWith(t, "nats://"+f.natsAddr, f.redis.url())
 	return f
 }

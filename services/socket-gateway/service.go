@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
 )
@@ -191,8 +192,8 @@ func (s *Service) openBus() (*bus.Bus, error) {
 	return bus.Open(bus.Config{
 		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
 		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Replicas: s.cfg.StreamReplicas, MaxAge: s.cfg.StreamMaxAge, MaxBytes: s.cfg.StreamMaxBytes,
-		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
+		Streams: []string{subject.Replies, subject.Status, subject.Dead},
+		Logger:  s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 }
 
@@ -205,7 +206,7 @@ func (s *Service) Handler() http.Handler { return s.edge.handler }
 // when it starts: sockets are refused until they are there.
 func (s *Service) Run(ctx context.Context) error {
 	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
+		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
 		Gatherer: gatherer(s.cfg.Registerer), Checks: s.checks(),
 	})
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))

@@ -112,7 +112,7 @@ type gateway struct {
 
 func (w *world) config() socketgateway.Config {
 	return socketgateway.Config{
-		NATS:       config.NATS{NATSURL: w.natsURL, StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30},
+		NATS:       config.NATS{NATSURL: w.natsURL},
 		Redis:      config.Redis{RedisURL: w.redisURL},
 		KeySource:  w.keys,
 		Logger:     slog.New(slog.DiscardHandler),

@@ -20,6 +20,7 @@ type Config struct {
 	LogLevel   slog.Level `env:"LOG_LEVEL" envDefault:"WARN" doc:"DEBUG, INFO, WARN or ERROR"`
 
 	config.Chats
+	config.Streams
 	Limits
 	config.Tracing
 	processor.BotConfig

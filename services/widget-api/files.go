@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/file/natsfile"
 	"github.com/parley-chat/parley/pkg/file/s3file"
+	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 	api "github.com/parley-chat/parley/services/widget-api/internal/http"
 )
@@ -29,7 +31,6 @@ const storeTime = 30 * time.Second
 type FileConfig struct {
 	PublicURL         string        `env:"PUBLIC_URL" doc:"address under which browsers reach the Widget API, which stands in the addresses of files, such as https://chat.example.com; required unless HTTP_ADDR is a loopback address, where it is the one that each upload was sent to"`
 	FileStore         string        `env:"FILE_STORE" envDefault:"nats" doc:"where visitors' files are kept: nats (the JetStream object store, bucket FILES) or s3"`
-	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"bytes that FILE_STORE=nats may hold; a full store refuses (503)"`
 	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"bytes that a visitor's file may have"`
 	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"2160h" doc:"how long a file is kept where its application does not say; 0: for ever"`
 	MaxUploads        int           `env:"MAX_UPLOADS" envDefault:"64" doc:"files that are taken in at once; more are refused (503)"`
@@ -57,7 +58,6 @@ func (c FileConfig) Validate() []string {
 	}
 	need(c.PublicURL == "" || isBaseURL(c.PublicURL), "PUBLIC_URL must be an http or https URL without a query")
 	need(c.FileStore == FileStoreNATS || c.FileStore == FileStoreS3, "FILE_STORE must be nats or s3")
-	need(c.FileStoreMaxBytes > 0, "FILE_STORE_MAX_BYTES must be positive")
 	need(c.FileMaxBytes > 0, "FILE_MAX_BYTES must be positive")
 	need(c.FileRetention >= 0, "FILE_RETENTION must not be negative")
 	need(c.MaxUploads > 0, "MAX_UPLOADS must be positive")
@@ -81,6 +81,15 @@ func isBaseURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }
 
+// streams are those that the service uses.
+func (s *Service) streams() []string {
+	used := []string{subject.Inbound, subject.Replies, subject.Status}
+	if s.cfg.FileStore == FileStoreNATS {
+		used = append(used, bus.FilesStream)
+	}
+	return used
+}
+
 // openShelf opens the store that the configuration names. The store needs no connection yet.
 func (s *Service) openShelf() error {
 	store, err := s.fileStore()
@@ -97,9 +106,7 @@ func (s *Service) openShelf() error {
 func (s *Service) fileStore() (file.Store, error) {
 	if s.cfg.FileStore == FileStoreNATS {
 		s.closeFiles = func() {} // it lives on the bus
-		return natsfile.New(natsfile.Config{
-			JetStream: s.bus.JetStream(), Replicas: s.cfg.StreamReplicas, MaxBytes: s.cfg.FileStoreMaxBytes,
-		}), nil
+		return natsfile.New(s.bus.JetStream()), nil
 	}
 	store, err := s3file.New(s3file.Config{
 		Endpoint: s.cfg.S3Endpoint, Region: s.cfg.S3Region, Bucket: s.cfg.S3Bucket,

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
@@ -65,6 +66,7 @@ func startEngines(t *testing.T) *engines {
 	e := &engines{t: t, natsDir: t.TempDir(), storePath: storetest.Path(t)}
 	e.startNATS(nettest.Addr(t))
 	e.natsURL = e.nats.URL()
+	bustest.Declare(t, e.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 64 << 20})
 	t.Cleanup(func() { e.nats.Stop() })
 	e.store = storetest.NewOutage(storetest.OpenAt(t, e.storePath))
 	return e
@@ -120,12 +122,12 @@ func start(t *testing.T, options ...option) *world {
 func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := widgetapi.Config{
-		NATS:            config.NATS{NATSURL: w.engines.natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20},
+		NATS:            config.NATS{NATSURL: w.engines.natsURL},
 		Store:           config.Store{SQLitePath: w.engines.storePath},
 		SharedStore:     w.engines.store,
 		VisitorKeysFile: w.keysFile, VisitorTokenTTL: 720 * time.Hour,
 		FileConfig: widgetapi.FileConfig{
-			FileStore: widgetapi.FileStoreNATS, FileStoreMaxBytes: 64 << 20, FileMaxBytes: 8 << 20, MaxUploads: 8, UploadTimeout: 10 * time.Minute,
+			FileStore: widgetapi.FileStoreNATS, FileMaxBytes: 8 << 20, MaxUploads: 8, UploadTimeout: 10 * time.Minute,
 		},
 		Logger:      slog.New(slog.DiscardHandler),
 		Listener:    listen(w.t),

@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -130,7 +132,8 @@ func (w *world) jetStream() jetstream.JetStream {
 
 func TestFileStoreIsFull(t *testing.T) {
 	t.Parallel()
-	w := start(t, func(cfg *widgetapi.Config) { cfg.FileStoreMaxBytes = 1 << 20 })
+	w := start(t)
+	bustest.Declare(t, w.engines.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 20})
 	token := w.register(appID, `"email":"a@example.com"`)
 	got := w.upload(token, filePart("a.txt", "", strings.Repeat("x", 2<<20)))
 	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "FILE_STORE_FULL" || got.header.Get("Retry-After") != "30" {

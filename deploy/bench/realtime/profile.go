@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// profile fetches a profile of the first gateway into the folder that was asked for, as NAME-KIND.pprof, and returns when it is there. Only
+// profile fetches a profile of the last gateway into the folder that was asked for, as NAME-KIND.pprof, and returns when it is there. Only
 // Parley's gateways have profiles.
 func (b *bench) profile(ctx context.Context, s *stage, name, kind string, d time.Duration) error {
 	if b.profiles == "" || !s.contender.profiled {
 		return nil
 	}
-	url := "http://" + s.ops[0] + "/debug/pprof/" + kind
+	url := "http://" + s.pprof + "/debug/pprof/" + kind
 	if d > 0 {
 		url += "?seconds=" + strconv.Itoa(max(1, int(d.Seconds())))
 	}

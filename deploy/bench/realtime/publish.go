@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // publisher publishes replies as a processing layer does: into JetStream, with the headers of CloudEvents. It does not wait for an
@@ -26,7 +26,7 @@ type publisher struct {
 	payload  []byte
 }
 
-// openPublisher connects and makes the stream that the gateways read. Parley's own services declare it just so.
+// openPublisher connects and declares the streams, as `parleyctl streams apply` does.
 func openPublisher(ctx context.Context, url string) (*publisher, error) {
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -34,7 +34,7 @@ func openPublisher(ctx context.Context, url string) (*publisher, error) {
 	}
 	p := &publisher{nc: nc, inbox: nats.NewInbox()}
 	if _, err = nc.Subscribe(p.inbox, p.acknowledged); err == nil {
-		err = declareReplies(ctx, nc)
+		err = declareStreams(ctx, nc)
 	}
 	if err != nil {
 		nc.Close()
@@ -43,23 +43,13 @@ func openPublisher(ctx context.Context, url string) (*publisher, error) {
 	return p, nil
 }
 
-func declareReplies(ctx context.Context, nc *nats.Conn) error {
+func declareStreams(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = bus.Apply(ctx, js, bus.StreamSettings{})
 	}
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
-		Name:        subject.Replies,
-		Subjects:    []string{subject.AllReplies},
-		Storage:     jetstream.FileStorage,
-		MaxAge:      168 * time.Hour,
-		MaxBytes:    1 << 30,
-		Discard:     jetstream.DiscardNew,
-		Duplicates:  2 * time.Minute,
-		AllowDirect: true,
-	})
 	if err != nil {
-		return fmt.Errorf("making the stream of replies: %w", err)
+		return fmt.Errorf("declaring the streams: %w", err)
 	}
 	return nil
 }

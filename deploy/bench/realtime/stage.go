@@ -29,6 +29,7 @@ type stage struct {
 	gateways  []*rig.Process
 	addrs     []netip.AddrPort
 	ops       []string
+	pprof     string   // of the last gateway that started
 	requests  [][]byte // the websocket handshake with each gateway
 	publisher *publisher
 	publish   publishFunc
@@ -72,10 +73,11 @@ func (b *bench) openStage(ctx context.Context, c contender, gateways int) (s *st
 }
 
 func (s *stage) startGateway(ctx context.Context, c contender, jwks string) error {
-	addr, ops := rig.FreeAddr(), rig.FreeAddr()
+	addr, ops, pprof := rig.FreeAddr(), rig.FreeAddr(), rig.FreeAddr()
 	env := append([]string{
 		"HTTP_ADDR=" + addr,
 		"OPS_ADDR=" + ops,
+		"PPROF_ADDR=" + pprof,
 		"NATS_URL=nats://" + s.engines.natsAddr,
 		"REDIS_URL=redis://" + s.engines.redisAddr,
 		"JWKS_URL=" + jwks,
@@ -94,6 +96,7 @@ func (s *stage) startGateway(ctx context.Context, c contender, jwks string) erro
 		return fmt.Errorf("%w: %s", err, text[max(0, len(text)-500):])
 	}
 	at, err := netip.ParseAddrPort(addr)
+	s.pprof = pprof
 	s.addrs, s.ops, s.requests = append(s.addrs, at), append(s.ops, ops), append(s.requests, upgradeRequest(addr))
 	return err
 }

@@ -25,8 +25,24 @@ func LeftByNATS() []goleak.Option {
 	}
 }
 
-// Start runs a NATS server with JetStream until the test ends.
+// Start runs a NATS server with Parley's streams until the test ends.
 func Start(t testing.TB) *embedded.NATS {
+	t.Helper()
+	n := StartBare(t)
+	DeclareSmall(t, n.URL())
+	return n
+}
+
+// StartSized is [Start] with sizes of one's own.
+func StartSized(t testing.TB, settings bus.StreamSettings) *embedded.NATS {
+	t.Helper()
+	n := StartBare(t)
+	Declare(t, n.URL(), settings)
+	return n
+}
+
+// StartBare runs a NATS server with JetStream and without streams until the test ends.
+func StartBare(t testing.TB) *embedded.NATS {
 	t.Helper()
 	n, err := embedded.StartNATS(embedded.NATSConfig{Dir: t.TempDir()})
 	if err != nil {
@@ -36,7 +52,7 @@ func Start(t testing.TB) *embedded.NATS {
 	return n
 }
 
-// Open returns a bus that is connected and has declared its streams. It closes when the test ends.
+// Open returns a bus that is connected and has found its streams. It closes when the test ends.
 func Open(t testing.TB, url string) *bus.Bus {
 	t.Helper()
 	return OpenConfig(t, bus.Config{URL: url})

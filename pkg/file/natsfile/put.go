@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/file"
 )
 
@@ -107,7 +108,7 @@ func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, e
 	u.tried = true
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	ack, err := u.store.cfg.JetStream.PublishMsg(bounded, m, jetstream.WithExpectStream(streamName))
+	ack, err := u.store.js.PublishMsg(bounded, m, jetstream.WithExpectStream(bus.FilesStream))
 	switch {
 	case err == nil:
 		return ack, nil

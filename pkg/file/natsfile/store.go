@@ -19,7 +19,6 @@ const (
 	// Bucket is the object store's name.
 	Bucket = "FILES"
 
-	streamName  = "OBJ_" + Bucket
 	chunkPrefix = "$O." + Bucket + ".C."
 	metaPrefix  = "$O." + Bucket + ".M."
 
@@ -29,27 +28,20 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Config says how the bucket is kept.
-type Config struct {
-	JetStream jetstream.JetStream
-	Replicas  int   // 1 or 3
-	MaxBytes  int64 // how large the bucket may get before it refuses
-}
-
-// Store is a [file.Store] in JetStream. The bucket is declared when it is first needed.
+// Store is a [file.Store] in JetStream. The bucket is one of the declared streams ([bus.Apply]); the store does not create it.
 type Store struct {
-	cfg Config
+	js jetstream.JetStream
 
 	mu     sync.Mutex
-	stream jetstream.Stream // nil: not declared yet
+	stream jetstream.Stream // nil: not found yet
 }
 
 var _ file.Store = (*Store)(nil)
 
 // New returns a store.
-func New(cfg Config) *Store { return &Store{cfg: cfg} }
+func New(js jetstream.JetStream) *Store { return &Store{js: js} }
 
-// bucket returns the stream, and declares it first where that has not been done.
+// bucket returns the bucket's stream.
 func (s *Store) bucket(ctx context.Context) (jetstream.Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,33 +50,15 @@ func (s *Store) bucket(ctx context.Context) (jetstream.Stream, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	stream, err := s.cfg.JetStream.Stream(ctx, streamName)
-	if err != nil || !s.asConfigured(stream.CachedInfo().Config) {
-		stream, err = s.declare(ctx)
-	}
+	stream, err := s.js.Stream(ctx, bus.FilesStream)
 	if err != nil {
-		return nil, coded("declaring the bucket", err)
+		return nil, coded("looking for the bucket", err)
 	}
 	s.stream = stream
 	return stream, nil
 }
 
-func (s *Store) asConfigured(have jetstream.StreamConfig) bool {
-	return have.Replicas == s.cfg.Replicas && have.MaxBytes == s.cfg.MaxBytes
-}
-
-func (s *Store) declare(ctx context.Context) (jetstream.Stream, error) {
-	_, err := s.cfg.JetStream.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
-		Bucket: Bucket, Description: "Files that visitors have sent", Storage: jetstream.FileStorage,
-		Replicas: s.cfg.Replicas, MaxBytes: s.cfg.MaxBytes,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s.cfg.JetStream.Stream(ctx, streamName)
-}
-
-// coded says what a failure of JetStream means. Somebody may have removed the bucket: then it is declared again next time.
+// coded says what a failure of JetStream means. Somebody may have removed the bucket: then it is looked for again next time.
 func (s *Store) coded(act string, err error) error {
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		s.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/file/filetest"
@@ -37,11 +38,11 @@ func connect(t testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 }
 
 func open(t *testing.T, maxBytes int64) filetest.Harness {
-	server := bustest.Start(t)
+	server := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: maxBytes})
 	conn, js := connect(t, server.URL())
 	_, observer := connect(t, server.URL())
 	newStore := func(js jetstream.JetStream) *natsfile.Store {
-		return natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: maxBytes})
+		return natsfile.New(js)
 	}
 	return filetest.Harness{
 		Store: newStore(js),
@@ -92,7 +93,7 @@ func TestObjectStoreFormat(t *testing.T) {
 	t.Parallel()
 	server := bustest.Start(t)
 	_, js := connect(t, server.URL())
-	s := natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: 1 << 30})
+	s := natsfile.New(js)
 	content := bytes.Repeat([]byte("parley "), 60_000)
 	f, err := s.Put(t.Context(), file.File{ID: file.NewID(time.Time{}), Name: "a.txt"}, bytes.NewReader(content))
 	if err != nil {
@@ -118,22 +119,12 @@ func TestObjectStoreFormat(t *testing.T) {
 	}
 }
 
-// The bucket follows its configuration, and comes back when somebody has removed it.
-func TestBucketIsDeclared(t *testing.T) {
+// The store makes no bucket: without one it refuses, and it goes on when the bucket is declared again.
+func TestBucketIsAwaited(t *testing.T) {
 	t.Parallel()
 	server := bustest.Start(t)
 	_, js := connect(t, server.URL())
-	for _, maxBytes := range []int64{1 << 20, 2 << 20} {
-		s := natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: maxBytes})
-		if _, err := s.Sweep(t.Context(), time.Now()); err != nil {
-			t.Fatalf("Sweep: %v", err)
-		}
-		stream, err := js.Stream(t.Context(), "OBJ_FILES")
-		if err != nil || stream.CachedInfo().Config.MaxBytes != maxBytes || stream.CachedInfo().Config.Discard != jetstream.DiscardNew {
-			t.Errorf("got %+v, %v, want a bucket of %d bytes that refuses when it is full", stream, err, maxBytes)
-		}
-	}
-	s := natsfile.New(natsfile.Config{JetStream: js, Replicas: 1, MaxBytes: 1 << 20})
+	s := natsfile.New(js)
 	putSmall := func() error {
 		_, err := s.Put(t.Context(), file.File{ID: file.NewID(time.Time{})}, strings.NewReader("x"))
 		return err
@@ -144,9 +135,15 @@ func TestBucketIsDeclared(t *testing.T) {
 	if err := js.DeleteObjectStore(t.Context(), natsfile.Bucket); err != nil {
 		t.Fatalf("DeleteObjectStore: %v", err)
 	}
-	if err := putSmall(); !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("Put without a bucket: got %v, want Unavailable", err)
+	for range 2 {
+		if err := putSmall(); !apperr.Is(err, apperr.Unavailable) {
+			t.Errorf("Put without a bucket: got %v, want Unavailable", err)
+		}
 	}
+	if _, err := js.Stream(t.Context(), bus.FilesStream); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("got %v, want no bucket", err)
+	}
+	bustest.DeclareSmall(t, server.URL())
 	if err := putSmall(); err != nil {
 		t.Errorf("Put after it: got %v, want nil", err)
 	}

@@ -1,25 +1,118 @@
-// Package mongodb is the store of many machines.
+// Package mongodb implements the storage contract on MongoDB and on services that speak its protocol, for deployments of many
+// machines.
+//
+// Reading order: mongodb.go (connection), collection.go (collections and the few ways to read and write them), index.go (all
+// indexes), one file per noun, portable.go. docs/data.md shows each collection as mongosh prints it.
+//
+// Invariants:
+//
+//   - One document per thing; its _id is the contract's id. Uniqueness rests on _id alone.
+//   - No upserts. Some compatible services lose all but the last of several concurrent upserts of a new _id. A write inserts first and
+//     updates on a duplicate key, or updates first and inserts when nothing matched; both repeat until one of the two took effect.
+//   - No transactions and no change streams. A write of several documents is ordered so that a repeat completes what a crash left.
+//   - Every query has an index in index.go.
 package mongodb
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
 	"github.com/parley-chat/parley/pkg/store"
+)
+
+const (
+	// selectionTimeout is how long an operation waits for a server that takes writes, and how long MongoDB may be unreachable before
+	// operations fail at once.
+	selectionTimeout = 2 * time.Second
+	// operationTimeout ends an operation that a server accepted but does not answer.
+	operationTimeout = 5 * time.Second
+	// heartbeat is how often the driver probes an unreachable server.
+	heartbeat = time.Second
 )
 
 // Config says where the documents are.
 type Config struct {
 	URI       string // mongodb:// or mongodb+srv://; its options win over ours
 	Database  string
-	AppName   string // how MongoDB's own logs call us; optional
+	AppName   string // the name of this process in MongoDB's logs; optional
 	Logger    *slog.Logger
-	IdleClose time.Duration // how long a visitor may be silent before the chat counts as closed; 0: for ever
+	IdleClose time.Duration         // how long a visitor may be silent before the chat counts as closed; 0: for ever
+	Monitor   *event.CommandMonitor // sees every command; optional
 }
 
 // Store implements [store.Store].
-type Store struct{ store.Store }
+type Store struct {
+	client    *mongo.Client
+	database  *mongo.Database
+	conn      *connState
+	idleClose time.Duration
+}
 
-// Open prepares a store and returns at once: the driver connects in the background and reconnects for ever. The error tells
-// only of a wrong Config.
-func Open(c Config) (*Store, error) { panic("not built yet") }
+var _ store.Store = (*Store)(nil)
+
+// Open prepares a store and returns at once: the driver connects in the background and keeps reconnecting. The error reports
+// only a wrong Config.
+func Open(c Config) (*Store, error) {
+	if c.URI == "" || c.Database == "" || c.Logger == nil {
+		return nil, errors.New("mongodb: URI, Database and Logger are required")
+	}
+	conn := newConnState(c.Logger, selectionTimeout)
+	client, err := mongo.Connect(clientOptions(c, conn))
+	if err != nil {
+		return nil, fmt.Errorf("mongodb: opening: %w", withoutSecrets(c.URI, err))
+	}
+	return &Store{client: client, database: client.Database(c.Database), conn: conn, idleClose: c.IdleClose}, nil
+}
+
+// withoutSecrets replaces the driver's error about a URI that holds a password: the error may repeat a part of it.
+func withoutSecrets(uri string, err error) error {
+	if !strings.Contains(uri, "@") {
+		return err
+	}
+	return errors.New("the URI cannot be read; special characters of its user and password must be percent-encoded")
+}
+
+// clientOptions are our defaults, overridden by the URI's options. Majority concerns on both sides: an acknowledged write survives
+// the loss of a primary, and every later read sees it.
+func clientOptions(c Config, conn *connState) *options.ClientOptions {
+	o := options.Client().
+		SetServerSelectionTimeout(selectionTimeout).
+		SetConnectTimeout(selectionTimeout).
+		SetHeartbeatInterval(heartbeat).
+		SetWriteConcern(writeconcern.Majority()).
+		SetReadConcern(readconcern.Majority()).
+		SetServerMonitor(&event.ServerMonitor{
+			TopologyDescriptionChanged: conn.topologyChanged,
+			ServerHeartbeatFailed:      conn.heartbeatFailed,
+		})
+	if c.AppName != "" {
+		o.SetAppName(c.AppName)
+	}
+	if c.Monitor != nil {
+		o.SetMonitor(c.Monitor)
+	}
+	return o.ApplyURI(c.URI)
+}
+
+// Ready implements [store.Store].
+func (s *Store) Ready(ctx context.Context) error {
+	return s.do(ctx, "pinging", func(ctx context.Context) error { return s.client.Ping(ctx, nil) })
+}
+
+// Close implements [store.Store].
+func (s *Store) Close(ctx context.Context) error {
+	if err := s.client.Disconnect(ctx); err != nil {
+		return fmt.Errorf("closing MongoDB: %w", err)
+	}
+	return nil
+}

@@ -39,10 +39,13 @@ func (s *Store) ApplicationFiles(ctx context.Context, appID string, now time.Tim
 	return s.usage(ctx, `app_id`, appID, now)
 }
 
+func usageOf(column string) string {
+	return `SELECT ifnull(sum(size), 0), count(*) FROM files WHERE ` + column + ` = ? AND ifnull(expires_at > ?, TRUE)`
+}
+
 func (s *Store) usage(ctx context.Context, column, id string, now time.Time) (store.FileUsage, error) {
 	return scan(ctx, s, "summing up files", func(c *conn) (u store.FileUsage, err error) {
-		_, err = c.first(`SELECT ifnull(sum(size), 0), count(*) FROM files WHERE `+column+` = ? AND ifnull(expires_at > ?, TRUE)`,
-			func(r *row) { u = store.FileUsage{Bytes: r.int(), Count: r.int()} }, id, now)
+		_, err = c.first(usageOf(column), func(r *row) { u = store.FileUsage{Bytes: r.int(), Count: r.int()} }, id, now)
 		return u, err
 	})
 }

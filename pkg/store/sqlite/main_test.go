@@ -1,17 +1,51 @@
 package sqlite_test
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 
-	"go.uber.org/goleak"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/parley-chat/parley/pkg/store"
+	parley "github.com/parley-chat/parley/pkg/store/sqlite"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.Main(m, openAt) }
+
+func openAt(path string, o storetest.Options) (store.Store, error) {
+	s, err := parley.Open(context.Background(), parley.Config{Path: path, Logger: slog.New(slog.DiscardHandler), IdleClose: o.IdleClose})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB, o ...storetest.Options) store.Store { return storetest.Open(t, o...) })
+	storetest.Engine{Create: storetest.Path, Open: openAt, Silence: lock, Atomic: true}.Run(t)
+}
+
+// lock holds the file's write lock, as a process that hangs in a transaction does.
+func lock(t testing.TB, path string) (end func()) {
+	t.Helper()
+	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err == nil {
+		err = sqlitex.ExecuteTransient(c, "BEGIN IMMEDIATE", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	return func() {
+		if ended {
+			return
+		}
+		ended = true
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -105,14 +105,17 @@ func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery
 	return p.messages, p.more, err
 }
 
+const (
+	lastPage = `SELECT ` + messageColumns + ` FROM messages m WHERE m.chat = (SELECT key FROM chats WHERE id = ?1)
+		ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
+	// The cursor's id is compared as a parameter: of two columns of text SQLite would use the index for the time only.
+	pageBefore = `SELECT ` + messageColumns + ` FROM messages b CROSS JOIN messages m
+		WHERE b.id = ?3 AND b.chat = (SELECT key FROM chats WHERE id = ?1) AND m.chat = b.chat AND (m.created_at, m.id) < (b.created_at, ?3)
+		ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
+	findMessage = `SELECT c.id, ` + messageColumns + ` FROM messages m JOIN chats c ON c.key = m.chat WHERE m.id = ?`
+)
+
 func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) {
-	const (
-		last = `SELECT ` + messageColumns + ` FROM messages m WHERE m.chat = (SELECT key FROM chats WHERE id = ?1)
-			ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
-		before = `SELECT ` + messageColumns + ` FROM messages b, messages m
-			WHERE b.id = ?3 AND b.chat = (SELECT key FROM chats WHERE id = ?1) AND m.chat = b.chat AND (m.created_at, m.id) < (b.created_at, b.id)
-			ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
-	)
 	size := 0
 	collect := func(r *row) bool {
 		if q.Limit > 0 && len(p.messages) == q.Limit {
@@ -134,9 +137,9 @@ func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) 
 		rows = q.Limit + 1 // one more tells that there are more
 	}
 	if q.Before == "" {
-		err = c.query(last, collect, chatID, rows)
+		err = c.query(lastPage, collect, chatID, rows)
 	} else {
-		err = c.query(before, collect, chatID, rows, q.Before)
+		err = c.query(pageBefore, collect, chatID, rows, q.Before)
 	}
 	slices.Reverse(p.messages)
 	return p, err
@@ -163,8 +166,7 @@ type located struct {
 
 // find returns a message by its id.
 func (s *Store) find(ctx context.Context, id string) (located, error) {
-	return one(ctx, s, "reading a message",
-		`SELECT c.id, `+messageColumns+` FROM messages m JOIN chats c ON c.key = m.chat WHERE m.id = ?`,
+	return one(ctx, s, "reading a message", findMessage,
 		func(r *row) located { return located{chatID: r.text(), message: readMessage(r)} }, store.MessageNotFound, id)
 }
 

@@ -40,16 +40,13 @@ func migrations() ([]string, error) {
 // migrate brings the file to the newest version. All of it happens in one transaction, so that of several processes that start
 // at once one does it and the others find it done.
 func migrate(c *conn, scripts []string) (err error) {
-	version, err := fileVersion(c, len(scripts))
-	if err != nil || version == len(scripts) {
-		return err
-	}
 	end, err := sqlitex.ImmediateTransaction(c.Conn)
 	if err != nil {
 		return err
 	}
 	defer end(&err)
-	if version, err = fileVersion(c, len(scripts)); err != nil {
+	version, err := fileVersion(c, len(scripts))
+	if err != nil || version == len(scripts) {
 		return err
 	}
 	for _, script := range scripts[version:] {

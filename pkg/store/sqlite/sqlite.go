@@ -96,7 +96,7 @@ func initialise(c *conn) error {
 		return err
 	}
 	c.SetBusyTimeout(operationTimeout)
-	if _, err := fileVersion(c, len(scripts)); err != nil { // before anything is changed
+	if err := inspect(c, len(scripts)); err != nil {
 		return err
 	}
 	if err := enterWAL(c); err != nil {
@@ -106,6 +106,17 @@ func initialise(c *conn) error {
 		return err
 	}
 	return c.configure(writerSettings)
+}
+
+// inspect refuses a file that is not Parley's before anything is changed. It reads in one transaction: another process may be
+// about to create the tables.
+func inspect(c *conn, newest int) error {
+	if _, err := c.exec("BEGIN"); err != nil {
+		return err
+	}
+	_, err := fileVersion(c, newest)
+	_, end := c.exec("ROLLBACK")
+	return orElse(err, end)
 }
 
 // enterWAL sets the file's journal mode. While another process does the same SQLite answers at once that the file is busy.

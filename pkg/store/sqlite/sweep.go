@@ -46,14 +46,16 @@ func (w *sweeper) stop() {
 	w.ended.Wait()
 }
 
+const (
+	expiredRecords = `DELETE FROM idempotency_records WHERE id IN (
+		SELECT id FROM idempotency_records WHERE expires_at <= ?1 AND ifnull(leased_until <= ?1, TRUE) LIMIT ?2)`
+	expiredFiles = `DELETE FROM files WHERE id IN (SELECT id FROM files WHERE expires_at <= ?1 LIMIT ?2)`
+)
+
 // sweep removes all idempotency records and files that have expired. A record that somebody holds the lease of stays: it is
 // being used anew.
 func (s *Store) sweep(ctx context.Context) error {
-	for _, sql := range []string{
-		`DELETE FROM idempotency_records WHERE id IN (
-			SELECT id FROM idempotency_records WHERE expires_at <= ?1 AND ifnull(leased_until <= ?1, TRUE) LIMIT ?2)`,
-		`DELETE FROM files WHERE id IN (SELECT id FROM files WHERE expires_at <= ?1 LIMIT ?2)`,
-	} {
+	for _, sql := range []string{expiredRecords, expiredFiles} {
 		for removed := sweepBatch; removed == sweepBatch; {
 			var err error
 			removed, err = write(ctx, s, "removing what has expired", func(c *conn) (int, error) {

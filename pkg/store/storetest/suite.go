@@ -26,6 +26,17 @@ func Run(t *testing.T, open Opener) {
 		"accessTokens": testAccessTokens,
 		"applications": testApplications,
 		"templates":    testTemplates,
+		"visitors":     testVisitors,
+		"identities":   testIdentities,
+		"chats":        testChats,
+		"messages":     testMessages,
+		"history":      testHistory,
+		"statuses":     testStatuses,
+		"receipts":     testReceipts,
+		"idempotency":  testIdempotency,
+		"files":        testFiles,
+		"portable":     testPortable,
+		"callers":      testCallers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

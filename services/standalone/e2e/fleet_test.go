@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,6 +77,9 @@ func (f *fleet) start(t *testing.T, name string) {
 	check(t, err)
 	c.stopAtEnd(f.t)
 	f.run[name] = c
+	if name == "nats" {
+		f.applyStreams(t)
+	}
 	if len(f.settings) > 0 {
 		c.stderr.keepAll()
 	}
@@ -88,11 +92,26 @@ func (f *fleet) start(t *testing.T, name string) {
 	}
 }
 
-func (f *fleet) redisURL() string {
-	if f.tls != nil {
-		return "rediss://" + f.addr["redis"]
+// applyStreams runs what an operator runs before the services are of use.
+func (f *fleet) applyStreams(t *testing.T) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "streams", "apply", "--wait", limit.String())
+	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"), "FILE_STORE_MAX_BYTES=1073741824")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("parleyctl streams apply: %v\n%s", err, out)
 	}
-	return "redis://" + f.addr["redis"]
+}
+
+// redisURL is how a user of Redis gets there.
+func (f *fleet) redisURL(user string) string {
+	scheme, login := "redis://", ""
+	if f.tls != nil {
+		scheme = "rediss://"
+	}
+	if f.accounts {
+		login = user + ":" + passwordOf(user) + "@"
+	}
+	return scheme + login + f.addr["redis"]
 }
 
 // natsURL is how a user of NATS gets there.
@@ -119,6 +138,10 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 			args = append(args, "--port", "0", "--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", f.tls.Path("authority"),
 				"--tls-cert-file", f.tls.Path("redis"), "--tls-key-file", f.tls.Path("redis-key"))
 		}
+		if f.accounts {
+			need(t, "redis-server")
+			return filepath.Join(root(), "deploy/redis/start.sh"), redisPasswords(f.dir), args
+		}
 		return need(t, "redis-server"), nil, args
 	case "seed":
 		return program(t, "standalone"), []string{
@@ -132,7 +155,7 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 	}
 	return program(t, binary), append([]string{
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
-		"NATS_URL=" + f.natsURL(binary), "SQLITE_PATH=" + f.SQLitePath, "REDIS_URL=" + f.redisURL(),
+		"NATS_URL=" + f.natsURL(binary), "SQLITE_PATH=" + f.SQLitePath, "REDIS_URL=" + f.redisURL(binary),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
 		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", // everybody has one address here

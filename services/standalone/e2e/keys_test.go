@@ -54,7 +54,7 @@ func startReplicas(t *testing.T) *replicas {
 		t: t, appID: uuid.NewString(), keysFile: writeKeyFile(t), http: &http.Client{Transport: transport, Timeout: limit},
 	}
 	check(t, s.PutApplication(t.Context(), chat.Application{ID: r.appID, CompanyID: uuid.NewString(), Provider: chat.ProviderWidget}))
-	nats := config.NATS{NATSURL: natsURL, StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20}
+	nats := config.NATS{NATSURL: natsURL}
 	for range 2 {
 		ln := listenAnywhere(t)
 		r.widgets = append(r.widgets, "http://"+ln.Addr().String())

@@ -67,7 +67,7 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	check(t, s.SetVerification(t.Context(), app.ID, chat.VerificationRequired))
 	live, revoked := putToken(t, s, company.ID, time.Time{}), putToken(t, s, company.ID, time.Now().Add(-time.Hour))
 
-	nats := config.NATS{NATSURL: strings.Replace(natsURL, "://", "://"+urlSecret+"@", 1), StreamReplicas: 1, StreamMaxAge: time.Hour, StreamMaxBytes: 64 << 20}
+	nats := config.NATS{NATSURL: strings.Replace(natsURL, "://", "://"+urlSecret+"@", 1)}
 	clientLn, widgetLn, gatewayLn := listenAnywhere(t), listenAnywhere(t), listenAnywhere(t)
 	client, err := clientapi.New(clientapi.Config{NATS: nats, Store: config.Store{SQLitePath: path}, Listener: clientLn, Logger: log, Registerer: registry})
 	check(t, err)

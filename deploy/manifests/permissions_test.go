@@ -1,0 +1,307 @@
+package manifests
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// patience bounds every wait for a server.
+const patience = 15 * time.Second
+
+// natsUsers are the users of deploy/nats/accounts.conf.
+func natsUsers() []string {
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "operator", "watcher"}
+}
+
+var natsPassword = regexp.MustCompile(`\$NATS_[A-Z_]+_PASSWORD`)
+
+// accounts is accounts.conf with the user's name as each password.
+func accounts(t *testing.T) string {
+	t.Helper()
+	return natsPassword.ReplaceAllStringFunc(string(read(t, "deploy/nats/accounts.conf")), func(variable string) string {
+		user := strings.TrimSuffix(strings.TrimPrefix(variable, "$NATS_"), "_PASSWORD")
+		return `"` + strings.ToLower(strings.ReplaceAll(user, "_", "-")) + `"`
+	})
+}
+
+// startNATS starts nats-server with a configuration file.
+func startNATS(t *testing.T, file string) *server.Server {
+	t.Helper()
+	options, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatalf("reading the configuration: %v", err)
+	}
+	options.Host, options.Port, options.StoreDir, options.NoLog, options.NoSigs = "127.0.0.1", server.RANDOM_PORT, t.TempDir(), true, true
+	s, err := server.NewServer(options)
+	if err != nil {
+		t.Fatalf("configuring the server: %v", err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server did not start")
+	}
+	return s
+}
+
+// startParleyNATS starts nats-server with deploy/nats.
+func startParleyNATS(t *testing.T) *server.Server {
+	t.Helper()
+	dir := t.TempDir()
+	config := strings.ReplaceAll(string(read(t, "deploy/nats/nats-server.conf")), "$NATS_MAX_FILE_STORE", "10GB")
+	for name, text := range map[string]string{"nats-server.conf": config, "accounts.conf": accounts(t)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return startNATS(t, filepath.Join(dir, "nats-server.conf"))
+}
+
+func natsConn(t *testing.T, s *server.Server, user string) *nats.Conn {
+	t.Helper()
+	prefix := user
+	if user == "operator" {
+		prefix = "parleyctl"
+	}
+	conn, err := nats.Connect(s.ClientURL(), nats.UserInfo(user, user), nats.CustomInboxPrefix("_INBOX."+prefix),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatalf("connecting as %s: %v", user, err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func natsJetStream(t *testing.T, conn *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// applyStreams does as the operator what `parleyctl streams apply` does.
+func applyStreams(t *testing.T, s *server.Server) jetstream.JetStream {
+	t.Helper()
+	js := natsJetStream(t, natsConn(t, s, "operator"))
+	if _, err := bus.Apply(t.Context(), js, bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// allowed tells whether the server lets something be done on a subject: its refusal comes before its answer to the ping of a flush.
+func allowed(t *testing.T, conn *nats.Conn, subject string, act func() error) bool {
+	t.Helper()
+	if err := act(); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
+	}
+	err := conn.LastError()
+	return !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(strings.ToLower(err.Error()), `"`+strings.ToLower(subject)+`"`)
+}
+
+func TestNATSPermissions(t *testing.T) {
+	t.Parallel()
+	s := startParleyNATS(t)
+	const id = "11111111-1111-4111-8111-111111111111"
+	writes := map[string][]string{ // who may publish what
+		"chat.in.message." + id + "." + id:                           {"client-api"},
+		"chat.in.push." + id + "." + id:                              {"client-api"},
+		"chat.in.visitor.registered." + id + "." + id:                {"widget-api"},
+		"chat.in.visitor.message." + id + "." + id:                   {"widget-api"},
+		"chat.reply." + id + "." + id:                                {"processor"},
+		"chat.out.phone." + id:                                       {"processor"},
+		"chat.status." + id + "." + id:                               {"widget-api", "socket-gateway", "processor"},
+		"chat.dead.REPLIES.test":                                     {"socket-gateway", "processor"},
+		"chat.dead.INBOUND.test":                                     {"processor"},
+		"chat.anything":                                              {},
+		"parley.invalidate.visitor.x":                                {"widget-api"},
+		"parley.invalidate.accessToken.x":                            {},
+		"parley.progress.INBOUND.recorder":                           {},
+		"$O.FILES.C.x":                                               {"widget-api"},
+		"_INBOX.client-api.x":                                        {},
+		"_INBOX.socket-gateway.x":                                    {"widget-api"},
+		"_INBOX.parleyctl.x":                                         {"socket-gateway", "processor"},
+		"$JS.API.DIRECT.GET.INBOUND":                                 {"client-api", "watcher"},
+		"$JS.API.DIRECT.GET.REPLIES":                                 {"socket-gateway", "watcher"},
+		"$JS.API.DIRECT.GET.DEAD":                                    {"watcher"},
+		"$JS.API.DIRECT.GET.OBJ_FILES":                               {"widget-api", "watcher"},
+		"$JS.API.STREAM.MSG.GET.INBOUND":                             {"watcher"},
+		"$JS.API.STREAM.MSG.DELETE.OBJ_FILES":                        {},
+		"$JS.API.STREAM.RESTORE.INBOUND":                             {},
+		"$JS.API.STREAM.SNAPSHOT.INBOUND":                            {},
+		"$JS.API.CONSUMER.CREATE.REPLIES.socket-gateway":             {"socket-gateway"},
+		"$JS.API.CONSUMER.CREATE.REPLIES.spy":                        {},
+		"$JS.API.CONSUMER.CREATE.REPLIES":                            {},
+		"$JS.API.CONSUMER.CREATE.INBOUND.recorder.chat.in.visitor.>": {"processor"},
+		"$JS.API.CONSUMER.CREATE.INBOUND.socket-gateway":             {},
+		"$JS.API.CONSUMER.CREATE.OBJ_FILES.recorder":                 {},
+		"$JS.API.CONSUMER.CREATE.OBJ_FILES.recorder.$O.FILES.>":      {},
+		"$JS.API.CONSUMER.MSG.NEXT.OBJ_FILES.recorder":               {},
+		"$JS.API.CONSUMER.DURABLE.CREATE.INBOUND.bot":                {},
+		"$JS.API.CONSUMER.DELETE.REPLIES.recorder":                   {"processor"},
+		"$JS.API.CONSUMER.DELETE.REPLIES.socket-gateway":             {"socket-gateway"},
+		"$JS.API.CONSUMER.MSG.NEXT.INBOUND.bot":                      {"processor"},
+		"$JS.API.CONSUMER.MSG.NEXT.INBOUND.nobody":                   {},
+		"$JS.ACK.INBOUND.bot.1.1.1.1.0":                              {"processor"},
+		"$JS.ACK.REPLIES.recorder.1.1.1.1.0":                         {"processor"},
+		"$JS.ACK.REPLIES.socket-gateway.1.1.1.1.0":                   {"socket-gateway"},
+		"$JS.API.STREAM.PURGE.OBJ_FILES":                             {"widget-api"},
+	}
+	for _, stream := range (bus.StreamSettings{FilesMaxBytes: 1}).Streams() {
+		for _, act := range []string{"CREATE", "UPDATE", "DELETE"} {
+			writes["$JS.API.STREAM."+act+"."+stream.Name] = nil
+		}
+		if stream.Name != bus.FilesStream {
+			writes["$JS.API.STREAM.PURGE."+stream.Name] = nil
+			writes["$JS.API.STREAM.MSG.DELETE."+stream.Name] = nil
+		}
+	}
+	reads := map[string][]string{ // who may subscribe to what
+		"chat.>":                                 {"watcher"},
+		"chat.reply.>":                           {"watcher"},
+		">":                                      {},
+		"_INBOX.client-api.>":                    {"client-api", "watcher"},
+		"_INBOX.>":                               {"watcher"},
+		"parley.ask.origins.*":                   {"widget-api"},
+		"parley.invalidate.>":                    {"client-api", "widget-api", "socket-gateway", "processor"},
+		"parley.progress.INBOUND.bot":            {"processor"},
+		"parley.progress.REPLIES.socket-gateway": {"socket-gateway"},
+		"$JS.API.>":                              {},
+		"$JS.ACK.>":                              {},
+		"$O.FILES.>":                             {},
+		"$JS.EVENT.ADVISORY.API":                 {},
+	}
+	for _, user := range natsUsers() {
+		conn := natsConn(t, s, user)
+		for subject, may := range writes {
+			got := allowed(t, conn, subject, func() error { return conn.Publish(subject, []byte("{}")) })
+			if want := user == "operator" || slices.Contains(may, user); got != want {
+				t.Errorf("%s publishing %s: got allowed %v, want %v", user, subject, got, want)
+			}
+		}
+		for subject, may := range reads {
+			var sub *nats.Subscription
+			got := allowed(t, conn, subject, func() (err error) { sub, err = conn.SubscribeSync(subject); return err })
+			_ = sub.Unsubscribe() // a refused one is gone
+			if want := user == "operator" || slices.Contains(may, user); got != want {
+				t.Errorf("%s subscribing to %s: got allowed %v, want %v", user, subject, got, want)
+			}
+		}
+	}
+	if _, err := nats.Connect(s.ClientURL()); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("got %v without a user, want a refusal", err)
+	}
+	if _, err := nats.Connect(s.ClientURL(), nats.UserInfo("processor", "wrong")); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("got %v with a wrong password, want a refusal", err)
+	}
+}
+
+// What a compromised service would like to do to the streams leaves them as they are.
+func TestServicesCannotTouchStreams(t *testing.T) {
+	t.Parallel()
+	s := startParleyNATS(t)
+	operator := applyStreams(t, s)
+	settings := bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: 1 << 20}
+	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "processor"} {
+		js := natsJetStream(t, natsConn(t, s, user))
+		bent := settings.Streams()[1]
+		bent.RePublish = &jetstream.RePublish{Source: ">", Destination: "spy.>"}
+		for act, try := range map[string]func(ctx context.Context) error{
+			"create": func(ctx context.Context) error {
+				_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "SPY", Sources: []*jetstream.StreamSource{{Name: subject.Inbound}}})
+				return err
+			},
+			"update": func(ctx context.Context) error { _, err := js.UpdateStream(ctx, bent); return err },
+			"delete": func(ctx context.Context) error { return js.DeleteStream(ctx, subject.Inbound) },
+			"apply": func(ctx context.Context) error {
+				_, err := bus.Apply(ctx, js, bus.StreamSettings{MaxBytes: 2 << 20})
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // the server does not answer what it refuses
+			if err := try(ctx); err == nil {
+				t.Errorf("%s may %s streams", user, act)
+			}
+			cancel()
+		}
+	}
+	changes, err := bus.Compare(t.Context(), operator, settings)
+	if err != nil || slices.ContainsFunc(changes, func(c bus.StreamChange) bool { return !c.None() }) {
+		t.Errorf("got %+v, %v, want the streams as they were", changes, err)
+	}
+	if _, err := operator.Stream(t.Context(), "SPY"); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("got %v, want no other stream", err)
+	}
+}
+
+// A service that answers questions is not made to send its answer where only the one that asks would like to write.
+func TestAnswersGoToInboxesOnly(t *testing.T) {
+	t.Parallel()
+	s := startParleyNATS(t)
+	operator := applyStreams(t, s)
+	gateway, widget := natsConn(t, s, "socket-gateway"), natsConn(t, s, "widget-api")
+	answered := make(chan error, 2)
+	if _, err := widget.Subscribe("parley.ask.origins.*", func(m *nats.Msg) { answered <- m.Respond([]byte(`{"found":true}`)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := widget.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.Publish(t.Context(), "chat.in.message.c.c", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.Request("parley.ask.origins.app", nil, patience); err != nil {
+		t.Errorf("an honest question: got %v, want an answer", err)
+	}
+	if err := gateway.PublishRequest("parley.ask.origins.app", "$JS.API.STREAM.PURGE.INBOUND", nil); err != nil {
+		t.Fatal(err)
+	}
+	<-answered
+	<-answered
+	if err := widget.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := operator.Stream(t.Context(), subject.Inbound)
+	if err != nil || stream.CachedInfo().State.Msgs != 1 {
+		t.Errorf("got %+v, %v, want the event still there", stream, err)
+	}
+}
+
+// Each durable consumer of the code is one that its service may create, read and acknowledge, and no other.
+func TestPermissionsNameTheConsumers(t *testing.T) {
+	t.Parallel()
+	text := string(read(t, "deploy/nats/accounts.conf"))
+	durable := regexp.MustCompile(`durable\w* *= "([a-z-]+)"`)
+	for _, file := range []string{"services/processor/routes.go", "services/socket-gateway/internal/realtime/deliver.go"} {
+		found := durable.FindAllStringSubmatch(string(read(t, file)), -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no consumer", file)
+		}
+		for _, m := range found {
+			for _, api := range []string{`CONSUMER\.\*\.[A-Z*]+\.`, `CONSUMER\.CREATE\.[A-Z*]+\.`, `CONSUMER\.MSG\.NEXT\.[A-Z*]+\.`} {
+				if !regexp.MustCompile(`\$JS\.API\.` + api + m[1] + `[".]`).MatchString(text) {
+					t.Errorf("accounts.conf does not allow %s for the consumer %s", api, m[1])
+				}
+			}
+		}
+	}
+}

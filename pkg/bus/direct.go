@@ -1,0 +1,105 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	directBatch = 256
+	directBytes = 512 << 10
+)
+
+// directGet is a request of JetStream's direct get API for a batch (NATS ADR-31).
+type directGet struct {
+	Seq        uint64     `json:"seq,omitempty"`
+	StartTime  *time.Time `json:"start_time,omitempty"`
+	NextBySubj string     `json:"next_by_subj"`
+	Batch      int        `json:"batch"`
+	MaxBytes   int        `json:"max_bytes"`
+}
+
+// direct reads what a stream took on a subject from a time on, in order, to its end. Unlike [Bus.Read] it needs no consumer: the
+// user's permissions may be those of a reader. A replica may answer that lacks the newest moment.
+func (b *Bus) direct(ctx context.Context, stream, filter string, from time.Time) iter.Seq2[Delivery, error] {
+	return func(yield func(Delivery, error) bool) {
+		if !b.conn.IsConnected() {
+			yield(Delivery{}, apperr.Away("NATS", nats.ErrDisconnected))
+			return
+		}
+		sub, err := b.conn.SubscribeSync(b.conn.NewInbox())
+		if err != nil {
+			yield(Delivery{}, apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
+			return
+		}
+		defer sub.Unsubscribe() //nolint:errcheck // fails only where the connection, and with it the subscription, is gone
+		ask := directGet{StartTime: &from, NextBySubj: filter, Batch: directBatch, MaxBytes: directBytes}
+		for more := true; more; {
+			var last uint64
+			if last, more, err = b.directBatch(ctx, sub, stream, ask, yield); err != nil {
+				yield(Delivery{}, apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
+				return
+			}
+			ask.StartTime, ask.Seq = nil, last+1
+		}
+	}
+}
+
+// directBatch yields one batch. It returns the sequence of its last message, and whether the caller wants more and there is more.
+func (b *Bus) directBatch(
+	ctx context.Context, sub *nats.Subscription, stream string, ask directGet, yield func(Delivery, error) bool,
+) (last uint64, more bool, err error) {
+	text, err := json.Marshal(ask)
+	if err != nil {
+		return 0, false, err
+	}
+	if err := b.conn.PublishRequest("$JS.API.DIRECT.GET."+stream, sub.Subject, text); err != nil {
+		return 0, false, err
+	}
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return 0, false, err
+		}
+		switch status := m.Header.Get("Status"); status {
+		case "":
+		case "204": // the end of the batch
+			return last, last > 0 && m.Header.Get("Nats-Num-Pending") != "0", nil
+		case "404":
+			return last, false, nil
+		default:
+			return last, false, fmt.Errorf("%s %s", status, m.Header.Get("Description"))
+		}
+		d, err := directDelivery(stream, m)
+		if err != nil {
+			return last, false, err
+		}
+		if last = d.Sequence; !yield(d, nil) {
+			return last, false, nil
+		}
+	}
+}
+
+func directDelivery(stream string, m *nats.Msg) (Delivery, error) {
+	sequence, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
+	if err != nil {
+		return Delivery{}, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+	if err != nil {
+		return Delivery{}, err
+	}
+	return Delivery{
+		Stream: stream, Subject: m.Header.Get(jetstream.SubjectHeader), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID),
+		Sequence: sequence, Time: at.UTC(),
+	}, nil
+}

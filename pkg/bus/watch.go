@@ -1,0 +1,148 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	lookTimeout = 5 * time.Second
+	minLookWait = 100 * time.Millisecond
+	maxLookWait = 5 * time.Second
+)
+
+var errNotLooked = errors.New("the streams are not looked at yet")
+
+// missingStreamError names a stream that is not there, and what an operator does about it.
+type missingStreamError struct{ stream string }
+
+func (e *missingStreamError) Error() string {
+	return "stream " + e.stream + " is missing: run `parleyctl streams apply`"
+}
+
+// streamWatcher looks whether the streams are there, whenever there is a reason to doubt it. It changes nothing.
+type streamWatcher struct {
+	bus   *Bus
+	doubt chan struct{} // holds at most one
+	ended sync.WaitGroup
+
+	mu  sync.Mutex
+	err error // why the streams cannot be used; nil: they can
+}
+
+func newStreamWatcher(b *Bus) *streamWatcher {
+	w := &streamWatcher{bus: b, doubt: make(chan struct{}, 1), err: errNotLooked}
+	if b.cfg.Observe {
+		w.err = nil
+	}
+	return w
+}
+
+func (w *streamWatcher) start() {
+	w.ended.Go(w.run)
+	w.check() // the connection may have come before anybody listened
+}
+
+func (w *streamWatcher) wait() { w.ended.Wait() }
+
+// check makes the watcher look again. It never blocks.
+func (w *streamWatcher) check() {
+	if w.bus.cfg.Observe {
+		return
+	}
+	select {
+	case w.doubt <- struct{}{}:
+	default:
+	}
+}
+
+func (w *streamWatcher) state() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *streamWatcher) run() {
+	for {
+		select {
+		case <-w.bus.ctx.Done():
+			return
+		case <-w.doubt:
+			w.lookUntilThere()
+		}
+	}
+}
+
+// lookUntilThere gives up only when the connection is away (its return is a new reason to look) or the bus closes.
+func (w *streamWatcher) lookUntilThere() {
+	wait := minLookWait
+	for w.bus.ctx.Err() == nil && w.bus.conn.IsConnected() {
+		if w.note(w.look()) {
+			return
+		}
+		select {
+		case <-w.bus.ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, maxLookWait)
+	}
+}
+
+// note keeps the outcome, logs what is new in it, and reports whether the streams are there.
+func (w *streamWatcher) note(err error) bool {
+	w.mu.Lock()
+	before := w.err
+	w.err = err
+	w.mu.Unlock()
+	known := before != nil && err != nil && before.Error() == err.Error()
+	if err != nil && !known && w.bus.ctx.Err() == nil && w.bus.conn.IsConnected() {
+		if missing, ok := errors.AsType[*missingStreamError](err); ok {
+			w.bus.log.Error(missing.Error())
+		} else {
+			w.bus.log.Error("looking at the streams failed, trying again", "error", err)
+		}
+	}
+	if err == nil && before != nil {
+		w.bus.log.Info("the streams are there")
+	}
+	return err == nil
+}
+
+func (w *streamWatcher) look() error {
+	for _, name := range w.bus.cfg.Streams {
+		ctx, cancel := w.bus.link.request(w.bus.ctx, lookTimeout)
+		err := w.lookAt(ctx, name)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *streamWatcher) lookAt(ctx context.Context, name string) error {
+	_, err := w.bus.js.Stream(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return &missingStreamError{name}
+	case err != nil:
+		return fmt.Errorf("looking at stream %s: %w", name, err)
+	}
+	return nil
+}
+
+// eventStreams are the streams of events.
+func eventStreams() []string {
+	var names []string
+	for _, s := range subject.Streams() {
+		names = append(names, s.Name)
+	}
+	return names
+}

@@ -1,0 +1,136 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type applicationDocument struct {
+	ID              string                   `bson:"_id"`
+	CompanyID       string                   `bson:"companyId"`
+	Provider        string                   `bson:"provider"`
+	BotName         string                   `bson:"botName"`
+	Name            string                   `bson:"name"`
+	WidgetConfigs   string                   `bson:"widgetConfigs"`
+	AllowedOrigins  []string                 `bson:"allowedOrigins,omitempty"`
+	FileRetention   int64                    `bson:"fileRetention,omitempty"` // seconds
+	Verification    string                   `bson:"verification,omitempty"`
+	IdentitySecrets []identitySecretDocument `bson:"identitySecrets,omitempty"`
+	SecretsRevision int                      `bson:"secretsRevision,omitempty"` // how often the secrets have changed
+}
+
+type identitySecretDocument struct {
+	Value     string    `bson:"value"`
+	CreatedAt time.Time `bson:"createdAt"`
+	ExpiresAt time.Time `bson:"expiresAt,omitempty"`
+}
+
+func (d applicationDocument) application() chat.Application {
+	a := chat.Application{
+		ID: d.ID, CompanyID: d.CompanyID, Provider: d.Provider, BotName: d.BotName, Name: d.Name,
+		WidgetConfigs: json.RawMessage(d.WidgetConfigs), AllowedOrigins: d.AllowedOrigins,
+		FileRetention: time.Duration(d.FileRetention) * time.Second,
+		Identity:      chat.IdentityVerification{Mode: chat.Verification(d.Verification)},
+	}
+	for _, s := range d.IdentitySecrets {
+		a.Identity.Secrets = append(a.Identity.Secrets, chat.IdentitySecret{
+			Value: chat.Secret(s.Value), CreatedAt: store.UTC(s.CreatedAt), ExpiresAt: store.UTC(s.ExpiresAt),
+		})
+	}
+	return a
+}
+
+// Application implements [store.Applications].
+func (s *Store) Application(ctx context.Context, id string) (chat.Application, error) {
+	d, err := get[applicationDocument](ctx, s, applications, id)
+	return d.application(), err
+}
+
+// PutApplication implements [store.Applications].
+func (s *Store) PutApplication(ctx context.Context, a chat.Application) error {
+	origins, err := store.CheckApplication(a)
+	if err != nil {
+		return err
+	}
+	d := applicationDocument{
+		ID: a.ID, CompanyID: a.CompanyID, Provider: a.Provider, BotName: a.BotName, Name: a.Name,
+		WidgetConfigs: string(a.WidgetConfigs), AllowedOrigins: origins, FileRetention: int64(a.FileRetention / time.Second),
+	}
+	change := bson.D{{Key: "$set", Value: bson.D{
+		{Key: "companyId", Value: d.CompanyID}, {Key: "provider", Value: d.Provider}, {Key: "botName", Value: d.BotName},
+		{Key: "name", Value: d.Name}, {Key: "widgetConfigs", Value: d.WidgetConfigs}, {Key: "allowedOrigins", Value: d.AllowedOrigins},
+		{Key: "fileRetention", Value: d.FileRetention},
+	}}}
+	return s.updateOrInsert(ctx, applications, a.ID, change, d)
+}
+
+// Applications implements [store.Applications].
+func (s *Store) Applications(ctx context.Context, companyID string, p store.Page) ([]chat.Application, error) {
+	return list(ctx, s, applications, ofCompany(companyID, byIDs(p)),
+		func(d applicationDocument) (chat.Application, bool) { return d.application(), true })
+}
+
+// SetVerification implements [store.Applications].
+func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Verification) error {
+	a, err := s.Application(ctx, appID)
+	if err != nil {
+		return err
+	}
+	if err := store.CheckVerification(mode, a.Identity); err != nil {
+		return err
+	}
+	found, err := s.update(ctx, applications, appID, bson.D{{Key: "$set", Value: bson.D{{Key: "verification", Value: string(mode)}}}})
+	if err == nil && !found {
+		return notFound(applications)
+	}
+	return err
+}
+
+// RotateIdentitySecret implements [store.Applications].
+func (s *Store) RotateIdentitySecret(
+	ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration,
+) (chat.IdentityVerification, error) {
+	for range attempts {
+		d, err := get[applicationDocument](ctx, s, applications, appID)
+		if err != nil {
+			return chat.IdentityVerification{}, err
+		}
+		v := d.application().Identity
+		v.Secrets = v.Rotate(fresh, store.UTC(now), overlap)
+		changed, err := s.replaceSecrets(ctx, d, v.Secrets)
+		if err != nil || changed {
+			return v, err
+		}
+	}
+	return chat.IdentityVerification{}, apperr.New(apperr.Conflict, "CONFLICT", "The application's secrets were changed at the same time")
+}
+
+// replaceSecrets reports false when the secrets are no longer those of d: concurrent rotations must not lose a secret that
+// somebody has been shown.
+func (s *Store) replaceSecrets(ctx context.Context, d applicationDocument, secrets []chat.IdentitySecret) (changed bool, err error) {
+	var revision any = d.SecretsRevision
+	if d.SecretsRevision == 0 {
+		revision = nil // the field is absent
+	}
+	filter := append(byID(d.ID), bson.E{Key: "secretsRevision", Value: revision})
+	return s.updateOne(ctx, applications, filter, bson.D{{Key: "$set", Value: bson.D{
+		{Key: "identitySecrets", Value: secretDocumentsOf(secrets)}, {Key: "secretsRevision", Value: d.SecretsRevision + 1},
+	}}})
+}
+
+func secretDocumentsOf(secrets []chat.IdentitySecret) []identitySecretDocument {
+	documents := make([]identitySecretDocument, len(secrets))
+	for i, secret := range secrets {
+		documents[i] = identitySecretDocument{
+			Value: string(secret.Value), CreatedAt: store.UTC(secret.CreatedAt), ExpiresAt: store.UTC(secret.ExpiresAt),
+		}
+	}
+	return documents
+}

@@ -1,0 +1,194 @@
+package mongodb
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type chatDocument struct {
+	ID              string            `bson:"_id"`
+	CompanyID       string            `bson:"companyId"`
+	AppID           string            `bson:"appId"`
+	ChatUserID      string            `bson:"chatUserId"`
+	Channel         chat.Channel      `bson:"channel"`
+	CreatedAt       time.Time         `bson:"createdAt"`
+	WindowStartedAt time.Time         `bson:"windowStartedAt"`
+	VisitorWroteAt  time.Time         `bson:"visitorWroteAt,omitempty"`
+	ClosedAt        time.Time         `bson:"closedAt,omitempty"`
+	Greetings       []messageDocument `bson:"greetings,omitempty"` // not yet in the history; see writeGreetings
+}
+
+// chat converts the document. The end by idleness follows from the visitor's last message, as the window does.
+func (s *Store) chat(d chatDocument) chat.Chat {
+	c := chat.Chat{
+		ID: d.ID, CompanyID: d.CompanyID, AppID: d.AppID, ChatUserID: d.ChatUserID, Channel: d.Channel,
+		CreatedAt: store.UTC(d.CreatedAt), WindowStartedAt: store.UTC(d.WindowStartedAt),
+		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
+	}
+	if s.idleClose > 0 && !c.WindowStartedAt.IsZero() {
+		c.IdleClosesAt = c.WindowStartedAt.Add(s.idleClose)
+	}
+	return c
+}
+
+// Chat implements [store.Chats].
+func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
+	d, err := get[chatDocument](ctx, s, chats, id)
+	if err != nil {
+		return chat.Chat{}, err
+	}
+	return s.chat(d), s.writeGreetings(ctx, d)
+}
+
+// CloseChat implements [store.Chats].
+func (s *Store) CloseChat(ctx context.Context, id string, at time.Time) error {
+	return s.moveTime(ctx, chats, id, "$min", "closedAt", at)
+}
+
+// OpenChat implements [store.Chats].
+//
+// The id of a visitor's chat number n follows from the visitor and n, and the chat is created only after number n-1 has been closed.
+// So concurrent calls insert the same id and one of them wins. The visitor's ChatNumber only tells where to begin; it may be outdated.
+//
+// A chat that only idleness has closed is closed for good before the next one is created: a message that was accepted for it in
+// time, but is stored only now, would otherwise open it again.
+func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error) {
+	visitorID, err := uuid.Parse(v.ID)
+	if err != nil {
+		return chat.Chat{}, false, apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The visitor's id is not a UUID").Wrap(err)
+	}
+	for number := max(v.ChatNumber, 1); ; number++ {
+		c, opened, err = s.openNumber(ctx, store.ChatID(visitorID, number), number <= v.ChatNumber, v, n)
+		if err != nil {
+			return chat.Chat{}, false, err
+		}
+		if c.Open(n.Now) {
+			return c, opened, s.countChats(ctx, v, number)
+		}
+		if c.ClosedAt.IsZero() {
+			if err := s.CloseChat(ctx, c.ID, c.IdleClosesAt); err != nil {
+				return chat.Chat{}, false, err
+			}
+		}
+	}
+}
+
+// CurrentChat implements [store.Chats].
+func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
+	visitorID, err := uuid.Parse(v.ID)
+	if err != nil {
+		return chat.Chat{}, store.ChatNotFound()
+	}
+	for number := max(v.ChatNumber, 1); ; number++ {
+		if c, err := s.Chat(ctx, store.ChatID(visitorID, number)); err != nil || c.Open(now) {
+			return c, err
+		}
+	}
+}
+
+// openNumber returns the chat with that id, which may be closed, and creates it if it does not exist. Reading one that is expected to
+// exist saves an insert in vain.
+func (s *Store) openNumber(
+	ctx context.Context, id string, expected bool, v chat.Visitor, n store.NewChat,
+) (c chat.Chat, opened bool, err error) {
+	if expected {
+		if c, err = s.Chat(ctx, id); !apperr.Is(err, apperr.NotFound) {
+			return c, false, err
+		}
+	}
+	d := chatDocument{
+		ID: id, CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, Channel: n.Channel,
+		CreatedAt: store.UTC(n.Now), WindowStartedAt: store.UTC(n.Now),
+	}
+	for _, m := range n.Greetings {
+		if err := store.CheckMessage(m); err != nil {
+			return chat.Chat{}, false, err
+		}
+		d.Greetings = append(d.Greetings, messageDocumentOf(id, m))
+	}
+	if opened, err = s.insert(ctx, chats, d); err != nil {
+		return chat.Chat{}, false, err
+	}
+	if !opened {
+		c, err = s.Chat(ctx, id)
+		return c, false, err
+	}
+	return s.chat(d), true, s.writeGreetings(ctx, d)
+}
+
+// writeGreetings moves the greetings of a new chat into the history. They are inserted with the chat, so that the greetings of the one
+// call that creates it count, and every reader of the chat moves them before it returns: nobody sees the chat without them, also if
+// its creator has crashed.
+func (s *Store) writeGreetings(ctx context.Context, d chatDocument) error {
+	if len(d.Greetings) == 0 {
+		return nil
+	}
+	documents := make([]any, len(d.Greetings))
+	for n, m := range d.Greetings {
+		documents[n] = m
+	}
+	if _, err := s.insertAll(ctx, messages, documents); err != nil {
+		return err
+	}
+	_, err := s.update(ctx, chats, d.ID, bson.D{{Key: "$unset", Value: bson.D{{Key: "greetings", Value: ""}}}})
+	return err
+}
+
+// Chats implements [store.Chats].
+func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]chat.Chat, error) {
+	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}}
+	if f.Status == "" {
+		q.limit = p.Limit
+	} else { // it depends on the time and is evaluated here
+		q.wanted = p.Limit
+	}
+	// The most selective condition first.
+	for _, condition := range []bson.E{
+		{Key: "chatUserId", Value: f.ChatUserID}, {Key: "appId", Value: f.AppID}, {Key: "companyId", Value: f.CompanyID},
+	} {
+		if condition.Value != "" {
+			q.filter = append(q.filter, condition)
+		}
+	}
+	if p.After != "" {
+		last, err := get[chatDocument](ctx, s, chats, p.After)
+		if err != nil {
+			return nil, err
+		}
+		q.filter = append(q.filter, after(last)...)
+	}
+	var halfOpen []chatDocument
+	found, err := list(ctx, s, chats, q, func(d chatDocument) (chat.Chat, bool) {
+		c := s.chat(d)
+		wanted := f.Status == "" || c.Status(f.Now) == f.Status
+		if wanted && len(d.Greetings) > 0 {
+			halfOpen = append(halfOpen, d)
+		}
+		return c, wanted
+	})
+	for _, d := range halfOpen {
+		if err == nil {
+			err = s.writeGreetings(ctx, d)
+		}
+	}
+	return found, err
+}
+
+// after selects the chats that follow one in the list. The first condition is the range of the index; the second only
+// separates the chats of that one millisecond.
+func after(last chatDocument) bson.D {
+	return bson.D{
+		{Key: "createdAt", Value: bson.D{{Key: "$lte", Value: last.CreatedAt}}},
+		{Key: "$or", Value: bson.A{
+			bson.D{{Key: "createdAt", Value: bson.D{{Key: "$lt", Value: last.CreatedAt}}}},
+			bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: last.ID}}}},
+		}},
+	}
+}

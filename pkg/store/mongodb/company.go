@@ -1,0 +1,82 @@
+package mongodb
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type companyDocument struct {
+	ID   string `bson:"_id"`
+	Name string `bson:"name"`
+}
+
+// Company implements [store.Companies].
+func (s *Store) Company(ctx context.Context, id string) (chat.Company, error) {
+	d, err := get[companyDocument](ctx, s, companies, id)
+	return chat.Company(d), err
+}
+
+// PutCompany implements [store.Companies].
+func (s *Store) PutCompany(ctx context.Context, c chat.Company) error {
+	return s.put(ctx, companies, c.ID, companyDocument(c))
+}
+
+// Companies implements [store.Companies].
+func (s *Store) Companies(ctx context.Context, p store.Page) ([]chat.Company, error) {
+	return list(ctx, s, companies, byIDs(p), func(d companyDocument) (chat.Company, bool) { return chat.Company(d), true })
+}
+
+type templateDocument struct {
+	ID         string                      `bson:"_id"`
+	CompanyID  string                      `bson:"companyId"`
+	Name       string                      `bson:"name"`
+	Status     string                      `bson:"status"`
+	Text       string                      `bson:"text"`
+	Parameters []templateParameterDocument `bson:"parameters,omitempty"`
+}
+
+type templateParameterDocument struct {
+	Name    string `bson:"name"`
+	Default string `bson:"default"`
+}
+
+func (d templateDocument) template() chat.MessageTemplate {
+	t := chat.MessageTemplate{ID: d.ID, CompanyID: d.CompanyID, Name: d.Name, Status: d.Status, Text: d.Text}
+	for _, p := range d.Parameters {
+		t.Parameters = append(t.Parameters, chat.TemplateParameter(p))
+	}
+	return t
+}
+
+// Template implements [store.Templates].
+func (s *Store) Template(ctx context.Context, id string) (chat.MessageTemplate, error) {
+	d, err := get[templateDocument](ctx, s, templates, id)
+	return d.template(), err
+}
+
+// PutTemplate implements [store.Templates].
+func (s *Store) PutTemplate(ctx context.Context, t chat.MessageTemplate) error {
+	d := templateDocument{ID: t.ID, CompanyID: t.CompanyID, Name: t.Name, Status: t.Status, Text: t.Text}
+	for _, p := range t.Parameters {
+		d.Parameters = append(d.Parameters, templateParameterDocument(p))
+	}
+	return s.put(ctx, templates, t.ID, d)
+}
+
+// Templates implements [store.Templates].
+func (s *Store) Templates(ctx context.Context, companyID string, p store.Page) ([]chat.MessageTemplate, error) {
+	return list(ctx, s, templates, ofCompany(companyID, byIDs(p)),
+		func(d templateDocument) (chat.MessageTemplate, bool) { return d.template(), true })
+}
+
+// ofCompany narrows a list to a company's items; empty: all.
+func ofCompany(id string, q listQuery) listQuery {
+	if id != "" {
+		q.filter = append(bson.D{{Key: "companyId", Value: id}}, q.filter...)
+	}
+	return q
+}

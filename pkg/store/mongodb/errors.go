@@ -1,0 +1,98 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+var (
+	errUnreachable = errors.New("no server reachable")
+	// errContended ends a write that neither found its document to update nor could insert it, again and again.
+	errContended = errors.New("the document keeps appearing and disappearing")
+)
+
+// translate gives the driver's error our code. "No document" and "duplicate key" stay visible, because callers handle them; a
+// cancelled caller gets its context's error; everything that a later attempt may find repaired is Unavailable.
+func translate(ctx context.Context, act string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, mongo.ErrNoDocuments), mongo.IsDuplicateKeyError(err):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%s: %w", act, ctx.Err())
+	case transient(err):
+		return apperr.Away("MongoDB", fmt.Errorf("%s: %w", act, err))
+	}
+	return fmt.Errorf("%s: %w", act, err)
+}
+
+// transient reports whether a later attempt may succeed without anybody's change.
+func transient(err error) bool {
+	if errors.Is(err, errUnreachable) || errors.Is(err, errContended) || errors.Is(err, mongo.ErrClientDisconnected) ||
+		mongo.IsTimeout(err) || mongo.IsNetworkError(err) {
+		return true
+	}
+	if _, ok := errors.AsType[topology.ServerSelectionError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[topology.ConnectionError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[mongo.ServerError](err); ok {
+		return slices.ContainsFunc(transientCodes(), e.HasErrorCode)
+	}
+	return false
+}
+
+// transientCodes are a server's answers while it starts, stops, elects, or cannot reach its peers (MongoDB specifications,
+// "Retryable Writes" and "Server Discovery And Monitoring").
+func transientCodes() []int {
+	return []int{
+		6,     // HostUnreachable
+		7,     // HostNotFound
+		50,    // MaxTimeMSExpired
+		64,    // WriteConcernFailed
+		89,    // NetworkTimeout
+		91,    // ShutdownInProgress
+		112,   // WriteConflict
+		134,   // ReadConcernMajorityNotAvailableYet
+		189,   // PrimarySteppedDown
+		262,   // ExceededTimeLimit
+		9001,  // SocketException
+		10107, // NotWritablePrimary
+		11600, // InterruptedAtShutdown
+		11602, // InterruptedDueToReplStateChange
+		13435, // NotPrimaryNoSecondaryOk
+		13436, // NotPrimaryOrSecondary
+	}
+}
+
+// notFound is the answer when a collection does not have the id.
+func notFound(c collection) error {
+	switch c {
+	case companies:
+		return store.CompanyNotFound()
+	case accessTokens:
+		return store.AccessTokenNotFound()
+	case applications:
+		return store.ApplicationNotFound()
+	case templates:
+		return store.TemplateNotFound()
+	case visitors, identities:
+		return store.VisitorNotFound()
+	case chats:
+		return store.ChatNotFound()
+	case messages, statuses:
+		return store.MessageNotFound()
+	}
+	return store.RecordNotFound()
+}

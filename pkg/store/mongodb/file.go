@@ -1,0 +1,76 @@
+package mongodb
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// fileDocument is a [chat.StoredFile]. MongoDB removes it at ExpiresAt.
+type fileDocument struct {
+	ID         string    `bson:"_id"`
+	CompanyID  string    `bson:"companyId"`
+	AppID      string    `bson:"appId"`
+	ChatUserID string    `bson:"chatUserId"`
+	Size       int64     `bson:"size"` // bytes
+	CreatedAt  time.Time `bson:"createdAt"`
+	ExpiresAt  time.Time `bson:"expiresAt,omitempty"`
+}
+
+// PutFile implements [store.Files].
+func (s *Store) PutFile(ctx context.Context, f chat.StoredFile) error {
+	f.CreatedAt, f.ExpiresAt = store.UTC(f.CreatedAt), store.UTC(f.ExpiresAt)
+	_, err := s.insert(ctx, files, fileDocument(f))
+	return err
+}
+
+// DeleteFile implements [store.Files].
+func (s *Store) DeleteFile(ctx context.Context, id string) error { return s.delete(ctx, files, id) }
+
+// VisitorFiles implements [store.Files].
+func (s *Store) VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (store.FileUsage, error) {
+	return s.fileUsage(ctx, bson.E{Key: "chatUserId", Value: chatUserID}, now)
+}
+
+// ApplicationFiles implements [store.Files].
+func (s *Store) ApplicationFiles(ctx context.Context, appID string, now time.Time) (store.FileUsage, error) {
+	return s.fileUsage(ctx, bson.E{Key: "appId", Value: appID}, now)
+}
+
+// fileUsage adds up the unexpired files of an owner; their index holds all that it reads.
+func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (store.FileUsage, error) {
+	expired := bson.D{{Key: "$lte", Value: store.UTC(now)}}
+	pipeline := mongo.Pipeline{
+		{{Key: "$match", Value: bson.D{ofOwner, {Key: "expiresAt", Value: bson.D{{Key: "$not", Value: expired}}}}}},
+		{{Key: "$group", Value: bson.D{
+			{Key: "_id", Value: nil},
+			{Key: "bytes", Value: bson.D{{Key: "$sum", Value: "$size"}}},
+			{Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}},
+		}}},
+	}
+	var sums []store.FileUsage
+	err := s.do(ctx, "adding up "+string(files), func(ctx context.Context) error {
+		cursor, err := s.in(files).Aggregate(ctx, pipeline)
+		if err != nil {
+			return err
+		}
+		return cursor.All(ctx, &sums)
+	})
+	if err != nil || len(sums) == 0 {
+		return store.FileUsage{}, err
+	}
+	return sums[0], nil
+}
+
+// delete removes the document with that id; no error when there is none.
+func (s *Store) delete(ctx context.Context, from collection, id string) error {
+	return s.do(ctx, "deleting from "+string(from), func(ctx context.Context) error {
+		_, err := s.in(from).DeleteOne(ctx, byID(id))
+		return err
+	})
+}

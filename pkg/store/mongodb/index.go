@@ -1,0 +1,126 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// Index is an index that the store's queries need.
+type Index struct {
+	Collection string
+	Name       string
+	Keys       bson.D // field -> 1 ascending, -1 descending
+	Expires    bool   // MongoDB deletes a document when the time in the only key has passed
+}
+
+// Indexes lists all indexes beside those of _id. They are created by [Store.EnsureIndexes], in the same operator step as the
+// streams; services never create any.
+func Indexes() []Index {
+	return []Index{
+		index(accessTokens, "company", asc("companyId"), asc("createdAt"), asc("_id")),
+		index(accessTokens, "prefix", asc("prefix")),
+		index(applications, "company", asc("companyId"), asc("_id")),
+		index(templates, "company", asc("companyId"), asc("_id")),
+		index(identities, "visitor", asc("chatUserId")),
+		index(chats, "newest", desc("createdAt"), asc("_id")),
+		index(chats, "company", asc("companyId"), desc("createdAt"), asc("_id")),
+		index(chats, "application", asc("appId"), desc("createdAt"), asc("_id")),
+		index(chats, "visitor", asc("chatUserId"), desc("createdAt"), asc("_id")),
+		index(messages, "history", asc("chatId"), asc("order")),
+		index(files, "visitor", asc("chatUserId"), asc("expiresAt"), asc("size")),
+		index(files, "application", asc("appId"), asc("expiresAt"), asc("size")),
+		expiry(files),
+		expiry(idempotency),
+	}
+}
+
+func index(c collection, name string, keys ...bson.E) Index {
+	return Index{Collection: string(c), Name: name, Keys: keys}
+}
+
+func expiry(c collection) Index {
+	return Index{Collection: string(c), Name: "expiry", Keys: bson.D{asc("expiresAt")}, Expires: true}
+}
+
+func asc(field string) bson.E  { return bson.E{Key: field, Value: int32(1)} }
+func desc(field string) bson.E { return bson.E{Key: field, Value: int32(-1)} }
+
+// String describes the index as index drift and documentation show it.
+func (i Index) String() string {
+	keys := make([]string, len(i.Keys))
+	for n, k := range i.Keys {
+		keys[n] = fmt.Sprintf("%s: %v", k.Key, k.Value)
+	}
+	text := i.Collection + "." + i.Name + " {" + strings.Join(keys, ", ") + "}"
+	if i.Expires {
+		text += " expiring"
+	}
+	return text
+}
+
+// EnsureIndexes creates the indexes that are missing. It waits until they are built, however long that takes, and tries all of them
+// before it returns the errors of those that could not be created: an index of that name with other keys, or an engine without
+// expiry.
+func (s *Store) EnsureIndexes(ctx context.Context) error {
+	var failed []error
+	for _, i := range Indexes() {
+		o := options.Index().SetName(i.Name)
+		if i.Expires {
+			o.SetExpireAfterSeconds(0)
+		}
+		_, err := s.in(collection(i.Collection)).Indexes().CreateOne(ctx, mongo.IndexModel{Keys: i.Keys, Options: o})
+		if err != nil {
+			failed = append(failed, translate(ctx, "creating the index "+i.String(), err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// IndexDrift lists, one line each, the declared indexes that are missing or differ. Indexes that operators added are theirs.
+func (s *Store) IndexDrift(ctx context.Context) (drift []string, err error) {
+	existing := map[string][]Index{}
+	for _, want := range Indexes() {
+		if _, read := existing[want.Collection]; !read {
+			if existing[want.Collection], err = s.existingIndexes(ctx, want.Collection); err != nil {
+				return nil, err
+			}
+		}
+		n := slices.IndexFunc(existing[want.Collection], func(i Index) bool { return i.Name == want.Name })
+		if n < 0 {
+			drift = append(drift, "missing: "+want.String())
+		} else if got := existing[want.Collection][n]; got.String() != want.String() {
+			drift = append(drift, "differs: "+got.String()+", want "+want.String())
+		}
+	}
+	return drift, nil
+}
+
+func (s *Store) existingIndexes(ctx context.Context, c string) (indexes []Index, err error) {
+	err = s.do(ctx, "listing the indexes of "+c, func(ctx context.Context) error {
+		specifications, err := s.in(collection(c)).Indexes().ListSpecifications(ctx)
+		if err != nil {
+			return err
+		}
+		for _, spec := range specifications {
+			i := Index{Collection: c, Name: spec.Name, Expires: spec.ExpireAfterSeconds != nil}
+			if err := bson.Unmarshal(spec.KeysDocument, &i.Keys); err != nil {
+				return err
+			}
+			indexes = append(indexes, i)
+		}
+		return nil
+	})
+	if e, ok := errors.AsType[mongo.ServerError](err); ok && e.HasErrorCode(codeNamespaceNotFound) {
+		return nil, nil // no collection, no indexes
+	}
+	return indexes, err
+}
+
+const codeNamespaceNotFound = 26

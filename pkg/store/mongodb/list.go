@@ -1,0 +1,100 @@
+package mongodb
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// listQuery selects and orders the documents of a list.
+type listQuery struct {
+	filter, sort bson.D
+	limit        int // of the documents that MongoDB returns; 0: all
+	wanted       int // of the results of a list whose condition is evaluated here; 0: all
+}
+
+// byIDs is the page of a list ordered by id.
+func byIDs(p store.Page) listQuery {
+	q := listQuery{sort: bson.D{asc("_id")}, limit: p.Limit}
+	if p.After != "" {
+		q.filter = bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: p.After}}}}
+	}
+	return q
+}
+
+// list reads documents in order and converts those that are wanted.
+func list[D, V any](
+	ctx context.Context, s *Store, from collection, q listQuery, convert func(D) (v V, wanted bool),
+) ([]V, error) {
+	found := []V{}
+	err := s.each(ctx, from, q, func(cursor *mongo.Cursor) (bool, error) {
+		var d D
+		if err := cursor.Decode(&d); err != nil {
+			return false, err
+		}
+		if v, wanted := convert(d); wanted {
+			found = append(found, v)
+		}
+		return q.wanted == 0 || len(found) < q.wanted, nil
+	})
+	return found, err
+}
+
+// each calls visit with a cursor on each document until it returns false. It takes as long as the list is long; each batch must
+// arrive within the time of an operation.
+func (s *Store) each(ctx context.Context, from collection, q listQuery, visit func(*mongo.Cursor) (proceed bool, err error)) error {
+	act := "listing " + string(from)
+	filter, o := q.filter, options.Find().SetBatchSize(maxBatch)
+	if filter == nil {
+		filter = bson.D{}
+	}
+	if q.sort != nil {
+		o.SetSort(q.sort)
+	}
+	if q.limit > 0 { // one more than the limit, so that the first answer also ends the cursor
+		o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit+1, maxBatch)))
+	}
+	var cursor *mongo.Cursor
+	err := s.do(ctx, act, func(ctx context.Context) (err error) {
+		cursor, err = s.in(from).Find(ctx, filter, o)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer s.closeCursor(ctx, cursor)
+	for {
+		if found, err := s.next(ctx, act, cursor); err != nil || !found {
+			return err
+		}
+		if proceed, err := visit(cursor); err != nil || !proceed {
+			return err
+		}
+	}
+}
+
+// next moves the cursor on and reports false at the end.
+func (s *Store) next(ctx context.Context, act string, cursor *mongo.Cursor) (found bool, err error) {
+	if cursor.RemainingBatchLength() > 0 {
+		return cursor.Next(ctx), cursor.Err()
+	}
+	err = s.do(ctx, act, func(ctx context.Context) error {
+		found = cursor.Next(ctx)
+		return cursor.Err()
+	})
+	return found, err
+}
+
+// maxBatch bounds the documents of one answer.
+const maxBatch = 1000
+
+// closeCursor ends a cursor before its end. The server forgets one that could not be closed.
+func (s *Store) closeCursor(ctx context.Context, cursor *mongo.Cursor) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
+	defer cancel()
+	_ = cursor.Close(closing)
+}

@@ -1,0 +1,238 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// messageDocument is a message of a chat's history. Apart from Repeats it never changes.
+type messageDocument struct {
+	ID            string    `bson:"_id"`
+	ChatID        string    `bson:"chatId"`
+	Order         string    `bson:"order"` // see orderOf; with chatId the index of every page
+	CreatedAt     time.Time `bson:"createdAt"`
+	Type          string    `bson:"type"`
+	Text          string    `bson:"text,omitempty"` // for people and search; see textOf
+	NameOfSender  string    `bson:"nameOfSender"`
+	IsFromSupport bool      `bson:"isFromSupport"`
+	Data          string    `bson:"data"`              // JSON text, as it was sent
+	Repeats       int       `bson:"repeats,omitempty"` // how often it was appended again; see AppendMessage
+}
+
+func messageDocumentOf(chatID string, m chat.Message) messageDocument {
+	return messageDocument{
+		ID: m.ID, ChatID: chatID, Order: orderOf(m.CreatedAt, m.ID), CreatedAt: store.UTC(m.CreatedAt), Type: string(m.Type),
+		Text: textOf(m.Data), NameOfSender: m.NameOfSender, IsFromSupport: m.IsFromSupport, Data: string(m.Data),
+	}
+}
+
+func (d messageDocument) message() chat.Message {
+	return chat.Message{
+		ID: d.ID, CreatedAt: store.UTC(d.CreatedAt), Type: chat.MessageType(d.Type), Data: json.RawMessage(d.Data),
+		NameOfSender: d.NameOfSender, IsFromSupport: d.IsFromSupport,
+	}
+}
+
+// orderOf is where a message stands in its chat's history: time and id as one text whose order is that of the history. One field
+// makes every page one range of the index; the two fields apart would need two ranges.
+func orderOf(at time.Time, id string) string {
+	return string(append(chat.AppendTime(nil, at), " "+id...))
+}
+
+// textOf is what a person reads of a message: its text, caption or body, up to the length that the APIs allow.
+func textOf(data json.RawMessage) string {
+	var d struct{ Text, Caption, Body any }
+	if json.Unmarshal(data, &d) != nil {
+		return "" // not an object
+	}
+	for _, v := range []any{d.Text, d.Caption, d.Body} {
+		if text, ok := v.(string); ok && text != "" {
+			// PostgreSQL, on which some compatible services stand, cannot hold NUL.
+			return truncate(strings.ReplaceAll(text, "\x00", ""), chat.MaxTextLength)
+		}
+	}
+	return ""
+}
+
+// truncate returns the first n characters of text.
+func truncate(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
+
+// AppendMessage implements [store.Messages].
+//
+// The insert decides what the message is; after that the chat is updated with what the history now holds, so that a repeat with other
+// content moves no window, and a repeat after a crash completes the update. If the chat does not exist, the message is removed again:
+// unless somebody else has repeated it in the meantime, which Repeats tells, and may have found the chat.
+func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message) error {
+	if err := store.CheckMessage(m); err != nil {
+		return err
+	}
+	d := messageDocumentOf(chatID, m)
+	if err := s.insertMessage(ctx, &d); err != nil {
+		return err
+	}
+	found, err := s.noteInChat(ctx, d)
+	if err != nil || found {
+		return err
+	}
+	if err := s.removeMessage(ctx, d); err != nil {
+		return err
+	}
+	return store.ChatNotFound()
+}
+
+// insertMessage inserts the message. If it exists, d becomes what exists and counts the repeat.
+func (s *Store) insertMessage(ctx context.Context, d *messageDocument) error {
+	for range attempts {
+		if inserted, err := s.insert(ctx, messages, *d); err != nil || inserted {
+			return err
+		}
+		inChat := bson.D{{Key: "_id", Value: d.ID}, {Key: "chatId", Value: d.ChatID}}
+		existing, err := modify[messageDocument](ctx, s, messages, inChat, bson.D{{Key: "$inc", Value: bson.D{{Key: "repeats", Value: 1}}}})
+		if !apperr.Is(err, apperr.NotFound) {
+			*d = existing
+			return err
+		}
+		if elsewhere, err := s.HasMessage(ctx, d.ID); err != nil {
+			return err
+		} else if elsewhere {
+			return store.MessageInOtherChat()
+		}
+	}
+	return translate(ctx, "inserting into "+string(messages), errContended)
+}
+
+// noteInChat moves the chat's window if the message is the visitor's, and reports whether the chat exists.
+func (s *Store) noteInChat(ctx context.Context, d messageDocument) (found bool, err error) {
+	if d.IsFromSupport {
+		_, err := findOne[bson.D](ctx, s, chats, byID(d.ChatID), "_id")
+		if apperr.Is(err, apperr.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	at := store.UTC(d.CreatedAt)
+	return s.update(ctx, chats, d.ChatID, bson.D{{Key: "$max", Value: bson.D{
+		{Key: "visitorWroteAt", Value: at}, {Key: "windowStartedAt", Value: at},
+	}}})
+}
+
+// removeMessage removes the message unless it was repeated since d was read.
+func (s *Store) removeMessage(ctx context.Context, d messageDocument) error {
+	var repeats any = d.Repeats
+	if d.Repeats == 0 {
+		repeats = nil // the field is absent
+	}
+	filter := bson.D{{Key: "_id", Value: d.ID}, {Key: "chatId", Value: d.ChatID}, {Key: "repeats", Value: repeats}}
+	return s.do(ctx, "deleting from "+string(messages), func(ctx context.Context) error {
+		_, err := s.in(messages).DeleteOne(ctx, filter)
+		return err
+	})
+}
+
+// History implements [store.Messages].
+func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery) (history []chat.Message, more bool, err error) {
+	page := listQuery{filter: bson.D{{Key: "chatId", Value: chatID}}, sort: bson.D{desc("order")}}
+	if q.Limit > 0 {
+		page.limit = q.Limit + 1
+	}
+	if q.Before != "" {
+		cursor, err := s.messageIn(ctx, chatID, q.Before, "order")
+		if apperr.Is(err, apperr.NotFound) {
+			return nil, false, s.chatOr(ctx, chatID, store.CursorNotInChat())
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		page.filter = append(page.filter, bson.E{Key: "order", Value: bson.D{{Key: "$lt", Value: cursor.Order}}})
+	}
+	if history, more, err = s.readHistory(ctx, page, q); err != nil {
+		return nil, false, err
+	}
+	if len(history) == 0 && q.Before == "" {
+		return history, false, s.chatOr(ctx, chatID, nil)
+	}
+	return history, more, nil
+}
+
+// readHistory reads a page, the newest message first, and returns it in the order of the history.
+func (s *Store) readHistory(ctx context.Context, page listQuery, q store.HistoryQuery) (history []chat.Message, more bool, err error) {
+	history = []chat.Message{}
+	bytes := 0
+	err = s.each(ctx, messages, page, func(cursor *mongo.Cursor) (bool, error) {
+		var d messageDocument
+		if err := cursor.Decode(&d); err != nil {
+			return false, err
+		}
+		bytes += len(d.Data)
+		full := q.Limit > 0 && len(history) == q.Limit || q.MaxBytes > 0 && bytes > q.MaxBytes && len(history) > 0
+		if full {
+			more = true
+			return false, nil
+		}
+		history = append(history, d.message())
+		return true, nil
+	})
+	slices.Reverse(history)
+	return history, more, err
+}
+
+// chatOr returns err if the chat exists, else NotFound.
+func (s *Store) chatOr(ctx context.Context, chatID string, err error) error {
+	if _, missing := s.Chat(ctx, chatID); missing != nil {
+		return missing
+	}
+	return err
+}
+
+// messageIn reads a message of the chat, or only the named fields of it.
+func (s *Store) messageIn(ctx context.Context, chatID, id string, fields ...string) (messageDocument, error) {
+	if !store.ValidMessageID(id) {
+		return messageDocument{}, store.MessageNotFound()
+	}
+	return findOne[messageDocument](ctx, s, messages, bson.D{{Key: "_id", Value: id}, {Key: "chatId", Value: chatID}}, fields...)
+}
+
+// Message implements [store.Messages].
+func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, error) {
+	d, err := s.messageIn(ctx, chatID, id)
+	return d.message(), err
+}
+
+// FindMessage implements [store.Messages].
+func (s *Store) FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error) {
+	if !store.ValidMessageID(id) {
+		return "", chat.Message{}, store.MessageNotFound()
+	}
+	d, err := get[messageDocument](ctx, s, messages, id)
+	return d.ChatID, d.message(), err
+}
+
+// HasMessage implements [store.Messages].
+func (s *Store) HasMessage(ctx context.Context, id string) (bool, error) {
+	if !store.ValidMessageID(id) {
+		return false, nil
+	}
+	_, err := findOne[bson.D](ctx, s, messages, byID(id), "_id")
+	if apperr.Is(err, apperr.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,386 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// errUnknownKind is a kind that is not in [store.Kinds].
+var errUnknownKind = errors.New("mongodb: unknown kind of record")
+
+// portableKind moves the documents of one kind.
+type portableKind interface {
+	read(ctx context.Context, s *Store, after string, limit int) ([]store.Record, error)
+	write(ctx context.Context, s *Store, records []store.Record) error
+}
+
+// portable returns how the kind is moved. A kind has the name of its collection.
+func portable(kind store.Kind) (portableKind, error) {
+	switch in := collection(kind); in {
+	case companies:
+		return mapping[companyDocument, store.CompanyRecord]{in: in, record: companyRecord, document: fromCompanyRecord}, nil
+	case accessTokens:
+		return mapping[accessTokenDocument, store.AccessTokenRecord]{in: in, record: accessTokenRecord, document: fromAccessTokenRecord}, nil
+	case applications:
+		return mapping[applicationDocument, store.ApplicationRecord]{in: in, record: applicationRecord, document: fromApplicationRecord}, nil
+	case templates:
+		return mapping[templateDocument, store.TemplateRecord]{in: in, record: templateRecord, document: fromTemplateRecord}, nil
+	case visitors:
+		return mapping[visitorDocument, store.VisitorRecord]{in: in, record: visitorRecord, document: fromVisitorRecord}, nil
+	case identities:
+		return mapping[identityDocument, store.IdentityRecord]{
+			in: in, record: identityRecord, document: fromIdentityRecord, complete: settleOwners, written: writeOwners,
+		}, nil
+	case chats:
+		return mapping[chatDocument, store.ChatRecord]{
+			in: in, record: chatRecord, document: fromChatRecord, complete: writeAllGreetings,
+		}, nil
+	case messages:
+		return mapping[messageDocument, store.MessageRecord]{in: in, record: messageRecord, document: fromMessageRecord}, nil
+	case statuses:
+		return mapping[statusDocument, store.StatusRecord]{in: in, record: statusRecord, document: fromStatusRecord}, nil
+	case receipts:
+		return mapping[receiptsDocument, store.ReceiptsRecord]{in: in, record: receiptsRecord, document: fromReceiptsRecord}, nil
+	case idempotency:
+		return mapping[idempotencyDocument, store.IdempotencyRecord]{in: in, record: idempotencyRecord, document: fromIdempotencyRecord}, nil
+	case files:
+		return mapping[fileDocument, store.FileRecord]{in: in, record: fileRecord, document: fromFileRecord}, nil
+	}
+	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
+}
+
+// ReadRecords implements [store.Portable].
+func (s *Store) ReadRecords(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Record, error) {
+	k, err := portable(kind)
+	if err != nil {
+		return nil, err
+	}
+	return k.read(ctx, s, after, limit)
+}
+
+// WriteRecords implements [store.Portable].
+func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []store.Record) error {
+	k, err := portable(kind)
+	if err != nil {
+		return err
+	}
+	return k.write(ctx, s, records)
+}
+
+// CountRecords implements [store.Portable]. It counts keys in the index of _id, and takes as long as there are many.
+func (s *Store) CountRecords(ctx context.Context, kind store.Kind) (n int64, err error) {
+	if _, err := portable(kind); err != nil {
+		return 0, err
+	}
+	if err := s.conn.check(); err != nil {
+		return 0, translate(ctx, "counting "+string(kind), err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	every := bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: ""}}}}
+	n, err = s.in(collection(kind)).CountDocuments(bounded, every, options.Count())
+	return n, translate(ctx, "counting "+string(kind), err)
+}
+
+// countTimeout bounds a count, which reads one key per document.
+const countTimeout = 10 * time.Minute
+
+// mapping is how documents of a kind become records and back.
+type mapping[D, R any] struct {
+	in       collection
+	record   func(D) (key string, r R)
+	document func(R) (id string, d D)
+	complete func(ctx context.Context, s *Store, documents []D) error // what a crash left half done, before it is read; optional
+	written  func(ctx context.Context, s *Store, documents []D) error // writes what else belongs to the documents; optional
+}
+
+func (m mapping[D, R]) read(ctx context.Context, s *Store, after string, limit int) ([]store.Record, error) {
+	documents, err := list(ctx, s, m.in, byIDs(store.Page{After: after, Limit: limit}), func(d D) (D, bool) { return d, true })
+	if err != nil {
+		return nil, err
+	}
+	if m.complete != nil {
+		if err := m.complete(ctx, s, documents); err != nil {
+			return nil, err
+		}
+	}
+	records := make([]store.Record, len(documents))
+	for n, d := range documents {
+		key, r := m.record(d)
+		value, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a record of %s: %w", m.in, err)
+		}
+		records[n] = store.Record{Key: key, Value: value}
+	}
+	return records, nil
+}
+
+func (m mapping[D, R]) write(ctx context.Context, s *Store, records []store.Record) error {
+	for some := range slices.Chunk(records, writeBatch) {
+		if err := m.writeBatch(ctx, s, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeBatch bounds the records of one insert, so that it ends within the time of an operation.
+const writeBatch = 100
+
+func (m mapping[D, R]) writeBatch(ctx context.Context, s *Store, records []store.Record) error {
+	ids, documents, all := make([]string, len(records)), make([]D, len(records)), make([]any, len(records))
+	for n, record := range records {
+		var r R
+		if err := json.Unmarshal(record.Value, &r); err != nil {
+			return fmt.Errorf("decoding the record %q of %s: %w", record.Key, m.in, err)
+		}
+		ids[n], documents[n] = m.document(r)
+		all[n] = documents[n]
+	}
+	taken, err := s.insertAll(ctx, m.in, all)
+	if err != nil {
+		return err
+	}
+	for _, n := range taken {
+		if err := s.put(ctx, m.in, ids[n], all[n]); err != nil {
+			return err
+		}
+	}
+	if m.written != nil {
+		return m.written(ctx, s, documents)
+	}
+	return nil
+}
+
+// settleOwners replaces the ids that took the identities by those of their visitors. An id that a crash left pending becomes a
+// visitor's now.
+func settleOwners(ctx context.Context, s *Store, documents []identityDocument) error {
+	ids := make([]string, len(documents))
+	for n, d := range documents {
+		ids[n] = d.ChatUserID
+	}
+	resolved, err := s.resolve(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for n, d := range documents {
+		o := resolved[d.ChatUserID]
+		if o.pending {
+			if o.id, _, err = s.agree(ctx, []string{d.ChatUserID}); err != nil {
+				return err
+			}
+		}
+		documents[n].ChatUserID = o.id
+	}
+	return nil
+}
+
+// writeOwners makes the owners of identities visitors' ids for good.
+func writeOwners(ctx context.Context, s *Store, documents []identityDocument) error {
+	own := map[string]bool{}
+	var all []any
+	for _, d := range documents {
+		if !own[d.ChatUserID] {
+			own[d.ChatUserID] = true
+			all = append(all, ownerDocument{ID: d.ChatUserID, ResolvesTo: d.ChatUserID})
+		}
+	}
+	_, err := s.insertAll(ctx, owners, all)
+	return err
+}
+
+func writeAllGreetings(ctx context.Context, s *Store, documents []chatDocument) error {
+	for _, d := range documents {
+		if err := s.writeGreetings(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func companyRecord(d companyDocument) (string, store.CompanyRecord) {
+	return d.ID, store.CompanyRecord(d)
+}
+
+func fromCompanyRecord(r store.CompanyRecord) (string, companyDocument) {
+	return r.ID, companyDocument(r)
+}
+
+func accessTokenRecord(d accessTokenDocument) (string, store.AccessTokenRecord) {
+	return d.Hash, store.AccessTokenRecord(d.token())
+}
+
+func fromAccessTokenRecord(r store.AccessTokenRecord) (string, accessTokenDocument) {
+	return r.Hash, accessTokenDocument(r)
+}
+
+func visitorRecord(d visitorDocument) (string, store.VisitorRecord) {
+	return d.ID, store.VisitorRecord(d.visitor())
+}
+
+func fromVisitorRecord(r store.VisitorRecord) (string, visitorDocument) {
+	return r.ID, visitorDocument(r)
+}
+
+func identityRecord(d identityDocument) (string, store.IdentityRecord) {
+	return d.Key, store.IdentityRecord(d)
+}
+
+func fromIdentityRecord(r store.IdentityRecord) (string, identityDocument) {
+	return r.Key, identityDocument(r)
+}
+
+func idempotencyRecord(d idempotencyDocument) (string, store.IdempotencyRecord) {
+	return d.ID, d.record()
+}
+
+func fromIdempotencyRecord(r store.IdempotencyRecord) (string, idempotencyDocument) {
+	return r.ID, idempotencyDocumentOf(r)
+}
+
+func fileRecord(d fileDocument) (string, store.FileRecord) {
+	d.CreatedAt, d.ExpiresAt = store.UTC(d.CreatedAt), store.UTC(d.ExpiresAt)
+	return d.ID, store.FileRecord(d)
+}
+
+func fromFileRecord(r store.FileRecord) (string, fileDocument) {
+	return r.ID, fileDocument(r)
+}
+
+func applicationRecord(d applicationDocument) (string, store.ApplicationRecord) {
+	r := store.ApplicationRecord{
+		ID: d.ID, CompanyID: d.CompanyID, Provider: d.Provider, BotName: d.BotName, Name: d.Name, WidgetConfigs: d.WidgetConfigs,
+		AllowedOrigins: d.AllowedOrigins, FileRetention: d.FileRetention, Verification: d.Verification,
+	}
+	if len(r.AllowedOrigins) == 0 {
+		r.AllowedOrigins = nil
+	}
+	for _, s := range d.IdentitySecrets {
+		r.IdentitySecrets = append(r.IdentitySecrets, store.IdentitySecretRecord{
+			Value: s.Value, CreatedAt: store.UTC(s.CreatedAt), ExpiresAt: store.UTC(s.ExpiresAt),
+		})
+	}
+	return d.ID, r
+}
+
+func fromApplicationRecord(r store.ApplicationRecord) (string, applicationDocument) {
+	d := applicationDocument{
+		ID: r.ID, CompanyID: r.CompanyID, Provider: r.Provider, BotName: r.BotName, Name: r.Name, WidgetConfigs: r.WidgetConfigs,
+		AllowedOrigins: r.AllowedOrigins, FileRetention: r.FileRetention, Verification: r.Verification,
+	}
+	for _, s := range r.IdentitySecrets {
+		d.IdentitySecrets = append(d.IdentitySecrets, identitySecretDocument(s))
+	}
+	d.SecretsRevision = len(d.IdentitySecrets)
+	return r.ID, d
+}
+
+func templateRecord(d templateDocument) (string, store.TemplateRecord) {
+	r := store.TemplateRecord{ID: d.ID, CompanyID: d.CompanyID, Name: d.Name, Status: d.Status, Text: d.Text}
+	for _, p := range d.Parameters {
+		r.Parameters = append(r.Parameters, store.TemplateParameterRecord(p))
+	}
+	return d.ID, r
+}
+
+func fromTemplateRecord(r store.TemplateRecord) (string, templateDocument) {
+	d := templateDocument{ID: r.ID, CompanyID: r.CompanyID, Name: r.Name, Status: r.Status, Text: r.Text}
+	for _, p := range r.Parameters {
+		d.Parameters = append(d.Parameters, templateParameterDocument(p))
+	}
+	return r.ID, d
+}
+
+func chatRecord(d chatDocument) (string, store.ChatRecord) {
+	return d.ID, store.ChatRecord{
+		ID: d.ID, CompanyID: d.CompanyID, AppID: d.AppID, ChatUserID: d.ChatUserID, Channel: string(d.Channel),
+		CreatedAt: store.UTC(d.CreatedAt), WindowStartedAt: store.UTC(d.WindowStartedAt),
+		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
+	}
+}
+
+func fromChatRecord(r store.ChatRecord) (string, chatDocument) {
+	return r.ID, chatDocument{
+		ID: r.ID, CompanyID: r.CompanyID, AppID: r.AppID, ChatUserID: r.ChatUserID, Channel: chat.Channel(r.Channel),
+		CreatedAt: r.CreatedAt, WindowStartedAt: r.WindowStartedAt, VisitorWroteAt: r.VisitorWroteAt, ClosedAt: r.ClosedAt,
+	}
+}
+
+func messageRecord(d messageDocument) (string, store.MessageRecord) {
+	return d.ID, store.MessageRecord{
+		ID: d.ID, ChatID: d.ChatID, CreatedAt: store.UTC(d.CreatedAt), Type: d.Type, Data: d.Data,
+		NameOfSender: d.NameOfSender, IsFromSupport: d.IsFromSupport,
+	}
+}
+
+func fromMessageRecord(r store.MessageRecord) (string, messageDocument) {
+	return r.ID, messageDocumentOf(r.ChatID, chat.Message{
+		ID: r.ID, CreatedAt: r.CreatedAt, Type: chat.MessageType(r.Type), Data: json.RawMessage(r.Data),
+		NameOfSender: r.NameOfSender, IsFromSupport: r.IsFromSupport,
+	})
+}
+
+func statusRecord(d statusDocument) (string, store.StatusRecord) {
+	known := d.status()
+	return d.ID, store.StatusRecord{
+		CompanyID: d.CompanyID, MessageID: d.MessageID, ChatID: d.ChatID, AcceptedAt: known.AcceptedAt, StoredAt: known.StoredAt,
+		DeliveredAt: known.DeliveredAt, ReadAt: known.ReadAt, FailedAt: known.Failure.At, FailureReason: known.Failure.Reason,
+	}
+}
+
+func fromStatusRecord(r store.StatusRecord) (string, statusDocument) {
+	d := statusDocumentOf(r.CompanyID, r.MessageID, chat.MessageStatus{
+		ChatID: r.ChatID, AcceptedAt: r.AcceptedAt, StoredAt: r.StoredAt, DeliveredAt: r.DeliveredAt, ReadAt: r.ReadAt,
+		Failure: chat.Failure{At: r.FailedAt, Reason: r.FailureReason},
+	})
+	return d.ID, d
+}
+
+func receiptsRecord(d receiptsDocument) (string, store.ReceiptsRecord) {
+	r := store.ReceiptsRecord{ChatID: d.ID, Undelivered: awaited(d.Undelivered), Unread: awaited(d.Unread)}
+	if d.ReadUpTo != nil {
+		at, id, _ := strings.Cut(d.ReadUpTo.Order, " ")
+		created, _ := time.Parse(chat.TimeFormat, at) // orderOf wrote it
+		r.ReadUpTo, r.ReadAt = store.MessagePosition{CreatedAt: created, MessageID: id}, store.UTC(d.ReadUpTo.At)
+	}
+	return d.ID, r
+}
+
+func awaited(fields map[string]time.Time) (all []store.AwaitedReceipt) {
+	for field, at := range fields {
+		all = append(all, store.AwaitedReceipt{MessageID: idOf(field), CreatedAt: store.UTC(at)})
+	}
+	slices.SortFunc(all, func(a, b store.AwaitedReceipt) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.MessageID, b.MessageID))
+	})
+	return all
+}
+
+func fromReceiptsRecord(r store.ReceiptsRecord) (string, receiptsDocument) {
+	d := receiptsDocument{ID: r.ChatID, Undelivered: awaitedFields(r.Undelivered), Unread: awaitedFields(r.Unread)}
+	if r.ReadUpTo != (store.MessagePosition{}) {
+		d.ReadUpTo = &readDocument{Order: orderOf(r.ReadUpTo.CreatedAt, r.ReadUpTo.MessageID), At: r.ReadAt}
+	}
+	return r.ChatID, d
+}
+
+func awaitedFields(all []store.AwaitedReceipt) map[string]time.Time {
+	fields := make(map[string]time.Time, len(all))
+	for _, a := range all {
+		fields[fieldName(a.MessageID)] = store.UTC(a.CreatedAt)
+	}
+	return fields
+}

@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+var benchTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// benchMessage is a message as visitors write them: some 170 bytes of data.
+func benchMessage(n int) chat.Message {
+	return chat.Message{
+		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: benchTime.Add(time.Duration(n) * time.Second), Type: chat.Text, NameOfSender: "Ada Lovelace",
+		Data: json.RawMessage(fmt.Sprintf(`{"text":"Message %d of a chat, as long as people write them when they ask about a delivery that has not come, `+
+			`and what may be done about that now.","payload":"p%d"}`, n, n)),
+	}
+}
+
+// benchStore holds chats of so many messages, which were written in turns, as those of different visitors are.
+func benchStore(b *testing.B, chats, messages int) (s *Store, ids []string, all [][]string) {
+	b.Helper()
+	s, err := Open(b.Context(), Config{Path: filepath.Join(b.TempDir(), "parley.db"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close(b.Context()) })
+	ids, all = make([]string, chats), make([][]string, chats)
+	for i := range ids {
+		v := chat.Visitor{ID: uuid.NewString(), CompanyID: uuid.NewString(), AppID: uuid.NewString()}
+		c, _, err := s.OpenChat(b.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: benchTime})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ids[i] = c.ID
+	}
+	const batch = 10_000
+	for from := 0; from < chats*messages; from += batch {
+		if err := update(b.Context(), s, "filling", func(c *conn) error {
+			for n := from; n < min(from+batch, chats*messages); n++ {
+				m, number := benchMessage(n/chats), n%chats
+				key, err := chatKey(c, ids[number])
+				if err != nil {
+					return err
+				}
+				if _, err := insertMessage(c, key, m); err != nil {
+					return err
+				}
+				all[number] = append(all[number], m.ID)
+			}
+			return nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return s, ids, all
+}
+
+// BenchmarkHistory reads pages: the last 100 of any chat, and 10 from a cursor anywhere in it.
+func BenchmarkHistory(b *testing.B) {
+	for _, size := range []struct{ chats, messages int }{{100, 100}, {10_000, 100}, {1, 10_000}, {1_000, 10}} {
+		name := fmt.Sprintf("chats=%d/messages=%d", size.chats, size.messages)
+		b.Run(name, func(b *testing.B) {
+			s, ids, all := benchStore(b, size.chats, size.messages)
+			b.Run("last 100", func(b *testing.B) {
+				pages(b, s, func(n int) (string, store.HistoryQuery) { return ids[n%len(ids)], store.HistoryQuery{Limit: 100} })
+			})
+			b.Run("10 anywhere", func(b *testing.B) {
+				pages(b, s, func(n int) (string, store.HistoryQuery) {
+					in := n % len(ids)
+					return ids[in], store.HistoryQuery{Limit: 10, Before: all[in][n*7919%len(all[in])]}
+				})
+			})
+			b.Run("last 10", func(b *testing.B) {
+				pages(b, s, func(n int) (string, store.HistoryQuery) { return ids[n%len(ids)], store.HistoryQuery{Limit: 10} })
+			})
+		})
+	}
+}
+
+func pages(b *testing.B, s *Store, query func(n int) (string, store.HistoryQuery)) {
+	var next atomic.Int64
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			id, q := query(int(next.Add(104_729)))
+			if _, _, err := s.History(b.Context(), id, q); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+}
+
+// BenchmarkAppend has 64 callers append to 1,000 chats: what waits goes into one commit.
+func BenchmarkAppend(b *testing.B) {
+	for _, filled := range []int{0, 1_000} {
+		b.Run(fmt.Sprintf("filled=%d", filled*1_000), func(b *testing.B) {
+			s, ids, _ := benchStore(b, 1_000, filled)
+			var next atomic.Int64
+			atOnce(b, 64, func(int) error {
+				n := int(next.Add(1))
+				return s.AppendMessage(b.Context(), ids[n%len(ids)], benchMessage(filled+n))
+			})
+		})
+	}
+	b.Run("one caller", func(b *testing.B) {
+		s, ids, _ := benchStore(b, 1_000, 0)
+		atOnce(b, 1, func(n int) error { return s.AppendMessage(b.Context(), ids[n%len(ids)], benchMessage(n)) })
+	})
+}
+
+// BenchmarkRegister has 64 callers register new visitors: resolve, save, open a chat with a greeting.
+func BenchmarkRegister(b *testing.B) {
+	s, _, _ := benchStore(b, 1, 0)
+	company, app := uuid.NewString(), uuid.NewString()
+	atOnce(b, 64, func(n int) error {
+		now := benchTime.Add(time.Duration(n) * time.Millisecond)
+		mail := fmt.Sprint(uuid.NewString(), "@example.com")
+		id, _, err := s.ResolveVisitor(b.Context(), []store.Identity{{Scope: app, Kind: store.KindEmail, Value: mail}})
+		if err != nil {
+			return err
+		}
+		v, err := s.SaveVisitor(b.Context(), chat.Visitor{ID: id, CompanyID: company, AppID: app, FirstName: "Ada", Email: mail})
+		if err != nil {
+			return err
+		}
+		_, _, err = s.OpenChat(b.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: []chat.Message{benchMessage(0)}})
+		return err
+	})
+}
+
+func atOnce(b *testing.B, callers int, call func(n int) error) {
+	b.ReportAllocs()
+	b.ResetTimer()
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for n := int(next.Add(1)); n <= b.N; n = int(next.Add(1)) {
+				if err := call(n); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+}

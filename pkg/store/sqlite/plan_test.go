@@ -1,0 +1,73 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// plan is how SQLite runs a statement.
+func plan(t *testing.T, s *Store, sql string) string {
+	t.Helper()
+	steps, err := read(t.Context(), s, "explaining", func(c *conn) (steps []string, err error) {
+		err = c.query("EXPLAIN QUERY PLAN "+sql, func(r *row) bool {
+			r.column = 3
+			steps = append(steps, r.text())
+			return true
+		})
+		return steps, err
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return strings.Join(steps, "; ")
+}
+
+// Every kept statement is looked at: none of those of a request reads a whole table, and none sorts.
+func TestStatementsUseIndexes(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, nil)
+	for sql, want := range map[string]string{
+		lastPage: "SEARCH m USING PRIMARY KEY (chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?)",
+		pageBefore: "SEARCH b USING COVERING INDEX messages_id (id=? AND chat=?); SCALAR SUBQUERY 1; SEARCH chats USING COVERING INDEX chats_id (id=?); " +
+			"SEARCH m USING PRIMARY KEY (chat=? AND (created_at,id)<(?,?)); REUSE SUBQUERY 1",
+		findMessage:       "SEARCH m USING INDEX messages_id (id=?); SEARCH c USING INTEGER PRIMARY KEY (rowid=?)",
+		unclosedChat:      "SEARCH chats USING INDEX chats_open (chat_user_id=?)",
+		expiredRecords:    "SEARCH idempotency_records USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH idempotency_records USING INDEX idempotency_records_expiry (expires_at<?); CREATE BLOOM FILTER",
+		expiredFiles:      "SEARCH files USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH files USING COVERING INDEX files_expiry (expires_at<?); CREATE BLOOM FILTER",
+		usageOf("app_id"): "SEARCH files USING COVERING INDEX files_application (app_id=?)",
+	} {
+		if got := plan(t, s, sql); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", sql, got, want)
+		}
+	}
+	for _, test := range []struct {
+		filter store.ChatFilter
+		index  string
+	}{
+		{store.ChatFilter{ChatUserID: "v", AppID: "a", CompanyID: "c"}, "chats_visitor (chat_user_id=?)"},
+		{store.ChatFilter{AppID: "a", CompanyID: "c"}, "chats_application (app_id=?)"},
+		{store.ChatFilter{CompanyID: "c"}, "chats_company (company_id=?)"},
+		{store.ChatFilter{}, "chats_created"},
+	} {
+		sql, err := read(t.Context(), s, "building", func(c *conn) (string, error) {
+			sql, _, err := chatList(c, test.filter, store.Page{})
+			return sql, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := plan(t, s, sql)
+		if !strings.HasSuffix(got, "USING INDEX "+test.index) {
+			t.Errorf("%s:\ngot  %s\nwant %s, and no sorting", sql, got, test.index)
+		}
+	}
+	for name, k := range s.kinds() {
+		got := plan(t, s, fmt.Sprintf(`%s WHERE %s > ? ORDER BY %s LIMIT ?`, k.from, k.key, k.key))
+		if !strings.HasPrefix(got, "SEARCH ") || strings.Contains(got, "B-TREE") || strings.Contains(got, "SCAN") {
+			t.Errorf("records of %s:\ngot  %s\nwant a search by the key", name, got)
+		}
+	}
+}

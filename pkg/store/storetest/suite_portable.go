@@ -1,0 +1,153 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Fill writes something of every kind.
+func Fill(t testing.TB, s store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	company := chat.Company{ID: newID(), Name: "Company <é>"}
+	must(t, s.PutCompany(ctx, company))
+	for i := range 3 {
+		must(t, s.CreateAccessToken(ctx, chat.AccessToken{Hash: newID(), CompanyID: company.ID, Name: "t", Prefix: fmt.Sprint("pat_", i), CreatedAt: noon}))
+	}
+	for range 3 {
+		app := chat.Application{ID: newID(), CompanyID: company.ID, WidgetConfigs: json.RawMessage(`{"n":1e999, "x":1,"x":"\u00e9"}`)}
+		must(t, s.PutApplication(ctx, app))
+		app.ID, app.AllowedOrigins, app.FileRetention = newID(), []string{"https://a.example"}, time.Hour
+		must(t, s.PutApplication(ctx, app))
+		get[chat.IdentityVerification](t)(s.RotateIdentitySecret(ctx, app.ID, "first", noon, time.Hour))
+		get[chat.IdentityVerification](t)(s.RotateIdentitySecret(ctx, app.ID, "second", noon, time.Hour))
+		must(t, s.SetVerification(ctx, app.ID, chat.VerificationSession))
+	}
+	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID, Parameters: []chat.TemplateParameter{{Name: "a", Default: "b"}}}))
+	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID}))
+	for i := range 4 {
+		id, _, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: newID(), Kind: store.KindEmail, Value: fmt.Sprintf("%d@é.example", i), Proved: i%2 == 0}})
+		must(t, err)
+		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: company.ID, AppID: newID(), FirstName: "Ada", VerifiedBy: store.KindEmail}))
+		must(t, s.RevokeVisitorTokens(ctx, id, noon))
+		for number := range 2 { // the second stays open
+			c := openAs(t, s, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: []chat.Message{fromCompany(newID(), noon)}}).chat
+			m := text(newID(), noon.Add(time.Second))
+			m.Data = json.RawMessage(`{"n":1e999, "x":1,"x":"\u00e9<é>"}`)
+			appendAll(t, s, c.ID, m, fromCompany("odd $.|é "+newID(), noon))
+			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("b", noon.Add(time.Second)), true))
+			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("a.$", noon.Add(time.Minute)), false))
+			if number == 0 {
+				must(t, s.CloseChat(ctx, c.ID, noon))
+				get[[]string](t)(s.ReadUpTo(ctx, c.ID, m, noon))
+			}
+		}
+		get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company.ID, newID(), chat.MessageStatus{ReadAt: noon, Failure: chat.Failure{At: noon, Reason: "a b"}}))
+		get[bool](t)(s.InsertIdempotencyRecord(ctx, store.IdempotencyRecord{
+			ID: newID(), Fingerprint: "f", MessageID: newID(), At: noon, ExpiresAt: time.Now().Add(time.Hour),
+		}))
+		get[bool](t)(s.InsertIdempotencyRecord(ctx, store.IdempotencyRecord{
+			ID: newID(), At: noon, Leases: 2, LeasedUntil: noon, ExpiresAt: time.Now().Add(time.Hour), Answer: `{"é":1e999}`,
+		}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), CompanyID: company.ID, AppID: newID(), ChatUserID: id, Size: 1 << 40, CreatedAt: noon}))
+		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), ChatUserID: id, ExpiresAt: time.Now().Add(time.Hour)}))
+	}
+}
+
+// Records returns all records of a kind, read in small pages.
+func Records(t testing.TB, s store.Store, kind store.Kind) (all []store.Record) {
+	t.Helper()
+	for after := ""; ; after = all[len(all)-1].Key {
+		page := get[[]store.Record](t)(s.ReadRecords(t.Context(), kind, after, 3))
+		all = append(all, page...)
+		if len(page) < 3 {
+			return all
+		}
+	}
+}
+
+func testPortable(t *testing.T, open Opener) {
+	from, to, ctx := open(t), open(t), t.Context()
+	Fill(t, from)
+	RoundTrip(t, from, to)
+	if _, err := from.ReadRecords(ctx, "unknown", "", 1); err == nil {
+		t.Error("an unknown kind: got no error, want one")
+	}
+
+	// What was copied works as before: an open chat is found, and goes on.
+	chats := get[[]chat.Chat](t)(to.Chats(ctx, store.ChatFilter{Status: chat.Pending, Now: noon}, store.Page{}))
+	active := get[[]chat.Chat](t)(to.Chats(ctx, store.ChatFilter{Status: chat.Active, Now: noon}, store.Page{}))
+	for _, c := range append(chats, active...) {
+		v := get[chat.Visitor](t)(to.Visitor(ctx, c.ChatUserID))
+		want(t, "a copied chat", openAs(t, to, v, store.NewChat{Channel: chat.ChannelWidget, Now: noon}), opening{chat: c})
+		appendAll(t, to, c.ID, text(newID(), noon.Add(time.Hour)))
+		want(t, "the copied history", walk(t, to, c.ID, store.HistoryQuery{Limit: 2})[:3], walk(t, from, c.ID, store.HistoryQuery{}))
+	}
+	if len(chats)+len(active) != 4 {
+		t.Errorf("got %d open chats, want 4", len(chats)+len(active))
+	}
+}
+
+// RoundTrip copies everything from one store to another, which it finds empty, and fails the test where they then differ. Copying
+// twice changes nothing.
+func RoundTrip(t testing.TB, from, to store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	for _, kind := range store.Kinds() {
+		records := Records(t, from, kind)
+		if len(records) == 0 {
+			t.Fatalf("%s: got no records, want some", kind)
+		}
+		if !slices.IsSortedFunc(records, func(a, b store.Record) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) }) {
+			t.Errorf("%s: got records out of the order of their keys", kind)
+		}
+		want(t, fmt.Sprintf("count of %s", kind), get[int64](t)(from.CountRecords(ctx, kind)), int64(len(records)))
+		for range 2 {
+			must(t, to.WriteRecords(ctx, kind, records[:1]))
+			must(t, to.WriteRecords(ctx, kind, records))
+		}
+		copied := Records(t, to, kind)
+		if len(copied) != len(records) {
+			t.Fatalf("%s: got %d records, want %d", kind, len(copied), len(records))
+		}
+		for i := range records {
+			if copied[i].Key != records[i].Key || string(copied[i].Value) != string(records[i].Value) {
+				t.Errorf("%s:\ngot  %q %s\nwant %q %s", kind, copied[i].Key, copied[i].Value, records[i].Key, records[i].Value)
+			}
+		}
+	}
+}
+
+// testCallers is what any operation does for a caller that gives up.
+func testCallers(t *testing.T, open Opener) {
+	s := open(t)
+	must(t, s.Ready(t.Context()))
+	c := openChat(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range map[string]func() error{
+		"a read":  func() error { return second(s.Chat(ctx, c.ID)) },
+		"a page":  func() error { _, _, err := s.History(ctx, c.ID, store.HistoryQuery{}); return err },
+		"a list":  func() error { return second(s.Companies(ctx, store.Page{})) },
+		"a write": func() error { return s.AppendMessage(ctx, c.ID, text(newID(), noon)) },
+		"Ready":   func() error { return s.Ready(ctx) },
+	} {
+		if err := call(); !errors.Is(err, context.Canceled) || apperr.Is(err, apperr.Unavailable) {
+			t.Errorf("%s of a caller that gave up: got %v, want its context's error", name, err)
+		}
+	}
+	if all := walk(t, s, c.ID, store.HistoryQuery{}); len(all) != 0 {
+		t.Errorf("a write of a caller that gave up before: got %d messages, want none", len(all))
+	}
+}
+
+func second[V any](_ V, err error) error { return err }

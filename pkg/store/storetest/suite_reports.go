@@ -1,0 +1,215 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+func testStatuses(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	company, id := newID(), newID()
+	_, err := s.MessageStatus(ctx, company, id)
+	wantReason(t, "an unknown message", err, apperr.NotFound, "MESSAGE_NOT_FOUND")
+	reports := []chat.MessageStatus{
+		{AcceptedAt: at(time.Minute)},
+		{AcceptedAt: at(0)},
+		{ChatID: newID(), StoredAt: at(2 * time.Minute)},
+		{DeliveredAt: at(3 * time.Minute), ReadAt: at(5 * time.Minute)},
+		{DeliveredAt: at(4 * time.Minute), ReadAt: at(4 * time.Minute)},
+		{Failure: chat.Failure{At: at(time.Minute), Reason: "b with blanks\x00 é"}},
+		{Failure: chat.Failure{At: at(time.Minute), Reason: "c"}},
+		{Failure: chat.Failure{At: at(time.Hour), Reason: "a"}},
+	}
+	var all chat.MessageStatus
+	for _, r := range reports {
+		all = all.Join(r)
+	}
+	for i := range reports { // in every order by rotation, and twice
+		message := id + fmt.Sprint(i)
+		var last chat.MessageStatus
+		for _, r := range slices.Concat(reports[i:], reports) {
+			last = get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company, message, r))
+		}
+		want(t, "what the last report returned", last, all)
+		want(t, "the status", get[chat.MessageStatus](t)(s.MessageStatus(ctx, company, message)), all)
+	}
+	together(t, atOnce, func(n int) (chat.MessageStatus, error) {
+		return s.JoinMessageStatus(ctx, company, id, reports[n%len(reports)])
+	})
+	want(t, "after reports of many at once", get[chat.MessageStatus](t)(s.MessageStatus(ctx, company, id)), all)
+	_, err = s.MessageStatus(ctx, newID(), id)
+	wantCode(t, "another company's message", err, apperr.NotFound)
+	odd := "a|b.$\x00é"
+	want(t, "an odd id", get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company, odd, reports[0])), reports[0])
+	want(t, "an odd id, read", get[chat.MessageStatus](t)(s.MessageStatus(ctx, company, odd)), reports[0])
+}
+
+func testReceipts(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	await := func(t testing.TB, chatID string, m chat.Message, delivered bool) time.Time {
+		t.Helper()
+		return get[time.Time](t)(s.AwaitReceipts(ctx, chatID, m, delivered))
+	}
+	readUpTo := func(t testing.TB, chatID string, m chat.Message, when time.Time) []string {
+		t.Helper()
+		return get[[]string](t)(s.ReadUpTo(ctx, chatID, m, when))
+	}
+	undelivered := func(t testing.TB, chatID string) []string {
+		t.Helper()
+		return get[[]string](t)(s.Undelivered(ctx, chatID))
+	}
+
+	t.Run("reports", func(t *testing.T) {
+		chatID := newID()
+		if found := undelivered(t, chatID); len(found) != 0 {
+			t.Errorf("an unknown chat: got %v, want nothing", found)
+		}
+		must(t, s.NoteReceipt(ctx, chatID, "a", true))
+		a, b, c, d := fromCompany("a", noon), fromCompany("b.$", noon.Add(time.Second)), fromCompany("c", noon.Add(time.Second)), fromCompany("d", noon.Add(time.Minute))
+		for _, m := range []chat.Message{d, b, a, c, a} {
+			want(t, "when it was read", await(t, chatID, m, m.ID == "c"), time.Time{})
+		}
+		want(t, "undelivered", undelivered(t, chatID), []string{"a", "b.$", "d"})
+		want(t, "unread up to b", readUpTo(t, chatID, b, noon.Add(time.Hour)), []string{"a", "b.$"})
+		want(t, "again", readUpTo(t, chatID, b, noon.Add(time.Hour)), []string{"a", "b.$"})
+		must(t, s.NoteReceipt(ctx, chatID, "a", true))
+		must(t, s.NoteReceipt(ctx, chatID, "b.$", false))
+		want(t, "undelivered after reports", undelivered(t, chatID), []string{"d"})
+		want(t, "unread up to c", readUpTo(t, chatID, c, noon.Add(2*time.Hour)), []string{"b.$", "c"})
+		if found := readUpTo(t, chatID, a, noon.Add(3*time.Hour)); len(found) != 0 { // back to an earlier message
+			t.Errorf("unread up to a: got %v, want nothing", found)
+		}
+		late := fromCompany("bb", noon.Add(time.Second))
+		want(t, "a message that was read before it was stored", await(t, chatID, late, true), at(2*time.Hour))
+		want(t, "a message after what was read", await(t, chatID, fromCompany("cc", noon.Add(time.Second)), true), time.Time{})
+	})
+	t.Run("storing while reading", func(t *testing.T) {
+		for range 20 {
+			chatID, m := newID(), fromCompany(newID(), noon)
+			results := together(t, 2, func(n int) (bool, error) {
+				if n == 0 {
+					readAt, err := s.AwaitReceipts(ctx, chatID, m, false)
+					return !readAt.IsZero(), err
+				}
+				unread, err := s.ReadUpTo(ctx, chatID, m, noon)
+				return len(unread) > 0, err
+			})
+			if !results[0] && !results[1] {
+				t.Fatal("neither found the other: the read report is lost")
+			}
+		}
+	})
+	t.Run("many at once", func(t *testing.T) {
+		chatID := newID()
+		together(t, atOnce, func(n int) (time.Time, error) {
+			return s.AwaitReceipts(ctx, chatID, fromCompany(fmt.Sprintf("m%02d", n), noon), false)
+		})
+		if n := len(undelivered(t, chatID)); n != atOnce {
+			t.Errorf("got %d undelivered, want %d", n, atOnce)
+		}
+		together(t, atOnce, func(n int) (struct{}, error) {
+			return struct{}{}, s.NoteReceipt(ctx, chatID, fmt.Sprintf("m%02d", n), n%2 == 0)
+		})
+		if n := len(readUpTo(t, chatID, fromCompany("z", noon), noon)); n != atOnce/2 {
+			t.Errorf("got %d unread, want %d", n, atOnce/2)
+		}
+	})
+}
+
+func testIdempotency(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	// Engines remove what has expired: the records expire long after the test.
+	forever := store.UTC(time.Now().Add(24 * time.Hour))
+	fresh := func() store.IdempotencyRecord {
+		return store.IdempotencyRecord{ID: newID(), Fingerprint: "f", MessageID: newID(), At: at(0), LeasedUntil: at(time.Minute), ExpiresAt: forever}
+	}
+	r := fresh()
+	_, err := s.IdempotencyRecord(ctx, r.ID)
+	wantReason(t, "an unknown record", err, apperr.NotFound, "NOT_FOUND")
+	_, err = s.LeaseIdempotencyRecord(ctx, r.ID, noon)
+	wantCode(t, "leasing an unknown record", err, apperr.NotFound)
+	_, err = s.AnswerIdempotencyRecord(ctx, r.ID, "x")
+	wantCode(t, "answering an unknown record", err, apperr.NotFound)
+	must(t, s.EndIdempotencyLease(ctx, r.ID))
+	must(t, s.DeleteIdempotencyRecord(ctx, r.ID))
+
+	inserted := together(t, atOnce, func(n int) (bool, error) {
+		own := r
+		own.Fingerprint = fmt.Sprint(n)
+		return s.InsertIdempotencyRecord(ctx, own)
+	})
+	if n := count(inserted); n != 1 {
+		t.Errorf("one key by many at once: got %d who inserted it, want 1", n)
+	}
+	r.Fingerprint = fmt.Sprint(slices.Index(inserted, true))
+	want(t, "the record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+
+	before := together(t, atOnce, func(n int) (store.IdempotencyRecord, error) {
+		return s.LeaseIdempotencyRecord(ctx, r.ID, noon.Add(time.Duration(n)*time.Hour))
+	})
+	var holders []bool
+	for _, b := range before {
+		holders = append(holders, b.Leases == r.Leases)
+	}
+	if n := count(holders); n != 1 {
+		t.Errorf("a lease by many at once: got %d holders, want 1", n)
+	}
+	r.Leases, r.LeasedUntil = atOnce, at((atOnce-1)*time.Hour)
+	want(t, "the leased record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+	must(t, s.EndIdempotencyLease(ctx, r.ID))
+	r.LeasedUntil = time.Time{}
+	want(t, "after the lease", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+
+	replaced := fresh()
+	replaced.ID = r.ID
+	must(t, s.ReplaceIdempotencyRecord(ctx, replaced))
+	want(t, "the replaced record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
+	answers := together(t, atOnce, func(n int) (string, error) {
+		return s.AnswerIdempotencyRecord(ctx, r.ID, fmt.Sprintf("{\"n\":%d,\"\x00é\":1e999}", n))
+	})
+	replaced.Answer, replaced.LeasedUntil = wantOneOf(t, "answers", answers), time.Time{}
+	want(t, "the answered record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
+	must(t, s.DeleteIdempotencyRecord(ctx, r.ID))
+	_, err = s.IdempotencyRecord(ctx, r.ID)
+	wantCode(t, "a deleted record", err, apperr.NotFound)
+}
+
+func testFiles(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	// Engines remove what has expired: the files expire long after the test, whose clock is later still.
+	expiry := store.UTC(time.Now().Add(24 * time.Hour))
+	visitor, app := newID(), newID()
+	file := func(n int, expires time.Time) chat.StoredFile {
+		return chat.StoredFile{
+			ID: fmt.Sprint(n, newID()), CompanyID: newID(), AppID: app, ChatUserID: visitor, Size: int64(n) << 32, CreatedAt: at(0), ExpiresAt: expires,
+		}
+	}
+	kept, passing, third := file(1, time.Time{}), file(2, expiry), file(4, expiry)
+	third.ChatUserID = newID()
+	for _, f := range []chat.StoredFile{kept, passing, third, passing} {
+		must(t, s.PutFile(ctx, f))
+	}
+	again := kept
+	again.Size = 1
+	must(t, s.PutFile(ctx, again))
+	usage := func(of func(now time.Time) (store.FileUsage, error), now time.Time) store.FileUsage {
+		return get[store.FileUsage](t)(of(now))
+	}
+	visitors := func(now time.Time) (store.FileUsage, error) { return s.VisitorFiles(ctx, visitor, now) }
+	apps := func(now time.Time) (store.FileUsage, error) { return s.ApplicationFiles(ctx, app, now) }
+	want(t, "a visitor's files", usage(visitors, noon), store.FileUsage{Bytes: 3 << 32, Count: 2})
+	want(t, "an application's files", usage(apps, noon), store.FileUsage{Bytes: 7 << 32, Count: 3})
+	want(t, "just before they expire", usage(apps, expiry.Add(-time.Millisecond)), store.FileUsage{Bytes: 7 << 32, Count: 3})
+	want(t, "when they have expired", usage(apps, expiry), store.FileUsage{Bytes: 1 << 32, Count: 1})
+	want(t, "a visitor's when they have expired", usage(visitors, expiry), store.FileUsage{Bytes: 1 << 32, Count: 1})
+	must(t, s.DeleteFile(ctx, kept.ID))
+	must(t, s.DeleteFile(ctx, kept.ID))
+	want(t, "after one is deleted", usage(visitors, noon), store.FileUsage{Bytes: 2 << 32, Count: 1})
+	want(t, "nobody's files", get[store.FileUsage](t)(s.VisitorFiles(ctx, newID(), noon)), store.FileUsage{})
+}

@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// atOnce is how many callers meet in the tests of concurrency.
+const atOnce = 64
+
+func testVisitors(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	id := newID()
+	_, err := s.Visitor(ctx, id)
+	wantReason(t, "an unknown visitor", err, apperr.NotFound, "VISITOR_NOT_FOUND")
+	wantCode(t, "revoking an unknown visitor's tokens", s.RevokeVisitorTokens(ctx, id, noon), apperr.NotFound)
+
+	first := chat.Visitor{ID: id, CompanyID: newID(), AppID: newID(), FirstName: "Ada\x00", Email: "ada@example.com", VerifiedBy: store.KindEmail}
+	want(t, "a new visitor", get[chat.Visitor](t)(s.SaveVisitor(ctx, first)), first)
+	merged := first
+	merged.LastName, merged.Email, merged.UserID, merged.Phone = "Lovelace", "ada@lovelace.example", "7", "49123456789"
+	want(t, "a visitor again", get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{
+		ID: id, CompanyID: newID(), AppID: newID(), LastName: "Lovelace", Email: "ada@lovelace.example", UserID: "7", Phone: "49123456789",
+		VerifiedBy: store.KindPhone, ChatNumber: 9, TokensValidFrom: noon,
+	})), merged)
+
+	for _, hours := range []int{2, 3, 1} {
+		must(t, s.RevokeVisitorTokens(ctx, id, noon.Add(time.Duration(hours)*time.Hour)))
+	}
+	merged.TokensValidFrom = at(3 * time.Hour)
+	want(t, "a visitor after a save without news", get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: id})), merged)
+	want(t, "a visitor", get[chat.Visitor](t)(s.Visitor(ctx, id)), merged)
+
+	t.Run("saved by many at once", func(t *testing.T) {
+		v := chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()}
+		together(t, atOnce, func(n int) (chat.Visitor, error) {
+			save := v
+			if n%2 == 0 {
+				save.FirstName = "Ada"
+			} else {
+				save.LastName = "Lovelace"
+			}
+			return s.SaveVisitor(ctx, save)
+		})
+		v.FirstName, v.LastName = "Ada", "Lovelace"
+		want(t, "the visitor", get[chat.Visitor](t)(s.Visitor(ctx, v.ID)), v)
+	})
+}
+
+// claim resolves identities whose visitor is expected.
+type claim struct {
+	id      string
+	created bool
+}
+
+func resolve(t testing.TB, s store.Store, identities ...store.Identity) claim {
+	t.Helper()
+	id, created, err := s.ResolveVisitor(t.Context(), identities)
+	must(t, err)
+	return claim{id, created}
+}
+
+func testIdentities(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	email := func(scope, value string) store.Identity {
+		return store.Identity{Scope: scope, Kind: store.KindEmail, Value: value}
+	}
+	userID := func(scope, value string) store.Identity {
+		return store.Identity{Scope: scope, Kind: store.KindUserID, Value: value}
+	}
+	phone := func(scope, value string) store.Identity {
+		return store.Identity{Scope: scope, Kind: store.KindPhone, Value: value}
+	}
+	proved := func(i store.Identity) store.Identity {
+		i.Proved = true
+		return i
+	}
+
+	_, _, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "a", Kind: store.KindEmail}, {Scope: "a", Kind: "name", Value: "x"}})
+	wantCode(t, "no usable identity", err, apperr.Invalid)
+	_, err = s.FindVisitor(ctx, email("a", "ada@example.com"))
+	wantReason(t, "an unowned identity", err, apperr.NotFound, "VISITOR_NOT_FOUND")
+
+	ada := resolve(t, s, email("a", "ada@example.com"), phone("a", ""))
+	if !ada.created {
+		t.Error("a new identity: got a visitor that was known, want a new one")
+	}
+	known := claim{id: ada.id}
+	want(t, "the same in other letters", resolve(t, s, email("a", " Ada@Example.COM ")), known)
+	want(t, "with a new identity", resolve(t, s, phone("a", "1"), email("a", "ada@example.com")), known)
+	want(t, "by that alone", resolve(t, s, phone("a", "1")), known)
+	want(t, "found by it", get[string](t)(s.FindVisitor(ctx, phone("a", "1"))), ada.id)
+
+	others := map[string]claim{
+		"in another scope": resolve(t, s, email("b", "ada@example.com")),
+		"proved":           resolve(t, s, proved(email("a", "ada@example.com"))),
+		"another kind":     resolve(t, s, userID("a", "1")),
+	}
+	for name, other := range others {
+		if !other.created || other.id == ada.id {
+			t.Errorf("%s: got %+v, want another visitor than %s", name, other, ada.id)
+		}
+	}
+	strongest := claim{id: others["another kind"].id}
+	want(t, "of several visitors the strongest", resolve(t, s, phone("a", "1"), email("a", "new@example.com"), userID("a", "1")), strongest)
+	want(t, "nothing is merged", resolve(t, s, phone("a", "1")), known)
+	want(t, "the unowned is the strongest's", resolve(t, s, email("a", "new@example.com")), strongest)
+
+	t.Run("one identity claimed by many at once", func(t *testing.T) {
+		claims := together(t, atOnce, func(int) (claim, error) {
+			id, created, err := s.ResolveVisitor(ctx, []store.Identity{email("many", "x@example.com")})
+			return claim{id, created}, err
+		})
+		var found []string
+		var created []bool
+		for _, c := range claims {
+			found, created = append(found, c.id), append(created, c.created)
+		}
+		wantOneOf(t, "owners", found)
+		if n := count(created); n != 1 {
+			t.Errorf("got %d who made the visitor, want 1", n)
+		}
+	})
+	t.Run("new identities brought together by some of many at once", func(t *testing.T) {
+		for round := range 8 {
+			mail, user := email("pairs", fmt.Sprintf("%d@example.com", round)), userID("pairs", fmt.Sprint(round))
+			together(t, 12, func(n int) (string, error) {
+				identities := [][]store.Identity{{mail}, {mail, user}, {user, mail}}[n%3]
+				id, _, err := s.ResolveVisitor(ctx, identities)
+				return id, err
+			})
+			wantOneOf(t, "owners", []string{resolve(t, s, mail).id, resolve(t, s, user).id})
+		}
+	})
+	t.Run("odd values", func(t *testing.T) {
+		for _, value := range []string{"a|b", "$x.y", "\x00", "é😀", "person|x", strings.Repeat("x", 500)} {
+			first := resolve(t, s, userID("odd", value))
+			if second := resolve(t, s, userID("odd", value)); !first.created || second != (claim{id: first.id}) {
+				t.Errorf("%q: got %+v and %+v, want one new visitor", value, first, second)
+			}
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package parleyctl
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
+)
+
+// reachPause is the wait between two looks for a NATS that is not there yet.
+const reachPause = 250 * time.Millisecond
+
+// What a stream is, or what was done to it.
+const (
+	streamAsDeclared = "as declared"
+	streamMissing    = "missing"
+	streamDiffers    = "differs"
+	streamCreated    = "created"
+	streamUpdated    = "updated"
+)
+
+type appliedView struct {
+	Stream string          `json:"stream"`
+	State  string          `json:"state"`
+	Drift  []bus.FieldDiff `json:"drift"`
+}
+
+func (a *app) streamsApply() *cobra.Command {
+	var dryRun bool
+	var wait time.Duration
+	c := &cobra.Command{
+		Use: "apply", Short: "Create the streams that are missing and put right those that differ", Args: takes(),
+		Long: `Create the streams that are missing and put right those that differ from their declaration.
+
+The services never create or change a stream: this command does, before their first start and after each change of the settings
+STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES. It compares every field that NATS knows, such as
+subjects, limits, replicas, republish, sources and subject transforms, and writes only to streams that differ. Streams of others
+are left alone. With --dry-run nothing is written, and the exit code is 6 where a stream is missing or differs.`,
+		Example: `  parleyctl streams apply --dry-run
+  STREAM_REPLICAS=3 parleyctl streams apply --wait 2m`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			settings, err := a.streamSettings()
+			if err != nil {
+				return err
+			}
+			b, err := a.awaitBus(c.Context(), wait)
+			if err != nil {
+				return err
+			}
+			do := bus.Apply
+			if dryRun {
+				do = bus.Compare
+			}
+			changes, err := do(c.Context(), b.JetStream(), settings)
+			if printed := a.printApplied(changes, dryRun); err == nil {
+				err = printed
+			}
+			if err == nil && dryRun {
+				err = drift(changes)
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what is missing or differs")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for NATS")
+	return c
+}
+
+// streamSettings are the sizes in the environment.
+func (a *app) streamSettings() (bus.StreamSettings, error) {
+	s, err := config.LoadFrom[config.Streams](a.Getenv)
+	if err != nil {
+		return bus.StreamSettings{}, usage(err.Error())
+	}
+	return bus.StreamSettings{
+		Replicas: s.StreamReplicas, MaxAge: s.StreamMaxAge, MaxBytes: s.StreamMaxBytes, FilesMaxBytes: s.FileStoreMaxBytes,
+	}, nil
+}
+
+// awaitBus is [app.openBus] with patience.
+func (a *app) awaitBus(ctx context.Context, patience time.Duration) (*bus.Bus, error) {
+	b, err := a.openBus(ctx)
+	for deadline := time.Now().Add(patience); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(reachPause):
+		}
+		if b = a.connections.bus; b.Ready(ctx) == nil {
+			err = nil
+		}
+	}
+	return b, err
+}
+
+func (a *app) printApplied(changes []bus.StreamChange, dryRun bool) error {
+	views := make([]appliedView, 0, len(changes))
+	for _, c := range changes {
+		v := appliedView{Stream: c.Stream, State: streamAsDeclared, Drift: append([]bus.FieldDiff{}, c.Drift...)}
+		switch {
+		case c.None():
+		case c.Missing && dryRun:
+			v.State = streamMissing
+		case c.Missing:
+			v.State = streamCreated
+		case dryRun:
+			v.State = streamDiffers
+		default:
+			v.State = streamUpdated
+		}
+		views = append(views, v)
+	}
+	return printList(a, views,
+		column[appliedView]{"stream", func(v appliedView) string { return v.Stream }},
+		column[appliedView]{"state", func(v appliedView) string { return v.State }},
+		column[appliedView]{"drift", func(v appliedView) string { return describeDrift(v.Drift) }})
+}
+
+func describeDrift(diffs []bus.FieldDiff) string {
+	texts := make([]string, 0, len(diffs))
+	for _, d := range diffs {
+		texts = append(texts, d.Field+" "+fieldText(d.Have)+" -> "+fieldText(d.Want))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func fieldText(value []byte) string {
+	if len(value) == 0 {
+		return "unset"
+	}
+	return string(value)
+}
+
+func drift(changes []bus.StreamChange) error {
+	n := 0
+	for _, c := range changes {
+		if !c.None() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return &driftError{n}
+}

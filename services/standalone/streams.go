@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
+)
+
+// applyStreams does on the embedded NATS what `parleyctl streams apply` does elsewhere.
+func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error {
+	b, err := bus.Open(bus.Config{URL: natsURL, Name: "standalone", Observe: true, Logger: log})
+	if err != nil {
+		return fmt.Errorf("applying the streams: %w", err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), readyLimit, errors.New("not applied in time"))
+	defer cancel()
+	changes, err := bus.Apply(ctx, b.JetStream(), bus.StreamSettings{
+		Replicas: sizes.StreamReplicas, MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes, FilesMaxBytes: sizes.FileStoreMaxBytes,
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if !c.None() {
+			log.Info("stream applied", "stream", c.Stream, "created", c.Missing, "fields", len(c.Drift))
+		}
+	}
+	return nil
+}

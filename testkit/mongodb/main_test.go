@@ -1,0 +1,81 @@
+package mongodb_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/mongodb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// at counts milliseconds from a moment of the tests' own.
+func at(milliseconds int) time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond)
+}
+
+func text(id string, created time.Time, fromSupport bool) chat.Message {
+	return chat.Message{
+		ID: id, CreatedAt: created, Type: chat.Text, Data: json.RawMessage(`{"text":"Hello ` + id + `"}`), NameOfSender: "Ada",
+		IsFromSupport: fromSupport,
+	}
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newVisitor saves a visitor.
+func newVisitor(t testing.TB, s store.Store) chat.Visitor {
+	t.Helper()
+	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: "company", AppID: "app", FirstName: "Ada"})
+	ok(t, err)
+	return v
+}
+
+func newChat(t testing.TB, s store.Store, greetings ...chat.Message) chat.Chat {
+	t.Helper()
+	c, _, err := s.OpenChat(t.Context(), newVisitor(t, s), store.NewChat{Channel: chat.ChannelWidget, Now: at(0), Greetings: greetings})
+	ok(t, err)
+	return c
+}
+
+// recorder keeps the commands of a store.
+type recorder struct {
+	mu       sync.Mutex
+	commands []bson.Raw
+}
+
+func (r *recorder) monitor(c *mongodb.Config) {
+	c.Monitor = &event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.commands = append(r.commands, append(bson.Raw(nil), e.Command...))
+		},
+		Succeeded: func(context.Context, *event.CommandSucceededEvent) {},
+		Failed:    func(context.Context, *event.CommandFailedEvent) {},
+	}
+}
+
+// take returns the commands since the last call.
+func (r *recorder) take() []bson.Raw {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.commands
+	r.commands = nil
+	return taken
+}

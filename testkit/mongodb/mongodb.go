@@ -1,0 +1,169 @@
+// Package mongodb gives tests a store of package pkg/store/mongodb on each engine: FerretDB on SQLite and on PostgreSQL, and the
+// server that MONGODB_URI names. Its own tests are that store's tests: the contract suite, round trips, query plans, indexes.
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/parley-chat/parley/pkg/store/mongodb"
+	"github.com/parley-chat/parley/testkit/ferretdb"
+	"github.com/parley-chat/parley/testkit/postgres"
+)
+
+// Engine is a server that speaks MongoDB's protocol.
+type Engine struct {
+	Name     string
+	URI      string
+	monitor  *event.CommandMonitor // for every client
+	external bool                  // it outlives the test, so databases are dropped
+}
+
+// IsFerretDB reports whether the engine is FerretDB, which has no expiring indexes and explains no plans.
+func (e Engine) IsFerretDB() bool { return !e.external }
+
+// FerretDB returns a FerretDB of the test's own, on SQLite.
+func FerretDB(t testing.TB) Engine {
+	t.Helper()
+	return onFerretDB(t, "FerretDB on SQLite", ferretdb.Config{Dir: t.TempDir()})
+}
+
+// FerretDBOnPostgreSQL returns a FerretDB of the test's own on a PostgreSQL of its own. Without PostgreSQL the test is skipped, and
+// fails in CI.
+func FerretDBOnPostgreSQL(t testing.TB) Engine {
+	t.Helper()
+	server, err := postgres.Start()
+	if errors.Is(err, postgres.ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	return onFerretDB(t, "FerretDB on PostgreSQL", ferretdb.Config{PostgreSQLURL: server.URL("postgres")})
+}
+
+func onFerretDB(t testing.TB, name string, c ferretdb.Config) Engine {
+	t.Helper()
+	c.Logger = slog.New(slog.DiscardHandler)
+	server, err := ferretdb.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	return Engine{Name: name, URI: server.URI(), monitor: server.Serialize()}
+}
+
+// Named returns the engine that MONGODB_URI names, if it is set.
+func Named() (e Engine, ok bool) {
+	uri := os.Getenv("MONGODB_URI")
+	return Engine{Name: "MONGODB_URI", URI: uri, external: true}, uri != ""
+}
+
+// Each runs a test on every engine: on the two FerretDBs, and on the named engine if there is one.
+func Each(t *testing.T, test func(t *testing.T, e Engine)) {
+	t.Helper()
+	for name, start := range map[string]func(testing.TB) Engine{"SQLite": FerretDB, "PostgreSQL": FerretDBOnPostgreSQL} {
+		t.Run("FerretDB on "+name, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t))
+		})
+	}
+	if e, ok := Named(); ok {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, e)
+		})
+	}
+}
+
+// Database names a database that no other test uses. It is dropped when the test ends, if the engine outlives the test.
+func (e Engine) Database(t testing.TB) string {
+	t.Helper()
+	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	if e.external {
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			client, err := mongo.Connect(options.Client().ApplyURI(e.URI))
+			if err != nil {
+				t.Errorf("dropping %s: %v", name, err)
+				return
+			}
+			defer func() { _ = client.Disconnect(ctx) }()
+			if err := client.Database(name).Drop(ctx); err != nil {
+				t.Errorf("dropping %s: %v", name, err)
+			}
+		})
+	}
+	return name
+}
+
+// Open returns a store on a database; it is closed when the test ends.
+func (e Engine) Open(t testing.TB, database string, change ...func(*mongodb.Config)) *mongodb.Store {
+	t.Helper()
+	c := mongodb.Config{URI: e.URI, Database: database, AppName: "test", Logger: slog.New(slog.DiscardHandler)}
+	for _, apply := range change {
+		apply(&c)
+	}
+	c.Monitor = both(c.Monitor, e.monitor)
+	s, err := mongodb.Open(c)
+	if err != nil {
+		t.Fatalf("opening the store: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Errorf("closing the store: %v", err)
+		}
+	})
+	return s
+}
+
+// Raw returns a database through the bare driver.
+func (e Engine) Raw(t testing.TB, database string) *mongo.Database {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(e.URI))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = client.Disconnect(ctx)
+	})
+	return client.Database(database)
+}
+
+// both returns a monitor that tells a and then b; either may be nil.
+func both(a, b *event.CommandMonitor) *event.CommandMonitor {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &event.CommandMonitor{
+		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+			a.Started(ctx, e)
+			b.Started(ctx, e)
+		},
+		Succeeded: func(ctx context.Context, e *event.CommandSucceededEvent) {
+			b.Succeeded(ctx, e)
+			a.Succeeded(ctx, e)
+		},
+		Failed: func(ctx context.Context, e *event.CommandFailedEvent) {
+			b.Failed(ctx, e)
+			a.Failed(ctx, e)
+		},
+	}
+}

@@ -1,0 +1,168 @@
+package mongodb_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// step is a call of the contract and how many commands it may cost.
+type step struct {
+	name  string
+	trips int
+	call  func() error
+}
+
+// allSteps calls every method of the contract that issues a command, in an order in which each finds what it needs.
+func allSteps(t testing.TB, s store.Store) []step {
+	ctx := t.Context()
+	company, hash, visitorID := uuid.NewString(), "0123456789abcdef", ""
+	token := chat.AccessToken{Hash: hash, CompanyID: company, Name: "ci", Prefix: "parley_0123", CreatedAt: at(0)}
+	app := chat.Application{ID: "app", CompanyID: company, Provider: chat.ProviderWidget, WidgetConfigs: []byte(`{}`)}
+	identity := []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: "ada@example.com"}}
+	var v chat.Visitor
+	var c chat.Chat
+	open := func() (err error) {
+		c, _, err = s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: at(0), Greetings: []chat.Message{text("greeting", at(0), true)}})
+		v.ChatNumber = 1
+		return err
+	}
+	save := func() (err error) {
+		v, err = s.SaveVisitor(ctx, chat.Visitor{ID: visitorID, CompanyID: company, AppID: "app", FirstName: "Ada"})
+		return err
+	}
+	resolve := func() (err error) { visitorID, _, err = s.ResolveVisitor(ctx, identity); return err }
+	message, answer := text("m", at(1), false), text("a", at(2), true)
+	history := func(q store.HistoryQuery) func() error {
+		return func() error { _, _, err := s.History(ctx, c.ID, q); return err }
+	}
+	record := store.IdempotencyRecord{ID: "key", Fingerprint: "f", MessageID: "m", At: at(0), LeasedUntil: at(10), ExpiresAt: time.Now().Add(time.Hour)}
+	chatsOf := func(f store.ChatFilter, p store.Page) func() error {
+		return func() error { _, err := s.Chats(ctx, f, p); return err }
+	}
+	steps := []step{
+		{"ready", 1, func() error { return s.Ready(ctx) }},
+		{"put a new company", 2, func() error { return s.PutCompany(ctx, chat.Company{ID: company, Name: "Acme"}) }},
+		{"put a known company", 1, func() error { return s.PutCompany(ctx, chat.Company{ID: company, Name: "Acme Ltd"}) }},
+		{"company", 1, func() error { _, err := s.Company(ctx, company); return err }},
+		{"companies", 1, func() error { _, err := s.Companies(ctx, store.Page{Limit: 10}); return err }},
+		{"companies, next page", 1, func() error { _, err := s.Companies(ctx, store.Page{After: "0", Limit: 10}); return err }},
+
+		{"create an access token", 2, func() error { return s.CreateAccessToken(ctx, token) }},
+		{"put an access token", 1, func() error { return s.PutAccessToken(ctx, token) }},
+		{"access token", 1, func() error { _, err := s.AccessToken(ctx, hash); return err }},
+		{"access tokens", 1, func() error { _, err := s.AccessTokens(ctx, company); return err }},
+		{"find access tokens", 2, func() error { _, err := s.FindAccessTokens(ctx, hash[:8]); return err }},
+		{"use an access token", 1, func() error { return s.AccessTokenUsed(ctx, hash, at(1)) }},
+		{"revoke an access token", 1, func() error { return s.RevokeAccessToken(ctx, hash, at(1)) }},
+
+		{"put a new application", 2, func() error { return s.PutApplication(ctx, app) }},
+		{"put a known application", 1, func() error { return s.PutApplication(ctx, app) }},
+		{"application", 1, func() error { _, err := s.Application(ctx, "app"); return err }},
+		{"applications", 1, func() error { _, err := s.Applications(ctx, company, store.Page{After: "a", Limit: 10}); return err }},
+		{"all applications", 1, func() error { _, err := s.Applications(ctx, "", store.Page{}); return err }},
+		{"rotate an identity secret", 2, func() error {
+			_, err := s.RotateIdentitySecret(ctx, "app", "secret", at(0), time.Hour)
+			return err
+		}},
+		{"rotate an identity secret again", 2, func() error {
+			_, err := s.RotateIdentitySecret(ctx, "app", "secret 2", at(0), time.Hour)
+			return err
+		}},
+		{"set the verification", 2, func() error { return s.SetVerification(ctx, "app", chat.VerificationOptional) }},
+
+		{"put a new template", 2, func() error { return s.PutTemplate(ctx, chat.MessageTemplate{ID: "template", CompanyID: company}) }},
+		{"template", 1, func() error { _, err := s.Template(ctx, "template"); return err }},
+		{"templates", 1, func() error { _, err := s.Templates(ctx, company, store.Page{After: "a"}); return err }},
+
+		{"resolve a new visitor", 3, resolve},
+		{"resolve a known visitor", 2, resolve},
+		{"find a visitor", 2, func() error { _, err := s.FindVisitor(ctx, identity[0]); return err }},
+		{"save a new visitor", 2, save},
+		{"save a known visitor", 1, save},
+		{"visitor", 1, func() error { _, err := s.Visitor(ctx, visitorID); return err }},
+		{"revoke a visitor's tokens", 1, func() error { return s.RevokeVisitorTokens(ctx, visitorID, at(0)) }},
+
+		{"open a new chat", 4, open},
+		{"open the open chat", 1, open},
+		{"current chat", 1, func() error { _, err := s.CurrentChat(ctx, v, at(0)); return err }},
+		{"chat", 1, func() error { _, err := s.Chat(ctx, c.ID); return err }},
+		{"chats", 1, chatsOf(store.ChatFilter{}, store.Page{Limit: 10})},
+		{"chats of a company", 1, chatsOf(store.ChatFilter{CompanyID: company, Status: chat.Pending, Now: at(0)}, store.Page{Limit: 10})},
+		{"chats of an application", 1, chatsOf(store.ChatFilter{CompanyID: company, AppID: "app"}, store.Page{})},
+		{"chats of a visitor", 1, func() error {
+			return chatsOf(store.ChatFilter{CompanyID: company, AppID: "app", ChatUserID: visitorID}, store.Page{})()
+		}},
+		{"chats, next page", 2, func() error {
+			return chatsOf(store.ChatFilter{CompanyID: company}, store.Page{After: c.ID, Limit: 10})()
+		}},
+
+		{"append a visitor's message", 2, func() error { return s.AppendMessage(ctx, c.ID, message) }},
+		{"append a company's message", 2, func() error { return s.AppendMessage(ctx, c.ID, answer) }},
+		{"append a message again", 3, func() error { return s.AppendMessage(ctx, c.ID, message) }},
+		{"history", 1, func() error { return history(store.HistoryQuery{})() }},
+		{"the newest page", 1, func() error { return history(store.HistoryQuery{Limit: 2})() }},
+		{"an earlier page", 2, func() error { return history(store.HistoryQuery{Before: "a", Limit: 10, MaxBytes: 1})() }},
+		{"message", 1, func() error { _, err := s.Message(ctx, c.ID, "m"); return err }},
+		{"find a message", 1, func() error { _, _, err := s.FindMessage(ctx, "m"); return err }},
+		{"has a message", 1, func() error { _, err := s.HasMessage(ctx, "m"); return err }},
+
+		{"join a new status", 2, func() error {
+			_, err := s.JoinMessageStatus(ctx, company, "a", chat.MessageStatus{AcceptedAt: at(1)})
+			return err
+		}},
+		{"join a known status", 1, func() error {
+			_, err := s.JoinMessageStatus(ctx, company, "a", chat.MessageStatus{ChatID: c.ID, Failure: chat.Failure{At: at(3), Reason: "full"}})
+			return err
+		}},
+		{"message status", 1, func() error { _, err := s.MessageStatus(ctx, company, "a"); return err }},
+
+		{"await the first receipts", 2, func() error { _, err := s.AwaitReceipts(ctx, c.ID, answer, false); return err }},
+		{"await receipts", 1, func() error { _, err := s.AwaitReceipts(ctx, c.ID, text("b", at(3), true), false); return err }},
+		{"read up to", 1, func() error { _, err := s.ReadUpTo(ctx, c.ID, answer, at(4)); return err }},
+		{"undelivered", 1, func() error { _, err := s.Undelivered(ctx, c.ID); return err }},
+		{"note a receipt", 1, func() error { return s.NoteReceipt(ctx, c.ID, "a", true) }},
+
+		{"insert an idempotency record", 1, func() error { _, err := s.InsertIdempotencyRecord(ctx, record); return err }},
+		{"idempotency record", 1, func() error { _, err := s.IdempotencyRecord(ctx, "key"); return err }},
+		{"lease", 1, func() error { _, err := s.LeaseIdempotencyRecord(ctx, "key", at(20)); return err }},
+		{"end a lease", 1, func() error { return s.EndIdempotencyLease(ctx, "key") }},
+		{"replace", 1, func() error { return s.ReplaceIdempotencyRecord(ctx, record) }},
+		{"answer", 1, func() error { _, err := s.AnswerIdempotencyRecord(ctx, "key", "first"); return err }},
+		{"answer again", 2, func() error { _, err := s.AnswerIdempotencyRecord(ctx, "key", "second"); return err }},
+
+		{"put a file", 1, func() error {
+			return s.PutFile(ctx, chat.StoredFile{ID: "file", AppID: "app", ChatUserID: visitorID, Size: 10, CreatedAt: at(0)})
+		}},
+		{"a visitor's files", 1, func() error { _, err := s.VisitorFiles(ctx, visitorID, at(0)); return err }},
+		{"an application's files", 1, func() error { _, err := s.ApplicationFiles(ctx, "app", at(0)); return err }},
+		{"delete a file", 1, func() error { return s.DeleteFile(ctx, "file") }},
+		{"close a chat", 1, func() error { return s.CloseChat(ctx, c.ID, at(9)) }},
+		{"open the next chat", 5, open},
+	}
+	for _, kind := range store.Kinds() {
+		trips := 1
+		if kind == "identities" {
+			trips = 2
+		}
+		steps = append(steps,
+			step{"read " + string(kind), trips, func() error { _, err := s.ReadRecords(ctx, kind, "", 10); return err }},
+			step{"read more " + string(kind), 1, func() error { _, err := s.ReadRecords(ctx, kind, "~", 10); return err }},
+			step{"count " + string(kind), 1, func() error { _, err := s.CountRecords(ctx, kind); return err }},
+		)
+	}
+	return append(steps, step{"delete an idempotency record", 1, func() error { return s.DeleteIdempotencyRecord(ctx, "key") }})
+}
+
+// manyMessages appends messages enough for several of the driver's default batches.
+func manyMessages(t testing.TB, s store.Store, chatID string, n int) {
+	t.Helper()
+	for i := range n {
+		ok(t, s.AppendMessage(t.Context(), chatID, text("many-"+strconv.Itoa(i), at(100+i), true)))
+	}
+}
