@@ -63,6 +63,9 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 		source, destination := subject.Transform(">", s.Partitions)
 		config.SubjectTransform = &jetstream.SubjectTransformConfig{Source: source, Destination: destination}
 	}
+	if stream.LastOnly {
+		config.MaxMsgsPerSubject, config.MaxAge = 1, subject.RevocationAge
+	}
 	return config
 }
 

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// Verification says whether the visitors of an application must prove who they are: by a userHash, which the company's own
-// server makes for a user whom it has logged in.
+// Verification says what it takes to be a visitor of an application who is already known.
 type Verification string
 
 const (
-	VerificationOff      Verification = "off"      // nobody can; the zero value means the same
-	VerificationOptional Verification = "optional" // who shows a userHash must show the right one
-	VerificationRequired Verification = "required" // everybody must
+	VerificationOff      Verification = "off"      // nothing: a claim is enough; the zero value means the same
+	VerificationSession  Verification = "session"  // a token of that visitor, or a proof by the company's server
+	VerificationRequired Verification = "required" // a proof; without one nobody registers
 )
 
 // Known reports whether v is one of the three.
 func (v Verification) Known() bool {
-	return v == VerificationOff || v == VerificationOptional || v == VerificationRequired
+	return v == VerificationOff || v == VerificationSession || v == VerificationRequired
 }
 
 // Secret is a text that must not be seen: wherever it is printed, logged or encoded, a placeholder stands instead. Who needs
@@ -52,12 +51,10 @@ type IdentitySecret struct {
 	ExpiresAt time.Time // from then on it proves nothing; zero: it is the current one
 }
 
-// On reports whether a userHash is looked at.
-func (v IdentityVerification) On() bool {
-	return v.Mode == VerificationOptional || v.Mode == VerificationRequired
-}
+// On reports whether claims alone are not enough. A mode that is unknown here counts as one that protects.
+func (v IdentityVerification) On() bool { return v.Mode != "" && v.Mode != VerificationOff }
 
-// Required reports whether nobody comes in without one.
+// Required reports whether nobody registers without a proof.
 func (v IdentityVerification) Required() bool { return v.Mode == VerificationRequired }
 
 // Valid returns the secrets that prove something at now.

@@ -25,7 +25,7 @@ func (o Ops) Validate() []string {
 	if o.OpsAddr != "" && !ValidAddr(o.OpsAddr) {
 		problems = append(problems, "OPS_ADDR must be host:port or :port")
 	}
-	if o.PprofAddr != "" && !loopback(o.PprofAddr) {
+	if o.PprofAddr != "" && !LoopbackAddr(o.PprofAddr) {
 		problems = append(problems, "PPROF_ADDR must be a loopback address such as 127.0.0.1:6060")
 	}
 	return problems
@@ -146,8 +146,8 @@ func ValidAddr(addr string) bool {
 	return err == nil && port != ""
 }
 
-// loopback reports whether only this machine can reach addr.
-func loopback(addr string) bool {
+// LoopbackAddr reports whether only this machine can reach addr.
+func LoopbackAddr(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && ValidAddr(addr) && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }

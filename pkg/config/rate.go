@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Rate is how often something may happen: Count times at once, and again as time passes, Count times in each Per. The zero
-// Rate is no limit.
+// Rate is how often something may happen, or how many bytes may come: Count at once, and again as time passes, Count in each Per.
+// The zero Rate is no limit.
 type Rate struct {
 	Count int
 	Per   time.Duration
@@ -17,7 +17,7 @@ type Rate struct {
 
 var errRate = errors.New("not a rate")
 
-// UnmarshalText reads a rate such as 600/1m or 100/s; 0 is no limit.
+// UnmarshalText reads a rate such as 600/1m, 100/s or 16MiB/24h; 0 is no limit.
 func (r *Rate) UnmarshalText(text []byte) error {
 	*r = Rate{}
 	if string(text) == "0" {
@@ -27,13 +27,24 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	if ok && per != "" && (per[0] < '0' || per[0] > '9') {
 		per = "1" + per
 	}
+	number, unit := cutUnit(number)
 	count, err := strconv.Atoi(number)
 	duration, err2 := time.ParseDuration(per)
-	if !ok || err != nil || err2 != nil || count <= 0 || duration < time.Second || time.Duration(count) > duration {
+	if !ok || err != nil || err2 != nil || count <= 0 || duration < time.Second || time.Duration(count) > duration/time.Duration(unit) {
 		return errRate
 	}
-	*r = Rate{Count: count, Per: duration}
+	*r = Rate{Count: count * unit, Per: duration}
 	return nil
+}
+
+// cutUnit takes the unit of bytes off a number.
+func cutUnit(s string) (number string, unit int) {
+	for suffix, size := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if number, ok := strings.CutSuffix(s, suffix); ok {
+			return number, size
+		}
+	}
+	return s, 1
 }
 
 // Prefixes are networks.
@@ -68,6 +79,12 @@ type Edge struct {
 	RedisURL       string   `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; the socket-gateway needs it, the APIs count their limits there"`
 	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the API"`
 	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with a wrong or without a token, count/time; 0: no limit"`
+}
+
+// Budgets bound what one company can take of what all share.
+type Budgets struct {
+	BytesCompany Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"256MiB/168h" doc:"bytes of events that one company publishes, and, counted apart, its visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
+	RateKeys     Rate `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"1000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application, count/time; 0: no limit"`
 }
 
 // Validate says what is wrong with the block; see [Check].

@@ -12,13 +12,14 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]config.Rate{
 		"0": {}, "600/1m": {600, time.Minute}, "100/s": {100, time.Second}, "5/10s": {5, 10 * time.Second}, "1000000/1s": {1_000_000, time.Second},
+		"16MiB/24h": {16 << 20, 24 * time.Hour}, "1KiB/s": {1024, time.Second}, "1GiB/168h": {1 << 30, 168 * time.Hour},
 	} {
 		var got config.Rate
 		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "5", "/s", "5/", "-1/s", "0/s", "5/0s", "5/10ms", "five/s", "5/s/s", "5/1", "2000000000/1s", "5/-1s"} {
+	for _, text := range []string{"", "5", "/s", "5/", "-1/s", "0/s", "5/0s", "5/10ms", "five/s", "5/s/s", "5/1", "2000000000/1s", "5/-1s", "MiB/s", "1TiB/s", "-1KiB/s", "9999999999GiB/1s", "1 MiB/s"} {
 		var got config.Rate
 		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%s: got %+v, want an error", text, got)

@@ -24,6 +24,21 @@ type VisitorClaims struct {
 	ExpiresAt  time.Time
 }
 
+// IssuedSince reports whether the token was issued at from or later; always, when from is zero. See [RevocationTime].
+func (c VisitorClaims) IssuedSince(from time.Time) bool { return !c.IssuedAt.Before(from) }
+
+// RevocationTime is the instant from which on tokens hold when all of a visitor's tokens are revoked at now: the next whole second,
+// because iat counts in seconds. A token that is made in the rest of this second gets that time as its iat ([IssueTime]).
+func RevocationTime(now time.Time) time.Time { return now.UTC().Truncate(time.Second).Add(time.Second) }
+
+// IssueTime is the iat of a token that is made at now for a visitor whose tokens hold from validFrom on.
+func IssueTime(now, validFrom time.Time) time.Time {
+	if now.Before(validFrom) {
+		return validFrom
+	}
+	return now
+}
+
 // wireClaims is the payload of a visitor token.
 type wireClaims struct {
 	jwt.RegisteredClaims

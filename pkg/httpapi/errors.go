@@ -33,6 +33,7 @@ const (
 	ReasonRequestTimeout       = "REQUEST_TIMEOUT"
 	ReasonRangeNotSatisfiable  = "RANGE_NOT_SATISFIABLE"
 	ReasonPreconditionFailed   = "PRECONDITION_FAILED"
+	ReasonFileQuotaExceeded    = "FILE_QUOTA_EXCEEDED"
 )
 
 // statusClientGone is what is logged and counted when the caller hung up before we had an answer.
@@ -62,7 +63,7 @@ func statusOfReason(reason string, status int) int {
 	switch reason {
 	case ReasonUnsupportedMediaType:
 		return http.StatusUnsupportedMediaType
-	case ReasonPayloadTooLarge:
+	case ReasonPayloadTooLarge, ReasonFileQuotaExceeded:
 		return http.StatusRequestEntityTooLarge
 	case ReasonMethodNotAllowed:
 		return http.StatusMethodNotAllowed

@@ -45,7 +45,9 @@ func serve(ctx context.Context, service string, run func(ctx context.Context, lo
 	prometheus.MustRegister(ReadBuild().Metric(service))
 	buffer := NewBuffer(os.Stderr)
 	defer func() { _ = buffer.Flush() }() // also when run panics
-	err := run(ctx, NewLogger(buffer, service, levelFromEnv()))
+	log := NewLogger(buffer, service, levelFromEnv())
+	limitMemory(ctx, os.DirFS("/"), log)
+	err := run(ctx, log)
 	_ = buffer.Flush()
 	return exitCode(ctx, os.Stderr, service, err)
 }

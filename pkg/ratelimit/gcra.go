@@ -16,18 +16,22 @@ type grant struct {
 // gcra is the rule in memory: the time by which all permits are back. gcra.lua is the same in Redis.
 type gcra struct{ back time.Time }
 
-func (g *gcra) take(rate config.Rate, now time.Time, wanted int) grant {
+// take gives as many of the wanted permits as there are, but fewer than least it gives none.
+func (g *gcra) take(rate config.Rate, now time.Time, wanted, least int) grant {
 	interval := rate.Per / time.Duration(rate.Count)
 	if g.back.Before(now) {
 		g.back = now
 	}
 	room := min(max(int((rate.Per-g.back.Sub(now))/interval), 0), rate.Count)
 	given := min(wanted, room)
+	if given < least {
+		given = 0
+	}
 	g.back = g.back.Add(time.Duration(given) * interval)
 	return grant{permits: given, left: room - given, full: g.back.Sub(now)}
 }
 
-// wait is the time until the next permit is there.
-func (g grant) wait(rate config.Rate) time.Duration {
-	return max(g.full+rate.Per/time.Duration(rate.Count)-rate.Per, 0)
+// wait is the time until n permits are there.
+func (g grant) wait(rate config.Rate, n int) time.Duration {
+	return max(g.full+time.Duration(n)*(rate.Per/time.Duration(rate.Count))-rate.Per, 0)
 }

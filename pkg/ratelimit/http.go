@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -23,11 +24,25 @@ func policyOf(cfg Config) string {
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // Admit spends one of the caller's permits and tells in the answer's RateLimit fields how many are left. Its error is TooMany.
-func (l *Limiter) Admit(c echo.Context, caller string) error {
+func (l *Limiter) Admit(c echo.Context, caller string) error { return l.AdmitN(c, caller, 1) }
+
+// AdmitN is Admit for n permits, all or none.
+func (l *Limiter) AdmitN(c echo.Context, caller string, n int) error {
 	if l == nil {
 		return nil
 	}
-	return l.tell(c, l.Take(c.Request().Context(), caller))
+	return l.tell(c, l.TakeN(c.Request().Context(), caller, n))
+}
+
+// Spend is AdmitN that tells something only when it refuses.
+func (l *Limiter) Spend(c echo.Context, caller string, n int) error {
+	if l == nil {
+		return nil
+	}
+	if d := l.TakeN(c.Request().Context(), caller, n); !d.Allowed {
+		return l.tell(c, d)
+	}
+	return nil
 }
 
 func (l *Limiter) tell(c echo.Context, d Decision) error {
@@ -41,7 +56,7 @@ func (l *Limiter) tell(c echo.Context, d Decision) error {
 	if d.Allowed {
 		return nil
 	}
-	e := apperr.New(apperr.TooMany, "", "Too many requests. Please try again later.")
+	e := apperr.New(apperr.TooMany, l.cfg.Reason, cmp.Or(l.cfg.Message, "Too many requests. Please try again later."))
 	e.RetryAfter = d.Wait
 	return e
 }
@@ -59,24 +74,15 @@ func (l *Limiter) ByAddress(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Blocked returns TooMany where the request's address has spent its permits, and spends none: together with Failed it bounds how
-// often credentials may be guessed. It costs nothing as long as nobody fails.
-func (l *Limiter) Blocked(c echo.Context) error {
-	if l == nil || !l.used.Load() {
-		return nil
-	}
-	d, refused := l.Refuses(httpapi.ClientAddress(c))
-	if !refused {
-		return nil
-	}
-	l.refused.Inc()
-	return l.tell(c, d)
-}
-
-// Failed notes a request whose credential did not hold, if err says so, and returns err.
+// Failed spends a permit of the request's address when err says that its credential does not hold, and returns err, or TooMany when
+// the address has failed too often. A request with a valid credential is never refused: other callers behind the same address, such
+// as the pages of a company's network, cannot lock it out.
 func (l *Limiter) Failed(c echo.Context, err error) error {
-	if l != nil && apperr.Is(err, apperr.Unauthenticated) {
-		l.Take(c.Request().Context(), httpapi.ClientAddress(c))
+	if l == nil || !apperr.Is(err, apperr.Unauthenticated) {
+		return err
+	}
+	if tooMany := l.Spend(c, httpapi.ClientAddress(c), 1); tooMany != nil {
+		return tooMany
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -27,9 +26,22 @@ const (
 type Config struct {
 	Name       string // in the RateLimit fields, the metrics and Redis
 	Rate       config.Rate
+	Reason     string // machine word of a refusal; empty: TOO_MANY_REQUESTS
+	Message    string // sentence of a refusal; empty: one about requests
 	Redis      *Redis // nil: this replica counts by itself
 	Now        func() time.Time
 	Registerer prometheus.Registerer // nil: no metrics
+}
+
+// ReasonBytes is the machine word of a refusal by a byte budget.
+const ReasonBytes = "BYTE_BUDGET_EXCEEDED"
+
+// Bytes is the Config of a byte budget.
+func Bytes(name string, rate config.Rate, redis *Redis, now func() time.Time, registerer prometheus.Registerer) Config {
+	return Config{
+		Name: name, Rate: rate, Redis: redis, Now: now, Registerer: registerer,
+		Reason: ReasonBytes, Message: "Too much data was sent. Please try again later.",
+	}
 }
 
 // Limiter keeps one limit for all its callers. A nil Limiter lets everybody pass. It is safe for concurrent use.
@@ -37,7 +49,6 @@ type Limiter struct {
 	cfg      Config
 	policy   string
 	maxLease int
-	used     atomic.Bool
 	accounts *lru.Cache[string, *account]
 	refused  prometheus.Counter
 }
@@ -89,18 +100,23 @@ type account struct {
 	left         int       // in Redis, at that time
 	fullAt       time.Time // when all permits are back
 	refusedUntil time.Time
+	refusedFor   int  // permits that were asked for then; who asks for fewer may have more luck
 	alone        gcra // while there is no Redis
 }
 
 // Take spends one of the caller's permits.
-func (l *Limiter) Take(ctx context.Context, caller string) Decision {
+func (l *Limiter) Take(ctx context.Context, caller string) Decision { return l.TakeN(ctx, caller, 1) }
+
+// TakeN spends n of the caller's permits, all or none: a byte budget counts a permit for each byte. More than the whole rate counts
+// as the whole rate.
+func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 	if l == nil {
 		return Decision{Allowed: true}
 	}
-	l.used.Store(true)
+	n = min(n, l.cfg.Rate.Count)
 	a := l.account(caller)
 	for {
-		decision, wait, size := l.spend(a)
+		decision, wait, size := l.spend(a, n)
 		switch {
 		case wait != nil:
 			select {
@@ -109,7 +125,7 @@ func (l *Limiter) Take(ctx context.Context, caller string) Decision {
 				return Decision{Allowed: true} // nobody will read the answer
 			}
 		case size > 0:
-			l.lease(ctx, a, caller, size)
+			l.lease(ctx, a, caller, size, n)
 		default:
 			if !decision.Allowed {
 				l.refused.Inc()
@@ -117,25 +133,6 @@ func (l *Limiter) Take(ctx context.Context, caller string) Decision {
 			return decision
 		}
 	}
-}
-
-// Refuses reports whether the caller has no permits left, as far as this replica knows, and spends none.
-func (l *Limiter) Refuses(caller string) (Decision, bool) {
-	if l == nil || !l.used.Load() {
-		return Decision{}, false
-	}
-	a, ok := l.accounts.Get(caller)
-	if !ok {
-		return Decision{}, false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := l.cfg.Now()
-	if l.shared() {
-		return Decision{Left: 0, Full: a.fullAt.Sub(now), Wait: a.refusedUntil.Sub(now)}, a.permits == 0 && now.Before(a.refusedUntil)
-	}
-	g := a.alone.take(l.cfg.Rate, now, 0)
-	return Decision{Left: g.left, Full: g.full, Wait: g.wait(l.cfg.Rate)}, g.left == 0
 }
 
 func (l *Limiter) account(caller string) *account {
@@ -152,24 +149,27 @@ func (l *Limiter) account(caller string) *account {
 func (l *Limiter) shared() bool { return l.cfg.Redis != nil && l.cfg.Redis.there() }
 
 // spend decides by what the replica knows. Where that does not do, it says for what to wait, or how much to lease.
-func (l *Limiter) spend(a *account) (d Decision, wait <-chan struct{}, size int) {
+func (l *Limiter) spend(a *account, n int) (d Decision, wait <-chan struct{}, size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := l.cfg.Now()
 	switch {
 	case !l.shared():
-		g := a.alone.take(l.cfg.Rate, now, 1)
-		return Decision{Allowed: g.permits == 1, Left: g.left, Full: g.full, Wait: g.wait(l.cfg.Rate)}, nil, 0
-	case a.permits > 0 && now.Before(a.permitsUntil):
-		a.permits--
+		g := a.alone.take(l.cfg.Rate, now, n, n)
+		return Decision{Allowed: g.permits == n, Left: g.left, Full: g.full, Wait: g.wait(l.cfg.Rate, n)}, nil, 0
+	case a.permits >= n && now.Before(a.permitsUntil):
+		a.permits -= n
 		return Decision{Allowed: true, Left: a.left + a.permits, Full: max(a.fullAt.Sub(now), 0)}, nil, 0
-	case now.Before(a.refusedUntil):
-		return Decision{Full: a.fullAt.Sub(now), Wait: a.refusedUntil.Sub(now)}, nil, 0
+	case now.Before(a.refusedUntil) && n >= a.refusedFor:
+		return Decision{Left: a.permits, Full: a.fullAt.Sub(now), Wait: a.refusedUntil.Sub(now)}, nil, 0
 	case a.asking != nil:
 		return Decision{}, a.asking, 0
 	}
+	if !now.Before(a.permitsUntil) {
+		a.permits = 0
+	}
 	a.asking = make(chan struct{})
-	return Decision{}, nil, l.nextSize(a, now)
+	return Decision{}, nil, max(l.nextSize(a, now), n-a.permits)
 }
 
 // nextSize follows the caller's pace.
@@ -183,8 +183,8 @@ func (l *Limiter) nextSize(a *account, now time.Time) int {
 	return a.size
 }
 
-// lease asks Redis for permits. Should that fail, Redis is away for everybody's next look.
-func (l *Limiter) lease(ctx context.Context, a *account, caller string, size int) {
+// lease asks Redis for permits, because n are needed. Should that fail, Redis is away for everybody's next look.
+func (l *Limiter) lease(ctx context.Context, a *account, caller string, size, n int) {
 	g, err := l.cfg.Redis.take(ctx, l.cfg.Name, caller, l.cfg.Rate, size)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,9 +194,10 @@ func (l *Limiter) lease(ctx context.Context, a *account, caller string, size int
 		return
 	}
 	now := l.cfg.Now()
-	a.permits, a.permitsUntil, a.size, a.leasedAt = g.permits, now.Add(l.cfg.Rate.Per), size, now
+	a.permits += g.permits
+	a.permitsUntil, a.size, a.leasedAt = now.Add(l.cfg.Rate.Per), size, now
 	a.left, a.fullAt, a.refusedUntil = g.left, now.Add(g.full), time.Time{}
-	if g.permits == 0 {
-		a.size, a.refusedUntil = 1, now.Add(max(g.wait(l.cfg.Rate), time.Millisecond))
+	if a.permits < n {
+		a.size, a.refusedFor, a.refusedUntil = 1, n, now.Add(max(g.wait(l.cfg.Rate, n-a.permits), time.Millisecond))
 	}
 }

@@ -105,9 +105,6 @@ func TestNoRateIsNoLimit(t *testing.T) {
 	if got := allowed(t, l, "a", 1000); l != nil || got != 1000 {
 		t.Errorf("got %d of 1000, want all", got)
 	}
-	if _, refused := l.Refuses("a"); refused {
-		t.Error("got refused, want not")
-	}
 }
 
 func TestReplicasShareTheRate(t *testing.T) {
@@ -273,39 +270,81 @@ func TestFieldsTellTheCaller(t *testing.T) {
 	}
 }
 
-func TestGuessesAreBounded(t *testing.T) {
+// Failures are bounded, and a valid credential passes however often its address has failed.
+func TestOnlyFailuresAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
 		l := New(Config{Name: "auth-failures", Rate: config.Rate{Count: 3, Per: time.Hour}, Redis: r})
-		var guesses int
 		e := httpapi.New(httpapi.Config{})
 		e.GET("/:token", func(c echo.Context) error {
-			if err := l.Blocked(c); err != nil {
-				return err
-			}
-			guesses++
 			if c.Param("token") != "right" {
 				return l.Failed(c, &apperr.Error{Code: apperr.Unauthenticated})
 			}
 			return l.Failed(c, nil)
 		})
+		status := map[int]int{}
 		for range 10 {
-			if got := call(e, "192.0.2.1", "/right"); got.Code != http.StatusOK {
-				t.Errorf("%s: got %d for the right token, want 200", name, got.Code)
+			got := call(e, "192.0.2.1", "/wrong")
+			status[got.Code]++
+			if got.Code == http.StatusTooManyRequests && got.Header().Get("Retry-After") == "" {
+				t.Errorf("%s: got %v, want Retry-After", name, got.Header())
+			}
+			if right := call(e, "192.0.2.1", "/right"); right.Code != http.StatusOK {
+				t.Errorf("%s: got %d for a valid credential, want 200", name, right.Code)
 			}
 		}
-		for range 10 {
-			call(e, "192.0.2.1", "/wrong")
+		if status[http.StatusUnauthorized] != 3 || status[http.StatusTooManyRequests] != 7 {
+			t.Errorf("%s: got %v for failures, want three 401 and then 429", name, status)
 		}
-		if guesses -= 10; guesses < 3 || guesses > 4 { // with Redis it takes one more to be told no
-			t.Errorf("%s: got %d guesses, want 3", name, guesses)
+		if got := call(e, "192.0.2.2", "/wrong"); got.Code != http.StatusUnauthorized {
+			t.Errorf("%s: got %d from another address, want 401", name, got.Code)
 		}
-		if got := call(e, "192.0.2.1", "/right"); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" {
-			t.Errorf("%s: got %d from the blocked address, want 429", name, got.Code)
+	}
+}
+
+// Of a byte budget all that is asked is given, or nothing; what was refused costs nothing, and less may still pass.
+func TestPermitsBySize(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
+		l := New(Bytes("bytes", config.Rate{Count: 1000, Per: 1000 * time.Hour}, r, nil, nil))
+		for i, step := range []struct {
+			n       int
+			allowed bool
+		}{{400, true}, {500, true}, {200, false}, {60, true}, {50, false}, {40, true}, {1, false}} {
+			d := l.TakeN(t.Context(), "a", step.n)
+			if d.Allowed != step.allowed {
+				t.Errorf("%s, step %d: got %+v for %d, want %v", name, i, d, step.n, step.allowed)
+			}
+			if !d.Allowed && (d.Wait < 30*time.Minute || d.Wait > time.Duration(step.n)*time.Hour) {
+				t.Errorf("%s, step %d: got to wait %s for %d, want as long as they take to come back", name, i, d.Wait, step.n)
+			}
 		}
-		if got := call(e, "192.0.2.2", "/right"); got.Code != http.StatusOK {
-			t.Errorf("%s: got %d from another address, want 200", name, got.Code)
+		if d := l.TakeN(t.Context(), "b", 5000); !d.Allowed {
+			t.Errorf("%s: got %+v for more than the whole budget, want it to pass once", name, d)
 		}
+		if d := l.TakeN(t.Context(), "b", 1); d.Allowed {
+			t.Errorf("%s: got %+v after that, want nothing left", name, d)
+		}
+	}
+}
+
+func TestABudgetSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	l := New(Bytes("bytes-company", config.Rate{Count: 100, Per: time.Hour}, nil, nil, nil))
+	e := httpapi.New(httpapi.Config{})
+	e.GET("/", func(c echo.Context) error {
+		if err := l.Spend(c, "a", 60); err != nil {
+			return err
+		}
+		return c.NoContent(http.StatusNoContent)
+	})
+	if got := call(e, "192.0.2.1", "/"); got.Code != http.StatusNoContent || got.Header().Get("RateLimit") != "" {
+		t.Errorf("got %d %v, want 204 and nothing told", got.Code, got.Header())
+	}
+	got := call(e, "192.0.2.1", "/")
+	if got.Code != http.StatusTooManyRequests || !strings.Contains(got.Body.String(), `"code":"BYTE_BUDGET_EXCEEDED"`) ||
+		!strings.Contains(got.Header().Get("RateLimit"), "bytes-company") || got.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d %v %s, want 429 BYTE_BUDGET_EXCEEDED", got.Code, got.Header(), got.Body)
 	}
 }
 

@@ -80,9 +80,9 @@ func CheckApplication(a chat.Application) (origins []string, err error) {
 // CheckVerification returns Invalid for a mode that the application cannot have.
 func CheckVerification(mode chat.Verification, current chat.IdentityVerification) error {
 	if !mode.Known() {
-		return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The verification must be off, optional or required")
+		return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The verification must be off, session or required")
 	}
-	if mode != chat.VerificationOff && len(current.Secrets) == 0 {
+	if mode == chat.VerificationRequired && len(current.Secrets) == 0 {
 		return apperr.New(apperr.Invalid, "NO_IDENTITY_SECRET", "The application has no identity secret yet")
 	}
 	return nil

@@ -4,7 +4,10 @@
 // a fault of the caller, which [Valid] finds before anything is published.
 package subject
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Streams. A message is kept by the stream that its subject belongs to.
 const (
@@ -13,6 +16,9 @@ const (
 	Outbound = "OUTBOUND" // what goes to channel connectors
 	Status   = "STATUS"   // what became of messages that companies sent
 	Dead     = "DEAD"     // what a consumer gave up on
+
+	// Revocations keeps, for each visitor whose tokens were revoked, the last revocation. It is no stream of events.
+	Revocations = "REVOCATIONS"
 )
 
 // Filters: all subjects of one kind.
@@ -26,8 +32,10 @@ const (
 	AllOutbound         = "chat.out.>"
 	AllStatuses         = "chat.status.>"
 	AllDead             = "chat.dead.>"
+	AllRevocations      = "parley.revocation.>"
 	AllInvalidations    = "parley.invalidate.>"  // core NATS, no stream: a lost one costs a second of staleness
 	AllOriginQuestions  = "parley.ask.origins.*" // core NATS, a question with an answer
+	revocationsPrefix   = "parley.revocation."
 	invalidationsPrefix = "parley.invalidate."
 	repliesPrefix       = "chat.reply."
 )
@@ -38,7 +46,12 @@ type Stream struct {
 	Subjects []string
 	// Partitioned says that the order of its messages matters by key only, so that several readers may share them.
 	Partitioned bool
+	// LastOnly keeps the last message of each subject, for [RevocationAge] instead of the configured age.
+	LastOnly bool
 }
+
+// RevocationAge is how long a revocation is kept: no token lives longer.
+const RevocationAge = 400 * 24 * time.Hour
 
 // Streams returns every stream of Parley.
 func Streams() []Stream {
@@ -48,6 +61,7 @@ func Streams() []Stream {
 		{Name: Outbound, Subjects: []string{AllOutbound}},
 		{Name: Status, Subjects: []string{AllStatuses}},
 		{Name: Dead, Subjects: []string{AllDead}},
+		{Name: Revocations, Subjects: []string{AllRevocations}, LastOnly: true},
 	}
 }
 
@@ -130,6 +144,15 @@ func DeadLetter(stream, consumer string) string { return "chat.dead." + stream +
 
 // Invalidation tells all services to forget what they cached of kind under key.
 func Invalidation(kind, key string) string { return invalidationsPrefix + kind + "." + key }
+
+// Revocation is where it is kept from when on a visitor's tokens hold.
+func Revocation(chatUserID string) string { return revocationsPrefix + chatUserID }
+
+// ParseRevocation returns the visitor in the subject of a revocation.
+func ParseRevocation(s string) (chatUserID string, ok bool) {
+	chatUserID, ok = strings.CutPrefix(s, revocationsPrefix)
+	return chatUserID, ok && Valid(chatUserID)
+}
 
 // Progress is where the processes of a consumer are asked what has become of a delivery (core NATS, request and reply).
 func Progress(stream, consumer string) string { return "parley.progress." + stream + "." + consumer }

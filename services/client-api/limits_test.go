@@ -58,7 +58,7 @@ func TestATokenIsLimited(t *testing.T) {
 	}
 }
 
-// An address that has guessed too often is not listened to, whoever it says that it is.
+// Failures of an address are bounded; a valid token passes all the same, whoever else has that address.
 func TestGuessingTokensIsLimited(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.RateAuth = config.Rate{Count: 5, Per: time.Hour} })
@@ -68,11 +68,56 @@ func TestGuessingTokensIsLimited(t *testing.T) {
 		}
 	}
 	w.postAs(unknownToken(), "/message/send", `{}`).tooMany(t, "auth-failures")
-	w.send(`{"text":"hi"}`).tooMany(t, "auth-failures")
 	header := headers{"x-access-token": unknownToken(), "X-Forwarded-For": "198.51.100.7"}
 	lied, err := w.do(http.MethodPost, "/message/send", `{}`, header)
 	w.must(err)
 	lied.tooMany(t, "auth-failures")
+	w.send(`{"text":"hi"}`).success(t)
+}
+
+// A company that floods reaches its own bound: the stream keeps room, and the other company's sends all succeed.
+func TestAFloodingCompanyReachesItsOwnBound(t *testing.T) {
+	t.Parallel()
+	const stream = 1 << 20
+	w := start(t, func(cfg *clientapi.Config) {
+		cfg.StreamMaxBytes = stream
+		cfg.BytesCompany = config.Rate{Count: stream / 4, Per: 168 * time.Hour}
+	})
+	big := `{"text":"` + strings.Repeat("x", 4000) + `"}`
+	accepted := 0
+	for range 300 {
+		a := w.send(big)
+		switch {
+		case a.status == http.StatusOK:
+			accepted++
+		case a.status != http.StatusTooManyRequests || a.problem(t).Code != "BYTE_BUDGET_EXCEEDED" || a.header.Get("Retry-After") == "":
+			t.Fatalf("got %d %s, want 429 BYTE_BUDGET_EXCEEDED", a.status, a.body)
+		}
+	}
+	if accepted < 20 || accepted > 60 {
+		t.Errorf("got %d accepted, want about a quarter of the stream", accepted)
+	}
+	other := w.addToken(otherCompanyID)
+	for n := range 20 {
+		if a := w.postAs(other, "/push-message", pushBody("989121234567")); a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
+			t.Errorf("the other company's push %d: got %d %s, want it served", n, a.status, a.body)
+		}
+	}
+}
+
+func TestIdempotencyKeysAreBoundedByCompany(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *clientapi.Config) { cfg.RateKeys = config.Rate{Count: 2, Per: time.Hour} })
+	token := w.addToken(companyID)
+	send := func(key string) int {
+		a, err := w.do(http.MethodPost, "/push-message", pushBody("989121234567"), headers{"x-access-token": token, "Content-Type": "application/json", "Idempotency-Key": key})
+		w.must(err)
+		return a.status
+	}
+	if a, b, c := send("k1"), send("k2"), send("k3"); a != 200 || b != 200 || c != 429 {
+		t.Errorf("got %d, %d, %d, want 200, 200, 429", a, b, c)
+	}
+	w.send(`{"text":"without a key"}`).success(t)
 }
 
 func TestBehindAProxyTheClientIsLimited(t *testing.T) {

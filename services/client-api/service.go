@@ -53,6 +53,7 @@ type Config struct {
 	config.Tracing
 
 	config.Edge
+	config.Budgets
 
 	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	RateToken config.Rate `env:"RATE_LIMIT_TOKEN" envDefault:"60000/1m" doc:"requests with one company access token, count/time; 0: no limit"`
@@ -138,7 +139,11 @@ func (s *Service) limits() api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
 		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: s.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
 	}
-	return api.Limits{Token: limiter("token", s.cfg.RateToken), AuthFailures: limiter("auth-failures", s.cfg.RateAuth)}
+	return api.Limits{
+		Token: limiter("token", s.cfg.RateToken), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),
+		Bytes: ratelimit.New(ratelimit.Bytes("bytes-company", s.cfg.BytesCompany, s.redis, s.cfg.Now, s.cfg.Registerer)),
+		Keys:  limiter("idempotency-keys-company", s.cfg.RateKeys),
+	}
 }
 
 func (s *Service) open() (err error) {

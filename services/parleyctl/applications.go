@@ -155,6 +155,8 @@ func (a *app) applicationsCreate() *cobra.Command {
 	var company, id string
 	c := &cobra.Command{
 		Use: "create", Short: "Create a chat application", Args: takes(),
+		Long: `Create a chat application. Its identity verification is "session": an identity that is known already is continued only with that
+visitor's token or a proof; see "identity set".`,
 		Example: `  parleyctl applications create --company COMPANY --name "Shop" --bot-name Polly --widget-configs widget.json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company", "name"); err != nil {
@@ -173,6 +175,9 @@ func (a *app) applicationsCreate() *cobra.Command {
 				return err
 			}
 			if err := s.PutApplication(c.Context(), app); err != nil {
+				return err
+			}
+			if err := s.SetVerification(c.Context(), app.ID, chat.VerificationSession); err != nil {
 				return err
 			}
 			return a.showApplication(c.Context(), app.ID)

@@ -17,14 +17,16 @@ func (a *app) identity() *cobra.Command {
 
 func (a *app) identitySet() *cobra.Command {
 	return &cobra.Command{
-		Use: "set APPLICATION off|optional|required", Short: "Switch identity verification off, on for those who show a userHash, or on for all",
-		Long: `Switch identity verification: with "optional" who shows a userHash must show the right one, with "required" everybody must.
-It needs a secret: see "identity rotate". It holds within a second.`,
+		Use: "set APPLICATION off|session|required", Short: "Set what it takes to be a visitor who is already known",
+		Long: `Set the identity verification. With "off" a claim is enough: anybody who knows a visitor's e-mail address gets that visitor's history.
+With "session" an identity that is known already is continued only with a token of that visitor or a proof (identityToken or
+userHash); otherwise a separate visitor begins. With "required" nobody registers without a proof; it needs a secret: see "identity
+rotate". It takes effect within a second.`,
 		Args: takes("APPLICATION", "MODE"), ValidArgsFunction: a.completeModes,
 		RunE: func(c *cobra.Command, args []string) error {
 			mode := chat.Verification(args[1])
 			if !mode.Known() {
-				return usage("the mode must be off, optional or required")
+				return usage("the mode must be off, session or required")
 			}
 			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
 				return s.SetVerification(c.Context(), app.ID, mode)
@@ -41,7 +43,7 @@ func (a *app) completeModes(c *cobra.Command, args []string, typed string) ([]st
 	if len(args) == 0 {
 		return a.completeApplications(c, args, typed)
 	}
-	return []string{string(chat.VerificationOff), string(chat.VerificationOptional), string(chat.VerificationRequired)}, cobra.ShellCompDirectiveNoFileComp
+	return []string{string(chat.VerificationOff), string(chat.VerificationSession), string(chat.VerificationRequired)}, cobra.ShellCompDirectiveNoFileComp
 }
 
 type newSecretView struct {
@@ -54,7 +56,7 @@ func (a *app) identityRotate() *cobra.Command {
 	var overlap time.Duration
 	c := &cobra.Command{
 		Use: "rotate APPLICATION", Short: "Make a new identity secret, and show it once", Args: takes("APPLICATION"),
-		Long: `Make a new identity secret for the company's own server, which signs its users' ids with it (HMAC-SHA256, see the integrator's
+		Long: `Make a new identity secret for the company's own server, which signs proofs of its users' identities with it (see the integrator's
 guide). It is shown once. The secrets before it hold on for the overlap, so that the server can be changed without a gap.`,
 		Example:           "  parleyctl applications identity rotate APPLICATION --overlap 24h",
 		ValidArgsFunction: a.completeApplications,

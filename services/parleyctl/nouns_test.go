@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
 )
@@ -58,7 +59,7 @@ func TestApplications(t *testing.T) {
 	made := decoded[object](w.ctl("applications", "create", "--company", companyID, "--name", "Help", "--bot-name", "Nora",
 		"--widget-configs", w.file(configs), "--origin", "https://WWW.example.com:443", "-o", "json"))
 	id := made["id"].(string)
-	if made["provider"] != "widget" || made["botName"] != "Nora" || made["verification"] != "off" || made["allowedOrigins"].([]any)[0] != "https://www.example.com" {
+	if made["provider"] != "widget" || made["botName"] != "Nora" || made["verification"] != "session" || made["allowedOrigins"].([]any)[0] != "https://www.example.com" {
 		t.Errorf("got %v", made)
 	}
 	app, err := w.cache.Application(t.Context(), id) // now a service believes it for an hour
@@ -126,7 +127,7 @@ func TestApplications(t *testing.T) {
 	w.ctl("applications", "update", id, "--widget-configs", "/nowhere").fails(parleyctl.ExitUsage, "--widget-configs")
 	w.ctl("applications", "update", id).fails(parleyctl.ExitUsage, "nothing to change")
 	w.ctl("applications", "origins", id).fails(parleyctl.ExitUsage, "--set")
-	w.ctl("applications", "identity", "set", id, "maybe").fails(parleyctl.ExitUsage, "off, optional or required")
+	w.ctl("applications", "identity", "set", id, "maybe").fails(parleyctl.ExitUsage, "off, session or required")
 	w.ctl("applications", "show", companyID).fails(parleyctl.ExitNotFound, "not found")
 	w.ctl("applications", "create", "--company", appID, "--name", "x").fails(parleyctl.ExitNotFound, "Company not found")
 }
@@ -325,4 +326,39 @@ func TestReply(t *testing.T) {
 	if n := heard.Pending(); n != 0 {
 		t.Errorf("got %d more events, want none", n)
 	}
+}
+
+// A revocation is in the store, in the stream that gateways read, and told to those who cache the visitor.
+func TestVisitors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.seed()
+	id, _, err := w.store.ResolveVisitor(t.Context(), []store.Identity{{Scope: appID, Kind: store.KindEmail, Value: "ada@example.com"}})
+	w.must(err)
+	_, err = w.store.SaveVisitor(t.Context(), chat.Visitor{ID: id, CompanyID: companyID, AppID: appID, FirstName: "Ada", Email: "ada@example.com"})
+	w.must(err)
+	if _, err := w.cache.Visitor(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	shown := decoded[object](w.ctl("visitors", "show", id, "-o", "json"))
+	if shown["email"] != "ada@example.com" || shown["tokensValidFrom"] != nil {
+		t.Errorf("got %v, want Ada, with no token revoked", shown)
+	}
+	w.ctl("visitors", "revoke", id).fails(parleyctl.ExitUsage, "--yes")
+	revoked := decoded[object](w.ctl("visitors", "revoke", id, "--yes", "-o", "json"))
+	if want := "2026-11-21T12:00:01.000Z"; revoked["tokensValidFrom"] != want {
+		t.Errorf("got %v, want tokens to hold from %s: iat counts in seconds", revoked["tokensValidFrom"], want)
+	}
+	kept := bustest.Collect(t, w.natsURL, subject.Revocation(id)).Next()
+	if string(kept.Data) != "2026-11-21T12:00:01Z" {
+		t.Errorf("got %s in the stream, want the same time", kept.Data)
+	}
+	deadline := time.Now().Add(patience)
+	for v := (chat.Visitor{}); v.TokensValidFrom.IsZero(); {
+		if v, err = w.cache.Visitor(t.Context(), id); err != nil || time.Now().After(deadline) {
+			t.Fatalf("got %+v, %v, want the services to hear of it", v, err)
+		}
+	}
+	w.ctl("visitors", "revoke", appID, "--yes").fails(parleyctl.ExitNotFound, "isitor not found")
+	w.ctl("visitors", "show", "x").fails(parleyctl.ExitUsage, "UUID")
 }

@@ -39,6 +39,7 @@ func kinds() []kind {
 		{"chat.out.", "outbound"},
 		{"chat.status.", "status"},
 		{"chat.dead.", "dead"},
+		{"parley.revocation.", "revocation"},
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/admission"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
-	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
 )
 
 // edge is what a request passes before the engine: the gateway that holds its session, then the bounds. Old clients' requests
@@ -116,20 +115,15 @@ func (e *edge) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
 	}
 	if e.legacy != nil {
 		running.Go(func() { e.legacy.Run(ctx) })
-		stop, err := b.OnInvalidate(func(kind, key string) { e.invalidate(rest, kind, key) })
-		if err != nil {
-			return err
-		}
-		defer stop()
 	}
 	<-rest.Done()
 	return nil
 }
 
-// invalidate passes on to the legacy server that a visitor's tokens are revoked.
-func (e *edge) invalidate(ctx context.Context, kind, key string) {
-	if kind == realtime.KindVisitorTokens {
-		e.legacy.Revoke(ctx, key)
+// revoked passes on to the legacy server that a visitor's tokens are revoked.
+func (e *edge) revoked(ctx context.Context, chatUserID string) {
+	if e.legacy != nil {
+		e.legacy.Revoke(ctx, chatUserID)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/parley-chat/parley/pkg/credential"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
 
@@ -151,7 +152,7 @@ func TestLegacySocketEndsWhenItsTokensAreRevoked(t *testing.T) {
 	revoked, other := startFleet(t, "legacy.cjs", g.url, v.token, "websocket", 2), startFleet(t, "legacy.cjs", g.url, w.visitor().token, "websocket", 1)
 	revoked.connected()
 	other.connected()
-	if err := w.bus.Invalidate(t.Context(), "visitor_tokens", v.chatUserID); err != nil {
+	if err := w.bus.RevokeVisitorTokens(t.Context(), v.chatUserID, credential.RevocationTime(time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	for range revoked.size {

@@ -178,6 +178,7 @@ func (s *Service) open() (err error) {
 	s.gateway = realtime.New(realtime.Config{
 		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
 		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer,
+		Revoked: func(ctx context.Context, chatUserID string) { s.edge.revoked(ctx, chatUserID) }, // called while it runs: the edge is there
 	})
 	if s.redis != nil {
 		s.redis.gateway.Store(s.gateway)

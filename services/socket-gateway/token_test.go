@@ -64,7 +64,8 @@ func TestRevokedTokens(t *testing.T) {
 		saras[i].await("connect")
 		jos[i].await("connect")
 	}
-	if err := w.bus.Invalidate(t.Context(), "visitor_tokens", sara.chatUserID); err != nil {
+	validFrom := credential.RevocationTime(time.Now())
+	if err := w.bus.RevokeVisitorTokens(t.Context(), sara.chatUserID, validFrom); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range saras {
@@ -83,10 +84,16 @@ func TestRevokedTokens(t *testing.T) {
 	}
 	later, err := w.keys.Sign(credential.VisitorClaims{
 		ChatUserID: sara.chatUserID, AppID: sara.appID, CompanyID: "company", TokenID: "later",
-		IssuedAt: time.Now().Add(2 * time.Second), ExpiresAt: time.Now().Add(time.Hour),
+		IssuedAt: credential.IssueTime(time.Now(), validFrom), ExpiresAt: time.Now().Add(time.Hour),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	connect(t, gateways[0].url, later).await("connect")
+	// A gateway that starts afterwards has heard nothing, and knows all the same.
+	fresh := w.start()
+	if h := connect(t, fresh.url, sara.token).await("connect_error"); h.Message != "Unauthorized" {
+		t.Errorf("a new gateway: got %q with a revoked token, want Unauthorized", h.Message)
+	}
+	connect(t, fresh.url, later).await("connect")
 }

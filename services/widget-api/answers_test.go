@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 		{"a message with wrong types", "POST", "/message", token, `{"type":[],"data":7}`, 400, "VALIDATION_ERROR", "", "type must be a string; data must be an object"},
 		{"an empty text", "POST", "/message", token, `{"type":"TEXT","data":{"text":" "}}`, 400, "VALIDATION_ERROR", "", "data.text must not be empty"},
 		{"a choice without payload", "POST", "/message", token, `{"type":"MULTIPLE_CHOICE_REPLY","data":{"text":"a"}}`, 400, "VALIDATION_ERROR", "", "data.payload is required"},
-		{"too much data", "POST", "/message", token, `{"type":"TEXT","data":{"text":"a","x":"` + strings.Repeat("x", 65536) + `"}}`, 400, "VALIDATION_ERROR", "", "data must have at most 65536 bytes"},
+		{"too much data", "POST", "/message", token, `{"type":"TEXT","data":{"text":"a","x":"` + strings.Repeat("x", 65536) + `"}}`, 400, "VALIDATION_ERROR", "", "data must have at most 8192 bytes"},
 		{"not JSON", "POST", "/message", token, `hello`, 400, "MALFORMED_JSON", "", ""},
 		{"too large", "POST", "/message", token, `{"type":"TEXT","data":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`, 413, "PAYLOAD_TOO_LARGE", "", ""},
 	}

@@ -179,6 +179,26 @@ func (w *world) storedIDs() map[string]bool {
 	return ids
 }
 
+// Where others than this machine reach the API, the addresses of files must not come from their requests.
+func TestPublicURLIsRequired(t *testing.T) {
+	t.Parallel()
+	const problem = "PUBLIC_URL is required"
+	for addr, required := range map[string]bool{
+		":8080": true, "0.0.0.0:8080": true, "[::]:80": true, "192.0.2.1:8080": true, "chat.example.com:80": true,
+		"127.0.0.1:8080": false, "[::1]:8080": false, "localhost:8080": false,
+	} {
+		_, err := widgetapi.New(widgetapi.Config{HTTPAddr: addr})
+		if got := strings.Contains(err.Error(), problem); got != required {
+			t.Errorf("%s: got %v, want PUBLIC_URL required: %v", addr, err, required)
+		}
+		cfg := widgetapi.Config{HTTPAddr: addr}
+		cfg.PublicURL = "https://chat.example.com"
+		if _, err := widgetapi.New(cfg); strings.Contains(err.Error(), problem) {
+			t.Errorf("%s with PUBLIC_URL: got %v", addr, err)
+		}
+	}
+}
+
 func TestNewReportsEveryMissingField(t *testing.T) {
 	t.Parallel()
 	_, err := widgetapi.New(widgetapi.Config{})

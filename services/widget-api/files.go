@@ -29,12 +29,17 @@ const storeTime = 30 * time.Second
 
 // FileConfig says where the files of visitors are kept, and what may be sent.
 type FileConfig struct {
-	PublicURL     string        `env:"PUBLIC_URL" doc:"address under which browsers reach the Widget API, which stands in the addresses of files, such as https://chat.example.com; empty: the one that each upload was sent to"`
-	FileStore     string        `env:"FILE_STORE" envDefault:"nats" doc:"where visitors' files are kept: nats (the JetStream object store, bucket FILES) or s3"`
-	FileMaxBytes  int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"bytes that a visitor's file may have"`
-	FileRetention time.Duration `env:"FILE_RETENTION" envDefault:"0s" doc:"how long a file is kept where its application does not say; 0: for ever"`
-	MaxUploads    int           `env:"MAX_UPLOADS" envDefault:"64" doc:"files that are taken in at once; more are refused (503)"`
-	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"how long an upload may take; beside that a client must send 4 KiB a second"`
+	PublicURL         string        `env:"PUBLIC_URL" doc:"address under which browsers reach the Widget API, which stands in the addresses of files, such as https://chat.example.com; required unless HTTP_ADDR is a loopback address, where it is the one that each upload was sent to"`
+	FileStore         string        `env:"FILE_STORE" envDefault:"nats" doc:"where visitors' files are kept: nats (the JetStream object store, bucket FILES) or s3"`
+	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"bytes that a visitor's file may have"`
+	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"2160h" doc:"how long a file is kept where its application does not say; 0: for ever"`
+	MaxUploads        int           `env:"MAX_UPLOADS" envDefault:"64" doc:"files that are taken in at once; more are refused (503)"`
+	MaxUploadsVisitor int           `env:"MAX_UPLOADS_VISITOR" envDefault:"2" doc:"of these, one visitor's; more are refused (429); 0: no limit"`
+	MaxUploadsAddress int           `env:"MAX_UPLOADS_ADDRESS" envDefault:"8" doc:"of these, those from one address (an IPv6 /64); more are refused (429); 0: no limit"`
+	MaxUploadsApp     int           `env:"MAX_UPLOADS_APPLICATION" envDefault:"16" doc:"of these, those of one application's visitors; more are refused (429); 0: no limit"`
+	QuotaVisitor      int64         `env:"FILE_QUOTA_VISITOR" envDefault:"104857600" doc:"bytes of files that are kept of one visitor; more are refused (413); 0: no limit"`
+	QuotaApplication  int64         `env:"FILE_QUOTA_APPLICATION" envDefault:"1073741824" doc:"bytes of files that are kept of one application; more are refused (413); 0: no limit"`
+	UploadTimeout     time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"how long an upload may take; beside that a client must send 4 KiB a second"`
 
 	S3Endpoint        string `env:"S3_ENDPOINT" envDefault:"https://s3.amazonaws.com" doc:"http or https URL of FILE_STORE=s3"`
 	S3Region          string `env:"S3_REGION" envDefault:"us-east-1" doc:"region of the bucket"`
@@ -56,6 +61,11 @@ func (c FileConfig) Validate() []string {
 	need(c.FileMaxBytes > 0, "FILE_MAX_BYTES must be positive")
 	need(c.FileRetention >= 0, "FILE_RETENTION must not be negative")
 	need(c.MaxUploads > 0, "MAX_UPLOADS must be positive")
+	need(c.MaxUploadsVisitor >= 0, "MAX_UPLOADS_VISITOR must not be negative")
+	need(c.MaxUploadsAddress >= 0, "MAX_UPLOADS_ADDRESS must not be negative")
+	need(c.MaxUploadsApp >= 0, "MAX_UPLOADS_APPLICATION must not be negative")
+	need(c.QuotaVisitor >= 0, "FILE_QUOTA_VISITOR must not be negative")
+	need(c.QuotaApplication >= 0, "FILE_QUOTA_APPLICATION must not be negative")
 	// A sweep takes what has been at rest for file.OrphanAge for abandoned.
 	need(c.UploadTimeout > 0 && c.UploadTimeout <= file.OrphanAge/2, "UPLOAD_TIMEOUT must be positive and at most "+(file.OrphanAge/2).String())
 	if c.FileStore == FileStoreS3 {
@@ -87,7 +97,7 @@ func (s *Service) openShelf() error {
 		return err
 	}
 	s.shelf = attachment.NewShelf(attachment.Config{
-		Store: store, Retention: s.cfg.FileRetention, Timeout: s.cfg.UploadTimeout + storeTime,
+		Store: store, Records: s.store, Quota: attachment.Quota{Visitor: s.cfg.QuotaVisitor, Application: s.cfg.QuotaApplication}, Retention: s.cfg.FileRetention, Timeout: s.cfg.UploadTimeout + storeTime,
 		Sweep: cmp.Or(s.cfg.FileSweep, defaultFileSweep), Logger: s.cfg.Logger, Now: s.cfg.Now,
 	})
 	return nil
@@ -110,5 +120,8 @@ func (s *Service) fileStore() (file.Store, error) {
 }
 
 func (c FileConfig) uploads() api.Uploads {
-	return api.Uploads{MaxBytes: c.FileMaxBytes, MaxAtOnce: c.MaxUploads, Timeout: c.UploadTimeout}
+	return api.Uploads{
+		MaxBytes: c.FileMaxBytes, MaxAtOnce: c.MaxUploads, Timeout: c.UploadTimeout,
+		MaxOfVisitor: c.MaxUploadsVisitor, MaxOfAddress: c.MaxUploadsAddress, MaxOfApplication: c.MaxUploadsApp,
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -53,17 +55,17 @@ func (w *world) tryRegister(app, members string) answer {
 func TestUserHash(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
-	optional, required := w.verify(appID, chat.VerificationOptional), w.verify(bareApp, chat.VerificationRequired)
+	session, required := w.verify(appID, chat.VerificationSession), w.verify(bareApp, chat.VerificationRequired)
 	const all = `"userId":"u1","email":"a@example.com","phone":"989121234567"`
 	for _, test := range []struct{ name, app, members, wrong string }{
-		{"optional, none", appID, all, ""},
-		{"optional, null", appID, all + `,"userHash":null`, ""},
-		{"optional, of the userId", appID, proved(optional, "u1", all), ""},
-		{"optional, wrong", appID, all + `,"userHash":"` + strings.Repeat("0", 64) + `"`, "does not prove the userId"},
-		{"optional, empty", appID, all + `,"userHash":""`, "does not prove the userId"},
-		{"optional, no string", appID, all + `,"userHash":7`, "must be a string"},
-		{"required, none", bareApp, all, "is required"},
-		{"required, null", bareApp, all + `,"userHash":null`, "is required"},
+		{"session, none", appID, all, ""},
+		{"session, null", appID, all + `,"userHash":null`, ""},
+		{"session, of the userId", appID, proved(session, "u1", all), ""},
+		{"session, wrong", appID, all + `,"userHash":"` + strings.Repeat("0", 64) + `"`, "does not prove the userId"},
+		{"session, empty", appID, all + `,"userHash":""`, "does not prove the userId"},
+		{"session, no string", appID, all + `,"userHash":7`, "must be a string"},
+		{"required, none", bareApp, all, "or identityToken is required"},
+		{"required, null", bareApp, all + `,"userHash":null`, "or identityToken is required"},
 		{"required, of the userId", bareApp, proved(required, "u1", all), ""},
 		{"required, of the email only", bareApp, proved(required, "a@example.com", all), "does not prove the userId"},
 		{"required, of the email alone", bareApp, proved(required, "a@example.com", `"email":"a@example.com","phone":"989121234567"`), ""},
@@ -71,7 +73,7 @@ func TestUserHash(t *testing.T) {
 		{"required, of the phone alone", bareApp, proved(required, "989121234567", `"phone":"989121234567"`), ""},
 		{"required, in capitals", bareApp, `"userId":"u1","userHash":"` + strings.ToUpper(credential.UserHash(required, "u1")) + `"`, ""},
 		{"required, of somebody else", bareApp, proved(required, "u2", `"userId":"u1"`), "does not prove the userId"},
-		{"required, of another application", bareApp, proved(optional, "u1", `"userId":"u1"`), "does not prove the userId"},
+		{"required, of another application", bareApp, proved(session, "u1", `"userId":"u1"`), "does not prove the userId"},
 		{"off, anything", guardedApp, all + `,"userHash":"anything"`, ""},
 	} {
 		got := w.tryRegister(test.app, test.members)
@@ -95,7 +97,7 @@ func TestUserHash(t *testing.T) {
 func TestProvedAndPlainVisitorsAreApart(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
-	secret := w.verify(appID, chat.VerificationOptional)
+	secret := w.verify(appID, chat.VerificationSession)
 	for i, identity := range []string{"userId", "email", "phone"} {
 		for _, first := range []string{"plain", "proved"} {
 			t.Run(identity+", "+first+" first", func(t *testing.T) {
@@ -116,7 +118,7 @@ func TestProvedAndPlainVisitorsAreApart(t *testing.T) {
 				}
 				// They stay who they are when they come back, and see only what is theirs.
 				for token, want := range map[string]string{
-					w.register(appID, proved(secret, value, members)): "from the owner", w.register(appID, members): "from anybody",
+					w.register(appID, proved(secret, value, members)): "from the owner", w.registerAs(plain, appID, members): "from anybody",
 				} {
 					if got := w.texts(token); got[len(got)-1] != want || len(got) != 3 {
 						t.Errorf("got %q, want the greetings and %q", got, want)
@@ -131,7 +133,7 @@ func TestProvedAndPlainVisitorsAreApart(t *testing.T) {
 func TestOnlyTheProvedIdentityCounts(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
-	secret := w.verify(appID, chat.VerificationOptional)
+	secret := w.verify(appID, chat.VerificationSession)
 	victim := w.register(appID, proved(secret, "victim@example.com", `"email":"victim@example.com"`))
 	plain := w.register(appID, `"email":"plain@example.com"`)
 	for _, email := range []string{"victim@example.com", "plain@example.com"} {
@@ -152,10 +154,163 @@ func TestOnlyTheProvedIdentityCounts(t *testing.T) {
 	}
 }
 
+// registerAs registers with the token of a visitor who was here before.
+func (w *world) registerAs(token, app, members string) string {
+	w.t.Helper()
+	got := w.post("/register", token, `{"appId":"`+app+`",`+members+`}`)
+	var r struct{ AccessToken string }
+	if err := json.Unmarshal([]byte(got.body), &r); err != nil || got.status != http.StatusOK {
+		w.t.Fatalf("POST /register: got %d %s, want 200 and a token", got.status, got.body)
+	}
+	return r.AccessToken
+}
+
+// In the mode session only a token of the visitor continues what is known; everybody else begins anew and sees nothing.
+func TestModeSession(t *testing.T) {
+	t.Parallel()
+	w := start(t, fast)
+	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationSession)) // no secret is needed
+	visitor := func(token string) string { return w.claims(token).ChatUserID }
+	const email = `"email":"Sara@example.com"`
+	sara := w.register(appID, email)
+	w.write(sara, "my secret")
+	if again := w.registerAs(sara, appID, `"email":"sara@EXAMPLE.com","firstName":"Sara"`); visitor(again) != visitor(sara) || len(w.texts(again)) != 3 {
+		t.Error("with her own token: got another visitor, want her history")
+	}
+	if again := w.registerAs(sara, appID, email+`,"userId":"crm-1"`); visitor(again) != visitor(sara) {
+		t.Error("with her own token and a userId that is new: got another visitor, want the same")
+	}
+	other := w.register(otherApp, email)
+	jo := w.register(appID, `"email":"jo@example.com"`)
+	expired, err := w.keys.Sign(credential.VisitorClaims{
+		ChatUserID: visitor(sara), AppID: appID, CompanyID: companyID, TokenID: "old", IssuedAt: time.Now().Add(-2 * time.Hour), ExpiresAt: time.Now().Add(-time.Hour),
+	})
+	w.must(err)
+	seen := map[string]string{visitor(sara): "sara's"}
+	for name, token := range map[string]string{
+		"no token": "", "another visitor's": jo, "another application's": other, "an expired one": expired, "nonsense": "nonsense",
+	} {
+		got := w.registerAs(token, appID, email)
+		if known, ok := seen[visitor(got)]; ok {
+			t.Errorf("%s: got the visitor of %s, want one of their own", name, known)
+		}
+		seen[visitor(got)] = name
+		if texts := w.texts(got); len(texts) != 2 || slices.Contains(texts, "my secret") {
+			t.Errorf("%s: got the history %q, want only greetings", name, texts)
+		}
+		if again := w.registerAs(got, appID, email); visitor(again) != visitor(got) {
+			t.Errorf("%s: came back with the token of the separate visitor and became another, want the same", name)
+		}
+	}
+	if got := w.registerAs(jo, appID, `"email":"jo@example.com","userId":"crm-9"`); visitor(got) != visitor(jo) {
+		t.Error("jo: got another visitor, want the same")
+	}
+	if got := w.registerAs(jo, appID, `"email":"new@example.com"`); visitor(got) == visitor(jo) {
+		t.Error("with jo's token and another address: got jo, want a new visitor")
+	}
+	// Off, as the specification reads: a claim is enough.
+	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
+	eventually(t, "the mode off", func() bool { return visitor(w.register(appID, email)) == visitor(sara) })
+}
+
+func TestIdentityToken(t *testing.T) {
+	t.Parallel()
+	w := start(t, fast)
+	secret, required := w.verify(appID, chat.VerificationSession), w.verify(bareApp, chat.VerificationRequired)
+	sign := func(key chat.Secret, p credential.ProvedIdentity, in time.Duration) string {
+		token, err := credential.IdentityToken(key, p, time.Now().Add(in))
+		w.must(err)
+		return `"identityToken":"` + token + `"`
+	}
+	u1, both := credential.ProvedIdentity{UserID: "u1"}, credential.ProvedIdentity{UserID: "u1", Email: "a@example.com"}
+	valid := sign(secret, u1, 59*time.Minute)
+	none := `"identityToken":"` + func() string {
+		header, claims := "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0", "eyJ1c2VySWQiOiJ1MSIsImV4cCI6NDA3MDkwODgwMH0"
+		return header + "." + claims + "."
+	}() + `"`
+	for _, test := range []struct{ name, app, members, wrong string }{
+		{"alone", appID, valid, ""},
+		{"with the same userId", appID, `"userId":"u1",` + valid, ""},
+		{"with an address beside it", appID, `"email":"x@example.com",` + valid, ""},
+		{"of two", bareApp, `"email":"a@example.com",` + sign(required, both, time.Hour), ""},
+		{"with another userId", appID, `"userId":"u2",` + valid, "identityToken does not prove the userId"},
+		{"of the email only", appID, `"userId":"u1","email":"a@example.com",` + sign(secret, credential.ProvedIdentity{Email: "a@example.com"}, time.Minute), "identityToken does not prove the userId"},
+		{"expired", appID, sign(secret, u1, -time.Second), "identityToken has expired"},
+		{"for too long", appID, sign(secret, u1, 2*time.Hour), "identityToken must have an exp at most an hour ahead"},
+		{"of nobody", appID, sign(secret, credential.ProvedIdentity{}, time.Minute), "identityToken must have the claim userId, email or phone"},
+		{"of another application", bareApp, valid, "identityToken is not a JWT signed with HS256 and the application's secret"},
+		{"not signed", appID, none, "identityToken is not a JWT signed with HS256 and the application's secret"},
+		{"a visitor token", appID, `"identityToken":"` + w.register(guardedApp, `"userId":"x"`) + `"`, "identityToken is not a JWT signed with HS256 and the application's secret"},
+		{"with a userHash", appID, proved(secret, "u1", `"userId":"u1"`) + "," + valid, "userHash must be absent if identityToken is sent"},
+		{"of what is no address", appID, sign(secret, credential.ProvedIdentity{Email: "nobody"}, time.Minute), "email must be a valid e-mail address"},
+		{"required, none", bareApp, `"userId":"u1"`, "userHash or identityToken is required"},
+	} {
+		got := w.tryRegister(test.app, test.members)
+		if test.wrong == "" && got.status != http.StatusOK {
+			t.Errorf("%s: got %d %s, want 200", test.name, got.status, got.body)
+		}
+		if test.wrong != "" && (got.status != http.StatusBadRequest || got.problem(t).details() != test.wrong) {
+			t.Errorf("%s: got %d %s, want 400 and %s", test.name, got.status, got.body, test.wrong)
+		}
+	}
+	// Both proofs of one identity lead to one visitor; a claim leads to another.
+	byToken, byHash := w.claims(w.register(appID, valid)), w.claims(w.register(appID, proved(secret, "u1", `"userId":"u1"`)))
+	if claimed := w.claims(w.register(appID, `"userId":"u1"`)); byToken.ChatUserID != byHash.ChatUserID || claimed.ChatUserID == byToken.ChatUserID {
+		t.Errorf("got %s by token, %s by hash and %s by a claim, want the first two alike", byToken.ChatUserID, byHash.ChatUserID, claimed.ChatUserID)
+	}
+}
+
+// revoke does what parleyctl does.
+func (w *world) revoke(token string) {
+	w.t.Helper()
+	id := w.claims(token).ChatUserID
+	w.must(w.store.RevokeVisitorTokens(w.t.Context(), id, credential.RevocationTime(time.Now())))
+	w.must(bustest.Open(w.t, w.engines.natsURL).Invalidate(w.t.Context(), store.CachedVisitor, id))
+}
+
+// Revoked tokens are refused by every route, continue no visitor, and stay refused; a new registration holds at once.
+func TestRevokedTokens(t *testing.T) {
+	t.Parallel()
+	w := start(t) // with the cache of production
+	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationSession))
+	const email = `"email":"sara@example.com"`
+	sara, jo := w.register(appID, email), w.register(appID, `"email":"jo@example.com"`)
+	w.write(sara, "before")
+	w.revoke(sara)
+	eventually(t, "the revocation", func() bool { return w.get("/message", sara).status == http.StatusUnauthorized })
+	for name, got := range map[string]answer{
+		"GET /message": w.get("/message", sara), "POST /message": w.post("/message", sara, hello), "POST read": w.post("/message/x/read", sara, ""),
+	} {
+		if got.status != http.StatusUnauthorized || got.problem(t).Code != "UNAUTHORIZED" {
+			t.Errorf("%s: got %d %s, want 401", name, got.status, got.body)
+		}
+	}
+	if fresh := w.registerAs(sara, appID, email); w.claims(fresh).ChatUserID == w.claims(sara).ChatUserID {
+		t.Error("with a revoked token: got the visitor, want a separate one")
+	}
+	if got := w.get("/message", jo); got.status != http.StatusOK {
+		t.Errorf("another visitor: got %d, want 200", got.status)
+	}
+	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
+	var again string
+	eventually(t, "the mode off", func() bool {
+		again = w.register(appID, email)
+		return w.claims(again).ChatUserID == w.claims(sara).ChatUserID
+	})
+	if got := w.get("/message", again); got.status != http.StatusOK {
+		t.Errorf("a token from after the revocation: got %d %s, want 200", got.status, got.body)
+	}
+	w.stop()
+	w.run()
+	if old, fresh := w.get("/message", sara), w.get("/message", again); old.status != http.StatusUnauthorized || fresh.status != http.StatusOK {
+		t.Errorf("after a restart: got %d and %d, want 401 and 200", old.status, fresh.status)
+	}
+}
+
 func TestProvedAndPlainAtOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
-	secret := w.verify(appID, chat.VerificationOptional)
+	secret := w.verify(appID, chat.VerificationSession)
 	const members = `"userId":"u1","email":"u1@example.com"`
 	ids := [2]sync.Map{}
 	var group sync.WaitGroup
@@ -179,8 +334,8 @@ func TestProvedAndPlainAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	owners, plains := keysOf(&ids[0]), keysOf(&ids[1])
-	if len(owners) != 1 || len(plains) != 1 || owners[0] == plains[0] {
-		t.Errorf("got the proved visitors %v and the plain ones %v, want one each", owners, plains)
+	if len(owners) != 1 || len(plains) != 8 || slices.Contains(plains, owners[0]) {
+		t.Errorf("got the proved visitors %v and the plain ones %v, want one and eight others", owners, plains)
 	}
 }
 
@@ -193,7 +348,7 @@ func keysOf(m *sync.Map) (keys []string) {
 func TestVerificationIsRequiredLater(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
-	secret := w.verify(appID, chat.VerificationOptional)
+	secret := w.verify(appID, chat.VerificationSession)
 	plain, owner := w.register(appID, `"userId":"u1"`), w.register(appID, proved(secret, "u1", `"userId":"u1"`))
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationRequired))
 	eventually(t, "the plain token being refused", func() bool { return w.get("/message", plain).status == http.StatusUnauthorized })
@@ -253,7 +408,7 @@ func TestSettingsShowNothingOfTheSecret(t *testing.T) {
 func TestTheEventTellsWhatIsProved(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
-	secret := w.verify(appID, chat.VerificationOptional)
+	secret := w.verify(appID, chat.VerificationSession)
 	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.registered.>")
 	for _, test := range []struct{ members, want string }{
 		{`"userId":"u1"`, ""},

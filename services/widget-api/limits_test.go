@@ -1,8 +1,11 @@
 package widgetapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,4 +63,132 @@ func TestAnAddressIsLimited(t *testing.T) {
 	}
 	w.get("/settings/"+bareApp, "").tooMany(t, "address")
 	w.get("/.well-known/jwks.json", "").tooMany(t, "address")
+}
+
+// A valid token passes however often others behind its address have failed.
+func TestFailuresDoNotLockOutVisitors(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.RateAuth = config.Rate{Count: 2, Per: time.Hour} })
+	token := w.register(bareApp, `"email":"a@example.com"`)
+	for range 5 {
+		w.get("/message", "wrong")
+	}
+	w.get("/message", "wrong").tooMany(t, "auth-failures")
+	if a := w.get("/message", token); a.status != http.StatusOK {
+		t.Errorf("a valid token: got %d %s, want 200", a.status, a.body)
+	}
+}
+
+func TestAVisitorsDataIsSmall(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(bareApp, `"email":"a@example.com"`)
+	data := func(size int) string {
+		const around = len(`{"text":"x","more":""}`)
+		return `{"type":"TEXT","data":{"text":"x","more":"` + strings.Repeat("y", size-around) + `"}}`
+	}
+	if a := w.post("/message", token, data(8<<10)); a.status != http.StatusCreated {
+		t.Errorf("8 KiB: got %d %s, want 201", a.status, a.body)
+	}
+	if a := w.post("/message", token, data(8<<10+1)); a.status != http.StatusBadRequest || a.problem(t).details() != "data must have at most 8192 bytes" {
+		t.Errorf("one byte more: got %d %s, want 400", a.status, a.body)
+	}
+}
+
+// The flood of one application ends at its own bound: the stream keeps room, and the other tenants' sends all succeed.
+func TestAFloodReachesItsOwnBound(t *testing.T) {
+	t.Parallel()
+	const stream = 1 << 20
+	w := start(t, func(cfg *widgetapi.Config) {
+		cfg.StreamMaxBytes = stream
+		cfg.BytesApplication = config.Rate{Count: stream / 4, Per: 168 * time.Hour}
+	})
+	big := `{"type":"TEXT","data":{"text":"x","more":"` + strings.Repeat("y", 8000) + `"}}`
+	var others []string
+	for i := range 5 {
+		others = append(others, w.register(otherApp, fmt.Sprintf(`"email":"o%d@example.com"`, i)))
+	}
+	var flood sync.WaitGroup
+	var refused, wrong atomic.Int64
+	for i := range 8 {
+		token := w.register(appID, fmt.Sprintf(`"email":"f%d@example.com"`, i))
+		flood.Go(func() {
+			for range 40 {
+				a, err := w.do(http.MethodPost, "/message", big, headers{"Content-Type": "application/json", "Authorization": "Bearer " + token})
+				switch {
+				case err != nil || a.status != http.StatusCreated && a.status != http.StatusTooManyRequests:
+					wrong.Add(1)
+				case a.status == http.StatusTooManyRequests:
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	for n := range 50 {
+		if a := w.post("/message", others[n%len(others)], hello); a.status != http.StatusCreated {
+			t.Errorf("another tenant's message %d: got %d %s, want 201", n, a.status, a.body)
+		}
+	}
+	flood.Wait()
+	if refused.Load() < 200 || wrong.Load() > 0 {
+		t.Errorf("got %d refusals and %d other answers for the flood of 320, want most refused with 429", refused.Load(), wrong.Load())
+	}
+	late := w.post("/message", w.register(otherApp, `"email":"late@example.com"`), big)
+	if late.status != http.StatusCreated {
+		t.Errorf("a large message of another tenant after the flood: got %d %s, want 201", late.status, late.body)
+	}
+	token := w.register(otherApp, `"email":"f0@example.com"`)
+	if a := w.post("/message", token, hello); a.status != http.StatusCreated {
+		t.Errorf("the same person at another application: got %d %s, want 201", a.status, a.body)
+	}
+}
+
+func TestByteBudgets(t *testing.T) {
+	t.Parallel()
+	budget := config.Rate{Count: 20 << 10, Per: 168 * time.Hour}
+	for name, set := range map[string]func(*widgetapi.Config){
+		"bytes-visitor":          func(c *widgetapi.Config) { c.BytesVisitor = budget },
+		"bytes-address":          func(c *widgetapi.Config) { c.BytesAddress = budget },
+		"bytes-application":      func(c *widgetapi.Config) { c.BytesApplication = budget },
+		"bytes-company-visitors": func(c *widgetapi.Config) { c.BytesCompany = budget },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, set)
+			one, other := w.register(appID, `"email":"a@example.com"`), w.register(bareApp, `"email":"b@example.com"`)
+			for range 30 {
+				if a := w.post("/message", one, hello); a.status == http.StatusTooManyRequests {
+					break
+				}
+			}
+			a := w.post("/message", one, hello)
+			if a.status != http.StatusTooManyRequests || a.problem(t).Code != "BYTE_BUDGET_EXCEEDED" || !strings.Contains(a.header.Get("RateLimit"), name) || a.header.Get("Retry-After") == "" {
+				t.Errorf("got %d %v %s, want 429 of %s", a.status, a.header, a.body, name)
+			}
+			want := http.StatusCreated // of another visitor at another application of the same company from the same address
+			if name == "bytes-address" || name == "bytes-company-visitors" {
+				want = http.StatusTooManyRequests
+			}
+			if a := w.post("/message", other, hello); a.status != want {
+				t.Errorf("another application's visitor: got %d %s, want %d", a.status, a.body, want)
+			}
+		})
+	}
+}
+
+func TestIdempotencyKeysAreBoundedByApplication(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.RateKeys = config.Rate{Count: 2, Per: time.Hour} })
+	one, two, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`), w.register(bareApp, `"email":"b@example.com"`)
+	send := func(token, key string) int {
+		a, err := w.do(http.MethodPost, "/message", hello, headers{"Content-Type": "application/json", "Authorization": "Bearer " + token, "Idempotency-Key": key})
+		w.must(err)
+		return a.status
+	}
+	if a, b, c, d := send(one, "k1"), send(two, "k2"), send(one, "k3"), send(other, "k4"); a != 201 || b != 201 || c != 429 || d != 201 {
+		t.Errorf("got %d, %d, %d, and %d at another application; want 201, 201, 429, 201", a, b, c, d)
+	}
+	if a := w.post("/message", one, hello); a.status != http.StatusCreated {
+		t.Errorf("without a key: got %d, want 201", a.status)
+	}
 }

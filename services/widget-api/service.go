@@ -55,6 +55,7 @@ type Config struct {
 	config.Tracing
 
 	config.Edge
+	config.Budgets
 
 	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	VisitorKeysFile string        `env:"VISITOR_KEYS_FILE,required" doc:"JWK Set file with the private keys of visitors' tokens: the first signs, all verify; read again when it changes"`
@@ -64,6 +65,11 @@ type Config struct {
 	RateVisitor  config.Rate `env:"RATE_LIMIT_VISITOR" envDefault:"300/1m" doc:"requests of one visitor, count/time; 0: no limit"`
 	RateAddress  config.Rate `env:"RATE_LIMIT_ADDRESS" envDefault:"3000/1m" doc:"requests of one address (an IPv6 /64) to the Widget API, count/time; 0: no limit"`
 	RateRegister config.Rate `env:"RATE_LIMIT_REGISTER" envDefault:"300/1m" doc:"registrations from one address, count/time; 0: no limit"`
+
+	BytesVisitor     config.Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"16MiB/168h" doc:"bytes of one visitor's events, bytes/time; 0: no limit"`
+	BytesAddress     config.Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"64MiB/168h" doc:"bytes of the visitors' events from one address (an IPv6 /64), bytes/time; 0: no limit"`
+	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"128MiB/168h" doc:"bytes of the events of one application's visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
+	HistoryMemory    int64       `env:"HISTORY_MEMORY_BYTES" envDefault:"67108864" doc:"bytes of histories that are in memory at once, one application's at most half; more wait; at least 12 MiB"`
 
 	Logger      *slog.Logger               `env:"-"`
 	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
@@ -82,8 +88,14 @@ func (c Config) problems() []string {
 	if c.Logger == nil {
 		problems = append(problems, "Logger is missing")
 	}
-	if c.VisitorTokenTTL <= 0 {
-		problems = append(problems, "VISITOR_TOKEN_TTL must be positive")
+	if c.VisitorTokenTTL <= 0 || c.VisitorTokenTTL > bus.RevocationAge {
+		problems = append(problems, "VISITOR_TOKEN_TTL must be positive and at most "+bus.RevocationAge.String()) // so long are revocations kept
+	}
+	if c.HistoryMemory != 0 && c.HistoryMemory < conversation.MinReadMemory {
+		problems = append(problems, fmt.Sprintf("HISTORY_MEMORY_BYTES must be at least %d", conversation.MinReadMemory))
+	}
+	if c.PublicURL == "" && c.HTTPAddr != "" && c.Listener == nil && !config.LoopbackAddr(c.HTTPAddr) {
+		problems = append(problems, "PUBLIC_URL is required unless HTTP_ADDR is a loopback address")
 	}
 	return problems
 }
@@ -124,15 +136,16 @@ func New(cfg Config) (*Service, error) {
 
 func (s *Service) api() http.Handler {
 	applications := application.NewFinder(s.cache)
+	verifier := credential.NewVerifier(s.keys, s.cfg.Now)
 	return api.New(api.Config{
 		Applications: applications,
 		Registrations: registration.NewDesk(registration.Config{
-			Applications: applications, Visitors: s.store, Publisher: s.bus, Signer: s.keys,
+			Applications: applications, Visitors: s.store, Publisher: s.bus, Signer: s.keys, Tokens: verifier,
 			Changed: s.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
 		}),
 		Conversations: conversation.NewDesk(conversation.Config{
 			Applications: applications, Directory: s.cache, Chats: s.store, Receipts: s.store, Replies: replies{s.bus}, Publisher: s.bus,
-			Files: s.shelf, Logger: s.cfg.Logger, Now: s.cfg.Now,
+			Files: s.shelf, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
 		Once:       s.once,
 		Files:      s.shelf,
@@ -141,7 +154,7 @@ func (s *Service) api() http.Handler {
 		Now:        s.cfg.Now,
 		Limits:     s.limits(),
 		Proxies:    s.cfg.TrustedProxies,
-		Verifier:   credential.NewVerifier(s.keys, s.cfg.Now),
+		Verifier:   verifier,
 		Keys:       s.keys,
 		OpenAPI:    openAPI,
 		Logger:     s.cfg.Logger,
@@ -179,9 +192,17 @@ func (s *Service) limits() api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
 		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: s.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
 	}
+	budget := func(name string, rate config.Rate) *ratelimit.Limiter {
+		return ratelimit.New(ratelimit.Bytes(name, rate, s.redis, s.cfg.Now, s.cfg.Registerer))
+	}
 	return api.Limits{
 		Address: limiter("address", s.cfg.RateAddress), Register: limiter("register", s.cfg.RateRegister),
 		Visitor: limiter("visitor", s.cfg.RateVisitor), AuthFailures: limiter("auth-failures", s.cfg.RateAuth),
+		Keys: limiter("idempotency-keys-application", s.cfg.RateKeys),
+		Bytes: api.Bytes{
+			Visitor: budget("bytes-visitor", s.cfg.BytesVisitor), Address: budget("bytes-address", s.cfg.BytesAddress),
+			Application: budget("bytes-application", s.cfg.BytesApplication), Company: budget("bytes-company-visitors", s.cfg.BytesCompany),
+		},
 	}
 }
 

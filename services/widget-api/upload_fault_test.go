@@ -200,6 +200,85 @@ func TestUploadsAtOnceAreBounded(t *testing.T) {
 	w.uploaded(token, filePart("a.txt", "", "words"))
 }
 
+// Of the places for uploads a visitor, an address and an application have a share; the others' uploads go on.
+func TestSharesOfTheUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		set   func(*widgetapi.Config)
+		same  bool // another visitor of the application is refused as well
+		other bool // and so is one of another application
+	}{
+		"visitor":     {func(c *widgetapi.Config) { c.MaxUploadsVisitor = 1 }, false, false},
+		"application": {func(c *widgetapi.Config) { c.MaxUploadsApp = 1 }, true, false},
+		"address":     {func(c *widgetapi.Config) { c.MaxUploadsAddress = 1 }, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, test.set)
+			token := w.register(appID, `"email":"a@example.com"`)
+			first, second, contentType := halves()
+			s := w.begin(t.Context(), token, contentType)
+			s.send(first)
+			eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
+			for _, try := range []struct {
+				who     string
+				token   string
+				refused bool
+			}{
+				{"the same visitor", token, true},
+				{"another visitor", w.register(appID, `"email":"b@example.com"`), test.same},
+				{"another application's", w.register(otherApp, `"email":"a@example.com"`), test.other},
+			} {
+				got := w.upload(try.token, filePart("a.txt", "", "words"))
+				if !try.refused && got.status != http.StatusCreated {
+					t.Errorf("%s: got %d %s, want 201", try.who, got.status, got.body)
+				}
+				if try.refused && (got.status != http.StatusTooManyRequests || got.problem(t).Code != "TOO_MANY_UPLOADS" || got.header.Get("Retry-After") == "") {
+					t.Errorf("%s: got %d %s, want 429 TOO_MANY_UPLOADS", try.who, got.status, got.body)
+				}
+			}
+			s.send(second)
+			_ = s.pipe.Close()
+			if got := s.answer(); got.status != http.StatusCreated {
+				t.Errorf("the first upload: got %d %s, want it accepted", got.status, got.body)
+			}
+			w.uploaded(token, filePart("a.txt", "", "words"))
+		})
+	}
+}
+
+// A full quota has a code of its own, leaves nothing of the file, and is the affair of its visitor or application alone.
+func TestFileQuotas(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *widgetapi.Config) { cfg.QuotaVisitor, cfg.QuotaApplication = 300<<10, 500<<10 })
+	one, two := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
+	other := w.register(otherApp, `"email":"a@example.com"`)
+	large := filePart("a.txt", "", strings.Repeat("x", 200<<10))
+	w.uploaded(one, large)
+	before := w.kept()
+	full := func(who, token string) {
+		t.Helper()
+		got := w.upload(token, large)
+		if got.status != http.StatusRequestEntityTooLarge || got.problem(t).Code != "FILE_QUOTA_EXCEEDED" {
+			t.Errorf("%s: got %d %s, want 413 FILE_QUOTA_EXCEEDED", who, got.status, got.body)
+		}
+	}
+	full("the visitor's second", one)
+	if n := w.kept(); n != before {
+		t.Errorf("got %d messages in the object store, want %d as before", n, before)
+	}
+	w.uploaded(one, filePart("b.txt", "", "small"))
+	w.uploaded(two, large)
+	full("the application's third", w.register(appID, `"email":"c@example.com"`))
+	w.uploaded(other, large)
+	if got := w.post("/message", one, hello); got.status != http.StatusCreated {
+		t.Errorf("a text: got %d %s, want 201", got.status, got.body)
+	}
+	w.stop() // what counts is in the store
+	w.run(func(cfg *widgetapi.Config) { cfg.QuotaVisitor, cfg.QuotaApplication = 300<<10, 500<<10 })
+	full("after a restart", one)
+}
+
 // A client that stops sending is not waited for.
 func TestSlowUploadIsCutOff(t *testing.T) {
 	t.Parallel()

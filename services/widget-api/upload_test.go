@@ -345,7 +345,7 @@ func TestRetention(t *testing.T) {
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	w := start(t, func(cfg *widgetapi.Config) {
 		cfg.Now, cfg.FileSweep, cfg.FileRetention, cfg.CacheTTL = clock, 20*time.Millisecond, 48*time.Hour, time.Millisecond
-		cfg.VisitorTokenTTL = 10000 * time.Hour
+		cfg.VisitorTokenTTL = 9000 * time.Hour
 	})
 	app, err := w.store.Application(t.Context(), appID)
 	w.must(err)

@@ -30,7 +30,7 @@ func Fill(t testing.TB, s store.Store) {
 		must(t, s.PutApplication(ctx, app))
 		get[chat.IdentityVerification](t)(s.RotateIdentitySecret(ctx, app.ID, "first", noon, time.Hour))
 		get[chat.IdentityVerification](t)(s.RotateIdentitySecret(ctx, app.ID, "second", noon, time.Hour))
-		must(t, s.SetVerification(ctx, app.ID, chat.VerificationOptional))
+		must(t, s.SetVerification(ctx, app.ID, chat.VerificationSession))
 	}
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID, Parameters: []chat.TemplateParameter{{Name: "a", Default: "b"}}}))
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID}))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
@@ -19,9 +20,6 @@ type companyHandler func(c echo.Context, companyID string) error
 func (a api) forCompany(next companyHandler) echo.HandlerFunc {
 	name := textproto.CanonicalMIMEHeaderKey(accessTokenHeader)
 	return func(c echo.Context) error {
-		if err := a.Limits.AuthFailures.Blocked(c); err != nil {
-			return err
-		}
 		values := c.Request().Header[name]
 		if len(values) != 1 {
 			return a.Limits.AuthFailures.Failed(c, apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized"))
@@ -40,7 +38,23 @@ func (a api) forCompany(next companyHandler) echo.HandlerFunc {
 // Limits bound how often the API may be called; nil ones do not.
 type Limits struct {
 	Token        *ratelimit.Limiter // by access token
+	Bytes        *ratelimit.Limiter // bytes of events, by company
+	Keys         *ratelimit.Limiter // idempotency keys, by company
 	AuthFailures *ratelimit.Limiter // by address
+}
+
+// eventBytes is about what an event takes beside its data.
+const eventBytes = 1 << 10
+
+// publish spends what a request's event takes, and its idempotency key.
+func (l Limits) publish(c echo.Context, companyID string, data int) error {
+	if err := l.Bytes.Spend(c, companyID, data+eventBytes); err != nil {
+		return err
+	}
+	if !idempotency.Asked(c.Request().Header) {
+		return nil
+	}
+	return l.Keys.Spend(c, companyID, 1)
 }
 
 func (l Limits) admit(c echo.Context, secret string) error {

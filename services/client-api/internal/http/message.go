@@ -38,6 +38,9 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if r.dryRun == dryRunYes { // with or without a key: there is nothing to be done once
 		return a.checkMessage(c, companyID, r.draft())
 	}
+	if err := a.Limits.publish(c, companyID, len(r.Data)); err != nil {
+		return err
+	}
 	if idempotency.Asked(c.Request().Header) {
 		return a.sendOnce(c, companyID, &r)
 	}

@@ -62,6 +62,9 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	if r.dryRun == dryRunYes {
 		return a.checkPush(c, companyID, order)
 	}
+	if err := a.Limits.publish(c, companyID, len(r.Parameters)+chat.MaxTextLength); err != nil {
+		return err
+	}
 	if idempotency.Asked(c.Request().Header) {
 		return a.pushOnce(c, companyID, order)
 	}

@@ -141,7 +141,7 @@ func (g *Gate) join(ctx context.Context, s *socketio.Socket, claims credential.V
 	if err := s.JoinContext(ctx, known.room); err != nil {
 		return apperr.Away("redis", err)
 	}
-	if err := g.revocations.check(claims); err != nil { // while it was joining
+	if err := g.revocations.check(ctx, claims); err != nil { // while it was joining
 		return err
 	}
 	pid := newPID(position, stream)

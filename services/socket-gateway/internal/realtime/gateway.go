@@ -21,7 +21,8 @@ type Config struct {
 	Metrics   *Metrics
 	Logger    *slog.Logger
 	Now       func() time.Time
-	Tracer    *tracing.Tracer // nil: no traces
+	Tracer    *tracing.Tracer                              // nil: no traces
+	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked; nil: nobody else has sockets
 }
 
 // Gateway is the namespace of the visitors and what happens in it.
@@ -59,17 +60,14 @@ func New(cfg Config) *Gateway {
 
 // Run does what goes on beside the deliveries, until ctx is done.
 func (g *Gateway) Run(ctx context.Context) error {
-	stop, err := g.cfg.Bus.OnInvalidate(func(kind, key string) {
-		g.origins.Forget(kind, key)
-		g.gate.Revoke(kind, key)
-	})
+	stop, err := g.cfg.Bus.OnInvalidate(g.origins.Forget)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, run := range []func(context.Context){g.floors.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run} {
+	for _, run := range []func(context.Context){g.floors.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run, g.followRevocations} {
 		running.Go(func() { run(ctx) })
 	}
 	<-ctx.Done()

@@ -24,6 +24,8 @@ const ReasonTypeMismatch = "FILE_TYPE_MISMATCH"
 // Config is what a [Shelf] needs.
 type Config struct {
 	Store     file.Store
+	Records   Records
+	Quota     Quota
 	Retention time.Duration // of applications that do not say; zero: for ever
 	Timeout   time.Duration // of storing one file
 	Sweep     time.Duration // between two looks for what has expired
@@ -32,15 +34,21 @@ type Config struct {
 }
 
 // Shelf keeps the files of all visitors.
-type Shelf struct{ cfg Config }
+type Shelf struct {
+	cfg    Config
+	quotas *quotas
+}
 
 // NewShelf returns a shelf; [Shelf.Run] keeps it clean.
-func NewShelf(cfg Config) *Shelf { return &Shelf{cfg: cfg} }
+func NewShelf(cfg Config) *Shelf {
+	return &Shelf{cfg: cfg, quotas: newQuotas(cfg.Records, cfg.Quota, cfg.Now)}
+}
 
 // Incoming is a file on its way in.
 type Incoming struct {
 	Name         string // as the sender calls it
 	DeclaredType string // as the sender describes it; may be empty
+	MaxSize      int64  // bytes that it has at most
 	Content      io.Reader
 }
 
@@ -51,9 +59,31 @@ type Kept struct {
 	Digest string // SHA-256 of the content in hex, by which the same file sent again is recognised
 }
 
-// Keep stores a file for as long as the application keeps its files. It returns Invalid for a file that is empty or that is not
-// what the sender says, and the error of in.Content. When it fails, nothing is kept.
-func (s *Shelf) Keep(ctx context.Context, app chat.Application, in Incoming) (Kept, error) {
+// Keep stores a visitor's file for as long as the application keeps its files. It returns Invalid for a file that is empty, that is
+// not what the sender says or for which the quota of the visitor or of the application has no room (FILE_QUOTA_EXCEEDED, before
+// anything of the file is read), and the error of in.Content. When it fails, nothing is kept.
+func (s *Shelf) Keep(ctx context.Context, app chat.Application, chatUserID string, in Incoming) (Kept, error) {
+	record := chat.StoredFile{
+		ID: file.NewID(s.expiry(app)), CompanyID: app.CompanyID, AppID: app.ID, ChatUserID: chatUserID, Size: in.MaxSize, CreatedAt: s.cfg.Now(),
+	}
+	if err := s.quotas.reserve(ctx, record, s.cfg.Timeout); err != nil {
+		return Kept{}, err
+	}
+	kept, err := s.keep(ctx, record.ID, app, in)
+	if err != nil {
+		s.quotas.release(ctx, record)
+		return Kept{}, err
+	}
+	record.Size, record.ExpiresAt = kept.Size, file.ExpiryOf(record.ID)
+	if err := s.quotas.settle(ctx, record, in.MaxSize); err != nil {
+		s.quotas.release(ctx, chat.StoredFile{ID: record.ID, AppID: app.ID, Size: in.MaxSize})
+		s.discard(ctx, kept)
+		return Kept{}, err
+	}
+	return kept, nil
+}
+
+func (s *Shelf) keep(ctx context.Context, id string, app chat.Application, in Incoming) (Kept, error) {
 	head := make([]byte, file.SniffLength)
 	n, err := file.Fill(in.Content, head)
 	if err != nil && !file.Ended(err) {
@@ -67,7 +97,7 @@ func (s *Shelf) Keep(ctx context.Context, app chat.Application, in Incoming) (Ke
 		return Kept{}, mismatch(kind)
 	}
 	return s.store(ctx, kind, file.File{
-		ID: file.NewID(s.expiry(app)), AppID: app.ID, Name: file.CleanName(in.Name, kind), ContentType: kind.ContentType,
+		ID: id, AppID: app.ID, Name: file.CleanName(in.Name, kind), ContentType: kind.ContentType,
 	}, &replay{head: head[:n], rest: in.Content, ended: file.Ended(err)})
 }
 
@@ -124,6 +154,11 @@ func (r *replay) Read(p []byte) (int, error) {
 // Discard removes a file that no message will name, also when its sender has gone. What cannot be removed now stays until it
 // expires: nobody knows its address.
 func (s *Shelf) Discard(ctx context.Context, k Kept) {
+	s.discard(ctx, k)
+	s.quotas.forget(ctx, k.ID, k.AppID, k.Size)
+}
+
+func (s *Shelf) discard(ctx context.Context, k Kept) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type broken struct {
 	err    error
 	hangs  bool
+	mu     sync.Mutex
 	swept  int
 	stored string
 }
@@ -35,7 +37,9 @@ func (b *broken) Put(ctx context.Context, f file.File, content io.Reader) (file.
 		return f, ctx.Err()
 	}
 	text, err := io.ReadAll(content)
-	b.stored = string(text)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stored, f.Size = string(text), int64(len(text))
 	return f, errors.Join(err, b.err)
 }
 
@@ -52,7 +56,7 @@ func (b *broken) Sweep(context.Context, time.Time) (file.Swept, error) {
 
 func shelf(s file.Store, log io.Writer) *attachment.Shelf {
 	return attachment.NewShelf(attachment.Config{
-		Store: s, Timeout: time.Minute, Sweep: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now,
+		Store: s, Records: new(ledger), Timeout: time.Minute, Sweep: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now,
 	})
 }
 
@@ -60,7 +64,7 @@ func shelf(s file.Store, log io.Writer) *attachment.Shelf {
 func TestKeepInAStoreThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := shelf(&broken{hangs: true}, io.Discard).Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: strings.NewReader("x")})
+		_, err := shelf(&broken{hangs: true}, io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: strings.NewReader("x")})
 		if !apperr.Is(err, apperr.Unavailable) {
 			t.Errorf("got %v, want Unavailable", err)
 		}
@@ -72,13 +76,13 @@ func TestKeepStoresAllOfTheContent(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, file.SniffLength - 1, file.SniffLength, file.SniffLength + 1, 3 * file.SniffLength} {
 		b, content := new(broken), strings.Repeat("x", size)
-		kept, err := shelf(b, io.Discard).Keep(t.Context(), chat.Application{ID: "app"}, attachment.Incoming{Content: strings.NewReader(content)})
+		kept, err := shelf(b, io.Discard).Keep(t.Context(), chat.Application{ID: "app"}, "visitor", attachment.Incoming{Content: strings.NewReader(content)})
 		if err != nil || b.stored != content || kept.AppID != "app" || len(kept.Digest) != 64 {
 			t.Errorf("%d bytes: got %d, %+v, %v, want all of it", size, len(b.stored), kept, err)
 		}
 	}
 	read := errors.New("broken line")
-	_, err := shelf(new(broken), io.Discard).Keep(t.Context(), chat.Application{}, attachment.Incoming{Content: io.MultiReader(strings.NewReader("x"), failing{read})})
+	_, err := shelf(new(broken), io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: io.MultiReader(strings.NewReader("x"), failing{read})})
 	if !errors.Is(err, read) {
 		t.Errorf("got %v, want the reader's error", err)
 	}

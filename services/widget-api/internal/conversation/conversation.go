@@ -56,6 +56,7 @@ type Config struct {
 	Replies      Replies
 	Publisher    Publisher
 	Files        Files
+	Reads        *Reads // nil: not bounded
 	Logger       *slog.Logger
 	Now          func() time.Time
 }
@@ -66,27 +67,30 @@ type Desk struct{ cfg Config }
 // NewDesk returns a desk.
 func NewDesk(cfg Config) *Desk { return &Desk{cfg: cfg} }
 
-// History returns a page of the messages of the visitor's open chat, ascending, and whether there are earlier ones. All of
-// them, or the last page, have every reply that was published before it was called. It returns Unauthenticated when the
-// token's visitor is gone, NotFound when there is no open chat or the application is gone, and Invalid when the page ends
-// before what is not a message of this chat.
-func (d *Desk) History(ctx context.Context, who credential.VisitorClaims, p Page) (messages []chat.Message, more bool, err error) {
+// History calls answer once with a page of the messages of the visitor's open chat, ascending, and whether there are earlier ones,
+// and returns its error. The last page has every reply that was published before History was called. The page counts against the
+// memory of all reads until answer returns. It returns Unauthenticated when the token's visitor is gone or the token is revoked,
+// NotFound when there is no open chat or the application is gone, Invalid when the page ends before what is not a message of this
+// chat, and Unavailable when too many read at once.
+func (d *Desk) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(messages []chat.Message, more bool) error) error {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	if _, err := d.admit(ctx, visitor); err != nil {
-		return nil, false, asNoChat(err)
+		return asNoChat(err)
 	}
 	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, d.now())
 	if err != nil {
-		return nil, false, asNoChat(err)
+		return asNoChat(err)
 	}
-	messages, more, err = d.recorded(ctx, c, p)
-	if err == nil {
-		d.delivered(ctx, c, messages)
+	page, err := d.recorded(ctx, c, p)
+	if err != nil {
+		return asNoChat(err)
 	}
-	return messages, more, asNoChat(err)
+	defer page.release()
+	d.delivered(ctx, c, page.messages)
+	return answer(page.messages, page.more)
 }
 
 // Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It
@@ -139,7 +143,7 @@ func (d *Desk) record(ctx context.Context, chatID string, m chat.Message) {
 // now is the time as the chats' own times are: in milliseconds.
 func (d *Desk) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
 
-// visitor returns whom the token was made for.
+// visitor returns whom the token was made for. A revoked token is Unauthenticated.
 func (d *Desk) visitor(ctx context.Context, who credential.VisitorClaims) (chat.Visitor, error) {
 	v, err := d.cfg.Directory.Visitor(ctx, who.ChatUserID)
 	switch {
@@ -147,7 +151,7 @@ func (d *Desk) visitor(ctx context.Context, who credential.VisitorClaims) (chat.
 		return v, unauthorized()
 	case err != nil:
 		return v, err
-	case v.AppID != who.AppID || v.CompanyID != who.CompanyID:
+	case v.AppID != who.AppID || v.CompanyID != who.CompanyID, !who.IssuedSince(v.TokensValidFrom):
 		return v, unauthorized()
 	}
 	return v, nil

@@ -99,7 +99,7 @@ func (s *surroundings) History(_ context.Context, _ string, q store.HistoryQuery
 		return nil, false, nil
 	}
 	all := s.recorder(s.looks)
-	if q.Before != "" || len(all) <= q.Limit {
+	if q.Before != "" || q.Limit == 0 || len(all) <= q.Limit {
 		return all, false, nil
 	}
 	return all[len(all)-q.Limit:], true, nil
@@ -169,6 +169,15 @@ func TestNotInTheHistoryUnlessPublished(t *testing.T) {
 	}
 }
 
+func (s *surroundings) history(t *testing.T, p conversation.Page) (got []chat.Message, err error) {
+	t.Helper()
+	err = s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(messages []chat.Message, _ bool) error {
+		got = messages
+		return nil
+	})
+	return got, err
+}
+
 // The history waits for the recorder, so that a reply which the socket has just missed is in it.
 func TestHistoryWaitsForTheRecorder(t *testing.T) {
 	t.Parallel()
@@ -198,7 +207,7 @@ func TestHistoryWaitsForTheRecorder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &test.surroundings
 				s.lastAt = time.Now().Add(-test.age)
-				got, _, err := s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, conversation.Page{})
+				got, err := s.history(t, conversation.Page{})
 				if err != nil || (len(got) == 1) != test.replied || !test.looks(s.looks) {
 					t.Errorf("got %v, %v after %d looks, want the reply: %v", got, err, s.looks, test.replied)
 				}
@@ -231,7 +240,7 @@ func TestPagesWaitForTheRecorder(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &surroundings{last: reply, lastAt: time.Now(), recorder: test.recorder}
-				if _, _, err := s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, test.page); err != nil || s.looks != test.looks {
+				if _, err := s.history(t, test.page); err != nil || s.looks != test.looks {
 					t.Errorf("got %v after %d looks, want %d", err, s.looks, test.looks)
 				}
 			})

@@ -2,10 +2,14 @@ package conversation
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 )
+
+// tooMuchData is what is wrong with data that is larger than a visitor's may be.
+var tooMuchData = "must have at most " + strconv.Itoa(chat.MaxVisitorData) + " bytes"
 
 // Draft is what a visitor wants to write.
 type Draft struct {
@@ -23,6 +27,10 @@ func (d Draft) Validate() apperr.Fields {
 	case !d.Type.In(chat.VisitorTypes()):
 		f.Add("type", "must be one of TEXT, MULTIPLE_CHOICE_REPLY")
 		kind = "" // nothing but its being an object can be said of the data then
+	}
+	if len(d.Data) > chat.MaxVisitorData {
+		f.Add("data", tooMuchData)
+		return f
 	}
 	for _, fault := range chat.ValidateData(kind, d.Data) {
 		f.Add(fault.Field, fault.Message)

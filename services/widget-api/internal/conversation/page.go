@@ -20,19 +20,45 @@ type Page struct {
 	Before string // the id of the message before which the page ends; empty: the end of the history
 }
 
-// read returns the page as it is stored now, and whether there are earlier messages.
-func (d *Desk) read(ctx context.Context, c chat.Chat, p Page) (messages []chat.Message, more bool, err error) {
+// page is what was read, and counts against the memory of all reads until it is released.
+type page struct {
+	messages []chat.Message
+	more     bool // there are earlier messages
+	release  func()
+}
+
+// read returns the page as it is stored now.
+func (d *Desk) read(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	limit := MaxPage
 	if p.Limit > 0 {
 		limit = min(p.Limit, MaxPage)
 	}
-	return d.cfg.Chats.History(ctx, c.ID, store.HistoryQuery{Before: p.Before, Limit: limit, MaxBytes: maxPageBytes})
+	held, err := d.cfg.Reads.acquire(ctx, c.AppID, c.ChatUserID)
+	if err != nil {
+		return page{}, err
+	}
+	messages, more, err := d.cfg.Chats.History(ctx, c.ID, store.HistoryQuery{Before: p.Before, Limit: limit, MaxBytes: maxPageBytes})
+	if err != nil {
+		held.release()
+		return page{}, err
+	}
+	held.shrink(sizeOf(messages))
+	return page{messages: messages, more: more, release: held.release}, nil
+}
+
+// sizeOf is about what the messages take in memory.
+func sizeOf(messages []chat.Message) (bytes int64) {
+	const record = 512 // beside the data
+	for _, m := range messages {
+		bytes += int64(len(m.Data)) + record
+	}
+	return bytes
 }
 
 // covers reports whether the last page shows m if m is recorded: it contains m, or begins after it.
-func covers(page []chat.Message, more bool, m chat.Message) bool {
-	if more && chat.CompareMessages(m, page[0]) < 0 {
+func (p page) covers(m chat.Message) bool {
+	if p.more && chat.CompareMessages(m, p.messages[0]) < 0 {
 		return true
 	}
-	return slices.ContainsFunc(page, func(p chat.Message) bool { return p.ID == m.ID })
+	return slices.ContainsFunc(p.messages, func(have chat.Message) bool { return have.ID == m.ID })
 }

@@ -37,7 +37,7 @@ func TestAHistoryIsADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &surroundings{undelivered: []string{"a", "b", "elsewhere"}, lastErr: away}
 		s.recorder = func(int) []chat.Message { return []chat.Message{support("a"), support("b"), support("bot's")} }
-		if _, _, err := s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, conversation.Page{}); err != nil {
+		if _, err := s.history(t, conversation.Page{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.reported(t); !slices.Equal(got, []string{"a delivered", "b delivered"}) {
@@ -51,7 +51,7 @@ func TestAHistoryDoesNotDependOnItsReports(t *testing.T) {
 	t.Parallel()
 	s := &surroundings{undelivered: []string{"a"}, lastErr: away, publish: away}
 	s.recorder = func(int) []chat.Message { return []chat.Message{support("a")} }
-	if got, _, err := s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, conversation.Page{}); err != nil || len(got) != 1 {
+	if got, err := s.history(t, conversation.Page{}); err != nil || len(got) != 1 {
 		t.Errorf("got %v and %v, want the history", got, err)
 	}
 }

@@ -20,7 +20,7 @@ const (
 // loads the history: what went out over the socket just before must be in it, or the visitor would see it only at the next
 // load. Where that cannot be told, or takes too long, the history is returned as it stands. Who pages back has had the last
 // reply.
-func (d *Desk) recorded(ctx context.Context, c chat.Chat, p Page) (messages []chat.Message, more bool, err error) {
+func (d *Desk) recorded(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	if p.Before != "" {
 		return d.read(ctx, c, p)
 	}
@@ -31,14 +31,17 @@ func (d *Desk) recorded(ctx context.Context, c chat.Chat, p Page) (messages []ch
 	waiting, stop := context.WithTimeout(ctx, recorderWait)
 	defer stop()
 	for pause := recorderPause; ; pause *= 2 {
-		messages, more, err := d.read(ctx, c, p)
-		if err != nil || covers(messages, more, reply.Message) {
-			return messages, more, err
+		found, err := d.read(ctx, c, p)
+		if err != nil || found.covers(reply.Message) || waiting.Err() != nil {
+			return found, err
 		}
+		found.release() // nothing is held while waiting
 		select {
 		case <-time.After(pause):
 		case <-waiting.Done():
-			return messages, more, ctx.Err()
+			if ctx.Err() != nil {
+				return page{}, ctx.Err()
+			}
 		}
 	}
 }

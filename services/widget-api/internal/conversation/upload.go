@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
@@ -10,7 +11,7 @@ import (
 
 // Files keeps the files of visitors' messages.
 type Files interface {
-	Keep(ctx context.Context, app chat.Application, in attachment.Incoming) (attachment.Kept, error)
+	Keep(ctx context.Context, app chat.Application, chatUserID string, in attachment.Incoming) (attachment.Kept, error)
 	Discard(ctx context.Context, k attachment.Kept)
 }
 
@@ -45,7 +46,7 @@ func (d *Desk) Receive(ctx context.Context, who credential.VisitorClaims, form F
 	if err != nil {
 		return Upload{}, err
 	}
-	kept, err := d.cfg.Files.Keep(ctx, app, incoming)
+	kept, err := d.cfg.Files.Keep(ctx, app, visitor.ID, incoming)
 	if err != nil {
 		return Upload{}, err
 	}
@@ -53,6 +54,9 @@ func (d *Desk) Receive(ctx context.Context, who credential.VisitorClaims, form F
 	if u.Caption, err = form.Rest(); err == nil {
 		u.Draft.Type = kept.Kind.Type
 		u.Draft.Data, err = kept.Data(base, u.Caption)
+	}
+	if err == nil && len(u.Draft.Data) > chat.MaxVisitorData {
+		err = apperr.Fields{{Name: "caption", Message: "must be shorter: data " + tooMuchData}}.Err()
 	}
 	if err != nil {
 		d.Discard(ctx, u)

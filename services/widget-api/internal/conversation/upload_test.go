@@ -20,7 +20,7 @@ type cupboard struct {
 	kept int
 }
 
-func (c *cupboard) Keep(_ context.Context, app chat.Application, in attachment.Incoming) (attachment.Kept, error) {
+func (c *cupboard) Keep(_ context.Context, app chat.Application, _ string, in attachment.Incoming) (attachment.Kept, error) {
 	if c.fail != nil {
 		return attachment.Kept{}, c.fail
 	}

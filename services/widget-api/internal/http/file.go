@@ -34,11 +34,14 @@ func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 	if err != nil {
 		return err
 	}
-	leave, err := a.enter()
+	leave, err := a.enter(c, who)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if err := a.Limits.publish(c, who, fileMessageBytes); err != nil {
+		return err
+	}
 	f, err := openForm(c, a.Uploads)
 	if err != nil {
 		return err
@@ -79,16 +82,40 @@ func fingerprint(u conversation.Upload) string {
 	return idempotency.Fingerprint("file", u.File.Digest, u.File.Kind.ContentType, u.File.Name, u.Caption)
 }
 
-// enter takes one of the places for uploads, which leave gives back.
-func (a api) enter() (leave func(), err error) {
+// enter takes one of the places for uploads, which leave gives back. Of these, a visitor, an address and an application have a share,
+// so that none of them keeps the others from uploading.
+func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), err error) {
+	var taken []func()
+	leave = func() {
+		for _, give := range taken {
+			give()
+		}
+	}
+	for _, share := range []struct {
+		places *places
+		caller string
+	}{{a.ofVisitor, who.ChatUserID}, {a.ofAddress, httpapi.ClientAddress(c)}, {a.ofApplication, who.AppID}} {
+		give, ok := share.places.enter(share.caller)
+		if !ok {
+			leave()
+			return nil, tooManyUploads(apperr.TooMany)
+		}
+		taken = append(taken, give)
+	}
 	select {
 	case a.places <- struct{}{}:
-		return func() { <-a.places }, nil
+		taken = append(taken, func() { <-a.places })
+		return leave, nil
 	default:
-		e := apperr.New(apperr.Unavailable, "TOO_MANY_UPLOADS", "Too many files are being uploaded. Please try again.")
-		e.RetryAfter = busyRetryAfter
-		return nil, e
+		leave()
+		return nil, tooManyUploads(apperr.Unavailable)
 	}
+}
+
+func tooManyUploads(code apperr.Code) error {
+	e := apperr.New(code, "TOO_MANY_UPLOADS", "Too many files are being uploaded. Please try again.")
+	e.RetryAfter = busyRetryAfter
+	return e
 }
 
 // baseURL is the address under which browsers reach this API: what the configuration says, else what this one has used.

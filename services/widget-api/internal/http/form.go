@@ -28,9 +28,12 @@ const mediaTypeForm = "multipart/form-data"
 
 // Uploads says what visitors may send.
 type Uploads struct {
-	MaxBytes  int64         // of a file
-	MaxAtOnce int           // uploads
-	Timeout   time.Duration // of one
+	MaxBytes  int64 // of a file
+	MaxAtOnce int   // uploads
+
+	MaxOfVisitor, MaxOfAddress, MaxOfApplication int // of these; zero: no bound
+
+	Timeout time.Duration // of one
 }
 
 // form reads a multipart/form-data body (RFC 7578) as it arrives, once, from front to back: one part called file, which is a file, and
@@ -39,6 +42,7 @@ type form struct {
 	parts   *multipart.Reader
 	body    *body
 	maxFile int64
+	maxSize int64 // of the file, as far as it is known before it has come
 
 	caption  string
 	captions int
@@ -59,12 +63,16 @@ func openForm(c echo.Context, limits Uploads) (*form, error) {
 	case req.ContentLength > limits.MaxBytes+maxAround:
 		return nil, fileTooLarge(limits.MaxBytes)
 	}
-	return newForm(req.Body, newPace(c, limits.Timeout), params["boundary"], limits.MaxBytes), nil
+	f := newForm(req.Body, newPace(c, limits.Timeout), params["boundary"], limits.MaxBytes)
+	if req.ContentLength >= 0 {
+		f.maxSize = min(req.ContentLength, limits.MaxBytes)
+	}
+	return f, nil
 }
 
 func newForm(from io.Reader, p *pace, boundary string, maxFile int64) *form {
 	b := &body{from: from, pace: p, left: maxAround}
-	return &form{parts: multipart.NewReader(b, boundary), body: b, maxFile: maxFile}
+	return &form{parts: multipart.NewReader(b, boundary), body: b, maxFile: maxFile, maxSize: maxFile}
 }
 
 // File implements conversation.Form.
@@ -80,6 +88,7 @@ func (f *form) File() (attachment.Incoming, error) {
 	}
 	return attachment.Incoming{
 		Name: part.FileName(), DeclaredType: part.Header.Get(echo.HeaderContentType),
+		MaxSize: f.maxSize,
 		Content: &content{part: part, body: f.body, limit: f.maxFile, left: f.maxFile},
 	}, nil
 }

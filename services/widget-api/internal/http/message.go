@@ -3,7 +3,9 @@ package http
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -33,6 +35,9 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 	}
 	var r writeRequest
 	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if err := a.Limits.publish(c, who, len(r.Data)+eventBytes); err != nil {
 		return err
 	}
 	if idempotency.Asked(c.Request().Header) {
@@ -66,26 +71,41 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 	if err != nil {
 		return err
 	}
-	messages, more, err := a.Conversations.History(c.Request().Context(), who, page)
-	if err != nil {
-		return err
-	}
-	header := c.Response().Header()
-	header.Set(echo.HeaderCacheControl, "no-store")
-	if more {
-		header.Set("Link", linkToNext(page, messages[0].ID))
-	}
-	return c.JSONBlob(http.StatusOK, appendHistory(make([]byte, 0, 256*len(messages)+2), messages))
+	return a.Conversations.History(c.Request().Context(), who, page, func(messages []chat.Message, more bool) error {
+		header := c.Response().Header()
+		header.Set(echo.HeaderCacheControl, "no-store")
+		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+		if more {
+			header.Set("Link", linkToNext(page, messages[0].ID))
+		}
+		c.Response().WriteHeader(http.StatusOK)
+		return writeHistory(c.Response(), newPace(c, maxHistoryTime), messages)
+	})
 }
 
-// appendHistory writes the records by hand, because their data must pass byte for byte.
-func appendHistory(dst []byte, messages []chat.Message) []byte {
-	dst = append(dst, '[')
+const (
+	// historyChunk is how much of a history is encoded before it is sent.
+	historyChunk = 32 << 10
+	// maxHistoryTime is how long a client may take for a history, whose messages stay in memory meanwhile.
+	maxHistoryTime = time.Minute
+)
+
+// writeHistory sends the records in chunks, so that a history is not in memory twice. They are written by hand, because their data
+// must pass byte for byte.
+func writeHistory(w io.Writer, p *pace, messages []chat.Message) error {
+	chunk := append(make([]byte, 0, min(historyChunk+historyChunk/4, 256*len(messages)+2)), '[')
 	for i, m := range messages {
 		if i > 0 {
-			dst = append(dst, ',')
+			chunk = append(chunk, ',')
 		}
-		dst = m.AppendJSON(dst)
+		chunk = m.AppendJSON(chunk)
+		if len(chunk) < historyChunk {
+			continue
+		}
+		if err := p.write(w, chunk); err != nil {
+			return err
+		}
+		chunk = chunk[:0]
 	}
-	return append(dst, ']')
+	return p.write(w, append(chunk, ']'))
 }

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"io"
 	"net/http"
 	"time"
 
@@ -51,3 +52,11 @@ func (p *pace) deadline() time.Time {
 }
 
 func (p *pace) moved(n int) { p.bytes += int64(n) }
+
+// write sends all of b; the client must keep on taking.
+func (p *pace) write(w io.Writer, b []byte) error {
+	p.beforeWrite()
+	n, err := w.Write(b)
+	p.moved(n)
+	return err
+}

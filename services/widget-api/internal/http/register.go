@@ -14,14 +14,15 @@ import (
 )
 
 type registerRequest struct {
-	AppID     string                    `json:"appId"`
-	FirstName string                    `json:"firstName"`
-	LastName  string                    `json:"lastName"`
-	Email     *string                   `json:"email"`
-	Phone     *string                   `json:"phone"`
-	UserID    *string                   `json:"userId"`
-	UserHash  *string                   `json:"userHash"`
-	Others    map[string]jsontext.Value `json:",embed"` // an application may require fields that we do not know
+	AppID         string                    `json:"appId"`
+	FirstName     string                    `json:"firstName"`
+	LastName      string                    `json:"lastName"`
+	Email         *string                   `json:"email"`
+	Phone         *string                   `json:"phone"`
+	UserID        *string                   `json:"userId"`
+	UserHash      *string                   `json:"userHash"`
+	IdentityToken *string                   `json:"identityToken"`
+	Others        map[string]jsontext.Value `json:",embed"` // an application may require fields that we do not know
 }
 
 func (r *registerRequest) form() registration.Form {
@@ -31,7 +32,8 @@ func (r *registerRequest) form() registration.Form {
 	}
 	return registration.Form{
 		AppID: r.AppID, FirstName: r.FirstName, LastName: r.LastName,
-		Email: r.Email, Phone: r.Phone, UserID: r.UserID, UserHash: r.UserHash, Others: others,
+		Email: r.Email, Phone: r.Phone, UserID: r.UserID, UserHash: r.UserHash, IdentityToken: r.IdentityToken,
+		Others: others,
 	}
 }
 
@@ -45,7 +47,10 @@ func (a api) register(c echo.Context) error {
 	}
 	form := r.form()
 	form.Origin = c.Request().Header.Get(echo.HeaderOrigin)
-	token, err := a.Registrations.Register(c.Request().Context(), form)
+	form.Token, _ = httpapi.Bearer(c) // of a visitor who comes back; what does not hold is ignored
+	token, err := a.Registrations.Register(c.Request().Context(), form, func(app chat.Application) error {
+		return a.Limits.Bytes.Register(c, app, registrationBytes)
+	})
 	if err != nil {
 		return err
 	}

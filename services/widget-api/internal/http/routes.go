@@ -28,12 +28,12 @@ type Applications interface {
 
 // Registrations registers visitors and returns their tokens.
 type Registrations interface {
-	Register(ctx context.Context, f registration.Form) (token string, err error)
+	Register(ctx context.Context, f registration.Form, admit func(chat.Application) error) (token string, err error)
 }
 
 // Conversations is the visitors' open chats.
 type Conversations interface {
-	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page) (messages []chat.Message, more bool, err error)
+	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page, answer func(messages []chat.Message, more bool) error) error
 	Read(ctx context.Context, who credential.VisitorClaims, messageID string) error
 	Write(ctx context.Context, who credential.VisitorClaims, d conversation.Draft, stamp chat.Stamp) (chat.Message, error)
 	Receive(ctx context.Context, who credential.VisitorClaims, form conversation.Form, base string) (conversation.Upload, error)
@@ -86,16 +86,23 @@ type Limits struct {
 	Register     *ratelimit.Limiter // registrations from an address
 	Visitor      *ratelimit.Limiter // requests with a visitor's tokens
 	AuthFailures *ratelimit.Limiter // requests of an address whose token does not hold
+	Keys         *ratelimit.Limiter // idempotency keys of an application's visitors
+	Bytes        Bytes
 }
 
 type api struct {
 	Config
-	places chan struct{} // one for each upload under way
+	places                              chan struct{} // one for each upload under way
+	ofVisitor, ofAddress, ofApplication *places       // each one's share of these
 }
 
 // New returns the API.
 func New(cfg Config) *echo.Echo {
-	a := api{Config: cfg, places: make(chan struct{}, cfg.Uploads.MaxAtOnce)}
+	a := api{
+		Config: cfg, places: make(chan struct{}, cfg.Uploads.MaxAtOnce),
+		ofVisitor: newPlaces(cfg.Uploads.MaxOfVisitor), ofAddress: newPlaces(cfg.Uploads.MaxOfAddress),
+		ofApplication: newPlaces(cfg.Uploads.MaxOfApplication),
+	}
 	e := httpapi.New(httpapi.Config{Service: "widget-api", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies})
 	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read that it is too fast
 	e.GET("/settings/:id", a.getSettings)

@@ -15,9 +15,6 @@ type visitorHandler func(c echo.Context, who credential.VisitorClaims) error
 // forVisitor finds out who is calling before anything of the body is read.
 func (a api) forVisitor(next visitorHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := a.Limits.AuthFailures.Blocked(c); err != nil {
-			return err
-		}
 		token, ok := httpapi.Bearer(c)
 		if !ok {
 			return a.Limits.AuthFailures.Failed(c, apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized"))
@@ -32,7 +29,7 @@ func (a api) forVisitor(next visitorHandler) echo.HandlerFunc {
 		if err := a.checkOrigin(c, who); err != nil {
 			return err
 		}
-		return next(c, who)
+		return a.Limits.AuthFailures.Failed(c, next(c, who)) // its visitor may be gone, or its tokens revoked
 	}
 }
 

@@ -22,15 +22,17 @@ const (
 
 // Form is what a visitor fills in. A pointer is nil where the field was not sent.
 type Form struct {
-	AppID     string
-	FirstName string
-	LastName  string
-	Email     *string
-	Phone     *string
-	UserID    *string
-	UserHash  *string                    // by which the company's server vouches for the strongest of UserID, Email and Phone
-	Origin    string                     // of the page that sent the form; empty: it was no page
-	Others    map[string]json.RawMessage // fields that only an application's requiredFields can know
+	AppID         string
+	FirstName     string
+	LastName      string
+	Email         *string
+	Phone         *string
+	UserID        *string
+	UserHash      *string                    // by which the company's server vouches for the strongest of UserID, Email and Phone
+	IdentityToken *string                    // a JWT by which the company's server vouches for what its claims name, for a while
+	Token         string                     // the visitor token that came with the form; empty: none
+	Origin        string                     // of the page that sent the form; empty: it was no page
+	Others        map[string]json.RawMessage // fields that only an application's requiredFields can know
 }
 
 // Validate returns everything that is wrong with the form, whatever the application requires.
@@ -43,7 +45,10 @@ func (r Form) Validate() apperr.Fields {
 	}
 	validateName(&f, "firstName", r.FirstName)
 	validateName(&f, "lastName", r.LastName)
-	if r.Email == nil && r.Phone == nil && r.UserID == nil {
+	if r.UserHash != nil && r.IdentityToken != nil {
+		f.Add("userHash", "must be absent if identityToken is sent")
+	}
+	if r.Email == nil && r.Phone == nil && r.UserID == nil && r.IdentityToken == nil { // else the token's claims are looked at
 		f.Add("email", "is required if phone and userId are absent")
 		f.Add("phone", "is required if email and userId are absent")
 		f.Add("userId", "is required if email and phone are absent")
@@ -109,6 +114,8 @@ func (r Form) has(name string) bool {
 		return r.UserID != nil
 	case "userHash":
 		return r.UserHash != nil
+	case "identityToken":
+		return r.IdentityToken != nil
 	}
 	switch string(r.Others[name]) {
 	case "", "null", `""`:

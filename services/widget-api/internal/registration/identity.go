@@ -1,7 +1,11 @@
 package registration
 
 import (
+	"context"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -9,37 +13,146 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// identify returns the identities by which the form's visitor is found, the strongest first.
+// prove checks the form's proof, if it has one. It returns the form, with the values that the proof adds, and the identity that is
+// proved; nil: none is.
 //
-// A form with a userHash stands for the one identity that the hash proves, the strongest of those that were sent, and for
-// nothing else: the others are what the visitor says, and must lead to nobody whom somebody else has proved to be. Where the
-// application does not verify, the hash means nothing.
-func (r Form) identify(app chat.Application, now time.Time) ([]store.Identity, error) {
-	sent := r.identities(app.ID)
+// A proof stands for one identity, the strongest that was sent, and for nothing else: the others are what the visitor says, and
+// must not lead to anybody whom somebody else has proved to be. Where the application does not verify, proofs mean nothing.
+func (r Form) prove(app chat.Application, now time.Time) (Form, *store.Identity, error) {
 	switch {
-	case !app.Identity.On(), r.UserHash == nil && !app.Identity.Required():
-		return sent, nil
-	case r.UserHash == nil:
-		return nil, notVerified("is required")
+	case !app.Identity.On():
+		return r, nil, nil
+	case r.IdentityToken != nil:
+		return r.proveByToken(app, now)
+	case r.UserHash != nil:
+		strongest := r.identities(app.ID)[0]
+		if !credential.IsUserHash(app.Identity.Valid(now), strongest.Value, *r.UserHash) {
+			return r, nil, notVerified("userHash", "does not prove the "+strongest.Kind)
+		}
+		strongest.Proved = true
+		return r, &strongest, nil
+	case app.Identity.Required():
+		return r, nil, notVerified("userHash", "or identityToken is required")
 	}
-	strongest := sent[0]
-	if !credential.IsUserHash(app.Identity.Valid(now), strongest.Value, *r.UserHash) {
-		return nil, notVerified("does not prove the " + strongest.Kind)
+	return r, nil, nil
+}
+
+func (r Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Identity, error) {
+	proved, err := credential.VerifyIdentityToken(app.Identity.Valid(now), *r.IdentityToken, now)
+	if err != nil {
+		return r, nil, notVerified("identityToken", err.Error())
+	}
+	claims := map[string]string{store.KindUserID: proved.UserID, store.KindEmail: proved.Email, store.KindPhone: proved.Phone}
+	for _, sent := range []struct {
+		kind  string
+		value **string
+	}{{store.KindUserID, &r.UserID}, {store.KindEmail, &r.Email}, {store.KindPhone, &r.Phone}} {
+		claim := claims[sent.kind]
+		switch {
+		case claim == "":
+		case *sent.value == nil:
+			*sent.value = &claim
+		case **sent.value != claim:
+			return r, nil, notVerified("identityToken", "does not prove the "+sent.kind)
+		}
+	}
+	var faults apperr.Fields
+	if r.validateIdentities(&faults); len(faults) > 0 {
+		return r, nil, faults.Err()
+	}
+	strongest := r.identities(app.ID)[0]
+	if claims[strongest.Kind] == "" {
+		return r, nil, notVerified("identityToken", "does not prove the "+strongest.Kind)
 	}
 	strongest.Proved = true
-	return []store.Identity{strongest}, nil
+	return r, &strongest, nil
+}
+
+// identify returns the id of the visitor whom the form stands for.
+func (d *Desk) identify(ctx context.Context, app chat.Application, f Form, proved *store.Identity) (chatUserID string, err error) {
+	switch {
+	case proved != nil:
+		chatUserID, _, err = d.cfg.Visitors.ResolveVisitor(ctx, []store.Identity{*proved})
+		return chatUserID, err
+	case !app.Identity.On():
+		chatUserID, _, err = d.cfg.Visitors.ResolveVisitor(ctx, f.identities(app.ID))
+		return chatUserID, err
+	}
+	holder, held, err := d.holder(ctx, app, f)
+	if err != nil || held {
+		return holder, err
+	}
+	return d.claim(ctx, f.identities(app.ID))
+}
+
+// holder returns the visitor whose token came with the form, if the form names that visitor: a browser that several people use may
+// still have the token of another one. A token that does not hold counts as none.
+func (d *Desk) holder(ctx context.Context, app chat.Application, f Form) (chatUserID string, held bool, err error) {
+	if f.Token == "" {
+		return "", false, nil
+	}
+	claims, err := d.cfg.Tokens.Verify(ctx, f.Token)
+	if apperr.Is(err, apperr.Unauthenticated) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	v, err := d.cfg.Visitors.Visitor(ctx, claims.ChatUserID)
+	if apperr.Is(err, apperr.NotFound) {
+		return "", false, nil
+	}
+	return v.ID, err == nil && v.AppID == app.ID && claims.IssuedSince(v.TokensValidFrom) && f.names(v), err
+}
+
+// names reports whether the form has an identity of the visitor and none that differs.
+func (r Form) names(v chat.Visitor) bool {
+	same := 0
+	for _, i := range []struct {
+		sent  *string
+		known string
+		kind  string
+	}{{r.UserID, v.UserID, store.KindUserID}, {r.Email, v.Email, store.KindEmail}, {r.Phone, v.Phone, store.KindPhone}} {
+		switch {
+		case i.sent == nil || i.known == "":
+		case (store.Identity{Kind: i.kind, Value: *i.sent}).Key() != (store.Identity{Kind: i.kind, Value: i.known}).Key():
+			return false
+		default:
+			same++
+		}
+	}
+	return same > 0
+}
+
+// claim makes the identities a new visitor's. Where one of them is known already, a visitor of its own begins that owns none: what
+// is only claimed leads to no history.
+func (d *Desk) claim(ctx context.Context, identities []store.Identity) (chatUserID string, err error) {
+	for _, i := range identities {
+		_, err := d.cfg.Visitors.FindVisitor(ctx, i)
+		if err == nil {
+			return uuid.NewString(), nil
+		}
+		if !apperr.Is(err, apperr.NotFound) {
+			return "", err
+		}
+	}
+	chatUserID, created, err := d.cfg.Visitors.ResolveVisitor(ctx, identities)
+	if err == nil && !created { // somebody else claimed one at the same moment
+		return uuid.NewString(), nil
+	}
+	return chatUserID, err
 }
 
 // provedBy is the kind of the identity that is proved, if one is.
-func provedBy(identities []store.Identity) string {
-	if identities[0].Proved {
-		return identities[0].Kind
+func provedBy(proved *store.Identity) string {
+	if proved == nil {
+		return ""
 	}
-	return ""
+	return proved.Kind
 }
 
-func notVerified(problem string) error {
-	e := apperr.New(apperr.Invalid, "IDENTITY_NOT_VERIFIED", "Identity could not be verified: userHash "+problem)
-	e.Fields = apperr.Fields{{Name: "userHash", Message: problem}}
+func notVerified(field, problem string) error {
+	e := apperr.New(apperr.Invalid, "IDENTITY_NOT_VERIFIED", strings.TrimSpace("Identity could not be verified: "+field+" "+problem))
+	e.Fields = apperr.Fields{{Name: field, Message: problem}}
 	return e
 }

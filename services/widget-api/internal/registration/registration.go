@@ -24,6 +24,8 @@ type Applications interface {
 
 // Visitors keeps visitors and their chats.
 type Visitors interface {
+	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
+	FindVisitor(ctx context.Context, i store.Identity) (chatUserID string, err error)
 	ResolveVisitor(ctx context.Context, identities []store.Identity) (chatUserID string, created bool, err error)
 	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
 	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
@@ -39,12 +41,18 @@ type Signer interface {
 	Sign(claims credential.VisitorClaims) (string, error)
 }
 
+// Tokens checks visitors' tokens.
+type Tokens interface {
+	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
+}
+
 // Config is what a [Desk] needs.
 type Config struct {
 	Applications Applications
 	Visitors     Visitors
 	Publisher    Publisher
 	Signer       Signer
+	Tokens       Tokens
 	Changed      func(ctx context.Context, chatUserID string) // called when a visitor's profile may have changed
 	TokenTTL     time.Duration
 	Now          func() time.Time
@@ -57,12 +65,13 @@ type Desk struct{ cfg Config }
 func NewDesk(cfg Config) *Desk { return &Desk{cfg: cfg} }
 
 // Register makes or updates the visitor of a valid form, opens a chat with the application's greetings unless one is open,
-// and returns a token once the event is published. Everything that it writes it would write again in the same way, so a
-// retry after an error completes what was begun.
+// and returns a token once the event is published. admit is asked when the form is right and before anything is written; its error
+// is returned. Everything that Register writes it would write again in the same way, so a retry after an error completes what was
+// begun; only in the mode session a retry without a token may begin another visitor.
 //
 // It returns NotFound when there is no such application with a widget, and Invalid with the reason ORIGIN_NOT_ALLOWED,
 // MISSING_REQUIRED_FIELDS or IDENTITY_NOT_VERIFIED.
-func (d *Desk) Register(ctx context.Context, f Form) (token string, err error) {
+func (d *Desk) Register(ctx context.Context, f Form, admit func(chat.Application) error) (token string, err error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, f.AppID)
 	if err != nil {
 		return "", err
@@ -78,11 +87,14 @@ func (d *Desk) Register(ctx context.Context, f Form) (token string, err error) {
 		return "", missingFields(names)
 	}
 	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
-	identities, err := f.identify(app, now)
+	f, proved, err := f.prove(app, now)
 	if err != nil {
 		return "", err
 	}
-	visitor, err := d.visitor(ctx, app, f, identities)
+	if err := admit(app); err != nil {
+		return "", err
+	}
+	visitor, err := d.visitor(ctx, app, f, proved)
 	if err != nil {
 		return "", err
 	}
@@ -100,16 +112,16 @@ func (d *Desk) Register(ctx context.Context, f Form) (token string, err error) {
 	return token, d.publish(ctx, visitor, c, opened, now)
 }
 
-// visitor finds or makes the person with these identities and keeps what the form says of them.
-func (d *Desk) visitor(ctx context.Context, app chat.Application, f Form, identities []store.Identity) (chat.Visitor, error) {
-	id, _, err := d.cfg.Visitors.ResolveVisitor(ctx, identities)
+// visitor finds or makes the visitor whom the form stands for and keeps what the form says of them.
+func (d *Desk) visitor(ctx context.Context, app chat.Application, f Form, proved *store.Identity) (chat.Visitor, error) {
+	id, err := d.identify(ctx, app, f, proved)
 	if err != nil {
 		return chat.Visitor{}, err
 	}
 	v, err := d.cfg.Visitors.SaveVisitor(ctx, chat.Visitor{
 		ID: id, CompanyID: app.CompanyID, AppID: app.ID,
 		FirstName: f.FirstName, LastName: f.LastName,
-		Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(identities),
+		Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(proved),
 	})
 	if err == nil {
 		d.cfg.Changed(ctx, id)
@@ -153,7 +165,7 @@ func greetingsOf(app chat.Application, rules chat.WidgetRules, now time.Time) ([
 func (d *Desk) sign(v chat.Visitor, now time.Time) (string, error) {
 	return d.cfg.Signer.Sign(credential.VisitorClaims{
 		ChatUserID: v.ID, AppID: v.AppID, CompanyID: v.CompanyID,
-		TokenID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(d.cfg.TokenTTL),
+		TokenID: uuid.NewString(), IssuedAt: credential.IssueTime(now, v.TokensValidFrom), ExpiresAt: now.Add(d.cfg.TokenTTL),
 	})
 }
 

@@ -1,0 +1,66 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// RevocationAge is how long a revocation is kept: no visitor token may live longer.
+const RevocationAge = subject.RevocationAge
+
+const (
+	revocationTimeout = 5 * time.Second
+	// minRevocationPause and maxRevocationPause are how long a reader of the revocations waits after an error.
+	minRevocationPause = 50 * time.Millisecond
+	maxRevocationPause = time.Second
+)
+
+// RevokeVisitorTokens makes all gateways refuse the visitor's tokens that were issued before validFrom, also those that start later,
+// and end the visitor's sockets. It returns when the stream has it. A later call for the same visitor replaces an earlier one.
+func (b *Bus) RevokeVisitorTokens(ctx context.Context, chatUserID string, validFrom time.Time) error {
+	if !subject.Valid(chatUserID) {
+		return apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").Wrap(fmt.Errorf("%q is no visitor", chatUserID))
+	}
+	ctx, cancel := context.WithTimeout(ctx, revocationTimeout)
+	defer cancel()
+	_, err := b.js.Publish(ctx, subject.Revocation(chatUserID), []byte(validFrom.UTC().Format(time.RFC3339Nano)))
+	if err != nil {
+		return apperr.Away("NATS", fmt.Errorf("revoking the tokens of a visitor: %w", err))
+	}
+	return nil
+}
+
+// FollowRevocations calls revoked, one call at a time, with every revocation that is kept and then with each that comes, until ctx is
+// done. caughtUp is called when it has had those that were kept. It waits for NATS and the stream, and after an error begins anew: a
+// revocation may be told more than once.
+func (b *Bus) FollowRevocations(ctx context.Context, revoked func(chatUserID string, validFrom time.Time), caughtUp func()) {
+	for pause := minRevocationPause; ctx.Err() == nil; pause = min(2*pause, maxRevocationPause) {
+		for r, err := range b.read(ctx, Span{Stream: subject.Revocations, Follow: true}) {
+			if err != nil {
+				b.log.DebugContext(ctx, "reading revocations failed, trying again", "error", err)
+				break
+			}
+			pause = minRevocationPause
+			if chatUserID, validFrom, ok := readRevocation(r.Delivery); ok {
+				revoked(chatUserID, validFrom)
+			}
+			if r.pending == 0 {
+				caughtUp()
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+func readRevocation(d Delivery) (chatUserID string, validFrom time.Time, ok bool) {
+	chatUserID, ok = subject.ParseRevocation(d.Subject)
+	validFrom, err := time.Parse(time.RFC3339Nano, string(d.Data))
+	return chatUserID, validFrom, ok && err == nil
+}

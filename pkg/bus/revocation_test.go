@@ -1,0 +1,73 @@
+package bus_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+type revocation struct {
+	visitor string
+	from    time.Time
+}
+
+// follow reads the revocations until the test ends.
+func follow(t *testing.T, b *bus.Bus) (heard <-chan revocation, caughtUp *atomic.Int32) {
+	t.Helper()
+	all, count := make(chan revocation, 100), new(atomic.Int32)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.FollowRevocations(ctx, func(visitor string, from time.Time) { all <- revocation{visitor, from} }, func() { count.Add(1) })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return all, count
+}
+
+// A revocation reaches who listens at once, and who starts later; also over a restart of NATS. Of each visitor the last one is kept.
+func TestRevocationsLast(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	one := bustest.Open(t, e.nats.URL())
+	at := time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC)
+	heard, caughtUp := follow(t, one)
+	await(t, "an empty stream is read", func() bool { return caughtUp.Load() > 0 })
+	for i, visitor := range []string{"a", "b", "a"} {
+		from := at.Add(time.Duration(i) * time.Second)
+		if err := one.RevokeVisitorTokens(t.Context(), visitor, from); err != nil {
+			t.Fatalf("RevokeVisitorTokens: %v", err)
+		}
+		if got := receive(t, "the revocation", heard); got.visitor != visitor || !got.from.Equal(from) {
+			t.Errorf("got %+v, want %s from %s", got, visitor, from)
+		}
+	}
+	e.stop()
+	e.start()
+	two := bustest.Open(t, e.nats.URL())
+	later, caughtUp := follow(t, two)
+	got := map[string]time.Time{}
+	for range 2 {
+		r := receive(t, "a revocation that is kept", later)
+		got[r.visitor] = r.from
+	}
+	if !got["a"].Equal(at.Add(2*time.Second)) || !got["b"].Equal(at.Add(time.Second)) {
+		t.Errorf("got %v, want the last of each", got)
+	}
+	await(t, "caught up", func() bool { return caughtUp.Load() > 0 })
+	stream, err := two.JetStream().Stream(t.Context(), subject.Revocations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := stream.CachedInfo().Config; c.MaxAge != bus.RevocationAge || c.MaxMsgsPerSubject != 1 {
+		t.Errorf("got %s and %d a subject, want revocations to be kept for %s, the last of each visitor", c.MaxAge, c.MaxMsgsPerSubject, bus.RevocationAge)
+	}
+	if err := two.RevokeVisitorTokens(t.Context(), "no.visitor", at); err == nil {
+		t.Error("got no error for what is no visitor")
+	}
+}

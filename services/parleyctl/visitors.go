@@ -1,0 +1,110 @@
+package parleyctl
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+func (a *app) visitors() *cobra.Command {
+	return under("visitors", "Show visitors and revoke their tokens", []string{"visitor"}, a.visitorsShow(), a.visitorsRevoke())
+}
+
+// visitorDetail is all that is known of a visitor.
+type visitorDetail struct {
+	ID        string `json:"id"`
+	CompanyID string `json:"companyId"`
+	AppID     string `json:"appId,omitempty"`
+	visitorView
+	VerifiedBy      string `json:"verifiedBy,omitempty"`
+	Chats           int    `json:"chats"`
+	TokensValidFrom stamp  `json:"tokensValidFrom,omitzero"`
+}
+
+func (a *app) printVisitor(v chat.Visitor) error {
+	detail := visitorDetail{
+		ID: v.ID, CompanyID: v.CompanyID, AppID: v.AppID, VerifiedBy: v.VerifiedBy, Chats: v.ChatNumber, TokensValidFrom: stamp(v.TokensValidFrom),
+		visitorView: visitorView{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},
+	}
+	return printOne(a, detail,
+		column[visitorDetail]{"id", func(v visitorDetail) string { return v.ID }},
+		column[visitorDetail]{"company", func(v visitorDetail) string { return v.CompanyID }},
+		column[visitorDetail]{"application", func(v visitorDetail) string { return v.AppID }},
+		column[visitorDetail]{"name", func(visitorDetail) string { return v.Name() }},
+		column[visitorDetail]{"email", func(v visitorDetail) string { return v.Email }},
+		column[visitorDetail]{"phone", func(v visitorDetail) string { return v.Phone }},
+		column[visitorDetail]{"userId", func(v visitorDetail) string { return v.UserID }},
+		column[visitorDetail]{"verified by", func(v visitorDetail) string { return v.VerifiedBy }},
+		column[visitorDetail]{"tokens valid from", func(v visitorDetail) string { return v.TokensValidFrom.String() }},
+	)
+}
+
+// visitor finds a visitor by chatUserId.
+func (a *app) visitor(ctx context.Context, arg string) (chat.Visitor, error) {
+	id, err := parseID("VISITOR", arg)
+	if err != nil {
+		return chat.Visitor{}, err
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return chat.Visitor{}, err
+	}
+	return s.Visitor(ctx, id)
+}
+
+func (a *app) visitorsShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show VISITOR", Short: "Show a visitor", Args: takes("VISITOR"),
+		Long: `Show a visitor, named by the chatUserId ("parleyctl chats list --app APPLICATION --email EMAIL" finds it).`,
+		RunE: func(c *cobra.Command, args []string) error {
+			v, err := a.visitor(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.printVisitor(v)
+		},
+	}
+}
+
+func (a *app) visitorsRevoke() *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use: "revoke VISITOR", Short: "End all tokens and sockets of a visitor", Args: takes("VISITOR"),
+		Long: `End all tokens that a visitor has, and the sockets that were opened with them. It takes effect within a second, everywhere, and lasts.
+The visitor registers again; where the application verifies identities, that takes a proof. If the command fails, run it again.`,
+		Example: "  parleyctl visitors revoke VISITOR --yes",
+		RunE: func(c *cobra.Command, args []string) error {
+			s, b, err := a.openBoth(c.Context())
+			if err != nil {
+				return err
+			}
+			v, err := a.visitor(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(yes, "Revoke all tokens of the visitor %s (%s)?", v.ID, v.Name()); err != nil {
+				return err
+			}
+			validFrom := credential.RevocationTime(a.Now())
+			if err := s.RevokeVisitorTokens(c.Context(), v.ID, validFrom); err != nil {
+				return err
+			}
+			if err := b.RevokeVisitorTokens(c.Context(), v.ID, validFrom); err != nil {
+				return err
+			}
+			if err := b.Invalidate(c.Context(), store.CachedVisitor, v.ID); err != nil {
+				return err
+			}
+			if v, err = s.Visitor(c.Context(), v.ID); err != nil {
+				return err
+			}
+			return a.printVisitor(v)
+		},
+	}
+	consent(c, &yes)
+	return c
+}

@@ -1,0 +1,168 @@
+package attachment
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const (
+	// usageAge is how long the sum of an application's files is believed. What this replica takes in is added at once; what others
+	// take in meanwhile may exceed the quota.
+	usageAge = 5 * time.Second
+	// keptUsages is how many applications' sums are remembered.
+	keptUsages = 10_000
+	// reservedPrefix stands before the file's id in the record of an upload that is not stored yet.
+	reservedPrefix = "upload-"
+	// reservationSlack is how long a reservation outlives the time that its upload may take.
+	reservationSlack = time.Minute
+)
+
+// Records keeps what visitors have uploaded; see [store.Files].
+type Records interface {
+	PutFile(ctx context.Context, f chat.StoredFile) error
+	DeleteFile(ctx context.Context, id string) error
+	VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (store.FileUsage, error)
+	ApplicationFiles(ctx context.Context, appID string, now time.Time) (store.FileUsage, error)
+}
+
+// Quota is how many bytes of files may be kept; zero: no bound.
+type Quota struct {
+	Visitor     int64
+	Application int64
+}
+
+// quotas bounds the bytes of files. An upload reserves its size before anything of it is read; the reservation is a record that
+// expires by itself, so that a crash never takes quota away for ever.
+type quotas struct {
+	records Records
+	quota   Quota
+	now     func() time.Time
+
+	mu    sync.Mutex
+	known *lru.Cache[string, usage] // by application
+}
+
+type usage struct {
+	bytes  int64
+	readAt time.Time
+}
+
+func newQuotas(records Records, quota Quota, now func() time.Time) *quotas {
+	known, err := lru.New[string, usage](keptUsages)
+	if err != nil {
+		panic("attachment: " + err.Error()) // only for a size that is not positive
+	}
+	return &quotas{records: records, quota: quota, now: now, known: known}
+}
+
+// reserve takes the upload's bytes until settle or release. f says whose file it will be, its id, and how large it is at most.
+func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Duration) error {
+	reservation := f
+	reservation.ID = reservedPrefix + f.ID
+	reservation.ExpiresAt = q.now().Add(within + reservationSlack)
+	if err := q.records.PutFile(ctx, reservation); err != nil {
+		return err
+	}
+	err := q.check(ctx, f)
+	if err != nil {
+		q.drop(ctx, reservation.ID)
+	}
+	return err
+}
+
+// check looks at the sums, in which the upload is counted already.
+func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
+	if q.quota.Visitor > 0 {
+		used, err := q.records.VisitorFiles(ctx, f.ChatUserID, q.now())
+		if err != nil {
+			return err
+		}
+		if used.Bytes > q.quota.Visitor {
+			return quotaExceeded("The visitor's files are as large as they may be.")
+		}
+	}
+	if q.quota.Application == 0 {
+		return nil
+	}
+	used, err := q.application(ctx, f)
+	if err != nil {
+		return err
+	}
+	if used > q.quota.Application {
+		q.add(f.AppID, -f.Size)
+		return quotaExceeded("The application's files are as large as they may be.")
+	}
+	return nil
+}
+
+// application returns the application's sum with f.
+func (q *quotas) application(ctx context.Context, f chat.StoredFile) (int64, error) {
+	q.mu.Lock()
+	u, ok := q.known.Get(f.AppID)
+	if ok && q.now().Sub(u.readAt) < usageAge {
+		u.bytes += f.Size
+		q.known.Add(f.AppID, u)
+		q.mu.Unlock()
+		return u.bytes, nil
+	}
+	q.mu.Unlock()
+	now := q.now()
+	read, err := q.records.ApplicationFiles(ctx, f.AppID, now) // with the reservation
+	if err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.known.Add(f.AppID, usage{read.Bytes, now})
+	return read.Bytes, nil
+}
+
+func (q *quotas) add(appID string, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if u, ok := q.known.Get(appID); ok {
+		u.bytes += bytes
+		q.known.Add(appID, u)
+	}
+}
+
+// settle replaces the reservation of so many bytes by the record of the file that is stored.
+func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) error {
+	if err := q.records.PutFile(ctx, f); err != nil {
+		return err
+	}
+	q.drop(ctx, reservedPrefix+f.ID)
+	q.add(f.AppID, f.Size-reserved)
+	return nil
+}
+
+// release gives the reservation back.
+func (q *quotas) release(ctx context.Context, f chat.StoredFile) {
+	q.drop(ctx, reservedPrefix+f.ID)
+	q.add(f.AppID, -f.Size)
+}
+
+// forget gives back what a stored file takes.
+func (q *quotas) forget(ctx context.Context, id, appID string, size int64) {
+	q.drop(ctx, id)
+	q.add(appID, -size)
+}
+
+// drop removes a record, also when the caller has gone. What cannot be removed expires.
+func (q *quotas) drop(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	_ = q.records.DeleteFile(ctx, id) // it expires
+}
+
+func quotaExceeded(message string) error {
+	return apperr.New(apperr.Invalid, httpapi.ReasonFileQuotaExceeded, message)
+}

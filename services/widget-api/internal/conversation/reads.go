@@ -1,0 +1,145 @@
+package conversation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	// readCost is what a page may take while it is read: its data, and what the store and its driver have of it.
+	readCost = 3 * maxPageBytes
+	// readPatience is how long a read waits for memory.
+	readPatience = 20 * time.Second
+	// readsPerVisitor is how many pages of one visitor are in memory at once.
+	readsPerVisitor = 2
+
+	// MinReadMemory is the least that [NewReads] takes.
+	MinReadMemory = 2 * readCost
+)
+
+// Reads bounds what pages of histories take in memory at once: all of them together, those of one application to half of it, and
+// those of one visitor to two pages. Reads beyond that wait. A nil Reads does not bound anything. It is safe for concurrent use.
+type Reads struct {
+	memory       *semaphore.Weighted
+	applications keyed
+	visitors     keyed
+}
+
+// NewReads returns a bound of so many bytes, at least [MinReadMemory].
+func NewReads(bytes int64) *Reads {
+	bytes = max(bytes, MinReadMemory)
+	return &Reads{
+		memory:       semaphore.NewWeighted(bytes),
+		applications: keyed{max: int(bytes / 2 / readCost), entries: make(map[string]*keyedEntry)},
+		visitors:     keyed{max: readsPerVisitor, entries: make(map[string]*keyedEntry)},
+	}
+}
+
+// held is the memory of one page.
+type held struct {
+	reads             *Reads
+	appID, chatUserID string
+	bytes             int64
+	once              sync.Once
+}
+
+// acquire waits for the memory of a page that is not read yet.
+func (r *Reads) acquire(ctx context.Context, appID, chatUserID string) (*held, error) {
+	if r == nil {
+		return &held{}, nil
+	}
+	waiting, stop := context.WithTimeout(ctx, readPatience)
+	defer stop()
+	err := r.visitors.acquire(waiting, chatUserID)
+	if err != nil {
+		return nil, tooManyReads(ctx)
+	}
+	if err = r.applications.acquire(waiting, appID); err != nil {
+		r.visitors.release(chatUserID)
+		return nil, tooManyReads(ctx)
+	}
+	if err = r.memory.Acquire(waiting, readCost); err != nil {
+		r.applications.release(appID)
+		r.visitors.release(chatUserID)
+		return nil, tooManyReads(ctx)
+	}
+	return &held{reads: r, appID: appID, chatUserID: chatUserID, bytes: readCost}, nil
+}
+
+// shrink gives back what the page does not take.
+func (h *held) shrink(bytes int64) {
+	if h.reads != nil && bytes < h.bytes {
+		h.reads.memory.Release(h.bytes - bytes)
+		h.bytes = bytes
+	}
+}
+
+func (h *held) release() {
+	h.once.Do(func() {
+		if h.reads != nil {
+			h.reads.memory.Release(h.bytes)
+			h.reads.applications.release(h.appID)
+			h.reads.visitors.release(h.chatUserID)
+		}
+	})
+}
+
+func tooManyReads(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := apperr.New(apperr.Unavailable, "TOO_MANY_READS", "Too many histories are being read. Please try again.")
+	e.RetryAfter = readPatience / 4
+	return e
+}
+
+// keyed lets max in at once for each key; more wait.
+type keyed struct {
+	max     int
+	mu      sync.Mutex
+	entries map[string]*keyedEntry
+}
+
+type keyedEntry struct {
+	places chan struct{}
+	users  int // inside or waiting
+}
+
+func (k *keyed) acquire(ctx context.Context, key string) error {
+	k.mu.Lock()
+	e := k.entries[key]
+	if e == nil {
+		e = &keyedEntry{places: make(chan struct{}, k.max)}
+		k.entries[key] = e
+	}
+	e.users++
+	k.mu.Unlock()
+	select {
+	case e.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		k.leave(key, e)
+		return ctx.Err()
+	}
+}
+
+func (k *keyed) release(key string) {
+	k.mu.Lock()
+	e := k.entries[key]
+	k.mu.Unlock()
+	<-e.places
+	k.leave(key, e)
+}
+
+func (k *keyed) leave(key string, e *keyedEntry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e.users--; e.users == 0 {
+		delete(k.entries, key)
+	}
+}

@@ -1,0 +1,29 @@
+package http
+
+import "sync"
+
+// places lets max of each caller in at once. The zero max lets all in.
+type places struct {
+	max    int
+	mu     sync.Mutex
+	inside map[string]int
+}
+
+func newPlaces(limit int) *places { return &places{max: limit, inside: make(map[string]int)} }
+
+// enter reports false where all of the caller's places are taken; otherwise leave gives the place back.
+func (p *places) enter(caller string) (leave func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.max > 0 && p.inside[caller] >= p.max {
+		return nil, false
+	}
+	p.inside[caller]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.inside[caller]--; p.inside[caller] == 0 {
+			delete(p.inside, caller)
+		}
+	}, true
+}
