@@ -114,9 +114,6 @@ func (r *row) int() int64 { return r.stmt.ColumnInt64(r.next()) }
 
 func (r *row) bool() bool { return r.stmt.ColumnInt64(r.next()) != 0 }
 
-// length is how many bytes the next column has, which it does not move over.
-func (r *row) length() int { return r.stmt.ColumnLen(r.column) }
-
 func (r *row) bytes() []byte {
 	n := r.next()
 	b := make([]byte, r.stmt.ColumnLen(n))

@@ -105,13 +105,15 @@ func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery
 	return p.messages, p.more, err
 }
 
+// The statements have no LIMIT: reading stops when the page is full. SQLite would prepare a statement anew whenever another value is
+// bound to its LIMIT, which cost a quarter of a page.
 const (
 	lastPage = `SELECT ` + messageColumns + ` FROM messages m WHERE m.chat = (SELECT key FROM chats WHERE id = ?1)
-		ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
+		ORDER BY m.created_at DESC, m.id DESC`
 	// The cursor's id is compared as a parameter: of two columns of text SQLite would use the index for the time only.
 	pageBefore = `SELECT ` + messageColumns + ` FROM messages b CROSS JOIN messages m
-		WHERE b.id = ?3 AND b.chat = (SELECT key FROM chats WHERE id = ?1) AND m.chat = b.chat AND (m.created_at, m.id) < (b.created_at, ?3)
-		ORDER BY m.created_at DESC, m.id DESC LIMIT ?2`
+		WHERE b.id = ?2 AND b.chat = (SELECT key FROM chats WHERE id = ?1) AND m.chat = b.chat AND (m.created_at, m.id) < (b.created_at, ?2)
+		ORDER BY m.created_at DESC, m.id DESC`
 	findMessage = `SELECT c.id, ` + messageColumns + ` FROM messages m JOIN chats c ON c.key = m.chat WHERE m.id = ?`
 )
 
@@ -132,14 +134,10 @@ func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) 
 		return true
 	}
 	p.messages = make([]chat.Message, 0, min(max(q.Limit, 0), 128))
-	rows := -1
-	if q.Limit > 0 {
-		rows = q.Limit + 1 // one more tells that there are more
-	}
 	if q.Before == "" {
-		err = c.query(lastPage, collect, chatID, rows)
+		err = c.query(lastPage, collect, chatID)
 	} else {
-		err = c.query(pageBefore, collect, chatID, rows, q.Before)
+		err = c.query(pageBefore, collect, chatID, q.Before)
 	}
 	slices.Reverse(p.messages)
 	return p, err

@@ -1,0 +1,28 @@
+package sqlite
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestTablesAreDocumented compares docs/data.md with what the migrations create.
+func TestTablesAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/data.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := read(t.Context(), openTest(t, nil), "reading the schema", func(c *conn) (names []string, err error) {
+		err = c.query(`SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'`, appendText(&names))
+		return names, err
+	})
+	if err != nil || len(names) < 20 {
+		t.Fatalf("got %v, %v, want all tables and indexes", names, err)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/data.md: got no `%s`", name)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+// Package transfer copies a deployment from one store to another and compares the two.
+//
+// The records of each kind are copied in the order of their keys, a batch at a time. After each batch the last key is noted in a file, so
+// that a copy that was interrupted goes on there. Copying a record again changes nothing. Nobody may write to either store meanwhile.
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// batch is how many records are read and written at once. A message has at most 8 MiB, and mostly some hundred bytes.
+const batch = 200
+
+// settled is how long a record must have to live to be compared: engines remove what expires while the comparison reads.
+const settled = time.Hour
+
+// Config says what is copied where.
+type Config struct {
+	From, To store.Portable
+	// Names of both, as the progress file has them: it is refused for another pair of stores.
+	FromName, ToName string
+	Progress         string                              // path of the progress file; it is removed when all is copied and equal
+	Now              func() time.Time                    // nil: time.Now
+	Copied           func(kind store.Kind, copied int64) // told after each batch; optional
+}
+
+// Summary is what both stores hold of one kind.
+type Summary struct {
+	Kind  store.Kind
+	Count int64  // without what is about to expire
+	Hash  string // SHA-256 of all keys and values, in the order of the keys
+}
+
+// ErrNotEmpty is returned when the target holds something and no progress file says that it came from this source.
+var ErrNotEmpty = errors.New("the target is not empty, and no earlier run has begun to fill it")
+
+// progress is the file in which a copy notes how far it has come.
+type progress struct {
+	From  string                `json:"from"`
+	To    string                `json:"to"`
+	Kinds map[store.Kind]status `json:"kinds"`
+}
+
+type status struct {
+	After  string `json:"after"` // the last key that was copied
+	Copied int64  `json:"copied"`
+	Done   bool   `json:"done"`
+}
+
+// Run copies everything, compares both stores, and returns what they hold. After an error it can be called again.
+func Run(ctx context.Context, c Config) ([]Summary, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Copied == nil {
+		c.Copied = func(store.Kind, int64) {}
+	}
+	p, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range store.Kinds() {
+		if err := c.copyKind(ctx, kind, p); err != nil {
+			return nil, fmt.Errorf("copying %s: %w", kind, err)
+		}
+	}
+	summaries, err := c.compare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return summaries, os.Remove(c.Progress)
+}
+
+// begin reads the progress of an earlier run, or begins a new one with an empty target.
+func (c Config) begin(ctx context.Context) (progress, error) {
+	p := progress{From: c.FromName, To: c.ToName, Kinds: map[store.Kind]status{}}
+	text, err := os.ReadFile(c.Progress)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := c.checkEmpty(ctx); err != nil {
+			return p, err
+		}
+		return p, c.save(p)
+	}
+	if err != nil {
+		return p, err
+	}
+	var earlier progress
+	if err := json.Unmarshal(text, &earlier); err != nil {
+		return p, fmt.Errorf("reading %s: %w", c.Progress, err)
+	}
+	if earlier.From != c.FromName || earlier.To != c.ToName {
+		return p, fmt.Errorf("%s is the progress of another copy, from %s to %s", c.Progress, earlier.From, earlier.To)
+	}
+	if earlier.Kinds != nil {
+		p.Kinds = earlier.Kinds
+	}
+	return p, nil
+}
+
+func (c Config) checkEmpty(ctx context.Context) error {
+	for _, kind := range store.Kinds() {
+		n, err := c.To.CountRecords(ctx, kind)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("%w: it has %d %s", ErrNotEmpty, n, kind)
+		}
+	}
+	return nil
+}
+
+func (c Config) copyKind(ctx context.Context, kind store.Kind, p progress) error {
+	for s := p.Kinds[kind]; !s.Done; {
+		records, err := c.From.ReadRecords(ctx, kind, s.After, batch)
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			if err := c.To.WriteRecords(ctx, kind, records); err != nil {
+				return err
+			}
+			s.After = records[len(records)-1].Key
+			s.Copied += int64(len(records))
+		}
+		s.Done = len(records) < batch
+		p.Kinds[kind] = s
+		if err := c.save(p); err != nil {
+			return err
+		}
+		c.Copied(kind, s.Copied)
+	}
+	return nil
+}
+
+// save replaces the progress file as a whole.
+func (c Config) save(p progress) error {
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(c.Progress), filepath.Base(c.Progress)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(text)
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), c.Progress)
+	}
+	if err != nil {
+		_ = os.Remove(next.Name())
+	}
+	return err
+}
+
+// compare reads both stores. What differs is an error that names the kind.
+func (c Config) compare(ctx context.Context) ([]Summary, error) {
+	until := c.Now().Add(settled)
+	var summaries []Summary
+	for _, kind := range store.Kinds() {
+		from, err := summarise(ctx, c.From, kind, until)
+		if err != nil {
+			return nil, fmt.Errorf("comparing %s: %w", kind, err)
+		}
+		to, err := summarise(ctx, c.To, kind, until)
+		if err != nil {
+			return nil, fmt.Errorf("comparing %s: %w", kind, err)
+		}
+		if from != to {
+			return nil, fmt.Errorf("%s differ: %d records with the hash %s were to be copied, %d with the hash %s are there",
+				kind, from.Count, from.Hash, to.Count, to.Hash)
+		}
+		summaries = append(summaries, from)
+	}
+	return summaries, nil
+}
+
+func summarise(ctx context.Context, s store.Portable, kind store.Kind, until time.Time) (Summary, error) {
+	summary, sum := Summary{Kind: kind}, sha256.New()
+	for after := ""; ; {
+		records, err := s.ReadRecords(ctx, kind, after, batch)
+		if err != nil {
+			return summary, err
+		}
+		for _, r := range records {
+			expires, err := expiresBefore(kind, r, until)
+			if err != nil {
+				return summary, err
+			}
+			if !expires {
+				add(sum, r)
+				summary.Count++
+			}
+		}
+		if len(records) < batch {
+			summary.Hash = hex.EncodeToString(sum.Sum(nil))
+			return summary, nil
+		}
+		after = records[len(records)-1].Key
+	}
+}
+
+// add writes a record with the lengths of its parts, so that no two lists of records look alike.
+func add(to hash.Hash, r store.Record) {
+	_, _ = fmt.Fprintf(to, "%d %d ", len(r.Key), len(r.Value)) // a hash takes everything
+	_, _ = io.WriteString(to, r.Key)
+	_, _ = to.Write(r.Value)
+}
+
+// expiresBefore reports whether an engine may remove the record by itself before that time.
+func expiresBefore(kind store.Kind, r store.Record, until time.Time) (bool, error) {
+	if kind != "idempotency" && kind != "files" {
+		return false, nil
+	}
+	var v struct {
+		ExpiresAt time.Time `json:"expiresAt"`
+	}
+	if err := json.Unmarshal(r.Value, &v); err != nil {
+		return false, err
+	}
+	return !v.ExpiresAt.IsZero() && v.ExpiresAt.Before(until), nil
+}

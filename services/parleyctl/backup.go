@@ -1,0 +1,83 @@
+package parleyctl
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// backupView is what a backup has led to.
+type backupView struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+}
+
+func (a *app) backup() *cobra.Command {
+	var to string
+	c := &cobra.Command{
+		Use: "backup", Short: "Copy the SQLite database to a file, also while it is in use",
+		Long: `Copy the SQLite database to a new file, also while it is in use, and check the copy.
+
+The copy is as the database was at one moment. The file appears when it is complete and checked; one that exists is not overwritten. It
+holds secrets: only its owner can read it. To restore, stop Parley and put the copy in the place of the database, after
+removing the files that end with -wal and -shm. A MongoDB is backed up with mongodump.`,
+		Example: `  parleyctl backup --to /backup/parley-$(date +%F).db`, Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "to"); err != nil {
+				return err
+			}
+			return a.backupTo(c.Context(), to)
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the new file")
+	return c
+}
+
+func (a *app) backupTo(ctx context.Context, path string) error {
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if s.MongoDBURI != "" {
+		return usage("MONGODB_URI is set: a MongoDB is backed up with mongodump; backup is for SQLITE_PATH")
+	}
+	if err := exists(s.SQLitePath); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return usage(path + " exists; backup writes a new file")
+	}
+	opened, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	backed, ok := opened.(interface {
+		Backup(ctx context.Context, path string) error
+	})
+	if !ok {
+		return fmt.Errorf("the store has no backup: %T", opened)
+	}
+	if err := backed.Backup(ctx, path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return printOne(a, backupView{path, info.Size()},
+		column[backupView]{"path", func(v backupView) string { return v.Path }},
+		column[backupView]{"bytes", func(v backupView) string { return fmt.Sprint(v.Bytes) }})
+}
+
+// exists refuses a database file that is not there, which opening would create.
+func exists(path string) error {
+	if path == "" {
+		return usage("SQLITE_PATH is not set")
+	}
+	if _, err := os.Stat(path); err != nil {
+		return usage(fmt.Sprintf("there is no database: %v", err))
+	}
+	return nil
+}

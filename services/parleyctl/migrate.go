@@ -1,0 +1,167 @@
+package parleyctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/backend"
+	"github.com/parley-chat/parley/pkg/store/transfer"
+)
+
+const progressFile = "parley-migrate.json"
+
+// migrationView is what both stores hold of one kind afterwards.
+type migrationView struct {
+	Kind    string `json:"kind"`
+	Records int64  `json:"records"`
+	Hash    string `json:"sha256"`
+}
+
+func (a *app) migrate() *cobra.Command {
+	var from, to, progress string
+	c := &cobra.Command{
+		Use: "migrate", Short: "Copy everything from one store to another",
+		Long: `Copy everything from one store to another: from SQLite to MongoDB when one machine is outgrown, or the other way round.
+
+Stop the services first: what they write meanwhile would be missing. A store is named by a MongoDB URI, by sqlite:PATH, or by the words
+mongodb and sqlite, which mean MONGODB_URI and SQLITE_PATH. MONGODB_DATABASE names the database. The target must be empty. In the end both stores
+are read and compared, by counts and by hashes of each kind.
+
+A copy that was interrupted goes on where it ended: the progress file says where, and is removed in the end.`,
+		Example: `  parleyctl migrate --from sqlite:/var/lib/parley/parley.db --to mongodb`, Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "from", "to"); err != nil {
+				return err
+			}
+			return a.migrateStores(c.Context(), from, to, progress)
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the store to read")
+	c.Flags().StringVar(&to, "to", "", "the store to fill")
+	c.Flags().StringVar(&progress, "progress", progressFile, "the file that notes how far the copy has come")
+	return c
+}
+
+func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err error) {
+	source, err := a.namedStore("--from", from)
+	if err != nil {
+		return err
+	}
+	target, err := a.namedStore("--to", to)
+	if err != nil {
+		return err
+	}
+	if storeName(source) == storeName(target) {
+		return usage("--from and --to name the same store")
+	}
+	if source.SQLitePath != "" {
+		if err := exists(source.SQLitePath); err != nil {
+			return err
+		}
+	}
+	reading, err := openNamed(ctx, source)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backend.Close(reading)) }()
+	writing, err := openNamed(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backend.Close(writing)) }()
+	summaries, err := transfer.Run(ctx, transfer.Config{
+		From: reading, To: writing, FromName: storeName(source), ToName: storeName(target), Progress: progress, Now: a.Now, Copied: a.tellCopied(),
+	})
+	if errors.Is(err, transfer.ErrNotEmpty) {
+		return usage(err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("%w; calling it again goes on where this ended", err)
+	}
+	var views []migrationView
+	for _, s := range summaries {
+		views = append(views, migrationView{string(s.Kind), s.Count, s.Hash})
+	}
+	return printList(a, views,
+		column[migrationView]{"kind", func(v migrationView) string { return v.Kind }},
+		column[migrationView]{"records", func(v migrationView) string { return fmt.Sprint(v.Records) }},
+		column[migrationView]{"sha256", func(v migrationView) string { return v.Hash }})
+}
+
+// tellCopied tells a person now and then how far the copy is.
+func (a *app) tellCopied() func(store.Kind, int64) {
+	const pause = 2 * time.Second
+	last := a.Now()
+	return func(kind store.Kind, copied int64) {
+		if now := a.Now(); a.Interactive && now.Sub(last) >= pause {
+			last = now
+			a.note("%s: %d copied", kind, copied)
+		}
+	}
+}
+
+// namedStore is the store that a flag names.
+func (a *app) namedStore(flag, value string) (config.Store, error) {
+	s := config.Store{MongoDBDatabase: cmp.Or(a.flags.mongoDB, a.Getenv("MONGODB_DATABASE"))}
+	if err := config.SetDefaults(&s); err != nil {
+		return s, usage(err.Error())
+	}
+	switch path, isSQLite := strings.CutPrefix(value, "sqlite:"); {
+	case value == "mongodb":
+		s.MongoDBURI = cmp.Or(a.flags.mongoURI, a.Getenv("MONGODB_URI"))
+	case value == "sqlite":
+		s.SQLitePath = cmp.Or(a.flags.sqlite, a.Getenv("SQLITE_PATH"))
+	case isSQLite:
+		s.SQLitePath = path
+	case strings.HasPrefix(value, "mongodb:"), strings.HasPrefix(value, "mongodb+srv:"):
+		s.MongoDBURI = value
+	default:
+		return s, usage(flag + " must be a MongoDB URI, sqlite:PATH, mongodb or sqlite")
+	}
+	if s.SQLitePath != "" {
+		absolute, err := filepath.Abs(s.SQLitePath)
+		if err != nil {
+			return s, err
+		}
+		s.SQLitePath = absolute
+	}
+	for _, problem := range s.Validate() {
+		return s, usage(flag + ": " + problem)
+	}
+	return s, nil
+}
+
+// storeName names a store without its password: in the progress file, and to tell whether two are the same.
+func storeName(s config.Store) string {
+	if s.SQLitePath != "" {
+		return "sqlite:" + s.SQLitePath
+	}
+	return redacted(s.MongoDBURI) + " " + s.MongoDBDatabase
+}
+
+// openNamed returns a connection that works.
+func openNamed(ctx context.Context, s config.Store) (store.Store, error) {
+	opened, err := backend.Open(backend.Config{Store: s, AppName: name, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil && s.MongoDBURI != "" {
+		return nil, usage("the MongoDB URI is not right") // the cause could repeat a password
+	}
+	if err != nil {
+		return nil, usage(err.Error())
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	if err := opened.Ready(ctx); err != nil {
+		return nil, errors.Join(away("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err), backend.Close(opened))
+	}
+	return opened, nil
+}

@@ -1,0 +1,37 @@
+package mongodb_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/pkg/store/transfer"
+	testkit "github.com/parley-chat/parley/testkit/mongodb"
+)
+
+// A deployment goes from SQLite to MongoDB and back, and is what it was.
+func TestTransfer(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
+		sqlite, documents, back := storetest.Open(t), opener(e)(t), storetest.Open(t)
+		storetest.Fill(t, sqlite)
+		var hashes [2][]transfer.Summary
+		for i, way := range [][2]store.Store{{sqlite, documents}, {documents, back}} {
+			var err error
+			hashes[i], err = transfer.Run(t.Context(), transfer.Config{
+				From: way[0], To: way[1], FromName: "from", ToName: "to", Progress: filepath.Join(t.TempDir(), "progress.json"),
+				Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, // so that what expires in an hour is compared
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range hashes[0] {
+			if hashes[0][i] != hashes[1][i] {
+				t.Errorf("got %+v on the way back, want %+v", hashes[1][i], hashes[0][i])
+			}
+		}
+	})
+}
