@@ -111,7 +111,7 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // Close implements [store.Store].
 func (s *Store) Close(ctx context.Context) error {
-	if err := s.client.Disconnect(ctx); err != nil {
+	if err := s.client.Disconnect(ctx); err != nil && !errors.Is(err, mongo.ErrClientDisconnected) {
 		return fmt.Errorf("closing MongoDB: %w", err)
 	}
 	return nil
