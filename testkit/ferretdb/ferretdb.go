@@ -54,7 +54,7 @@ func Start(c Config) (*Server, error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("creating FerretDB's folder: %w", err)
 		}
-		u := url.URL{Scheme: "file", Path: dir + "/", RawQuery: url.Values{"_pragma": {"synchronous(1)"}}.Encode()}
+		u := url.URL{Scheme: "file", Path: dir + "/", RawQuery: url.Values{"_pragma": {"synchronous(0)"}}.Encode()}
 		engine.Handler, engine.SQLiteURL = "sqlite", u.String()
 	}
 	starting.Lock()
