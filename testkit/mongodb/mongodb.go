@@ -139,7 +139,7 @@ func (e Engine) open(database string, change ...func(*mongodb.Config)) (*mongodb
 	}
 	if e.IsFerretDB() {
 		serialize, _ := serializers.LoadOrStore(database, ferretdb.Serialize())
-		c.Timeout = 20 * time.Second // its writes wait for each other
+		c.Timeout = 2 * time.Minute // its writes wait for each other
 		c.Monitor = both(c.Monitor, serialize.(*event.CommandMonitor))
 	}
 	return mongodb.Open(c)
