@@ -7,6 +7,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/parley-chat/parley/pkg v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
+	modernc.org/sqlite v1.37.1
 )
 
 require (
@@ -67,7 +68,6 @@ require (
 	modernc.org/libc v1.65.7 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
-	modernc.org/sqlite v1.37.1 // indirect
 	zombiezen.com/go/sqlite v1.4.2 // indirect
 )
 

@@ -32,7 +32,8 @@ import (
 type Engine struct {
 	Name     string
 	URI      string
-	external bool // a server that outlives the test, and that runs concurrent updates of one document
+	dir      string // of FerretDB's files on SQLite
+	external bool   // a server that outlives the test, and that runs concurrent updates of one document
 }
 
 // IsFerretDB reports whether the engine is FerretDB, which has no expiring indexes and explains no plans.
@@ -67,7 +68,7 @@ func onFerretDB(t testing.TB, name string, c ferretdb.Config) Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	return Engine{Name: name, URI: server.URI()}
+	return Engine{Name: name, URI: server.URI(), dir: c.Dir}
 }
 
 // Named returns the engine that MONGODB_URI names, if it is set.
@@ -111,6 +112,17 @@ func (e Engine) Database(t testing.TB) string {
 				t.Errorf("dropping %s: %v", name, err)
 			}
 		})
+	}
+	if e.dir != "" {
+		raw := e.Raw(t, name)
+		for _, collection := range append(store.Kinds(), "identityOwners") {
+			if err := raw.CreateCollection(t.Context(), string(collection)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ferretdb.IndexIDs(t.Context(), e.dir, name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return name
 }
