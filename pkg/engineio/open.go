@@ -2,9 +2,15 @@ package engineio
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 )
+
+// maxDismissed is how much of a dismissed WebSocket is read until its client has closed it as well.
+const maxDismissed = 64 << 10
 
 // handshake opens a session (protocol, "Handshake").
 func (srv *Server) handshake(w http.ResponseWriter, r *http.Request, transport string) {
@@ -30,7 +36,7 @@ func (srv *Server) handshake(w http.ResponseWriter, r *http.Request, transport s
 func (srv *Server) full() bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
-	return srv.opts.MaxSessions > 0 && len(srv.sessions) >= srv.opts.MaxSessions
+	return srv.opts.MaxSessions > 0 && len(srv.sessions)+len(srv.ending) >= srv.opts.MaxSessions
 }
 
 func (srv *Server) openPolling(w http.ResponseWriter, r *http.Request) {
@@ -67,8 +73,13 @@ func (srv *Server) openWebSocket(w http.ResponseWriter, r *http.Request) {
 
 // serveUpgrade connects a WebSocket to a polling session.
 func (srv *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, s *Session) {
-	if !s.reserveProbe() {
-		srv.refuse(w, refuseBadRequest)
+	reserved, refusal := s.reserveProbe()
+	switch {
+	case refusal != nil:
+		srv.refuse(w, refusal)
+		return
+	case !reserved:
+		srv.dismiss(w, r)
 		return
 	}
 	c, early, err := srv.acceptWebSocket(w, r, s)
@@ -89,8 +100,36 @@ func (srv *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, s *Sessi
 	c.start(early)
 }
 
+// dismiss completes the WebSocket handshake of a session that needs no other WebSocket, and closes it: the client
+// learns no more than that, and the session goes on (protocol, "Upgrade").
+func (srv *Server) dismiss(w http.ResponseWriter, r *http.Request) {
+	conn, _, err := srv.takeOver(w, r)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(closeGrace)) != nil {
+		return
+	}
+	answer := appendSwitching(nil, r.Header.Get("Sec-WebSocket-Key"), "")
+	if _, err := conn.Write(append(answer, closeFrame(closeNormal).wire...)); err != nil {
+		return
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, conn, maxDismissed) // until the client closes as well
+	}
+}
+
 // acceptWebSocket checks the request and takes its connection over; it has answered if it fails.
 func (srv *Server) acceptWebSocket(w http.ResponseWriter, r *http.Request, s *Session) (*wsConn, []byte, error) {
+	conn, early, err := srv.takeOver(w, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newWSConn(conn, s), early, nil
+}
+
+func (srv *Server) takeOver(w http.ResponseWriter, r *http.Request) (net.Conn, []byte, error) {
 	if !isWebSocketUpgrade(r) {
 		srv.refuse(w, refuseBadRequest)
 		return nil, nil, errHandshake
@@ -105,7 +144,7 @@ func (srv *Server) acceptWebSocket(w http.ResponseWriter, r *http.Request, s *Se
 		srv.refuse(w, refuseBadRequest)
 		return nil, nil, err
 	}
-	return newWSConn(conn, s), early, nil
+	return conn, early, nil
 }
 
 // completeHandshake sends the 101 answer, and first with it in one write.
@@ -116,7 +155,7 @@ func (srv *Server) completeHandshake(c *wsConn, r *http.Request, first *Message)
 	if first != nil {
 		answer = append(answer, first.wire...)
 	}
-	if err := c.writeAll(answer, srv.opts.WriteTimeout); err != nil {
+	if err := c.writeAll(answer, time.Now().Add(srv.opts.WriteTimeout)); err != nil {
 		c.conn.Close()
 		return err
 	}
@@ -140,7 +179,8 @@ func (srv *Server) newSession(r *http.Request) *Session {
 	return &Session{
 		srv:       srv,
 		id:        srv.opts.NewSessionID(),
-		request:   newRequest(r, srv.opts.KeepHeaders),
+		request:   newRequest(r, &srv.opts),
+		address:   strings.Clone(srv.opts.Address(r)),
 		opened:    now,
 		heartbeat: now,
 	}
@@ -160,6 +200,7 @@ func (srv *Server) add(s *Session) bool {
 	srv.mu.Unlock()
 	srv.opts.Observer.Opened(transport)
 	srv.wheel.schedule(s, firstTimer)
+	srv.unconfirmed.add(s)
 	return true
 }
 
