@@ -11,13 +11,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/parley-chat/parley/pkg/nettest"
 )
 
 // The rows of this file are the statements of revision 4 of the Engine.IO protocol, and of RFC 6455 where that is
@@ -439,21 +439,7 @@ func TestConformanceUnderLoad(t *testing.T) {
 		t.Skip("the long form: PARLEY_FAULTS=long")
 	}
 	const times = 200
-	stop := make(chan struct{})
-	var burning sync.WaitGroup
-	for range 2 * runtime.GOMAXPROCS(0) {
-		burning.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		})
-	}
-	defer burning.Wait()
-	defer close(stop)
+	nettest.Burn(t)
 	for n := range times {
 		if !t.Run(fmt.Sprint(n+1), runRows) {
 			return
@@ -497,6 +483,7 @@ func (e echo) OnClose(Reason) {}
 func newPeer(t *testing.T, opts Options) *peer {
 	p := &peer{T: t, sessions: make(chan *Session, 16), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
 	srv := NewServer(opts, func(s *Session) Handler {
+		s.Confirm()
 		p.sessions <- s
 		return echo{s}
 	})

@@ -55,18 +55,20 @@ func (srv *Server) openWebSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	answer := newControl(Open, string(srv.openData(s.id, false)))
-	if err := srv.completeHandshake(c, r, answer); err != nil {
-		return
-	}
-	s.ws = c
-	s.compresses.Store(c.in.deflaters != nil)
+	extensions := srv.negotiate(c, r)
+	s.ws, s.writing = c, true // nothing else is written before the handshake
+	s.compresses.Store(extensions != "")
 	srv.webs.Add(1)
-	if !srv.add(s) {
+	if !srv.add(s) { // before the client learns the sid
 		srv.webs.Add(-1)
 		c.conn.Close()
 		return
 	}
+	if err := srv.completeHandshake(c, r, extensions, newControl(Open, string(srv.openData(s.id, false)))); err != nil {
+		s.close(ReasonTransportClose, closeNormal)
+		return
+	}
+	s.endTurn(c)
 	srv.wg.Add(1) // counted as a request until here
 	c.start(early)
 }
@@ -85,7 +87,7 @@ func (srv *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, s *Sessi
 	c, early, err := srv.acceptWebSocket(w, r, s)
 	if err == nil {
 		c.probing = true
-		err = srv.completeHandshake(c, r, nil)
+		err = srv.completeHandshake(c, r, srv.negotiate(c, r), nil)
 	}
 	if err != nil {
 		s.probeEnded()
@@ -148,10 +150,10 @@ func (srv *Server) takeOver(w http.ResponseWriter, r *http.Request) (net.Conn, [
 }
 
 // completeHandshake sends the 101 answer, and first with it in one write.
-func (srv *Server) completeHandshake(c *wsConn, r *http.Request, first *Message) error {
+func (srv *Server) completeHandshake(c *wsConn, r *http.Request, extensions string, first *Message) error {
 	buf := srv.pools.batches.Get().(*[]byte)
 	defer srv.pools.batches.Put(buf)
-	answer := appendSwitching((*buf)[:0], r.Header.Get("Sec-WebSocket-Key"), srv.negotiate(c, r))
+	answer := appendSwitching((*buf)[:0], r.Header.Get("Sec-WebSocket-Key"), extensions)
 	if first != nil {
 		answer = append(answer, first.wire...)
 	}

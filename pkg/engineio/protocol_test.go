@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -24,6 +25,8 @@ type harness struct {
 	url    string
 	opened chan *Session
 	closed chan Reason
+
+	dialRaw func() (net.Conn, error) // in virtual time only
 }
 
 type echoHandler struct {

@@ -280,6 +280,18 @@ func (s *Session) writeDirect(ws *wsConn, m *Message) {
 	go s.writeRest(ws, wire[n:])
 }
 
+// endTurn gives the write turn back, or to a goroutine that writes what was queued meanwhile.
+func (s *Session) endTurn(ws *wsConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 && s.pong == nil {
+		s.turnEndedLocked(ws)
+		return
+	}
+	s.srv.wg.Add(1) // the caller is counted
+	go s.writeRest(ws, nil)
+}
+
 // turnEndedLocked gives the write turn back, or ends the connection if that was the last of it.
 func (s *Session) turnEndedLocked(ws *wsConn) {
 	s.writing = false
@@ -476,9 +488,6 @@ func (s *Session) silentLocked() bool {
 
 // Close ends the session with ReasonForced after sending what is queued.
 func (s *Session) Close() { s.close(ReasonForced, closeNormal) }
-
-// CloseMalformed ends the session with ReasonParseError: the layer above could not decode a message.
-func (s *Session) CloseMalformed() { s.close(ReasonParseError, closeNormal) }
 
 // CloseSlow ends the session with ReasonSlow: the layer above keeps more for it than it may.
 func (s *Session) CloseSlow() { s.close(ReasonSlow, closeNormal) }

@@ -25,6 +25,7 @@ func inBubble(t *testing.T, opts Options, test func(t *testing.T, h *harness)) {
 		hs := &http.Server{Handler: h.srv}
 		go hs.Serve(l)
 		transport := &http.Transport{DialContext: l.dial}
+		h.dialRaw = func() (net.Conn, error) { return l.dial(t.Context(), "", "") }
 		h.client, h.url = &http.Client{Transport: transport}, "http://pipe/engine.io/?EIO=4"
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -100,17 +100,20 @@ func (c *client) find(nsp []byte) *Socket {
 // onConnect starts joining a namespace. Middlewares may take their time, so they get a goroutine of
 // their own.
 func (c *client) onConnect(p packet) error {
+	auth, err := decodeAuth(p.data)
+	if err != nil {
+		return err
+	}
 	s, err := c.begin(p)
 	if s == nil {
 		return err
 	}
-	auth := slices.Clone(p.data)
+	s.mu.Lock()
+	s.auth = slices.Clone(auth)
+	s.mu.Unlock()
 	go func() {
 		defer c.srv.wg.Done()
-		if err := s.connect(auth); err != nil {
-			c.srv.opts.Logger.Debug("malformed CONNECT packet", "error", err)
-			c.session.CloseMalformed()
-		}
+		s.connect()
 	}()
 	return nil
 }

@@ -12,27 +12,19 @@ import (
 // connect takes a socket from its CONNECT packet to the end of its connection handlers, and then works
 // on its events. The order is: middlewares; the namespace lists the socket; the CONNECT answer; events
 // that the socket was sent itself; broadcasts that were held back; connection handlers; the client's
-// events. An error means that data is no payload of a CONNECT packet.
-func (s *Socket) connect(data []byte) error {
-	auth, err := decodeAuth(data)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.auth = auth
-	s.mu.Unlock()
-	err = s.runMiddlewares()
+// events.
+func (s *Socket) connect() {
+	err := s.runMiddlewares()
 	if err == nil {
 		err = s.subscribeID()
 	}
 	if err != nil {
 		s.refused(err)
-		return nil
+		return
 	}
 	if s.nsp.admit(s) {
 		s.begin()
 	}
-	return nil
 }
 
 // begin tells the client that it is connected, and everybody that it may be used.
