@@ -24,6 +24,8 @@ type Options struct {
 	KeepHeaders    []string      // header names that Request keeps, each with at most 2 KiB; nil keeps all
 	DropQuery      bool          // Request keeps no query
 
+	// MaxConfirmed bounds the open sessions that the layer above has confirmed; see Session.Confirm. 0 is no limit.
+	MaxConfirmed int
 	// MaxUnconfirmed bounds the sessions that the layer above has not confirmed. One more closes the oldest of
 	// them: a client that completes its handshake at once gets in, however many do not. 0 is no limit.
 	MaxUnconfirmed int

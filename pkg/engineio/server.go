@@ -175,6 +175,16 @@ func (srv *Server) sessionClosed(transport string, reason Reason) {
 	srv.opts.Observer.Closed(transport, reason)
 }
 
+// takePlace counts a confirmed session if there is room for one.
+func (srv *Server) takePlace() bool {
+	most := int64(srv.opts.MaxConfirmed)
+	if n := srv.confirmed.Add(1); most > 0 && n > most {
+		srv.confirmed.Add(-1)
+		return false
+	}
+	return true
+}
+
 // retire makes the sid of a session unknown. The session is kept until forget, so that Shutdown finds it.
 func (srv *Server) retire(s *Session) {
 	srv.mu.Lock()

@@ -109,18 +109,22 @@ func (s *Session) transportLocked() string {
 	return transportPolling
 }
 
-// Confirm keeps the session open beyond Options.OpenTimeout.
-func (s *Session) Confirm() {
+// Confirm keeps the session open beyond Options.OpenTimeout. It reports false, and changes nothing, if there are
+// Options.MaxConfirmed already.
+func (s *Session) Confirm() bool {
 	s.mu.Lock()
-	first := s.state == stateOpen && !s.confirmed
-	if first {
-		s.confirmed = true
-		s.srv.confirmed.Add(1)
+	if s.state != stateOpen || s.confirmed {
+		s.mu.Unlock()
+		return true
 	}
+	if !s.srv.takePlace() {
+		s.mu.Unlock()
+		return false
+	}
+	s.confirmed = true
 	s.mu.Unlock()
-	if first {
-		s.srv.unconfirmed.remove(s)
-	}
+	s.srv.unconfirmed.remove(s)
+	return true
 }
 
 // Unconfirm takes Confirm back: the session is closed if it is not confirmed again within Options.OpenTimeout.
@@ -395,14 +399,20 @@ func (s *Session) isOpen() bool {
 	return s.state == stateOpen
 }
 
-// onPong notes the client's life sign; the wheel plans the next ping when its hand comes by.
+// onPong notes the client's life sign; the wheel plans the next ping when its hand comes by. After an interval without
+// one it would come by only at the timeout.
 func (s *Session) onPong() {
 	now := s.srv.wheel.now()
 	s.mu.Lock()
+	late := s.awaitingPong && s.state == stateOpen && now-s.heartbeat >= s.srv.opts.PingInterval
 	if s.awaitingPong {
 		s.awaitingPong, s.heartbeat = false, now
 	}
+	next := s.nextTimerLocked()
 	s.mu.Unlock()
+	if late {
+		s.srv.wheel.schedule(s, next)
+	}
 }
 
 // onTimer is the session's only timer: heartbeat, confirmation and the end of a closed session.

@@ -139,6 +139,15 @@ func TestTimeoutLongerThanInterval(t *testing.T) {
 			start = time.Now()
 			h.write(conn, "3")
 		}
+		for range 3 { // and if the answer comes after the interval, but in time
+			if got := h.read(conn); got != "2" {
+				t.Fatalf("got %q, want a ping", got)
+			}
+			wantSince(t, "ping", start, 2*time.Second)
+			time.Sleep(5 * time.Second)
+			start = time.Now()
+			h.write(conn, "3")
+		}
 	})
 }
 

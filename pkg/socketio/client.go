@@ -150,7 +150,7 @@ func (c *client) refuse(nsp string, err error) {
 // forget drops a socket that has left its namespace. A session without any has to join one again in time.
 func (c *client) forget(s *Socket) {
 	c.drop(s)
-	if !s.accepted.Load() || c.joined() {
+	if c.joined() {
 		return
 	}
 	c.session.Unconfirm()

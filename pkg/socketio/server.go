@@ -31,6 +31,9 @@ type Options struct {
 	DropQuery      bool          // Handshake shows no query
 	CompressFrom   int           // bytes from which messages are compressed, see engineio.Options; 0 is never
 
+	// MaxJoined bounds the sessions that are in a namespace. One more is closed when its middlewares have let it in, so
+	// that its client connects anew, perhaps elsewhere. 0 is no limit.
+	MaxJoined int
 	// MaxPending bounds the sessions that are in no namespace yet, MaxPendingPerAddress those of one address. One
 	// more closes the oldest of them. 0 is no limit. Address returns the address that a handshake counts for; nil
 	// means the host of the network address.
@@ -148,6 +151,7 @@ func (o Options) engine() engineio.Options {
 		Forward:        o.Forward,
 		Address:        o.Address,
 
+		MaxConfirmed:             o.MaxJoined,
 		MaxUnconfirmed:           o.MaxPending,
 		MaxUnconfirmedPerAddress: o.MaxPendingPerAddress,
 
