@@ -170,7 +170,7 @@ func (s *Session) servePost(w http.ResponseWriter, r *http.Request) {
 		writeText(w, "text/html", []byte("ok"))
 	case errors.Is(err, errTooBig):
 		s.close(ending(err))
-		http.Error(w, http.StatusText(http.StatusRequestEntityTooLarge), http.StatusRequestEntityTooLarge)
+		s.srv.refuse(w, refuseTooBig)
 	default:
 		s.close(ending(err))
 		s.srv.refuse(w, refuseBadRequest)
