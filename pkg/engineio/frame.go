@@ -28,6 +28,7 @@ const (
 	closeGoingAway     closeCode = 1001
 	closeProtocolError closeCode = 1002
 	closeInvalidData   closeCode = 1007
+	closePolicy        closeCode = 1008
 	closeTooBig        closeCode = 1009
 )
 
@@ -40,6 +41,7 @@ var (
 	errFrame    = errors.New("websocket: malformed frame")
 	errUTF8     = errors.New("websocket: text is not UTF-8")
 	errTooBig   = errors.New("websocket: message exceeds the maximum payload")
+	errTooMany  = errors.New("websocket: too many frames in a second")
 	errPeerLeft = errors.New("websocket: close frame received")
 )
 
@@ -129,7 +131,13 @@ type assembler struct {
 	compressed bool   // the incomplete message is
 	maxPayload int
 	deflaters  *deflaters // nil unless permessage-deflate was negotiated
+	maxFrames  int        // in a second; not positive: no limit
+	frames     int        // since the owner has last set it to 0, once a second
+	messages   int        // delivered so far
 }
+
+// unfinished tells whether a frame or a message waits for its rest.
+func (a *assembler) unfinished() bool { return len(a.pending) > 0 || a.op != opContinuation }
 
 // feed consumes in, which it may modify, and calls fn for each complete message or control frame. The
 // data given to fn is valid during the call. feed stops at the first error.
@@ -146,6 +154,9 @@ func (a *assembler) feed(in []byte, fn func(op opcode, data []byte) error) error
 		}
 		if !ok || len(in) < h.size+h.n {
 			break
+		}
+		if a.frames++; a.maxFrames > 0 && a.frames > a.maxFrames {
+			return errTooMany
 		}
 		data := in[h.size : h.size+h.n]
 		unmask(data, h.mask)
@@ -209,5 +220,6 @@ func (a *assembler) deliver(op opcode, data []byte, compressed bool, fn func(opc
 	if op == opText && !utf8.Valid(data) {
 		return errUTF8
 	}
+	a.messages++
 	return fn(op, data)
 }

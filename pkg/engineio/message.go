@@ -72,8 +72,14 @@ func (m *Message) addSpan(s span) {
 	m.rest = append(m.rest, s)
 }
 
-// Size is the number of bytes that the message counts against a session's send buffer.
+// messageOverhead is what a waiting message takes beside its bytes: the Message and its place in a queue.
+const messageOverhead = 128
+
+// Size is the number of bytes on the wire.
 func (m *Message) Size() int { return len(m.wire) }
+
+// cost is what the message counts against a session's send buffer while it waits.
+func (m *Message) cost() int { return len(m.wire) + messageOverhead }
 
 // Packets calls fn for each packet of the message in order.
 func (m *Message) Packets(fn func(Packet)) {

@@ -2,9 +2,15 @@ package engineio
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 )
+
+// maxDismissed is how much of a dismissed WebSocket is read until its client has closed it as well.
+const maxDismissed = 64 << 10
 
 // handshake opens a session (protocol, "Handshake").
 func (srv *Server) handshake(w http.ResponseWriter, r *http.Request, transport string) {
@@ -30,7 +36,7 @@ func (srv *Server) handshake(w http.ResponseWriter, r *http.Request, transport s
 func (srv *Server) full() bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
-	return srv.opts.MaxSessions > 0 && len(srv.sessions) >= srv.opts.MaxSessions
+	return srv.opts.MaxSessions > 0 && len(srv.sessions)+len(srv.ending) >= srv.opts.MaxSessions
 }
 
 func (srv *Server) openPolling(w http.ResponseWriter, r *http.Request) {
@@ -49,32 +55,39 @@ func (srv *Server) openWebSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	answer := newControl(Open, string(srv.openData(s.id, false)))
-	if err := srv.completeHandshake(c, r, answer); err != nil {
-		return
-	}
-	s.ws = c
-	s.compresses.Store(c.in.deflaters != nil)
+	extensions := srv.negotiate(c, r)
+	s.ws, s.writing = c, true // nothing else is written before the handshake
+	s.compresses.Store(extensions != "")
 	srv.webs.Add(1)
-	if !srv.add(s) {
+	if !srv.add(s) { // before the client learns the sid
 		srv.webs.Add(-1)
 		c.conn.Close()
 		return
 	}
+	if err := srv.completeHandshake(c, r, extensions, newControl(Open, string(srv.openData(s.id, false)))); err != nil {
+		s.close(ReasonTransportClose, closeNormal)
+		return
+	}
+	s.endTurn(c)
 	srv.wg.Add(1) // counted as a request until here
 	c.start(early)
 }
 
 // serveUpgrade connects a WebSocket to a polling session.
 func (srv *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, s *Session) {
-	if !s.reserveProbe() {
-		srv.refuse(w, refuseBadRequest)
+	reserved, refusal := s.reserveProbe()
+	switch {
+	case refusal != nil:
+		srv.refuse(w, refusal)
+		return
+	case !reserved:
+		srv.dismiss(w, r)
 		return
 	}
 	c, early, err := srv.acceptWebSocket(w, r, s)
 	if err == nil {
 		c.probing = true
-		err = srv.completeHandshake(c, r, nil)
+		err = srv.completeHandshake(c, r, srv.negotiate(c, r), nil)
 	}
 	if err != nil {
 		s.probeEnded()
@@ -89,8 +102,36 @@ func (srv *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, s *Sessi
 	c.start(early)
 }
 
+// dismiss completes the WebSocket handshake of a session that needs no other WebSocket, and closes it: the client
+// learns no more than that, and the session goes on (protocol, "Upgrade").
+func (srv *Server) dismiss(w http.ResponseWriter, r *http.Request) {
+	conn, _, err := srv.takeOver(w, r)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(closeGrace)) != nil {
+		return
+	}
+	answer := appendSwitching(nil, r.Header.Get("Sec-WebSocket-Key"), "")
+	if _, err := conn.Write(append(answer, closeFrame(closeNormal).wire...)); err != nil {
+		return
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, conn, maxDismissed) // until the client closes as well
+	}
+}
+
 // acceptWebSocket checks the request and takes its connection over; it has answered if it fails.
 func (srv *Server) acceptWebSocket(w http.ResponseWriter, r *http.Request, s *Session) (*wsConn, []byte, error) {
+	conn, early, err := srv.takeOver(w, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newWSConn(conn, s), early, nil
+}
+
+func (srv *Server) takeOver(w http.ResponseWriter, r *http.Request) (net.Conn, []byte, error) {
 	if !isWebSocketUpgrade(r) {
 		srv.refuse(w, refuseBadRequest)
 		return nil, nil, errHandshake
@@ -105,18 +146,18 @@ func (srv *Server) acceptWebSocket(w http.ResponseWriter, r *http.Request, s *Se
 		srv.refuse(w, refuseBadRequest)
 		return nil, nil, err
 	}
-	return newWSConn(conn, s), early, nil
+	return conn, early, nil
 }
 
 // completeHandshake sends the 101 answer, and first with it in one write.
-func (srv *Server) completeHandshake(c *wsConn, r *http.Request, first *Message) error {
+func (srv *Server) completeHandshake(c *wsConn, r *http.Request, extensions string, first *Message) error {
 	buf := srv.pools.batches.Get().(*[]byte)
 	defer srv.pools.batches.Put(buf)
-	answer := appendSwitching((*buf)[:0], r.Header.Get("Sec-WebSocket-Key"), srv.negotiate(c, r))
+	answer := appendSwitching((*buf)[:0], r.Header.Get("Sec-WebSocket-Key"), extensions)
 	if first != nil {
 		answer = append(answer, first.wire...)
 	}
-	if err := c.writeAll(answer, srv.opts.WriteTimeout); err != nil {
+	if err := c.writeAll(answer, time.Now().Add(srv.opts.WriteTimeout)); err != nil {
 		c.conn.Close()
 		return err
 	}
@@ -140,7 +181,8 @@ func (srv *Server) newSession(r *http.Request) *Session {
 	return &Session{
 		srv:       srv,
 		id:        srv.opts.NewSessionID(),
-		request:   newRequest(r, srv.opts.KeepHeaders),
+		request:   newRequest(r, &srv.opts),
+		address:   strings.Clone(srv.opts.Address(r)),
 		opened:    now,
 		heartbeat: now,
 	}
@@ -160,6 +202,7 @@ func (srv *Server) add(s *Session) bool {
 	srv.mu.Unlock()
 	srv.opts.Observer.Opened(transport)
 	srv.wheel.schedule(s, firstTimer)
+	srv.unconfirmed.add(s)
 	return true
 }
 

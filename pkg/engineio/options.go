@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 )
@@ -14,11 +15,24 @@ type Options struct {
 	PingTimeout    time.Duration // time for the client to answer a ping; 20 s
 	UpgradeTimeout time.Duration // time to complete an upgrade; 10 s
 	OpenTimeout    time.Duration // time for the layer above to confirm a session; 45 s
-	WriteTimeout   time.Duration // longest stall of a write; 10 s
+	WriteTimeout   time.Duration // longest stall of a write, and longest time for each 64 KiB of a backlog; 10 s
+	PartialTimeout time.Duration // time for the rest of an unfinished packet, fragment or POST body; 30 s
 	MaxPayload     int           // bytes of a client's message or POST body; 1,000,000
+	MaxFrames      int           // WebSocket frames or polling packets of one client in a second; 10,000; negative is no limit
 	SendBuffer     int           // bytes that may wait for one client; 1 MiB
 	MaxSessions    int           // open sessions, more get 503; 0 is no limit
-	KeepHeaders    []string      // header names that Request keeps; nil keeps all
+	KeepHeaders    []string      // header names that Request keeps, each with at most 2 KiB; nil keeps all
+	DropQuery      bool          // Request keeps no query
+
+	// MaxConfirmed bounds the open sessions that the layer above has confirmed; see Session.Confirm. 0 is no limit.
+	MaxConfirmed int
+	// MaxUnconfirmed bounds the sessions that the layer above has not confirmed. One more closes the oldest of
+	// them: a client that completes its handshake at once gets in, however many do not. 0 is no limit.
+	MaxUnconfirmed int
+	// MaxUnconfirmedPerAddress is the same for the sessions of one address.
+	MaxUnconfirmedPerAddress int
+	// Address returns the address that a handshake counts for. Nil means the host of the network address.
+	Address func(*http.Request) string
 
 	// CompressFrom is the size in bytes from which WebSocket messages are compressed for clients that offer
 	// it (permessage-deflate, RFC 7692). It costs time for each message and no memory for a session. 0 never
@@ -55,8 +69,13 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.UpgradeTimeout, 10*time.Second)
 	setDefault(&o.OpenTimeout, 45*time.Second)
 	setDefault(&o.WriteTimeout, 10*time.Second)
+	setDefault(&o.PartialTimeout, 30*time.Second)
 	setDefault(&o.MaxPayload, 1_000_000)
+	setDefault(&o.MaxFrames, 10_000)
 	setDefault(&o.SendBuffer, 1<<20)
+	if o.Address == nil {
+		o.Address = remoteHost
+	}
 	if o.Admit == nil {
 		o.Admit = func(*http.Request) error { return nil }
 	}
@@ -94,6 +113,14 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+func remoteHost(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // randomID returns 20 characters that cannot be guessed.

@@ -1,6 +1,7 @@
 package engineio
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -11,7 +12,10 @@ import (
 // servePoll answers a GET request: with what is queued, or with what comes first (protocol, "Receiving
 // data").
 func (s *Session) servePoll(w http.ResponseWriter, r *http.Request) {
-	wake, refusal := s.beginPoll()
+	wake, upgrading, refusal := s.beginPoll()
+	if refusal == nil && upgrading && s.awaitUpgrade(r, wake) {
+		refusal = refuseUnknownSID
+	}
 	if refusal != nil {
 		s.srv.refuse(w, refusal)
 		return
@@ -36,25 +40,63 @@ func (s *Session) servePoll(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// beginPoll registers the one waiting GET request. A second one is an error and ends the session.
-func (s *Session) beginPoll() (<-chan struct{}, *refusal) {
+// beginPoll registers the one waiting GET request. A second one is an error and ends the session. upgrading says that
+// a probe was answered already.
+func (s *Session) beginPoll() (wake <-chan struct{}, upgrading bool, refusal *refusal) {
 	s.mu.Lock()
 	switch {
-	case s.ws != nil:
+	case s.silentLocked():
 		s.mu.Unlock()
-		return nil, refuseBadRequest
-	case s.state == stateClosed:
+		s.close(ReasonPingTimeout, closeNormal)
+		return nil, false, refuseUnknownSID
+	case s.ws != nil || s.state != stateOpen && !s.lastPoll:
 		s.mu.Unlock()
-		return nil, refuseUnknownSID
+		return nil, false, refuseUnknownSID
 	case s.poll != nil:
 		s.mu.Unlock()
 		s.close(ReasonTransportError, closeNormal)
-		return nil, refuseBadRequest
+		return nil, false, refuseBadRequest
 	}
-	wake := make(chan struct{}, 1)
-	s.poll = wake
+	poll := make(chan struct{}, 1)
+	s.poll = poll
+	upgrading = s.upgrading
 	s.mu.Unlock()
-	return wake, nil
+	return poll, upgrading, nil
+}
+
+// A poll that comes after the probe was answered is held for upgradeHold, in steps: of a process that was held up
+// itself, each step waits for its other goroutines.
+const (
+	upgradeHold  = 100 * time.Millisecond
+	upgradeSteps = 5
+)
+
+// awaitUpgrade holds a poll that came while the session upgrades. A client sends its upgrade packet when no poll of its
+// own is left, so a poll that meets that packet was sent after it, whichever of the two connections was faster: it
+// reports true, and the poll is over.
+func (s *Session) awaitUpgrade(r *http.Request, wake <-chan struct{}) (upgraded bool) {
+	step := time.NewTicker(upgradeHold / upgradeSteps)
+	defer step.Stop()
+	for n := 0; n < upgradeSteps; {
+		select {
+		case <-wake:
+		case <-step.C:
+			n++
+		case <-r.Context().Done():
+			s.abandonPoll()
+			return true
+		}
+		s.mu.Lock()
+		upgraded, over := s.ws != nil, !s.upgrading || s.state != stateOpen
+		if upgraded {
+			s.poll = nil
+		}
+		s.mu.Unlock()
+		if upgraded || over {
+			return upgraded
+		}
+	}
+	return false
 }
 
 // wakeLocked tells the waiting poll to look again.
@@ -128,7 +170,7 @@ func (s *Session) servePost(w http.ResponseWriter, r *http.Request) {
 		writeText(w, "text/html", []byte("ok"))
 	case errors.Is(err, errTooBig):
 		s.close(ending(err))
-		http.Error(w, http.StatusText(http.StatusRequestEntityTooLarge), http.StatusRequestEntityTooLarge)
+		s.srv.refuse(w, refuseTooBig)
 	default:
 		s.close(ending(err))
 		s.srv.refuse(w, refuseBadRequest)
@@ -139,10 +181,11 @@ func (s *Session) servePost(w http.ResponseWriter, r *http.Request) {
 func (s *Session) beginPost() *refusal {
 	s.mu.Lock()
 	switch {
-	case s.ws != nil:
+	case s.silentLocked():
 		s.mu.Unlock()
-		return refuseBadRequest
-	case s.state != stateOpen:
+		s.close(ReasonPingTimeout, closeNormal)
+		return refuseUnknownSID
+	case s.ws != nil || s.state != stateOpen:
 		s.mu.Unlock()
 		return refuseUnknownSID
 	case s.posting:
@@ -155,14 +198,14 @@ func (s *Session) beginPost() *refusal {
 	return nil
 }
 
-// readPost reads the body within the time in which the client must show a life sign anyway.
+// readPost reads the body and takes its packets.
 func (s *Session) readPost(w http.ResponseWriter, r *http.Request) error {
 	opts := &s.srv.opts
 	if r.ContentLength > int64(opts.MaxPayload) {
 		return errTooBig
 	}
 	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(time.Now().Add(opts.PingTimeout)) // not every writer can; then the server's own limits hold
+	_ = deadline.SetReadDeadline(time.Now().Add(opts.PartialTimeout)) // not every writer can; then the server's own limits hold
 	body, err := io.ReadAll(io.LimitReader(r.Body, int64(opts.MaxPayload)+1))
 	_ = deadline.SetReadDeadline(time.Time{})
 	if err != nil {
@@ -171,7 +214,19 @@ func (s *Session) readPost(w http.ResponseWriter, r *http.Request) error {
 	if len(body) > opts.MaxPayload {
 		return errTooBig
 	}
+	if !s.packets.add(s.srv.wheel.now(), 1+bytes.Count(body, []byte{separator}), opts.MaxFrames) {
+		return errTooMany
+	}
 	return EachPacket(body, s.onPacket)
+}
+
+// add counts n packets, and reports whether the client may send that many in a second.
+func (c *packetCount) add(now time.Duration, n, most int) bool {
+	if now-c.second >= time.Second {
+		*c = packetCount{second: now}
+	}
+	c.n += n
+	return most < 0 || c.n <= most
 }
 
 // leave closes the session because its client said so.

@@ -23,6 +23,7 @@ var (
 	refuseUnknownSID = &refusal{status: http.StatusBadRequest, Code: 1, Message: "Session ID unknown"}
 	refuseMethod     = &refusal{status: http.StatusBadRequest, Code: 2, Message: "Bad handshake method"}
 	refuseBadRequest = &refusal{status: http.StatusBadRequest, Code: 3, Message: "Bad request"}
+	refuseTooBig     = &refusal{status: http.StatusRequestEntityTooLarge, Code: 3, Message: "Payload too large"}
 	refuseForbidden  = &refusal{status: http.StatusForbidden, Code: 4, Message: "Forbidden"}
 	refuseProtocol   = &refusal{status: http.StatusBadRequest, Code: 5, Message: "Unsupported protocol version"}
 )

@@ -20,13 +20,21 @@ type Request struct {
 	lines string // "Name: value\n" for each header line that is kept
 }
 
-// newRequest keeps the headers named in keep, or all of them if keep is nil.
-func newRequest(r *http.Request, keep []string) Request {
+// maxKeptHeader bounds the value of a header that is kept by its name. A longer one is cut, so that it cannot be
+// taken for one that was not sent.
+const maxKeptHeader = 2 << 10
+
+// newRequest keeps what opts name.
+func newRequest(r *http.Request, opts *Options) Request {
+	query := ""
+	if !opts.DropQuery {
+		query = strings.Clone(r.URL.RawQuery)
+	}
 	return Request{
 		RemoteAddr: r.RemoteAddr,
 		Time:       time.Now(),
-		query:      strings.Clone(r.URL.RawQuery),
-		lines:      headerLines(r.Header, keep),
+		query:      query,
+		lines:      headerLines(r.Header, opts.KeepHeaders),
 	}
 }
 
@@ -37,6 +45,9 @@ func headerLines(h http.Header, keep []string) string {
 			continue
 		}
 		for _, v := range values {
+			if keep != nil && len(v) > maxKeptHeader {
+				v = v[:maxKeptHeader]
+			}
 			b.WriteString(name)
 			b.WriteString(": ")
 			b.WriteString(v)

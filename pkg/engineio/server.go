@@ -2,8 +2,10 @@ package engineio
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +28,11 @@ type Server struct {
 
 	mu       sync.RWMutex
 	closed   bool
-	sessions map[string]*Session
+	sessions map[string]*Session   // by sid
+	ending   map[*Session]struct{} // no longer known by their sid; their last bytes may still be on their way
+
+	unconfirmed unconfirmed
+	confirmed   atomic.Int64
 
 	wg        sync.WaitGroup // requests, connections, writers
 	poller    *poller        // nil where there is none
@@ -44,8 +50,10 @@ func NewServer(opts Options, open OpenFunc) *Server {
 		wheel:     newWheel(wheelTick(opts)),
 		pools:     newPools(),
 		sessions:  make(map[string]*Session),
+		ending:    make(map[*Session]struct{}),
 		stopWheel: make(chan struct{}),
 	}
+	srv.unconfirmed.init(opts)
 	srv.packets.ping = newControl(Ping, "")
 	srv.packets.probe = newControl(Pong, probeData)
 	srv.own.Go(func() { srv.wheel.run(srv.stopWheel) })
@@ -59,12 +67,16 @@ func wheelTick(opts Options) time.Duration {
 	return min(max(shortest/50, time.Millisecond), 100*time.Millisecond)
 }
 
-// SessionCount returns the number of open sessions, and how many of them use WebSocket.
+// SessionCount returns the number of sessions that are open or still hold a connection, and how many open ones use
+// WebSocket.
 func (srv *Server) SessionCount() (total, webSocket int) {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
-	return len(srv.sessions), int(srv.webs.Load())
+	return len(srv.sessions) + len(srv.ending), int(srv.webs.Load())
 }
+
+// ConfirmedCount returns the number of open sessions that the layer above has confirmed.
+func (srv *Server) ConfirmedCount() int { return int(srv.confirmed.Load()) }
 
 // Sessions returns the open sessions.
 func (srv *Server) Sessions() []*Session {
@@ -163,14 +175,43 @@ func (srv *Server) sessionClosed(transport string, reason Reason) {
 	srv.opts.Observer.Closed(transport, reason)
 }
 
+// takePlace counts a confirmed session if there is room for one.
+func (srv *Server) takePlace() bool {
+	most := int64(srv.opts.MaxConfirmed)
+	if n := srv.confirmed.Add(1); most > 0 && n > most {
+		srv.confirmed.Add(-1)
+		return false
+	}
+	return true
+}
+
+// retire makes the sid of a session unknown. The session is kept until forget, so that Shutdown finds it.
+func (srv *Server) retire(s *Session) {
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if srv.sessions[s.id] == s {
+		delete(srv.sessions, s.id)
+		srv.ending[s] = struct{}{}
+	}
+}
+
 // forget drops a session that has ended.
 func (srv *Server) forget(s *Session) {
 	srv.wheel.remove(s)
 	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	delete(srv.ending, s)
 	if srv.sessions[s.id] == s {
 		delete(srv.sessions, s.id)
 	}
-	srv.mu.Unlock()
+}
+
+// remaining returns the sessions that have not ended, known by their sid or not.
+func (srv *Server) remaining() []*Session {
+	all := srv.Sessions()
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return slices.AppendSeq(all, maps.Keys(srv.ending))
 }
 
 // startPoller tries to do without a goroutine per WebSocket; without a poller each has one.
@@ -205,7 +246,7 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
-		for _, s := range srv.Sessions() {
+		for _, s := range srv.remaining() {
 			s.terminate()
 		}
 		<-done

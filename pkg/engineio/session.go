@@ -57,15 +57,36 @@ type Session struct {
 	writing      bool // somebody has the write turn of ws
 	awaitingPong bool
 	left         bool    // the client has said that it leaves
+	lastPoll     bool    // closed by the server: the next poll gets the last words
 	ws           *wsConn // nil while the transport is polling
 	probe        *wsConn // a WebSocket that has not upgraded yet
 	poll         chan struct{}
 	queue        []*Message
-	queued       int           // bytes accepted and not yet handed to the kernel
-	heartbeat    time.Duration // when the last ping was sent or the last pong came
-	opened       time.Duration
+	pong         *Message         // the answer to the client's last ping frame: RFC 6455 §5.5.3 asks for no other
+	queued       int              // cost of what was accepted and not yet handed to the kernel
+	heartbeat    time.Duration    // when the last ping was sent or the last pong came
+	opened       time.Duration    // or when Unconfirm was called
+	awaited      [2]time.Duration // since when the rest of a message, and of a packet, is awaited; 0: it is not
+	packets      packetCount      // touched by the one running POST request
+
+	address string
+	waiting *unconfirmedEntry // guarded by unconfirmed.mu; nil once confirmed
 
 	timer wheelEntry
+}
+
+// partial is what a client has begun to send.
+type partial int
+
+const (
+	restOfMessage partial = iota // of the WebSocket
+	restOfPacket                 // of the layer above
+)
+
+// packetCount counts the packets of a polling client in the second that began at second.
+type packetCount struct {
+	second time.Duration
+	n      int
 }
 
 // ID returns the session's identifier, which only its client may know.
@@ -88,14 +109,70 @@ func (s *Session) transportLocked() string {
 	return transportPolling
 }
 
-// Confirm keeps the session open beyond Options.OpenTimeout.
-func (s *Session) Confirm() {
+// Confirm keeps the session open beyond Options.OpenTimeout. It reports false, and changes nothing, if there are
+// Options.MaxConfirmed already.
+func (s *Session) Confirm() bool {
 	s.mu.Lock()
+	if s.state != stateOpen || s.confirmed {
+		s.mu.Unlock()
+		return true
+	}
+	if !s.srv.takePlace() {
+		s.mu.Unlock()
+		return false
+	}
 	s.confirmed = true
 	s.mu.Unlock()
+	s.srv.unconfirmed.remove(s)
+	return true
 }
 
-// Buffered returns the number of bytes that wait for the client.
+// Unconfirm takes Confirm back: the session is closed if it is not confirmed again within Options.OpenTimeout.
+func (s *Session) Unconfirm() {
+	s.mu.Lock()
+	if s.state != stateOpen || !s.confirmed {
+		s.mu.Unlock()
+		return
+	}
+	s.confirmed, s.opened = false, s.srv.wheel.now()
+	s.srv.confirmed.Add(-1)
+	next := s.nextTimerLocked()
+	s.mu.Unlock()
+	s.srv.wheel.schedule(s, next)
+	s.srv.unconfirmed.add(s)
+}
+
+// closeUnconfirmed ends a session that has to make room, unless it was confirmed meanwhile.
+func (s *Session) closeUnconfirmed() {
+	if s.isUnconfirmed() {
+		s.close(ReasonUnconfirmed, closeNormal)
+	}
+}
+
+func (s *Session) isUnconfirmed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == stateOpen && !s.confirmed
+}
+
+// AwaitRest says whether the layer above has begun a packet whose rest is still to come. The session is closed if
+// that takes longer than Options.PartialTimeout.
+func (s *Session) AwaitRest(awaited bool) { s.await(restOfPacket, awaited) }
+
+func (s *Session) await(what partial, awaited bool) {
+	s.mu.Lock()
+	s.awaited[what] = 0
+	if awaited {
+		s.awaited[what] = max(s.srv.wheel.now(), 1)
+	}
+	open, next := s.state == stateOpen, s.nextTimerLocked()
+	s.mu.Unlock()
+	if open && awaited {
+		s.srv.wheel.schedule(s, next)
+	}
+}
+
+// Buffered returns the number of bytes that wait for the client, with what it takes to keep them.
 func (s *Session) Buffered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,14 +200,14 @@ func (s *Session) send(m *Message, volatile bool) error {
 		s.mu.Unlock()
 		return nil
 	}
-	if s.queued > 0 && s.queued+m.Size() > s.srv.opts.SendBuffer {
+	if s.queued > 0 && s.queued+m.cost() > s.srv.opts.SendBuffer {
 		s.mu.Unlock()
 		s.close(ReasonSlow, closeNormal)
 		return ErrSlow
 	}
 	if ws := s.ws; ws != nil && !s.writing {
 		s.writing = true
-		s.queued += m.Size()
+		s.queued += m.cost()
 		s.mu.Unlock()
 		s.writeDirect(ws, m)
 		return nil
@@ -149,8 +226,31 @@ func (s *Session) writableLocked() bool {
 
 func (s *Session) enqueueLocked(m *Message) {
 	s.queue = append(s.queue, m)
-	s.queued += m.Size()
+	s.queued += m.cost()
 	s.wakeLocked()
+}
+
+// sendPong answers a ping frame. A pong that still waits is replaced.
+func (s *Session) sendPong(data []byte) {
+	m := newRawFrame(opPong, data)
+	s.mu.Lock()
+	ws := s.ws
+	if s.state != stateOpen || ws == nil {
+		s.mu.Unlock()
+		return
+	}
+	s.queued += m.cost()
+	if s.writing {
+		if s.pong != nil {
+			s.queued -= s.pong.cost()
+		}
+		s.pong = m
+		s.mu.Unlock()
+		return
+	}
+	s.writing = true
+	s.mu.Unlock()
+	s.writeDirect(ws, m)
 }
 
 // sendRaw sends a WebSocket control frame if the session has not ended.
@@ -169,8 +269,8 @@ func (s *Session) writeDirect(ws *wsConn, m *Message) {
 		return
 	}
 	s.mu.Lock()
-	s.queued -= m.Size() - len(wire[n:])
-	if n == len(wire) && len(s.queue) == 0 {
+	s.queued -= m.cost() - len(wire[n:])
+	if n == len(wire) && len(s.queue) == 0 && s.pong == nil {
 		s.turnEndedLocked(ws)
 		s.mu.Unlock()
 		return
@@ -182,6 +282,18 @@ func (s *Session) writeDirect(ws *wsConn, m *Message) {
 	s.srv.wg.Add(1) // the reader is still counted, so the server cannot have finished waiting
 	s.mu.Unlock()
 	go s.writeRest(ws, wire[n:])
+}
+
+// endTurn gives the write turn back, or to a goroutine that writes what was queued meanwhile.
+func (s *Session) endTurn(ws *wsConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 && s.pong == nil {
+		s.turnEndedLocked(ws)
+		return
+	}
+	s.srv.wg.Add(1) // the caller is counted
+	go s.writeRest(ws, nil)
 }
 
 // turnEndedLocked gives the write turn back, or ends the connection if that was the last of it.
@@ -197,11 +309,14 @@ func (s *Session) turnEndedLocked(ws *wsConn) {
 	s.srv.wheel.schedule(s, end)
 }
 
-// writeRest writes rest and the queue until nothing is left.
+// writeRest writes rest and the queue until nothing is left. Each write has WriteTimeout, and all of them together as
+// much for every full batch: a client that takes a few bytes now and then does not stay.
 func (s *Session) writeRest(ws *wsConn, rest []byte) {
 	defer s.srv.wg.Done()
 	buf := s.srv.pools.batches.Get().(*[]byte)
 	defer s.srv.pools.batches.Put(buf)
+	patience := s.srv.opts.WriteTimeout
+	end := time.Now().Add(patience)
 	for {
 		s.mu.Lock()
 		batch, size := s.batchLocked(ws, (*buf)[:0], rest)
@@ -211,11 +326,16 @@ func (s *Session) writeRest(ws *wsConn, rest []byte) {
 			return
 		}
 		s.mu.Unlock()
-		if err := ws.writeAll(batch, s.srv.opts.WriteTimeout); err != nil {
+		deadline := time.Now().Add(patience)
+		if end.Before(deadline) {
+			deadline = end
+		}
+		if err := ws.writeAll(batch, deadline); err != nil {
 			s.close(writeFailure(err), closeNormal)
 			s.terminate()
 			return
 		}
+		end = end.Add(patience * time.Duration(len(batch)) / writeBatchSize)
 		s.mu.Lock()
 		s.queued -= size
 		s.mu.Unlock()
@@ -230,13 +350,16 @@ func (s *Session) batchLocked(ws *wsConn, buf, rest []byte) (batch []byte, size 
 		return rest, len(rest)
 	}
 	buf, size = append(buf, rest...), len(rest)
+	if m := s.pong; m != nil && len(buf)+len(m.wire) <= cap(buf) {
+		buf, size, s.pong = append(buf, m.wire...), size+m.cost(), nil
+	}
 	i := 0
 	for ; i < len(s.queue); i++ {
 		wire := s.queue[i].wireFor(ws)
 		if len(buf) > 0 && len(buf)+len(wire) > cap(buf) {
 			break
 		}
-		size += s.queue[i].Size()
+		size += s.queue[i].cost()
 		if len(wire) > cap(buf) {
 			buf, i = wire, i+1
 			break
@@ -276,14 +399,20 @@ func (s *Session) isOpen() bool {
 	return s.state == stateOpen
 }
 
-// onPong notes the client's life sign; the wheel plans the next ping when its hand comes by.
+// onPong notes the client's life sign; the wheel plans the next ping when its hand comes by. After an interval without
+// one it would come by only at the timeout.
 func (s *Session) onPong() {
 	now := s.srv.wheel.now()
 	s.mu.Lock()
+	late := s.awaitingPong && s.state == stateOpen && now-s.heartbeat >= s.srv.opts.PingInterval
 	if s.awaitingPong {
 		s.awaitingPong, s.heartbeat = false, now
 	}
+	next := s.nextTimerLocked()
 	s.mu.Unlock()
+	if late {
+		s.srv.wheel.schedule(s, next)
+	}
 }
 
 // onTimer is the session's only timer: heartbeat, confirmation and the end of a closed session.
@@ -305,9 +434,18 @@ func (s *Session) onTimer() {
 		s.close(ReasonPingTimeout, closeNormal)
 		return
 	}
+	if s.restOverdueLocked(now) {
+		s.mu.Unlock()
+		s.close(ReasonTransportError, closePolicy)
+		return
+	}
 	ping := !s.awaitingPong && now >= s.heartbeat+opts.PingInterval
 	if ping {
+		due := s.heartbeat + opts.PingInterval
 		s.awaitingPong, s.heartbeat = true, now
+		if s.ws == nil && s.poll == nil {
+			s.heartbeat = due // nobody gets it now: what the timer is late by is not the client's
+		}
 	}
 	next := s.nextTimerLocked()
 	s.mu.Unlock()
@@ -332,19 +470,41 @@ func (s *Session) nextTimerLocked() time.Duration {
 	if !s.confirmed {
 		next = min(next, s.opened+opts.OpenTimeout)
 	}
+	for _, since := range s.awaited {
+		if since > 0 {
+			next = min(next, since+opts.PartialTimeout)
+		}
+	}
 	return next
+}
+
+func (s *Session) restOverdueLocked(now time.Duration) bool {
+	for _, since := range s.awaited {
+		if since > 0 && now >= since+s.srv.opts.PartialTimeout {
+			return true
+		}
+	}
+	return false
+}
+
+// silentLocked tells whether a polling client has missed its heartbeat, even if the timer has not come by yet.
+func (s *Session) silentLocked() bool {
+	opts, allowed := &s.srv.opts, s.srv.opts.PingTimeout
+	if !s.awaitingPong {
+		allowed += opts.PingInterval
+	}
+	return s.state == stateOpen && s.ws == nil && s.poll == nil && s.srv.wheel.now() >= s.heartbeat+allowed
 }
 
 // Close ends the session with ReasonForced after sending what is queued.
 func (s *Session) Close() { s.close(ReasonForced, closeNormal) }
 
-// CloseMalformed ends the session with ReasonParseError: the layer above could not decode a message.
-func (s *Session) CloseMalformed() { s.close(ReasonParseError, closeNormal) }
-
 // CloseSlow ends the session with ReasonSlow: the layer above keeps more for it than it may.
 func (s *Session) CloseSlow() { s.close(ReasonSlow, closeNormal) }
 
-// close is the only way out of stateOpen. A polite close sends what is queued and a last word first.
+// close is the only way out of stateOpen. A polite close sends what is queued and a last word first. From here on the
+// sid is unknown, before anybody hears of the end; only what the server has closed is kept for one more poll, if
+// none waits for its last words.
 func (s *Session) close(reason Reason, code closeCode) {
 	s.mu.Lock()
 	if s.state != stateOpen {
@@ -352,20 +512,29 @@ func (s *Session) close(reason Reason, code closeCode) {
 		return
 	}
 	s.state = stateClosing
+	if s.confirmed {
+		s.srv.confirmed.Add(-1)
+	}
+	s.lastPoll = s.ws == nil && s.poll == nil && (reason == ReasonForced || reason == ReasonShutdown)
+	if !s.lastPoll {
+		s.srv.retire(s)
+	}
 	ws, probe, transport := s.ws, s.probe, s.transportLocked()
 	var last *Message // to be written by us
 	if ws != nil && !reason.abrupt() {
 		last = s.lastWordLocked(closeFrame(code))
 	}
+	idle := s.ws == nil && s.poll == nil && !s.lastPoll // nothing is left to do
 	s.wakeLocked()
 	s.mu.Unlock()
 
+	s.srv.unconfirmed.remove(s)
 	if probe != nil {
 		probe.conn.Close()
 	}
 	s.srv.sessionClosed(transport, reason)
 	s.handler.OnClose(reason)
-	if reason.abrupt() {
+	if reason.abrupt() || idle {
 		s.terminate()
 		return
 	}
@@ -378,7 +547,7 @@ func (s *Session) close(reason Reason, code closeCode) {
 
 // lastWordLocked returns m if the caller got the write turn and has to write it; else m is queued.
 func (s *Session) lastWordLocked(m *Message) *Message {
-	s.queued += m.Size()
+	s.queued += m.cost()
 	if s.writing {
 		s.queue = append(s.queue, m)
 		return nil
@@ -395,7 +564,7 @@ func (s *Session) terminate() {
 		return
 	}
 	s.state = stateClosed
-	s.queue, s.queued = nil, 0
+	s.queue, s.pong, s.queued = nil, nil, 0
 	ws := s.ws
 	s.wakeLocked()
 	s.mu.Unlock()
@@ -414,7 +583,7 @@ func (s *Session) readerEnded(c *wsConn, err error) {
 	}
 	reason, code := ending(err)
 	s.close(reason, code)
-	if !reason.abrupt() {
+	if !reason.abrupt() && !errors.Is(err, errTooMany) {
 		c.drain()
 	}
 	s.terminate()

@@ -10,15 +10,19 @@ const probeData = "probe"
 
 var errProbe = errors.New("engineio: malformed probe")
 
-// reserveProbe makes the coming WebSocket the session's only attempt to upgrade.
-func (s *Session) reserveProbe() bool {
+// reserveProbe makes the coming WebSocket the session's only attempt to upgrade. It is not reserved where there is
+// one already, or nothing to upgrade.
+func (s *Session) reserveProbe() (reserved bool, refusal *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state != stateOpen || s.ws != nil || s.probing {
-		return false
+	switch {
+	case s.state != stateOpen:
+		return false, refuseUnknownSID
+	case s.ws != nil || s.probing:
+		return false, nil
 	}
 	s.probing = true
-	return true
+	return true, nil
 }
 
 // setProbe connects c to the reservation, unless the session was closed meanwhile.
@@ -39,7 +43,7 @@ func (s *Session) onProbe(c *wsConn, p Packet) error {
 		if err := s.releasePoll(); err != nil {
 			return err
 		}
-		return c.writeAll(s.srv.packets.probe.wire, s.srv.opts.WriteTimeout)
+		return c.writeAll(s.srv.packets.probe.wire, time.Now().Add(s.srv.opts.WriteTimeout))
 	case p.Type == Upgrade:
 		return s.upgrade(c)
 	default:
@@ -47,7 +51,7 @@ func (s *Session) onProbe(c *wsConn, p Packet) error {
 	}
 }
 
-// releasePoll ends the waiting poll with a noop, now and until the upgrade is done.
+// releasePoll ends the waiting poll with a noop; until the upgrade is done, later ones get one after upgradeHold.
 func (s *Session) releasePoll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

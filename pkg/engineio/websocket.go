@@ -40,6 +40,10 @@ type wsConn struct {
 	in      assembler
 	probing bool // true until the client's upgrade packet; touched by the reader only
 	watched watched
+
+	// Touched by the reader only.
+	second     time.Duration // when the count of frames began
+	unfinished bool          // the session has been told that the rest of a message is awaited
 }
 
 var errWouldBlock = errors.New("engineio: nothing to read yet")
@@ -49,7 +53,7 @@ func newWSConn(conn net.Conn, s *Session) *wsConn {
 		conn:    conn,
 		raw:     newRawConn(conn, s.srv.pools),
 		session: s,
-		in:      assembler{maxPayload: s.srv.opts.MaxPayload},
+		in:      assembler{maxPayload: s.srv.opts.MaxPayload, maxFrames: s.srv.opts.MaxFrames},
 	}
 }
 
@@ -71,7 +75,7 @@ func (c *wsConn) watch() bool {
 
 // readLoop reads until the connection ends or the poller watches it.
 func (c *wsConn) readLoop(early []byte) {
-	err := c.in.feed(early, c.onFrame)
+	err := c.feed(early)
 	for err == nil {
 		if c.watch() {
 			return
@@ -100,7 +104,7 @@ func (c *wsConn) readBurst() error {
 		if err != nil {
 			return err
 		}
-		if err := c.in.feed((*buf)[:n], c.onFrame); err != nil {
+		if err := c.feed((*buf)[:n]); err != nil {
 			return err
 		}
 		if n < len(*buf) {
@@ -109,10 +113,28 @@ func (c *wsConn) readBurst() error {
 	}
 }
 
+// feed takes bytes that have arrived.
+func (c *wsConn) feed(b []byte) error {
+	now := c.session.srv.wheel.now()
+	if now-c.second >= time.Second {
+		c.second, c.in.frames = now, 0
+	}
+	before := c.in.messages
+	if err := c.in.feed(b, c.onFrame); err != nil {
+		return err
+	}
+	// A probe has a time limit of its own.
+	if unfinished := c.in.unfinished(); !c.probing && (unfinished != c.unfinished || unfinished && c.in.messages != before) {
+		c.unfinished = unfinished
+		c.session.await(restOfMessage, unfinished)
+	}
+	return nil
+}
+
 func (c *wsConn) readOnce() error {
 	buf, n, err := c.read()
 	if n > 0 {
-		if feedErr := c.in.feed((*buf)[:n], c.onFrame); feedErr != nil {
+		if feedErr := c.feed((*buf)[:n]); feedErr != nil {
 			err = feedErr
 		}
 	}
@@ -137,10 +159,11 @@ func (c *wsConn) onFrame(op opcode, data []byte) error {
 		return c.onPacket(data, op == opBinary)
 	case opPing:
 		if !c.probing {
-			c.session.sendRaw(newRawFrame(opPong, data))
+			c.session.sendPong(data)
 		}
 	case opClose:
 		if !c.probing {
+			c.session.srv.retire(c.session) // before the client hears of the end
 			c.session.sendRaw(closeFrame(closeNormal))
 		}
 		return errPeerLeft
@@ -167,9 +190,9 @@ func (c *wsConn) writeNow(b []byte) (int, error) {
 	return c.raw.writeNow(b)
 }
 
-// writeAll waits for the socket, at most until the timeout.
-func (c *wsConn) writeAll(b []byte, timeout time.Duration) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+// writeAll waits for the socket, at most until the deadline.
+func (c *wsConn) writeAll(b []byte, deadline time.Time) error {
+	if err := c.conn.SetWriteDeadline(deadline); err != nil {
 		return err
 	}
 	if _, err := c.conn.Write(b); err != nil {
@@ -213,6 +236,8 @@ func ending(err error) (Reason, closeCode) {
 		return ReasonTransportClose, closeNormal
 	case errors.Is(err, errTooBig):
 		return ReasonTransportError, closeTooBig
+	case errors.Is(err, errTooMany):
+		return ReasonTransportError, closePolicy
 	case errors.Is(err, errFrame):
 		return ReasonTransportError, closeProtocolError
 	case errors.Is(err, errUTF8):

@@ -15,14 +15,22 @@ const v6Site = 64
 // ClientAddress returns where a request comes from, for limits by address: an IPv4 address, or the /64 network of an IPv6
 // one. Behind a trusted proxy that is the address which the proxy was called from, and so on through all proxies that are
 // trusted. What stands further left in X-Forwarded-For was written by the caller and is not believed.
-func ClientAddress(c echo.Context) string {
-	text := c.RealIP()
+func ClientAddress(c echo.Context) string { return site(c.RealIP()) }
+
+// AddressOf returns a function that is ClientAddress for requests that no API serves.
+func AddressOf(proxies []netip.Prefix) func(*http.Request) string {
+	extract := addressBehind(proxies)
+	return func(r *http.Request) string { return site(extract(r)) }
+}
+
+// site is the part of an address that tells callers apart.
+func site(text string) string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Is4() {
 		return text
 	}
-	site, _ := addr.Prefix(v6Site)
-	return site.String()
+	network, _ := addr.Prefix(v6Site)
+	return network.String()
 }
 
 func addressBehind(proxies []netip.Prefix) echo.IPExtractor {

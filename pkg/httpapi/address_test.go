@@ -47,6 +47,9 @@ func TestClientAddress(t *testing.T) {
 		if e.ServeHTTP(w, req); w.Body.String() != test.want {
 			t.Errorf("%s: got %s, want %s", name, w.Body, test.want)
 		}
+		if got := httpapi.AddressOf(test.proxies)(req); got != test.want {
+			t.Errorf("%s: got %s without an API, want %s", name, got, test.want)
+		}
 	}
 }
 

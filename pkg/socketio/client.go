@@ -35,6 +35,7 @@ func (c *client) OnMessage(data []byte, binary bool) error {
 		if err != nil || !complete {
 			return err
 		}
+		c.session.AwaitRest(false)
 		return c.onPacket(p, attachments)
 	}
 	p, complete, err := c.in.addText(data)
@@ -42,6 +43,7 @@ func (c *client) OnMessage(data []byte, binary bool) error {
 		return err
 	}
 	if !complete { // do not collect attachments for a namespace that was not joined
+		c.session.AwaitRest(true)
 		_, err = c.connectedSocket(p)
 		return err
 	}
@@ -98,17 +100,20 @@ func (c *client) find(nsp []byte) *Socket {
 // onConnect starts joining a namespace. Middlewares may take their time, so they get a goroutine of
 // their own.
 func (c *client) onConnect(p packet) error {
+	auth, err := decodeAuth(p.data)
+	if err != nil {
+		return err
+	}
 	s, err := c.begin(p)
 	if s == nil {
 		return err
 	}
-	auth := slices.Clone(p.data)
+	s.mu.Lock()
+	s.auth = slices.Clone(auth)
+	s.mu.Unlock()
 	go func() {
 		defer c.srv.wg.Done()
-		if err := s.connect(auth); err != nil {
-			c.srv.opts.Logger.Debug("malformed CONNECT packet", "error", err)
-			c.session.CloseMalformed()
-		}
+		s.connect()
 	}()
 	return nil
 }
@@ -142,8 +147,26 @@ func (c *client) refuse(nsp string, err error) {
 	c.srv.opts.Metrics.SocketRefused(nsp)
 }
 
-// forget drops a socket that has left its namespace.
+// forget drops a socket that has left its namespace. A session without any has to join one again in time.
 func (c *client) forget(s *Socket) {
+	c.drop(s)
+	if c.joined() {
+		return
+	}
+	c.session.Unconfirm()
+	if c.joined() { // meanwhile: that has counted for nothing if it came before
+		c.session.Confirm()
+	}
+}
+
+// joined tells whether the client is in a namespace.
+func (c *client) joined() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.sockets, func(s *Socket) bool { return s.accepted.Load() })
+}
+
+func (c *client) drop(s *Socket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if i := slices.Index(c.sockets, s); i >= 0 {

@@ -3,6 +3,7 @@ package socketio
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -12,27 +13,24 @@ import (
 // connect takes a socket from its CONNECT packet to the end of its connection handlers, and then works
 // on its events. The order is: middlewares; the namespace lists the socket; the CONNECT answer; events
 // that the socket was sent itself; broadcasts that were held back; connection handlers; the client's
-// events. An error means that data is no payload of a CONNECT packet.
-func (s *Socket) connect(data []byte) error {
-	auth, err := decodeAuth(data)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.auth = auth
-	s.mu.Unlock()
-	err = s.runMiddlewares()
+// events.
+func (s *Socket) connect() {
+	err := s.runMiddlewares()
 	if err == nil {
 		err = s.subscribeID()
 	}
+	if err == nil && !s.client.session.Confirm() {
+		err = errFull
+	}
 	if err != nil {
 		s.refused(err)
-		return nil
+		return
 	}
-	if s.nsp.admit(s) {
-		s.begin()
+	if !s.nsp.admit(s) {
+		s.client.forget(s) // it was closed meanwhile, and keeps no place
+		return
 	}
-	return nil
+	s.begin()
 }
 
 // begin tells the client that it is connected, and everybody that it may be used.
@@ -106,7 +104,7 @@ func (s *Socket) refused(err error) {
 	s.close(ReasonServerDisconnect) // first, so that the client may try again at once
 	switch {
 	case gone:
-	case s.nsp.srv.ctx.Err() != nil:
+	case s.nsp.srv.ctx.Err() != nil || errors.Is(err, errFull):
 		s.client.session.Close() // a client that is refused would not try another node by itself
 	default:
 		s.client.refuse(s.nsp.name, err)
@@ -116,7 +114,7 @@ func (s *Socket) refused(err error) {
 // sendAnswer sends the CONNECT packet, and then what the socket was sent meanwhile.
 func (s *Socket) sendAnswer() {
 	s.accepted.Store(true)
-	s.client.session.Confirm()
+	s.client.session.Confirm() // again: another socket of the client may have left meanwhile
 	batch := []*engineio.Message{s.answerMessage()}
 	for len(batch) > 0 {
 		for _, m := range batch {

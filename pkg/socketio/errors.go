@@ -15,6 +15,8 @@ var (
 	ErrSlow = engineio.ErrSlow
 	// ErrReserved is returned for an event name that belongs to the client library.
 	ErrReserved = errors.New("socketio: reserved event name")
+
+	errFull = errors.New("socketio: as many sessions as there may be")
 )
 
 // ConnectError is returned by a middleware to refuse a socket. Its fields are sent to the client in the

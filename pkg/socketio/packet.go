@@ -58,7 +58,7 @@ func parsePacket(text []byte, maxAttachments int) (p packet, err error) {
 func (p *packet) takeAttachments(text []byte, most int) ([]byte, error) {
 	n, rest := leadingDigits(text)
 	count, err := strconv.ParseUint(string(text[:n]), 10, 32)
-	if err != nil || len(rest) == 0 || rest[0] != '-' || count < 1 || count > uint64(most) {
+	if err != nil || len(rest) == 0 || rest[0] != '-' || count < 1 || count > uint64(max(most, 0)) {
 		return nil, fmt.Errorf("%w: illegal number of attachments", errPacket)
 	}
 	p.attachments = int(count)

@@ -17,16 +17,29 @@ import (
 type Options struct {
 	PingInterval   time.Duration // time between a pong and the next ping; 25 s
 	PingTimeout    time.Duration // time for the client to answer a ping; 20 s
-	ConnectTimeout time.Duration // time to join a first namespace, middlewares included; 45 s
+	ConnectTimeout time.Duration // time to join a namespace, middlewares included, while a client is in none; 45 s
 	UpgradeTimeout time.Duration // time to move from polling to WebSocket; 10 s
-	WriteTimeout   time.Duration // longest stall of a write; 10 s
+	WriteTimeout   time.Duration // longest stall of a write, see engineio.Options; 10 s
+	PartialTimeout time.Duration // time for the rest of an unfinished message or packet; 30 s
 	JoinTimeout    time.Duration // longest that Socket.Join waits for the adapter; 5 s
 	MaxPayload     int           // bytes of a client's message or POST body; 1,000,000
-	MaxAttachments int           // binary attachments of one packet; 10
+	MaxFrames      int           // frames or polling packets of one client in a second; 10,000; negative is no limit
+	MaxAttachments int           // binary attachments of one packet; 10; negative is none
 	SendBuffer     int           // bytes that may wait for one client; 1 MiB
 	MaxSessions    int           // open sessions, more get 503; 0 is no limit
 	KeepHeaders    []string      // header names that Handshake shows; nil keeps all
+	DropQuery      bool          // Handshake shows no query
 	CompressFrom   int           // bytes from which messages are compressed, see engineio.Options; 0 is never
+
+	// MaxJoined bounds the sessions that are in a namespace. One more is closed when its middlewares have let it in, so
+	// that its client connects anew, perhaps elsewhere. 0 is no limit.
+	MaxJoined int
+	// MaxPending bounds the sessions that are in no namespace yet, MaxPendingPerAddress those of one address. One
+	// more closes the oldest of them. 0 is no limit. Address returns the address that a handshake counts for; nil
+	// means the host of the network address.
+	MaxPending           int
+	MaxPendingPerAddress int
+	Address              func(*http.Request) string
 
 	// Path is where the server is mounted; other paths get 404. The default is "/socket.io/".
 	Path string
@@ -97,6 +110,7 @@ func (o Options) withDefaults() Options {
 	if o.MaxAttachments == 0 {
 		o.MaxAttachments = 10
 	}
+	o.MaxAttachments = max(o.MaxAttachments, 0)
 	if o.MaxPayload == 0 {
 		o.MaxPayload = 1_000_000
 	}
@@ -123,17 +137,26 @@ func (o Options) engine() engineio.Options {
 		UpgradeTimeout: o.UpgradeTimeout,
 		OpenTimeout:    o.ConnectTimeout,
 		WriteTimeout:   o.WriteTimeout,
+		PartialTimeout: o.PartialTimeout,
 		MaxPayload:     o.MaxPayload,
+		MaxFrames:      o.MaxFrames,
 		SendBuffer:     o.SendBuffer,
 		MaxSessions:    o.MaxSessions,
 		KeepHeaders:    o.KeepHeaders,
+		DropQuery:      o.DropQuery,
 		CompressFrom:   o.CompressFrom,
 		CheckOrigin:    o.CheckOrigin,
 		Admit:          o.Admit,
 		NewSessionID:   o.NewSessionID,
 		Forward:        o.Forward,
-		Logger:         o.Logger,
-		Observer:       o.Metrics.observer(),
+		Address:        o.Address,
+
+		MaxConfirmed:             o.MaxJoined,
+		MaxUnconfirmed:           o.MaxPending,
+		MaxUnconfirmedPerAddress: o.MaxPendingPerAddress,
+
+		Logger:   o.Logger,
+		Observer: o.Metrics.observer(),
 	}
 }
 
@@ -204,6 +227,9 @@ func (srv *Server) allNamespaces() []*Namespace {
 	}
 	return all
 }
+
+// Joined returns the number of sessions that are in a namespace. It costs nothing.
+func (srv *Server) Joined() int { return srv.engine.ConfirmedCount() }
 
 // Stats are the server's figures of this moment.
 type Stats struct {

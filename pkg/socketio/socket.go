@@ -284,6 +284,7 @@ func (s *Socket) CloseConnection() { s.client.session.Close() }
 func (s *Socket) leaveNamespace() {
 	p := packet{typ: typeDisconnect, nsp: s.nsp.wireName}
 	if s.accepted.Load() {
+		s.client.drop(s)                                      // first, so that the client may join again at once
 		_ = s.send(engineio.NewMessage(appendPacket(nil, p))) // if it is closed already the client knows
 	}
 	s.close(ReasonServerDisconnect)

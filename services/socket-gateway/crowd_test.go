@@ -36,7 +36,7 @@ type child struct {
 	ended    chan struct{}
 }
 
-func (f *faultWorld) startChild() *child {
+func (f *faultWorld) startChild(settings ...string) *child {
 	f.t.Helper()
 	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(f.keys.JWKS()) }))
 	f.t.Cleanup(keys.Close)
@@ -48,7 +48,9 @@ func (f *faultWorld) startChild() *child {
 		command: exec.Command(os.Args[0]), ended: make(chan struct{}),
 	}
 	c.command.Env = append(os.Environ(), runAsGateway+"=1", "HTTP_ADDR="+serving.Addr().String(), "OPS_ADDR="+watching.Addr().String(),
-		"NATS_URL="+f.natsURL, "REDIS_URL="+f.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms")
+		"NATS_URL="+f.natsURL, "REDIS_URL="+f.redisURL, "JWKS_URL="+keys.URL, "DRAIN_TIMEOUT=500ms",
+		"MAX_PENDING_PER_ADDRESS=0") // all clients of a test have one address
+	c.command.Env = append(c.command.Env, settings...)
 	if os.Getenv("PARLEY_TEST_LOG") != "" {
 		c.command.Stdout, c.command.Stderr = os.Stderr, os.Stderr
 	}

@@ -35,7 +35,7 @@ func (s *Service) openEdge(id peer.ID, namespace *socketio.Namespace) (e *edge, 
 	others.GET(strings.TrimSuffix(socketPath, "/"), refused)
 	e.door, err = admission.NewDoor(admission.Config{
 		MaxConnections: s.cfg.MaxConnections, ConnectRate: s.cfg.ConnectRate, MaxSocketsPerVisitor: s.cfg.MaxSocketsPerVisitor,
-		Connections: func() int { return int(s.connections.Load()) + e.legacyConnections() },
+		Connections: func() int { return s.sockets.Joined() + e.legacyConnections() },
 		Refuse:      others, Registerer: s.cfg.Registerer,
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Service) openEdge(id peer.ID, namespace *socketio.Namespace) (e *edge, 
 		if e.legacy, err = s.openLegacy(id); err != nil {
 			return nil, errors.Join(err, e.close())
 		}
-		sockets = byProtocol(e.door.LooseHandler(e.legacy), sockets)
+		sockets = byProtocol(e.door.Handler(e.legacy), sockets)
 	}
 	e.handler = routes(e.forwarder.Handler(sockets), others)
 	return e, nil
@@ -80,14 +80,6 @@ func routes(sockets, others http.Handler) http.Handler {
 
 // refused answers a handshake above the bounds as the APIs answer errors.
 func refused(c echo.Context) error { return admission.Refusal(c.Request().Context()) }
-
-// counted is the engine's metrics with a count of the open connections, which is asked for at each handshake.
-func (s *Service) counted(m socketio.Metrics) socketio.Metrics {
-	opened, closed := m.SessionOpened, m.SessionClosed
-	m.SessionOpened = func(transport string) { s.connections.Add(1); opened(transport) }
-	m.SessionClosed = func(transport, reason string) { s.connections.Add(-1); closed(transport, reason) }
-	return m
-}
 
 // advertiseAddr is empty where somebody else serves Handler and has not said at which address.
 func (s *Service) advertiseAddr(ln net.Listener) string {

@@ -418,11 +418,14 @@ func TestMaxConnections(t *testing.T) {
 	w := newWorld(t)
 	g := w.start(func(c *socketgateway.Config) { c.MaxConnections = 3 })
 	v := w.visitor()
+	for range 5 {
+		handshake(t, g.url) // has no token, and takes no place
+	}
 	inside := []*client{connect(t, g.url, v.token), connect(t, g.url, v.token)}
 	for _, c := range inside {
 		c.await("connect")
 	}
-	leaving := handshake(t, g.url)
+	leaving := join(t, g.url, v.token)
 	for _, transport := range []string{"polling", "websocket"} {
 		status, header, body := request(t, http.MethodGet, g.url+"/socket.io/?EIO=4&transport="+transport, http.Header{"X-Request-Id": {"r-1"}})
 		p := problem(t, body)
@@ -450,27 +453,59 @@ func TestMaxConnectionsHoldsForACrowd(t *testing.T) {
 	w := newWorld(t)
 	registry := prometheus.NewRegistry()
 	g := w.start(func(c *socketgateway.Config) { c.MaxConnections, c.Registerer = most, registry })
-	statuses := make(chan int, crowd)
+	outcomes := make(chan string, crowd)
+	v := w.visitor()
 	for range crowd {
-		go func() { statuses <- w.get(g.url + "/socket.io/?EIO=4&transport=polling") }()
+		go func() { outcomes <- tryToJoin(t, g.url, v.token) }()
 	}
-	counts := make(map[int]int)
+	counts := make(map[string]int)
 	for range crowd {
-		counts[<-statuses]++
+		counts[<-outcomes]++
 	}
-	if counts[http.StatusOK] > most || counts[http.StatusOK]+counts[http.StatusServiceUnavailable] != crowd {
-		t.Errorf("got %v, want at most %d connections and the rest refused", counts, most)
-	}
-	for range most - counts[http.StatusOK] { // those that came while others were still at the door
-		if status := w.get(g.url + "/socket.io/?EIO=4&transport=polling"); status != http.StatusOK {
-			t.Errorf("got %d for a place that is left, want it", status)
-		}
+	if counts["joined"] != most || counts["joined"]+counts["closed"]+counts["refused"] != crowd {
+		t.Errorf("got %v, want %d connections and the rest refused or closed", counts, most)
 	}
 	if status := w.get(g.url + "/socket.io/?EIO=4&transport=polling"); status != http.StatusServiceUnavailable {
 		t.Errorf("got %d, want no more places", status)
 	}
-	if got, want := gather(t, registry)["parley_gateway_refusals_total connections"], float64(counts[http.StatusServiceUnavailable]+1); got != want {
+	if got, want := gather(t, registry)["parley_gateway_refusals_total connections"], float64(counts["refused"]+1); got != want {
 		t.Errorf("got %v refusals counted, want %v", got, want)
+	}
+}
+
+// join joins over polling and returns the sid.
+func join(t *testing.T, baseURL, token string) (sid string) {
+	t.Helper()
+	sid = handshake(t, baseURL)
+	url := baseURL + "/socket.io/?EIO=4&transport=polling&sid=" + sid
+	request(t, http.MethodPost, url, nil, `40/message,{"token":"`+token+`"}`)
+	for {
+		status, _, body := request(t, http.MethodGet, url, nil)
+		if status != http.StatusOK {
+			t.Fatalf("got %d %s, want to join", status, body)
+		}
+		if strings.Contains(body, "40/message,{") {
+			return sid
+		}
+	}
+}
+
+// tryToJoin says how that went: refused at the door, closed since it was full, or joined.
+func tryToJoin(t *testing.T, baseURL, token string) string {
+	status, _, body := request(t, http.MethodGet, baseURL+"/socket.io/?EIO=4&transport=polling", nil)
+	if status == http.StatusServiceUnavailable {
+		return "refused"
+	}
+	sid, _, _ := strings.Cut(strings.TrimPrefix(body, `0{"sid":"`), `"`)
+	url := baseURL + "/socket.io/?EIO=4&transport=polling&sid=" + sid
+	request(t, http.MethodPost, url, nil, `40/message,{"token":"`+token+`"}`)
+	switch status, _, body := request(t, http.MethodGet, url, nil); {
+	case status == http.StatusOK && strings.HasPrefix(body, "40/message,{"):
+		return "joined"
+	case status == http.StatusOK && body == "1":
+		return "closed"
+	default:
+		return fmt.Sprint(status, body)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
@@ -28,6 +29,7 @@ func (s *Service) openLegacy(id peer.ID) (*legacy.Process, error) {
 			PingInterval: s.cfg.PingInterval, PingTimeout: s.cfg.PingTimeout,
 			SessionPrefix: id.Prefix(), MaxSockets: s.cfg.MaxSocketsPerVisitor, DrainTimeout: s.cfg.DrainTimeout,
 		},
+		MaxStrangers: s.cfg.MaxPending, MaxStrangersPerAddress: s.cfg.MaxPendingPerAddress, Address: httpapi.AddressOf(s.cfg.TrustedProxies),
 		Tokens: s.gateway, Room: realtime.Room, Registerer: s.cfg.Registerer, Logger: s.cfg.Logger,
 	})
 }

@@ -223,9 +223,15 @@ func TestLegacyBounds(t *testing.T) {
 	if connected != 2 || refused != 3 {
 		t.Errorf("got %d sockets and %d refused, want 2 and 3", connected, refused)
 	}
-	full := w.start(withLegacy, func(c *socketgateway.Config) { c.MaxConnections = 1 })
+	full := w.start(withLegacy, func(c *socketgateway.Config) { c.MaxConnections, c.MaxPendingPerAddress = 1, 5 })
 	awaitLegacy(t, full.url)
-	for deadline := time.Now().Add(limit); w.get(full.url+"/socket.io/?EIO=3&transport=polling") != http.StatusServiceUnavailable; time.Sleep(50 * time.Millisecond) {
+	let := 0
+	for w.get(full.url+"/socket.io/?EIO=3&transport=polling") == http.StatusOK { // without a token
+		if let++; let > 5 {
+			t.Fatal("got connections without a token without end, want a bound")
+		}
+	}
+	for deadline := time.Now().Add(limit); w.get(full.url+"/socket.io/?EIO=3&transport=polling&token="+v.token) != http.StatusServiceUnavailable; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("got connections without end, want a bound")
 		}

@@ -1,6 +1,7 @@
 package socketgateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,6 +33,10 @@ const (
 
 	// grace is how long requests that are in flight at the stop may take; the sockets are closed before.
 	grace = 5 * time.Second
+
+	connectTimeout = 10 * time.Second // where the configuration says nothing
+	partialTimeout = 10 * time.Second // for the rest of an unfinished message or packet
+	maxMessage     = 16 << 10         // bytes: several times the largest token
 )
 
 // Config is what the gateway needs.
@@ -49,10 +53,17 @@ type Config struct {
 	RedisSharded bool          `env:"REDIS_SHARDED" envDefault:"false" doc:"sharded pub/sub (Redis 7), for a Redis Cluster"`
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"5s" doc:"time over which a gateway that stops closes its sockets; 0: at once"`
 
+	ConnectTimeout time.Duration   `env:"CONNECT_TIMEOUT" envDefault:"10s" doc:"time that a connection has to join with a token"`
+	RecoveryRate   config.Rate     `env:"RATE_LIMIT_RECOVERY" envDefault:"30/1m" doc:"recoveries of missed replies of one visitor on a gateway, count/time; the next load the history instead; 0: no limit"`
+	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the API"`
+
 	AdvertiseAddr        string `env:"GATEWAY_ADVERTISE_ADDR" doc:"host:port at which the other gateways reach this one; default: this host's first address and the port of HTTP_ADDR"`
-	MaxConnections       int    `env:"MAX_CONNECTIONS" envDefault:"0" doc:"connections that a gateway holds at most; 0: no bound"`
+	MaxConnections       int    `env:"MAX_CONNECTIONS" envDefault:"0" doc:"connections with a token that a gateway holds at most; 0: no bound"`
 	ConnectRate          int    `env:"CONNECT_RATE" envDefault:"0" doc:"new connections a second that a gateway takes at most; 0: no bound"`
 	MaxSocketsPerVisitor int    `env:"MAX_SOCKETS_PER_VISITOR" envDefault:"20" doc:"sockets of one visitor on a gateway at most; 0: no bound"`
+	MaxPending           int    `env:"MAX_PENDING_CONNECTIONS" envDefault:"10000" doc:"connections without a token yet that a gateway holds at most, beside MAX_CONNECTIONS; one more closes the oldest; 0: no bound"`
+	MaxPendingPerAddress int    `env:"MAX_PENDING_PER_ADDRESS" envDefault:"1000" doc:"connections without a token yet of one address (an IPv6 /64), in the same way; 0: no bound"`
+	MaxFrameRate         int    `env:"MAX_FRAME_RATE" envDefault:"100" doc:"frames, or packets over polling, that a connection may send in a second; it is closed for more; 0: no bound"`
 	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
 	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
 
@@ -82,6 +93,9 @@ func (c Config) Validate() []string {
 	if c.PingTimeout < 0 {
 		problems = append(problems, "PING_TIMEOUT must be positive")
 	}
+	if c.ConnectTimeout < 0 {
+		problems = append(problems, "CONNECT_TIMEOUT must be positive")
+	}
 	if c.DrainTimeout < 0 {
 		problems = append(problems, "DRAIN_TIMEOUT must be positive")
 	}
@@ -93,6 +107,7 @@ func (c Config) Validate() []string {
 		value int
 	}{
 		{"MAX_CONNECTIONS", c.MaxConnections}, {"CONNECT_RATE", c.ConnectRate}, {"MAX_SOCKETS_PER_VISITOR", c.MaxSocketsPerVisitor},
+		{"MAX_PENDING_CONNECTIONS", c.MaxPending}, {"MAX_PENDING_PER_ADDRESS", c.MaxPendingPerAddress}, {"MAX_FRAME_RATE", c.MaxFrameRate},
 		{"COMPRESS_FROM", c.CompressFrom},
 	} {
 		if bound.value < 0 {
@@ -117,8 +132,6 @@ type Service struct {
 	sockets *socketio.Server
 	gateway *realtime.Gateway
 	edge    *edge
-
-	connections atomic.Int64 // open, on either transport
 }
 
 // New returns a gateway that connects in the background but does not listen yet; Run closes what it has opened. Its error
@@ -168,16 +181,29 @@ func (s *Service) open() (err error) {
 		PingTimeout:  s.cfg.PingTimeout,
 		Path:         socketPath,
 		CompressFrom: s.cfg.CompressFrom,
-		KeepHeaders:  realtime.KeptHeaders(), // each socket holds its own
-		LocalIDs:     true,                   // rooms are what is emitted to; a subscription for each socket would be a second round trip
-		Adapter:      s.redis.newAdapter(s.cfg),
-		Logger:       s.cfg.Logger,
-		Metrics:      s.counted(metrics.Engine()),
+
+		// Visitors send tokens and nothing else.
+		ConnectTimeout:       cmp.Or(s.cfg.ConnectTimeout, connectTimeout),
+		PartialTimeout:       partialTimeout,
+		MaxPayload:           maxMessage,
+		MaxFrames:            cmp.Or(s.cfg.MaxFrameRate, -1),
+		MaxAttachments:       -1,
+		MaxJoined:            s.cfg.MaxConnections,
+		MaxPending:           s.cfg.MaxPending,
+		MaxPendingPerAddress: s.cfg.MaxPendingPerAddress,
+		Address:              httpapi.AddressOf(s.cfg.TrustedProxies),
+		KeepHeaders:          realtime.KeptHeaders(), // each socket holds its own
+		DropQuery:            true,
+
+		LocalIDs: true, // rooms are what is emitted to; a subscription for each socket would be a second round trip
+		Adapter:  s.redis.newAdapter(s.cfg),
+		Logger:   s.cfg.Logger,
+		Metrics:  metrics.Engine(),
 	})
 	namespace := s.sockets.Of(realtime.Namespace)
 	s.gateway = realtime.New(realtime.Config{
 		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
-		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer,
+		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
 		Revoked: func(ctx context.Context, chatUserID string) { s.edge.revoked(ctx, chatUserID) }, // called while it runs: the edge is there
 	})
 	if s.redis != nil {

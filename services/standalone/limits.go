@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -23,6 +24,11 @@ func (l Limits) edge() config.Edge {
 
 func (l Limits) limitClient(cfg *clientapi.Config) {
 	cfg.Edge, cfg.RateToken = l.edge(), l.RateToken
+}
+
+// limitGateway leaves the gateway's bounds as they are, but for those that a person with a few browsers could meet.
+func (l Limits) limitGateway(cfg *socketgateway.Config) {
+	cfg.TrustedProxies, cfg.RecoveryRate = l.TrustedProxies, config.Rate{}
 }
 
 func (l Limits) limitWidget(cfg *widgetapi.Config) {

@@ -83,6 +83,7 @@ func buildGateway(s *services, c servicesConfig) (err error) {
 		return err
 	}
 	cfg.HTTPAddr, cfg.OpsAddr, cfg.DrainTimeout = "", "", 0
+	c.limits.limitGateway(&cfg)
 	cfg.KeySource, cfg.Logger, cfg.Registerer, cfg.Tracer = c.keys, c.logger("socket-gateway"), c.registerer("socket-gateway"), c.tracer("socket-gateway")
 	s.gateway, err = socketgateway.New(cfg)
 	return named("socket-gateway", err)

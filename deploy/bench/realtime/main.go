@@ -88,8 +88,8 @@ func (o options) contendersToMeasure() (chosen []contender, err error) {
 	known := map[string]contender{
 		"node":         {name: "node", args: node},
 		"node-sharded": {name: "node-sharded", args: node, env: []string{"REDIS_SHARDED=true"}},
-		// All sockets of a stage are one visitor's, of whom a gateway would take 20.
-		"parley": {name: "parley", args: []string{filepath.Join(o.bin, "socket-gateway")}, env: []string{"MAX_SOCKETS_PER_VISITOR=0"}, profiled: true},
+		// All sockets of a stage are one visitor's, of whom a gateway would take 20, and come from one address.
+		"parley": {name: "parley", args: []string{filepath.Join(o.bin, "socket-gateway")}, env: []string{"MAX_SOCKETS_PER_VISITOR=0", "MAX_PENDING_PER_ADDRESS=0"}, profiled: true},
 	}
 	for name := range strings.SplitSeq(o.contenders, ",") {
 		c, ok := known[name]

@@ -1,5 +1,6 @@
-// Package admission bounds what a gateway takes on: connections in all, handshakes a second, and sockets of one visitor.
-// Whoever comes on top is told when to come back; those inside notice nothing.
+// Package admission bounds what a gateway takes on: connections with a token, handshakes a second, and sockets of one
+// visitor. What comes on top is told when to come back; those inside notice nothing. Connections without a token yet have
+// a budget of their own, which the engine keeps.
 package admission
 
 import (
@@ -36,7 +37,7 @@ type Config struct {
 	ConnectRate          int // handshakes a second
 	MaxSocketsPerVisitor int
 
-	// Connections counts those that are open now.
+	// Connections counts those that are open now and have joined.
 	Connections func() int
 	// Refuse answers a handshake with the error that Refusal finds in the request's context.
 	Refuse     http.Handler
@@ -45,11 +46,10 @@ type Config struct {
 
 // Door lets connections and sockets in. Its methods are safe for concurrent use.
 type Door struct {
-	cfg        Config
-	rate       *rate.Limiter
-	handshakes atomic.Int64 // running; their connections may be counted already or not yet
-	refusals   *prometheus.CounterVec
-	shut       atomic.Bool
+	cfg      Config
+	rate     *rate.Limiter
+	refusals *prometheus.CounterVec
+	shut     atomic.Bool
 
 	visitors sync.Mutex // makes counting a visitor's sockets and turning one away a single step
 }
@@ -68,39 +68,20 @@ func NewDoor(cfg Config) (*Door, error) {
 	return d, cfg.Registerer.Register(d.refusals)
 }
 
-// Handler lets handshakes through to next within the bounds, and all other requests.
-func (d *Door) Handler(next http.Handler) http.Handler {
-	return d.handler(next, func(w http.ResponseWriter, r *http.Request, leave func()) {
-		defer leave() // by now the connection is counted, if there is one
-		next.ServeHTTP(w, r)
-	})
-}
-
 // Shut lets nobody in any more: this gateway stops, and others are there.
 func (d *Door) Shut() { d.shut.Store(true) }
 
-// LooseHandler is Handler for a next that serves a connection for as long as it lasts, and counts it a little late: a few
-// more than allowed may slip in.
-func (d *Door) LooseHandler(next http.Handler) http.Handler {
-	return d.handler(next, func(w http.ResponseWriter, r *http.Request, leave func()) {
-		leave()
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (d *Door) handler(next http.Handler, admitted func(http.ResponseWriter, *http.Request, func())) http.Handler {
+// Handler lets handshakes through to next within the bounds, and all other requests. Of several that come at once more
+// may pass than there is room for: next bounds those that join.
+func (d *Door) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isHandshake(r) {
-			next.ServeHTTP(w, r)
-			return
+		if isHandshake(r) {
+			if err := d.admit(); err != nil {
+				d.refuse(w, r, err)
+				return
+			}
 		}
-		leave := func() { d.handshakes.Add(-1) }
-		if err := d.admit(int(d.handshakes.Add(1))); err != nil {
-			leave()
-			d.refuse(w, r, err)
-			return
-		}
-		admitted(w, r, leave)
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -109,12 +90,12 @@ func isHandshake(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("sid") == ""
 }
 
-func (d *Door) admit(running int) error {
+func (d *Door) admit() error {
 	if d.shut.Load() {
 		d.refusals.WithLabelValues("stopping").Inc()
 		return &apperr.Error{Code: apperr.Unavailable, Reason: codeStopping, Message: messageStopping, RetryAfter: rateWait}
 	}
-	if d.cfg.MaxConnections > 0 && d.cfg.Connections()+running > d.cfg.MaxConnections {
+	if d.cfg.MaxConnections > 0 && d.cfg.Connections() >= d.cfg.MaxConnections {
 		d.refusals.WithLabelValues("connections").Inc()
 		return tooMany(fullWait)
 	}

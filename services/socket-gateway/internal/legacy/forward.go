@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 const (
-	maxBody     = 1_000_000 // bytes of a POST; the library knows no limit
+	maxBody     = 16 << 10 // bytes of a POST or a message, as of newer clients; the library knows no limit
 	dialTimeout = 2 * time.Second
 )
 
@@ -33,15 +34,16 @@ func Is(r *http.Request) bool {
 
 // proxy is the way to the child.
 type proxy struct {
-	prefix  string
-	tokens  Tokens
-	room    func(appID, chatUserID string) string
-	reverse *httputil.ReverseProxy
-	log     *slog.Logger
+	prefix    string
+	tokens    Tokens
+	room      func(appID, chatUserID string) string
+	strangers *strangers
+	reverse   *httputil.ReverseProxy
+	log       *slog.Logger
 }
 
 func newProxy(cfg Config) *proxy {
-	p := &proxy{prefix: cfg.Setup.SessionPrefix, tokens: cfg.Tokens, room: cfg.Room, log: cfg.Logger}
+	p := &proxy{prefix: cfg.Setup.SessionPrefix, tokens: cfg.Tokens, room: cfg.Room, log: cfg.Logger, strangers: newStrangers(cfg)}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: "legacy"})
@@ -91,7 +93,13 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values
 	r = r.Clone(r.Context())
 	r.Header.Del(visitorHeader)
 	if opens {
-		p.visitor(r.Context(), query.Get("token"), r.Header.Get("Origin")).put(r.Header)
+		v := p.visitor(r.Context(), query.Get("token"), r.Header.Get("Origin"))
+		if v.Refusal != nil && query.Get("sid") == "" && !p.strangers.admit(r) {
+			w.Header().Set("Retry-After", strconv.Itoa(int(keepRefused/time.Second)))
+			refuse(w, r, http.StatusServiceUnavailable, 4, refuseTooMany.Message)
+			return
+		}
+		v.put(r.Header)
 	}
 	if r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

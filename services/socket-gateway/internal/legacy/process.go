@@ -30,13 +30,16 @@ const (
 
 // Config is what a Process needs.
 type Config struct {
-	Argv       []string // the child's; nil: this binary with Command
-	Setup      Setup    // Socket is filled in
-	Tokens     Tokens
-	Room       func(appID, chatUserID string) string
-	Stderr     io.Writer             // of the child; nil: ours
-	Registerer prometheus.Registerer // nil: no metrics
-	Logger     *slog.Logger
+	Argv  []string // the child's; nil: this binary with Command
+	Setup Setup    // Socket is filled in
+	// Connections whose token does not hold, in all and of one address, within the time for which they are kept. 0 is no bound.
+	MaxStrangers, MaxStrangersPerAddress int
+	Address                              func(*http.Request) string
+	Tokens                               Tokens
+	Room                                 func(appID, chatUserID string) string
+	Stderr                               io.Writer             // of the child; nil: ours
+	Registerer                           prometheus.Registerer // nil: no metrics
+	Logger                               *slog.Logger
 }
 
 // Process is the child and the way to it.
@@ -86,8 +89,10 @@ func (p *Process) register() error {
 	return errors.Join(p.cfg.Registerer.Register(p.open), p.cfg.Registerer.Register(p.starts))
 }
 
-// Connections counts the child's open connections, as of a moment ago.
-func (p *Process) Connections() int { return int(p.connections.Load()) }
+// Connections counts the child's open connections, as of a moment ago, without those that have no token that holds.
+func (p *Process) Connections() int {
+	return max(int(p.connections.Load())-p.proxy.strangers.count(), 0)
+}
 
 // Run keeps a child alive until ctx is done, and returns when it has ended.
 func (p *Process) Run(ctx context.Context) {

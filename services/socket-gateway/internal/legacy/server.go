@@ -21,9 +21,9 @@ const (
 
 	joinTimeout = 3 * time.Second
 	// joinWithin is how long a client may be connected without being in the namespace.
-	joinWithin = 45 * time.Second
+	joinWithin = 10 * time.Second
 	// A client that may not join is kept for a while, or it would come again at once.
-	keepRefused = time.Minute
+	keepRefused = 10 * time.Second
 	// maxLeaked sessions that the library never forgets are put up with; then the process begins anew.
 	maxLeaked = 20_000
 )

@@ -26,6 +26,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -61,6 +62,7 @@ type Gate struct {
 	rooms       *Rooms
 	receipts    *Receipts
 	log         *Log
+	recoveries  *ratelimit.Limiter // nil: no limit
 	floors      *AckFloors
 	metrics     *Metrics
 	now         func() time.Time
@@ -157,8 +159,12 @@ func (g *Gate) join(ctx context.Context, s *socketio.Socket, claims credential.V
 }
 
 // recover sends what the client has missed, behind the answer to its CONNECT. That answer repeats the pid, which tells the
-// client that nothing is missing; a new one tells it to load the history.
+// client that nothing is missing; a new one tells it to load the history, as does one that comes back too often.
 func (g *Gate) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
+	if !g.recoveries.Take(ctx, known.room).Allowed {
+		g.metrics.recovery(recoveryLimited)
+		return fresh, nil
+	}
 	found, err := g.log.Missed(ctx, claims.AppID, claims.ChatUserID, shown.PID, shown.Offset)
 	if errors.Is(err, errNotRecoverable) {
 		g.metrics.recovery(recoveryMiss)

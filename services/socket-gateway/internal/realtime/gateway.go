@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// Config is what a gateway works with. All fields but Tracer are needed.
+// Config is what a gateway works with. All fields but Tracer and RecoveryRate are needed.
 type Config struct {
 	Namespace *socketio.Namespace
 	Bus       *bus.Bus
@@ -23,6 +25,8 @@ type Config struct {
 	Now       func() time.Time
 	Tracer    *tracing.Tracer                              // nil: no traces
 	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked; nil: nobody else has sockets
+
+	RecoveryRate config.Rate // of one visitor; the zero Rate is no limit
 }
 
 // Gateway is the namespace of the visitors and what happens in it.
@@ -50,7 +54,8 @@ func New(cfg Config) *Gateway {
 	g.gate = &Gate{
 		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
 		receipts: g.receipts, log: log,
-		floors: g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
+		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
+		floors:     g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
 	}
 	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
 	cfg.Namespace.OnBroadcast(g.rooms.Arrive)

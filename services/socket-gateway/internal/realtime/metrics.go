@@ -53,7 +53,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "parley_gateway_drops_total", Help: "Events that were not delivered: repeated (the room has had them), slow (a client that does not read was closed).",
 		}, []string{"reason"}),
 		recoveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_recoveries_total", Help: "Connecting sockets by recovery: hit, miss (load the history), none (a first visit).",
+			Name: "parley_gateway_recoveries_total", Help: "Connecting sockets by recovery: hit, miss or limited (load the history), none (a first visit).",
 		}, []string{"result"}),
 		replayed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_gateway_replayed_total", Help: "Events that clients got from the stream when they came back.",
@@ -85,7 +85,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 func (m *Metrics) begin() {
 	for counter, values := range map[*prometheus.CounterVec][]string{
 		m.drops:         {dropRepeated, dropSlow},
-		m.recoveries:    {recoveryHit, recoveryMiss, recoveryNone},
+		m.recoveries:    {recoveryHit, recoveryMiss, recoveryLimited, recoveryNone},
 		m.receipts:      {receiptReported, receiptFailed, receiptLost},
 		m.connectErrors: {codeUnauthorized, codeOriginNotAllowed, codeUnavailable, codeInternal},
 	} {
@@ -124,9 +124,10 @@ const (
 	receiptFailed   = "failed"
 	receiptLost     = "lost"
 
-	recoveryHit  = "hit"
-	recoveryMiss = "miss"
-	recoveryNone = "none"
+	recoveryHit     = "hit"
+	recoveryMiss    = "miss"
+	recoveryLimited = "limited"
+	recoveryNone    = "none"
 )
 
 func (m *Metrics) dropped(reason string)  { m.drops.WithLabelValues(reason).Inc() }

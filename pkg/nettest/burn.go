@@ -1,0 +1,27 @@
+package nettest
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+)
+
+// burner keeps a processor busy until the process $1 is gone.
+const burner = `while kill -0 "$1"; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done`
+
+// Burn keeps all processors busy until the test ends, two processes for each, so that nothing is scheduled at once.
+func Burn(t *testing.T) {
+	t.Helper()
+	for range 2 * runtime.NumCPU() {
+		command := exec.Command("sh", "-c", burner, "burner", strconv.Itoa(os.Getpid()))
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = command.Process.Kill()
+			_ = command.Wait()
+		})
+	}
+}

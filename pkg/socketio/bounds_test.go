@@ -1,0 +1,94 @@
+package socketio
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestNoAttachments has a server that takes no binary packets, and one that takes the default.
+func TestNoAttachments(t *testing.T) {
+	t.Parallel()
+	const event = `451-["message",{"_placeholder":true,"num":0}]`
+	for most, taken := range map[int]bool{-1: false, 0: true, 1: true} {
+		h := newHarness(t, Options{MaxAttachments: most})
+		h.srv.Of("/").OnConnection(func(s *Socket) { s.On("message", func(Args, Ack) { _ = s.Emit("taken") }) })
+		w := h.dial()
+		w.connect("/", "")
+		w.write(event)
+		if taken {
+			w.writeBinary(1)
+			w.want(`42["taken"]`)
+			continue
+		}
+		w.wantClosed()
+	}
+}
+
+// TestUnfinishedPacketIsClosed announces an attachment that does not come.
+func TestUnfinishedPacketIsClosed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Options{PartialTimeout: 50 * time.Millisecond})
+	h.srv.Of("/")
+	whole, begun := h.dial(), h.dial()
+	whole.connect("/", "")
+	begun.connect("/", "")
+	const event = `451-["message",{"_placeholder":true,"num":0}]`
+	whole.write(event)
+	whole.writeBinary(1)
+	begun.write(event)
+	begun.wantClosed()
+	whole.write("40/nowhere") // it is not counted any more
+	whole.want(`44/nowhere,{"message":"Invalid namespace"}`)
+}
+
+// TestLeavingCountsAsPending has clients that join and leave, which keeps no place.
+func TestLeavingCountsAsPending(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Options{ConnectTimeout: 300 * time.Millisecond})
+	h.srv.Of("/")
+	h.srv.Of("/other")
+	left, moved := h.dial(), h.dial()
+	for _, w := range []*wire{left, moved} {
+		w.connect("/", "")
+	}
+	if got := h.srv.Joined(); got != 2 {
+		t.Errorf("got %d joined, want 2", got)
+	}
+	moved.connect("/other", "")
+	for _, w := range []*wire{left, moved} {
+		w.write("41")
+	}
+	left.wantClosed()
+	moved.write("40/nowhere")
+	moved.want(`44/nowhere,{"message":"Invalid namespace"}`)
+	if got := h.srv.Joined(); got != 1 {
+		t.Errorf("got %d joined, want 1", got)
+	}
+}
+
+// TestPendingSessionsMakeRoom opens sessions that do not join, over and over; one that does gets in and stays.
+func TestPendingSessionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Options{MaxPending: 5, MaxPendingPerAddress: 3})
+	h.srv.Of("/").OnConnection(func(s *Socket) { s.On("e", func(Args, Ack) { _ = s.Emit("here") }) })
+	inside := h.dial()
+	inside.connect("/", "")
+	var idle []*wire
+	for range 20 {
+		idle = append(idle, h.dial())
+	}
+	late := h.dial()
+	late.connect("/", "")
+	for _, w := range idle[:17] {
+		w.wantClosed()
+	}
+	for i, w := range []*wire{inside, late} {
+		if w.write(`42["e"]`); w.read() != `42["here"]` {
+			t.Error(fmt.Sprint("client ", i, " was closed, want it served"))
+		}
+	}
+	if st := h.srv.Stats(); h.srv.Joined() != 2 || st.Sockets != 2 {
+		t.Errorf("got %d joined, %+v", h.srv.Joined(), st)
+	}
+}

@@ -1,0 +1,282 @@
+package socketgateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/parley-chat/parley/pkg/config"
+	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+)
+
+const long = "long"
+
+// resident returns the memory of a process in bytes.
+func resident(t *testing.T, pid int) int {
+	t.Helper()
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if size, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kilobytes, err := strconv.Atoi(strings.Fields(size)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kilobytes << 10
+		}
+	}
+	t.Fatal("got no VmRSS")
+	return 0
+}
+
+// TestAbuseByPings has connections without a token that send empty pings and read nothing. What waits for them may not
+// grow, whether their frames are counted or not.
+func TestAbuseByPings(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the memory of a process is read from /proc")
+	}
+	t.Parallel()
+	connections, megabytes := 20, 1
+	if os.Getenv("PARLEY_FAULTS") == long {
+		connections, megabytes = 100, 10
+	}
+	const most = 50 << 20
+	for name, rate := range map[string]string{"bounded": "100", "pongs alone": "0"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &faultWorld{world: newWorld(t)}
+			c := f.startChild("MAX_FRAME_RATE=" + rate)
+			f.awaitServing(c)
+			pid := c.command.Process.Pid
+			before := resident(t, pid)
+			var highest atomic.Int64
+			stop := make(chan struct{})
+			var watching, flooding sync.WaitGroup
+			watching.Go(func() {
+				for tick := time.NewTicker(20 * time.Millisecond); ; {
+					highest.Store(max(highest.Load(), int64(resident(t, pid))))
+					select {
+					case <-stop:
+						tick.Stop()
+						return
+					case <-tick.C:
+					}
+				}
+			})
+			for range connections {
+				flooding.Go(func() { floodWithPings(t, strings.TrimPrefix(c.url, "http://"), megabytes) })
+			}
+			flooding.Wait()
+			close(stop)
+			watching.Wait()
+			t.Logf("memory: %d MB before, %d MB at most", before>>20, highest.Load()>>20)
+			if more := int(highest.Load()) - before; more > most {
+				t.Errorf("got %d MB more, want at most %d", more>>20, most>>20)
+			}
+			for deadline := time.Now().Add(time.Minute); resident(t, pid)-before > most/2 || f.connections(c) > 0; time.Sleep(100 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("got %d MB more and %d connections a minute after their end", (resident(t, pid)-before)>>20, f.connections(c))
+				}
+			}
+		})
+	}
+}
+
+// floodWithPings sends masked empty pings until all are sent or the gateway has had enough.
+func floodWithPings(t *testing.T, addr string, megabytes int) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) // what the kernel takes is not the gateway's
+	_ = conn.SetDeadline(time.Now().Add(faultLimit))
+	_, _ = io.WriteString(conn, "GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	line, err := bufio.NewReaderSize(conn, 16).ReadSlice(' ')
+	if err != nil || string(line) != "HTTP/1.1 " {
+		t.Errorf("got %q, %v, want an answer", line, err)
+		return
+	}
+	pings := bytes.Repeat([]byte("\x89\x80\x01\x02\x03\x04"), 1<<20/6)
+	for range megabytes {
+		if _, err := conn.Write(pings); err != nil {
+			return // it was closed
+		}
+	}
+}
+
+// connections counts those that the gateway has open.
+func (f *faultWorld) connections(c *child) (n int) {
+	f.t.Helper()
+	response, err := http.Get(c.ops + "/metrics")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), "parley_gateway_connections{"); ok {
+			_, value, _ = strings.Cut(value, "} ")
+			open, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			n += int(open)
+		}
+	}
+	return n
+}
+
+// TestAbuseByBareHandshakes opens sessions that never show a token, from one address, for as long as visitors connect.
+func TestAbuseByBareHandshakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const places = 5
+	g := w.start(func(c *socketgateway.Config) {
+		c.MaxConnections, c.MaxPending, c.MaxPendingPerAddress = places, 300, 200
+	})
+	w.awaitReady(g, http.StatusOK)
+	atOnce := 600
+	if os.Getenv("PARLEY_FAULTS") == long {
+		atOnce = 20_000
+	}
+	bareClient := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: limit}
+	t.Cleanup(bareClient.CloseIdleConnections)
+	bare := func() (int, error) {
+		response, err := bareClient.Get(g.url + "/socket.io/?EIO=4&transport=polling")
+		if err != nil {
+			return 0, err
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		return response.StatusCode, nil
+	}
+	for range atOnce {
+		if status, err := bare(); err != nil || status != http.StatusOK {
+			t.Fatalf("got %d, %v before anybody has joined, want sessions", status, err)
+		}
+	}
+	stop := make(chan struct{})
+	var flooding sync.WaitGroup
+	flooding.Go(func() {
+		for tick := time.NewTicker(time.Second / 900); ; {
+			select {
+			case <-stop:
+				tick.Stop()
+				return
+			case <-tick.C:
+				_, _ = bare()
+			}
+		}
+	})
+	v := w.visitor()
+	var inside []*client
+	for range places {
+		inside = append(inside, connect(t, g.url, v.token))
+	}
+	for _, c := range inside {
+		c.await("connect")
+	}
+	if status := w.get(g.url + "/socket.io/?EIO=4&transport=polling"); status != http.StatusServiceUnavailable {
+		t.Errorf("got %d of a gateway that is full, want 503", status)
+	}
+	close(stop)
+	flooding.Wait()
+	want := w.reply(v, `{"text":"here"}`)
+	for _, c := range inside {
+		if got := string(c.await("message").Data); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestVisitorsSendTokensOnly sends what a token never is.
+func TestVisitorsSendTokensOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.start()
+	v := w.visitor()
+	for name, send := range map[string]func(*websocket.Conn) error{
+		"a long message": func(c *websocket.Conn) error {
+			return c.Write(t.Context(), websocket.MessageText, []byte(`42/message,["token","`+strings.Repeat("x", 16<<10)+`"]`))
+		},
+		"binary data": func(c *websocket.Conn) error { return c.Write(t.Context(), websocket.MessageBinary, []byte{1}) },
+		"a packet with an attachment": func(c *websocket.Conn) error {
+			return c.Write(t.Context(), websocket.MessageText, []byte(`451-/message,["token",{"_placeholder":true,"num":0}]`))
+		},
+	} {
+		c := connect(t, g.url, v.token)
+		c.await("connect")
+		if err := send(c.conn); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := c.await("disconnect"); got.Reason != "transport" {
+			t.Errorf("%s: got %+v, want the connection closed", name, got)
+		}
+	}
+	_, _, body := request(t, http.MethodGet, g.url+"/socket.io/?EIO=4&transport=polling", nil)
+	if !strings.Contains(body, `"maxPayload":16384`) {
+		t.Errorf("got %s, want a maximum of 16384 bytes", body)
+	}
+}
+
+// TestRecoveriesAreLimited has a visitor that comes back too often: the stream is not read for it, it loads the history.
+func TestRecoveriesAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.start(func(c *socketgateway.Config) { c.RecoveryRate = config.Rate{Count: 2, Per: time.Hour} })
+	v := w.visitor()
+	first := connect(t, g.url, v.token)
+	pid := pidOf(t, first.await("connect"))
+	w.reply(v, `{"text":"missed"}`)
+	offset := first.await("message").Offset
+	first.conn.CloseNow()
+	missed := w.reply(v, `{"text":"missed as well"}`)
+	for n, recovered := range []bool{true, true, false, false} {
+		c := connectWith(t, g.url, "", map[string]string{"token": v.token, "pid": pid, "offset": offset})
+		if got := pidOf(t, c.await("connect")) == pid; got != recovered {
+			t.Errorf("the time %d: got recovered %v, want %v", n+1, got, recovered)
+		}
+		if recovered {
+			if got := string(c.await("message").Data); got != missed {
+				t.Errorf("got %s, want %s", got, missed)
+			}
+		}
+	}
+	other := w.visitor()
+	c := connect(t, g.url, other.token)
+	again := pidOf(t, c.await("connect"))
+	c = connectWith(t, g.url, "", map[string]string{"token": other.token, "pid": again})
+	if got := pidOf(t, c.await("connect")); got != again {
+		t.Error("got another visitor limited as well")
+	}
+}
+
+func pidOf(t *testing.T, h happening) string {
+	t.Helper()
+	var answer struct {
+		PID string `json:"pid"`
+	}
+	if err := json.Unmarshal(h.Data, &answer); err != nil || answer.PID == "" {
+		t.Fatalf("got %s, want a pid", fmt.Sprint(string(h.Data)))
+	}
+	return answer.PID
+}
