@@ -23,7 +23,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines build assets deps test test-mongodb test-faults race fuzz lint fmt generate verify bench bench-realtime tools clean
+.PHONY: help run engines compose-secrets build assets deps test test-mongodb test-faults race fuzz lint fmt generate verify bench bench-realtime tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +33,9 @@ run: assets ## everything in one process on embedded engines, with a demo page (
 
 engines: ## only the embedded engines; prints the settings with which each service runs on them
 	go run ./services/standalone engines
+
+compose-secrets: ## random passwords for docker compose, into .env; those that are there stay
+	@scripts/compose-secrets
 
 build: assets ## the binaries, into bin/
 	@mkdir -p bin
