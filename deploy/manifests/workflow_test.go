@@ -75,7 +75,7 @@ func TestWorkflowRunsTheTargets(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(runs, "make audit") || !strings.Contains(makefile, "/cmd/govulncheck,") || !strings.Contains(makefile, "\tnpm audit\n") {
+	if !strings.Contains(runs, "make audit") || !strings.Contains(makefile, "/cmd/govulncheck)") || !strings.Contains(makefile, "\tnpm audit\n") {
 		t.Error("nobody looks for known holes in Go and npm packages")
 	}
 	if !strings.Contains(runs, ".ci/run") || tested != "make test-mongodb" {
