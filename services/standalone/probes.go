@@ -56,8 +56,8 @@ func (p *probes) Checks() []ops.Check {
 	}
 }
 
-// Await returns nil when every check has passed. The streams are declared in the background, and there is no event for
-// when the last of them is there.
+// Await returns nil when every check has passed. Services look for the streams in the background, and there is
+// no event for when the last of them is found.
 func (p *probes) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, errors.New("not ready in time"))
 	defer cancel()
