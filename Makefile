@@ -8,6 +8,7 @@ SHELL := bash
 BUF_VERSION           := v1.75.0
 PROTOC_GEN_GO_VERSION := v1.36.12
 GOLANGCI_LINT_VERSION := v2.15.0
+GOVULNCHECK_VERSION   := v1.9.0
 
 TOOLS   := $(CURDIR)/.tools/bin
 MODULES := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
@@ -23,7 +24,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines build assets deps test test-mongodb test-faults race fuzz lint fmt generate verify bench bench-realtime tools clean
+.PHONY: help run engines compose-secrets build assets deps test test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +34,9 @@ run: assets ## everything in one process on embedded engines, with a demo page (
 
 engines: ## only the embedded engines; prints the settings with which each service runs on them
 	go run ./services/standalone engines
+
+compose-secrets: ## random passwords for docker compose, into .env; those that are there stay
+	@scripts/compose-secrets
 
 build: assets ## the binaries, into bin/
 	@mkdir -p bin
@@ -74,6 +78,10 @@ lint: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION
 	@for m in $(MODULES); do echo "golangci-lint $$m"; (cd $$m && $< run --config $(CURDIR)/.golangci.yml ./...); done
 	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) lint && $(TOOLS)/buf-$(BUF_VERSION) breaking --against released.binpb
 
+audit: $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION) ## known holes in what the modules call and in the npm packages
+	@for m in $(MODULES); do echo "govulncheck $$m"; (cd $$m && $< ./...); done
+	npm audit
+
 fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## format the code
 	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
 
@@ -106,6 +114,7 @@ $(TOOLS)/$(1)-$(2):
 	@mv $(TOOLS)/build/$(1) $$@
 endef
 $(eval $(call tool,golangci-lint,$(GOLANGCI_LINT_VERSION),github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
+$(eval $(call tool,govulncheck,$(GOVULNCHECK_VERSION),golang.org/x/vuln/cmd/govulncheck))
 $(eval $(call tool,buf,$(BUF_VERSION),github.com/bufbuild/buf/cmd/buf))
 $(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/protobuf/cmd/protoc-gen-go))
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,17 @@ func TestImageBinaryIsStatic(t *testing.T) {
 		}
 		if t.Logf("%s: %.1f MB", image, float64(info.Size())/1e6); info.Size() > 40e6 {
 			t.Errorf("%s: got %d bytes, want an image below 40 MB", image, info.Size())
+		}
+	}
+}
+
+// The base image and the syntax are pinned by their full version.
+func TestDockerfileIsPinned(t *testing.T) {
+	t.Parallel()
+	text := string(read(t, "Dockerfile"))
+	for _, want := range []string{`(?m)^# syntax=docker/dockerfile:\d+\.\d+\.\d+$`, `(?m)^ARG GO_VERSION=\d+\.\d+\.\d+$`} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("the Dockerfile does not match %s", want)
 		}
 	}
 }

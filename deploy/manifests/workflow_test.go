@@ -63,6 +63,21 @@ func TestWorkflowRunsTheTargets(t *testing.T) {
 			t.Errorf("there is no make %s", found[1])
 		}
 	}
+	for name, job := range w.Jobs {
+		for _, step := range job.Steps {
+			if step.Uses != "" && !fullVersion.MatchString(step.Uses) {
+				t.Errorf("%s uses %s, want a full version", name, step.Uses)
+			}
+		}
+		for _, s := range job.Services {
+			if !fullVersion.MatchString(s.Image) {
+				t.Errorf("%s runs %s, want a full version", name, s.Image)
+			}
+		}
+	}
+	if !strings.Contains(runs, "make audit") || !strings.Contains(makefile, "/cmd/govulncheck)") || !strings.Contains(makefile, "\tnpm audit\n") {
+		t.Error("nobody looks for known holes in Go and npm packages")
+	}
 	if !strings.Contains(runs, ".ci/run") || tested != "make test-mongodb" {
 		t.Errorf("got %q on MongoDB, want .ci/run and make test-mongodb", tested)
 	}

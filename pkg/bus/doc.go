@@ -4,6 +4,7 @@
 // Read bus.go first (the connection and its lifetime), then publish.go and consume.go; fate.go is the one table that says what
 // becomes of a delivery whose handler failed. Invariants:
 //
+//   - No bus creates or changes a stream. The declaration is streams.go, and [Apply] (apply.go) makes the server match it.
 //   - An event whose Publish returned nil is in its stream. One whose Publish failed may be there too: publishing the same
 //     event again is harmless, because its id is its Nats-Msg-Id.
 //   - Nothing is buffered while NATS is away: Publish fails at once.

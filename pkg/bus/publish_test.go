@@ -203,10 +203,10 @@ func TestMissingStreamIsAwaited(t *testing.T) {
 	if err := b.Publish(t.Context(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("publish: got %v, want Unavailable", err)
 	}
-	const line = "stream REPLIES is missing: run `parleyctl streams apply`"
+	const reason, line = "stream REPLIES is missing: run `parleyctl streams apply`", "a stream is missing: run `parleyctl streams apply`\" stream=REPLIES"
 	await(t, "the bus is not ready and says why", func() bool {
 		err := b.Ready(t.Context())
-		return err != nil && strings.Contains(err.Error(), line)
+		return err != nil && strings.Contains(err.Error(), reason)
 	})
 	if _, err := b.JetStream().Stream(t.Context(), subject.Replies); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("got %v, want the stream still missing", err)

@@ -104,7 +104,7 @@ func (w *streamWatcher) note(err error) bool {
 	known := before != nil && err != nil && before.Error() == err.Error()
 	if err != nil && !known && w.bus.ctx.Err() == nil && w.bus.conn.IsConnected() {
 		if missing, ok := errors.AsType[*missingStreamError](err); ok {
-			w.bus.log.Error(missing.Error())
+			w.bus.log.Error("a stream is missing: run `parleyctl streams apply`", "stream", missing.stream)
 		} else {
 			w.bus.log.Error("looking at the streams failed, trying again", "error", err)
 		}

@@ -82,8 +82,16 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 		return usage(err.Error() + "; see " + c.CommandPath() + " --help")
 	})
 	a.addFlags(root)
-	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.reply(), a.watch(), a.dead(), a.trace(), a.keys(), a.streams(), a.backup(), a.migrate())
+	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.reply(), a.watch(), a.dead(), a.trace(), a.keys(), a.streams(), a.backup(), a.migrate(), idle())
 	return root
+}
+
+// idle is what a pod runs in which commands are executed: the image has no shell that could sleep.
+func idle() *cobra.Command {
+	return &cobra.Command{
+		Use: "idle", Short: "Do nothing until stopped: for a pod in which commands are run with kubectl exec", Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error { <-c.Context().Done(); return nil },
+	}
 }
 
 func (a *app) addFlags(root *cobra.Command) {

@@ -84,7 +84,7 @@ func refused(c echo.Context) error { return admission.Refusal(c.Request().Contex
 // advertiseAddr is empty where somebody else serves Handler and has not said at which address.
 func (s *Service) advertiseAddr(ln net.Listener) string {
 	if s.cfg.AdvertiseAddr != "" || ln == nil {
-		return s.cfg.AdvertiseAddr
+		return peer.CanonicalAddr(s.cfg.AdvertiseAddr)
 	}
 	return peer.AdvertiseAddr(ln.Addr())
 }

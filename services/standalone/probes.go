@@ -37,8 +37,8 @@ func (p *probes) Checks() []ops.Check {
 	return []ops.Check{{Name: "nats", Check: p.bus.Ready}, {Name: "store", Check: p.store.Ready}}
 }
 
-// Await returns nil when every check has passed. The streams are declared in the background, and no event tells when the last of
-// them exists.
+// Await returns nil when every check has passed. Services look for the streams in the background, and there is
+// no event for when the last of them is found.
 func (p *probes) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, errors.New("not ready in time"))
 	defer cancel()

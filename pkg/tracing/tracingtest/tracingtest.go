@@ -66,11 +66,11 @@ func spanOf(s tracetest.SpanStub) Span {
 		span.ParentID = s.Parent.SpanID().String()
 	}
 	for _, a := range s.Attributes {
-		span.Attributes[string(a.Key)] = a.Value.Emit()
+		span.Attributes[string(a.Key)] = a.Value.String()
 	}
 	for _, e := range s.Events {
 		for _, a := range e.Attributes {
-			span.ExceptionMembers[string(a.Key)] = a.Value.Emit()
+			span.ExceptionMembers[string(a.Key)] = a.Value.String()
 		}
 	}
 	return span

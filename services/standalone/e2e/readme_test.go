@@ -74,7 +74,7 @@ func configurationTable() string {
 		config any
 	}{
 		{"client-api", clientapi.Config{}}, {"widget-api", widgetapi.Config{}},
-		{"socket-gateway", socketgateway.Config{}}, {"processor", processor.Config{}},
+		{"socket-gateway", socketgateway.Config{}}, {"processor", processor.Config{}}, {"`parleyctl streams apply`", config.Streams{}},
 	} {
 		for _, v := range config.Reference(service.config) {
 			r := byName[v.Name]

@@ -36,3 +36,13 @@ func hostAddr() string {
 	}
 	return best
 }
+
+// CanonicalAddr writes an address without brackets that its host does not need: [10.0.0.1]:80 is what a manifest makes that has to
+// hold for IPv6 too, and no URL.
+func CanonicalAddr(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,21 @@ func TestAdvertiseAddr(t *testing.T) {
 		host, port, err := net.SplitHostPort(AdvertiseAddr(&net.TCPAddr{IP: any, Port: 80}))
 		if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsUnspecified() || port != "80" {
 			t.Errorf("got %s:%s for %s, want an address of this host", host, port, any)
+		}
+	}
+}
+
+func TestCanonicalAddr(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"[10.0.0.1]:8080": "10.0.0.1:8080", "[fd00::1]:8080": "[fd00::1]:8080", "10.0.0.1:8080": "10.0.0.1:8080", "gateway:80": "gateway:80", "": "",
+	} {
+		got := CanonicalAddr(addr)
+		if got != want {
+			t.Errorf("%q: got %q, want %q", addr, got, want)
+		}
+		if _, err := url.Parse("http://" + got + "/socket.io/"); err != nil {
+			t.Errorf("%q: got %v, want an address that stands in a URL", addr, err)
 		}
 	}
 }

@@ -1,0 +1,188 @@
+package manifests
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
+	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+)
+
+// streamSizes reads the settings of `parleyctl streams apply`.
+func streamSizes(t *testing.T, set map[string]string) config.Streams {
+	t.Helper()
+	known := variables(config.Streams{})
+	for name := range set {
+		if _, ok := known[name]; !ok && name != "NATS_URL" {
+			t.Errorf("%s is no setting of the streams", name)
+		}
+	}
+	sizes, err := config.LoadFrom[config.Streams](func(name string) string { return set[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sizes
+}
+
+// streams are the sizes that the overlay's job applies.
+func (c *cluster) streams() config.Streams {
+	c.t.Helper()
+	containers := c.pods["streams"].Spec.Containers
+	if len(containers) != 1 || !slices.Equal(containers[0].Args[:2], []string{"streams", "apply"}) {
+		c.t.Fatalf("got %+v, want a job that applies the streams", containers)
+	}
+	return streamSizes(c.t, c.settings("streams", containers[0]))
+}
+
+// reserved is what one server sets aside for the streams.
+func reserved(s config.Streams) (sum int64) {
+	for _, stream := range (bus.StreamSettings{MaxBytes: s.StreamMaxBytes, FilesMaxBytes: s.FileStoreMaxBytes}).Streams() {
+		sum += stream.MaxBytes
+	}
+	return sum
+}
+
+// starts applies streams of that size on a NATS that has so much room.
+func starts(t *testing.T, maxFileStore string, s config.Streams) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats-server.conf")
+	if err := os.WriteFile(file, []byte("jetstream: {max_file_store: "+maxFileStore+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nats := startNATS(t, file)
+	js := natsJetStream(t, natsConn(t, nats, "operator"))
+	if _, err := bus.Apply(t.Context(), js, bus.StreamSettings{MaxBytes: s.StreamMaxBytes, FilesMaxBytes: s.FileStoreMaxBytes}); err != nil {
+		t.Errorf("in %s: %v", maxFileStore, err)
+	}
+}
+
+// The streams of every overlay fit into what NATS may reserve there, and that into its volume, with a twentieth left for the file system.
+func TestStreamsFitTheVolume(t *testing.T) {
+	t.Parallel()
+	dev := build(t, "dev")
+	set := all[*appsv1.StatefulSet](dev)["nats"]
+	volume := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().Value()
+	room := dev.settings("nats", set.Spec.Template.Spec.Containers[0])["NATS_MAX_FILE_STORE"]
+	quantity := resource.MustParse(strings.TrimSuffix(room, "B") + "i")
+	if sum := reserved(dev.streams()); sum > quantity.Value() || quantity.Value() > volume/20*19 {
+		t.Errorf("dev: the streams reserve %d of %d on a volume of %d", sum, quantity.Value(), volume)
+	}
+	starts(t, room, dev.streams())
+
+	var values chartValues
+	if err := yaml.Unmarshal(read(t, "k8s/overlays/production/nats-values.yaml"), &values); err != nil {
+		t.Fatal(err)
+	}
+	size := resource.MustParse(values.Config.JetStream.FileStore.PVC.Size)
+	if sum := reserved(build(t, "production").streams()); sum > size.Value()/20*19 {
+		t.Errorf("production: the streams reserve %d on a volume of %d", sum, size.Value())
+	}
+
+	project := compose(t)
+	sizes := make(map[string]string)
+	for name, value := range project.Services["streams"].Environment {
+		sizes[name] = *value
+	}
+	room = *project.Services["nats"].Environment["NATS_MAX_FILE_STORE"]
+	starts(t, room, streamSizes(t, sizes))
+}
+
+// chartValues is what we use of the NATS chart's values.
+type chartValues struct {
+	Config struct {
+		JetStream struct {
+			FileStore struct {
+				PVC struct {
+					Size string `json:"size"`
+				} `json:"pvc"`
+			} `json:"fileStore"`
+		} `json:"jetstream"`
+		Merge map[string]any `json:"merge"`
+	} `json:"config"`
+	Container struct {
+		Patch []struct {
+			Path  string `json:"path"`
+			Value any    `json:"value"`
+		} `json:"patch"`
+	} `json:"container"`
+}
+
+// nats-server starts with what the chart makes of our values: its file is /etc/nats-config/nats.conf, <<x>> stands for x itself and
+// $include for an include, which nats-server reads relative to the file that has it.
+func TestChartConfigurationStarts(t *testing.T) {
+	t.Parallel()
+	var values chartValues
+	if err := yaml.Unmarshal(read(t, "k8s/overlays/production/nats-values.yaml"), &values); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // stands for /
+	var mount string
+	for _, p := range values.Container.Patch {
+		if m, ok := p.Value.(map[string]any); ok && m["name"] == "parley-accounts" {
+			mount = fmt.Sprint(m["mountPath"])
+		}
+	}
+	for _, folder := range []string{"/etc/nats-config", mount} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var config strings.Builder
+	config.WriteString("jetstream: {max_file_store: 20GB}\n")
+	for _, key := range slices.Sorted(maps.Keys(values.Config.Merge)) {
+		value := fmt.Sprint(values.Config.Merge[key])
+		if key == "$include" {
+			fmt.Fprintf(&config, "include %q;\n", value)
+			continue
+		}
+		fmt.Fprintf(&config, "%q: %s\n", key, strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(value, "<<"), ">>")))
+	}
+	for path, text := range map[string]string{"/etc/nats-config/nats.conf": config.String(), mount + "/accounts.conf": accounts(t)} {
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := startNATS(t, filepath.Join(dir, "/etc/nats-config/nats.conf"))
+	applyStreams(t, s)
+	if account, err := s.LookupAccount("PARLEY"); err != nil || !account.JetStreamEnabled() {
+		t.Errorf("got %v, want the account PARLEY with JetStream", err)
+	}
+}
+
+// The address at which a gateway is reached holds on IPv4 and on IPv6.
+func TestGatewayAddressOnEveryNetwork(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		set := c.settings("socket-gateway", c.pods["socket-gateway"].Spec.Containers[0])
+		for _, ip := range []string{"10.1.2.3", "fd00:10:244::7"} {
+			addr := strings.ReplaceAll(set["GATEWAY_ADVERTISE_ADDR"], "$(POD_IP)", ip)
+			problems := socketgateway.Config{AdvertiseAddr: addr, JWKSURL: "http://widget-api"}.Validate()
+			if addr == "" || len(problems) > 0 {
+				t.Errorf("got %q and %v, want an address", addr, problems)
+			}
+		}
+	})
+}
+
+// Folders with passwords and keys, which the documents have operators make, are not offered to be committed.
+func TestSecretsAreIgnored(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		t.Skip("this is no clone: there is nothing that could be committed")
+	}
+	for _, path := range []string{"data/nats.env", "data/visitor-keys.json", ".env", ".parley/demo.json"} {
+		if out, err := exec.CommandContext(t.Context(), "git", "-C", root, "check-ignore", "--no-index", path).CombinedOutput(); err != nil {
+			t.Errorf("git would commit %s: %v %s", path, err, out)
+		}
+	}
+}
