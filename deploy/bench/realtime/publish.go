@@ -43,11 +43,15 @@ func openPublisher(ctx context.Context, url string) (*publisher, error) {
 	return p, nil
 }
 
+// partitions is how many the services make.
+const partitions = 32
+
 func declareReplies(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
+	source, destination := subject.Transform(">", partitions)
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name:        subject.Replies,
 		Subjects:    []string{subject.AllReplies},
@@ -57,6 +61,8 @@ func declareReplies(ctx context.Context, nc *nats.Conn) error {
 		Discard:     jetstream.DiscardNew,
 		Duplicates:  2 * time.Minute,
 		AllowDirect: true,
+
+		SubjectTransform: &jetstream.SubjectTransformConfig{Source: source, Destination: destination},
 	})
 	if err != nil {
 		return fmt.Errorf("making the stream of replies: %w", err)
