@@ -24,7 +24,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines compose-secrets build assets deps test test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime tools clean
+.PHONY: help run engines compose-secrets build assets deps test test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -100,6 +100,11 @@ bench: build ## POST /message/send and the Widget API against their bounds, in r
 bench-realtime: build ## the Socket gateway against the official Node packages, in ratios of one run
 	@scripts/require redis-server redis-server
 	go run ./deploy/bench/realtime
+
+bench-scale: build ## what replicas of processor and gateway bring, and what is waited for when they come and go
+	@scripts/require redis-server redis-server
+	go run ./deploy/bench/scale
+	go run ./deploy/bench/realtime -rows readers -contenders parley
 
 release-contract: $(TOOLS)/buf-$(BUF_VERSION) ## make today's .proto files what the breaking-change check compares with
 	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) build -o released.binpb

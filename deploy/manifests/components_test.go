@@ -55,6 +55,11 @@ type scaledObject struct {
 				Consumer   string `json:"consumer"`
 				Lag        string `json:"lagThreshold"`
 				Activation string `json:"activationLagThreshold"`
+
+				Server           string `json:"serverAddress"`
+				Query            string `json:"query"`
+				Threshold        string `json:"threshold"`
+				ActivationMetric string `json:"activationThreshold"`
 			} `json:"metadata"`
 		} `json:"triggers"`
 	} `json:"spec"`
@@ -123,12 +128,35 @@ func TestComponents(t *testing.T) {
 	}
 	durables := string(read(t, "services/processor/routes.go"))
 	for _, trigger := range scaled.Spec.Triggers {
-		if m := trigger.Metadata; !slices.Contains(streams, m.Stream) || !strings.Contains(durables, `= "`+m.Consumer+`"`) {
+		m := trigger.Metadata
+		if trigger.Type == "prometheus" {
+			checkQuery(t, m.Query, durables)
+			continue
+		}
+		if !slices.Contains(streams, m.Stream) || !strings.Contains(durables, `= "`+m.Consumer+`"`) {
 			t.Errorf("got a trigger on %s of %s, which nobody has", m.Consumer, m.Stream)
 		}
 	}
 	if len(scaled.Spec.Triggers) == 0 {
 		t.Errorf("got %+v, want the processor scaled on its lag", scaled.Spec)
+	}
+}
+
+// checkQuery fails where a query asks for a metric that the bus does not have, or for a consumer that nobody has.
+func checkQuery(t *testing.T, query, durables string) {
+	t.Helper()
+	metric := regexp.MustCompile(`parley_bus_\w+`).FindString(query)
+	if metric == "" || !strings.Contains(string(read(t, "pkg/bus/metrics.go")), `"`+metric+`"`) {
+		t.Errorf("got a trigger on %s, which nobody measures", query)
+	}
+	names := regexp.MustCompile(`consumer=~?"([^"]+)"`).FindStringSubmatch(query)
+	if names == nil {
+		t.Fatalf("got a trigger on %s, want its consumers named", query)
+	}
+	for name := range strings.SplitSeq(names[1], "|") {
+		if !strings.Contains(durables, `= "`+name+`"`) {
+			t.Errorf("got a trigger on consumer %s, which nobody has", name)
+		}
 	}
 }
 

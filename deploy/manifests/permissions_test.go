@@ -132,6 +132,10 @@ func TestNATSPermissions(t *testing.T) {
 		"chat.status." + id + "." + id:                               {"widget-api", "socket-gateway", "processor"},
 		"chat.dead.REPLIES.test":                                     {"socket-gateway", "processor"},
 		"chat.dead.INBOUND.test":                                     {"processor"},
+		"parley.revocation.x":                                        {},
+		"parley.members.REPLIES.socket-gateway":                      {"socket-gateway", "processor"},
+		"parley.members.INBOUND.bot":                                 {"processor"},
+		"parley.hello.socket-gateway":                                {"socket-gateway"},
 		"chat.anything":                                              {},
 		"parley.invalidate.visitor.x":                                {"widget-api"},
 		"parley.invalidate.accessToken.x":                            {},
@@ -140,7 +144,8 @@ func TestNATSPermissions(t *testing.T) {
 		"_INBOX.client-api.x":                                        {},
 		"_INBOX.socket-gateway.x":                                    {"widget-api"},
 		"_INBOX.parleyctl.x":                                         {"socket-gateway", "processor"},
-		"$JS.API.DIRECT.GET.INBOUND":                                 {"client-api", "watcher"},
+		"$JS.API.DIRECT.GET.INBOUND":                                 {"watcher"},
+		"$JS.API.DIRECT.GET.SENDS":                                   {"client-api", "watcher"},
 		"$JS.API.DIRECT.GET.REPLIES":                                 {"socket-gateway", "watcher"},
 		"$JS.API.DIRECT.GET.DEAD":                                    {"watcher"},
 		"$JS.API.DIRECT.GET.OBJ_FILES":                               {"widget-api", "watcher"},
@@ -148,22 +153,24 @@ func TestNATSPermissions(t *testing.T) {
 		"$JS.API.STREAM.MSG.DELETE.OBJ_FILES":                        {},
 		"$JS.API.STREAM.RESTORE.INBOUND":                             {},
 		"$JS.API.STREAM.SNAPSHOT.INBOUND":                            {},
-		"$JS.API.CONSUMER.CREATE.REPLIES.socket-gateway":             {"socket-gateway"},
-		"$JS.API.CONSUMER.CREATE.REPLIES.spy":                        {},
-		"$JS.API.CONSUMER.CREATE.REPLIES":                            {},
+		"$JS.API.CONSUMER.CREATE.REPLIES.socket-gateway":             {"socket-gateway", "processor"},
+		"$JS.API.CONSUMER.CREATE.REVOCATIONS.any":                    {"socket-gateway"},
+		"$JS.API.CONSUMER.CREATE.STATUS.socket-gateway":              {"processor"},
 		"$JS.API.CONSUMER.CREATE.INBOUND.recorder.chat.in.visitor.>": {"processor"},
-		"$JS.API.CONSUMER.CREATE.INBOUND.socket-gateway":             {},
+		"$JS.API.CONSUMER.CREATE.INBOUND.socket-gateway":             {"processor"},
 		"$JS.API.CONSUMER.CREATE.OBJ_FILES.recorder":                 {},
 		"$JS.API.CONSUMER.CREATE.OBJ_FILES.recorder.$O.FILES.>":      {},
 		"$JS.API.CONSUMER.MSG.NEXT.OBJ_FILES.recorder":               {},
 		"$JS.API.CONSUMER.DURABLE.CREATE.INBOUND.bot":                {},
-		"$JS.API.CONSUMER.DELETE.REPLIES.recorder":                   {"processor"},
-		"$JS.API.CONSUMER.DELETE.REPLIES.socket-gateway":             {"socket-gateway"},
+		"$JS.API.CONSUMER.DELETE.REPLIES.recorder":                   {},
+		"$JS.API.CONSUMER.DELETE.REPLIES.socket-gateway":             {},
+		"$JS.API.CONSUMER.DELETE.REVOCATIONS.x":                      {"socket-gateway"},
 		"$JS.API.CONSUMER.MSG.NEXT.INBOUND.bot":                      {"processor"},
-		"$JS.API.CONSUMER.MSG.NEXT.INBOUND.nobody":                   {},
+		"$JS.API.CONSUMER.MSG.NEXT.SENDS.dispatcher-7":               {"processor"},
+		"$JS.API.CONSUMER.MSG.NEXT.OUTBOUND.x":                       {"processor"},
 		"$JS.ACK.INBOUND.bot.1.1.1.1.0":                              {"processor"},
-		"$JS.ACK.REPLIES.recorder.1.1.1.1.0":                         {"processor"},
-		"$JS.ACK.REPLIES.socket-gateway.1.1.1.1.0":                   {"socket-gateway"},
+		"$JS.ACK.REPLIES.recorder.1.1.1.1.0":                         {"processor", "socket-gateway"},
+		"$JS.ACK.REPLIES.socket-gateway.1.1.1.1.0":                   {"socket-gateway", "processor"},
 		"$JS.API.STREAM.PURGE.OBJ_FILES":                             {"widget-api"},
 	}
 	for _, stream := range (bus.StreamSettings{FilesMaxBytes: 1}).Streams() {
@@ -184,7 +191,9 @@ func TestNATSPermissions(t *testing.T) {
 		"parley.ask.origins.*":                   {"widget-api"},
 		"parley.invalidate.>":                    {"client-api", "widget-api", "socket-gateway", "processor"},
 		"parley.progress.INBOUND.bot":            {"processor"},
-		"parley.progress.REPLIES.socket-gateway": {"socket-gateway"},
+		"parley.progress.REPLIES.socket-gateway": {"socket-gateway", "processor"},
+		"parley.members.REPLIES.x":               {"socket-gateway", "processor"},
+		"parley.hello.socket-gateway":            {"socket-gateway"},
 		"$JS.API.>":                              {},
 		"$JS.ACK.>":                              {},
 		"$O.FILES.>":                             {},
@@ -283,25 +292,5 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 	stream, err := operator.Stream(t.Context(), subject.Inbound)
 	if err != nil || stream.CachedInfo().State.Msgs != 1 {
 		t.Errorf("got %+v, %v, want the event still there", stream, err)
-	}
-}
-
-// Each durable consumer of the code is one that its service may create, read and acknowledge, and no other.
-func TestPermissionsNameTheConsumers(t *testing.T) {
-	t.Parallel()
-	text := string(read(t, "deploy/nats/accounts.conf"))
-	durable := regexp.MustCompile(`durable\w* *= "([a-z-]+)"`)
-	for _, file := range []string{"services/processor/routes.go", "services/socket-gateway/internal/realtime/deliver.go"} {
-		found := durable.FindAllStringSubmatch(string(read(t, file)), -1)
-		if len(found) == 0 {
-			t.Errorf("%s names no consumer", file)
-		}
-		for _, m := range found {
-			for _, api := range []string{`CONSUMER\.\*\.[A-Z*]+\.`, `CONSUMER\.CREATE\.[A-Z*]+\.`, `CONSUMER\.MSG\.NEXT\.[A-Z*]+\.`} {
-				if !regexp.MustCompile(`\$JS\.API\.` + api + m[1] + `[".]`).MatchString(text) {
-					t.Errorf("accounts.conf does not allow %s for the consumer %s", api, m[1])
-				}
-			}
-		}
 	}
 }

@@ -59,7 +59,7 @@ func (g *group) gauge(now, oldest time.Time) {
 	g.bus.metrics.oldest.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(age)
 }
 
-// keepGauging measures how far the partitions that are read here are behind, until stop is called.
+// keepGauging measures how far the consumer is behind, until stop is called. Then nobody here can tell any more.
 func (g *group) keepGauging() (stop func()) {
 	if g.bus.cfg.Registerer == nil {
 		return func() {}
@@ -76,20 +76,27 @@ func (g *group) keepGauging() (stop func()) {
 	}
 }
 
+// gaugeLag measures all partitions, so that every process shows the same.
 func (g *group) gaugeLag(ctx context.Context) error {
-	lag := 0.0
-	for _, r := range g.all() {
-		if r.stopping.Load() {
-			continue
-		}
-		consumer, err := g.bus.js.Consumer(ctx, g.cfg.Stream, r.slot.name)
+	if g.cfg.Order != ByPartition {
+		consumer, err := g.bus.js.Consumer(ctx, g.cfg.Stream, g.cfg.Durable)
 		if err != nil {
 			return err
 		}
-		lag += behind(consumer.CachedInfo())
+		g.showLag(behind(consumer.CachedInfo()))
+		return nil
 	}
-	g.bus.metrics.lag.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(lag)
+	all, err := g.bus.Group(ctx, g.cfg.Stream, g.cfg.Durable)
+	if err != nil {
+		return err
+	}
+	total := all.Total()
+	g.showLag(float64(total.Pending) + float64(total.AckPending))
 	return nil
+}
+
+func (g *group) showLag(lag float64) {
+	g.bus.metrics.lag.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(lag)
 }
 
 // behind is what has not been delivered, and what has been delivered and not acknowledged.

@@ -147,7 +147,7 @@ func TestConsumeFiltersSubjects(t *testing.T) {
 	b := bustest.Open(t, bustest.Start(t).URL())
 	subjects := make(chan string, 10)
 	consume(t, b, bus.Consumer{
-		Stream: subject.Inbound, Filters: []string{subject.AllPushes, subject.AllCompanyMessages},
+		Stream: subject.Sends, Filters: []string{subject.AllPushes, subject.AllCompanyMessages},
 		Handle: func(_ context.Context, d bus.Delivery) error { subjects <- d.Subject; return nil },
 	})
 	publish(t, b, event.VisitorRegistered{ID: "1", AppID: "app", ChatUserID: "user"})

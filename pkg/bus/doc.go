@@ -1,18 +1,28 @@
 // Package bus carries events over NATS JetStream: one publish that returns after the stream has taken the event, one consumer
-// loop that keeps the order within a key, and a word to all replicas that something cached is stale.
+// loop that keeps the order within a key on all replicas, and reads of what a stream holds.
 //
-// Read bus.go first (the connection and its lifetime), then publish.go and consume.go; fate.go is the one table that says what
-// becomes of a delivery whose handler failed. Invariants:
+// Read bus.go first (the connection and its lifetime), with streams.go and partitions.go; then by the files' prefixes:
+//
+//   - publish: publish.go, publish_ack.go (acknowledgements), publish_batch.go (one write for what is ready).
+//   - consume: consume.go (what a consumer is), consume_group.go (a replica's share), consume_members.go and consume_assign.go (who
+//     reads what), consume_reader.go with consume_pull.go, consume_reorder.go and consume_ledger.go (one partition), consume_queue.go
+//     and consume_handle.go (keys beside each other), consume_disposition.go (the one table that says what becomes of a delivery whose
+//     handler failed), consume_deadletter.go.
+//   - read: read.go (spans), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
+//
+// Invariants:
 //
 //   - No bus creates or changes a stream. The declaration is streams.go, and [Apply] (apply.go) makes the server match it.
 //   - An event whose Publish returned nil is in its stream. One whose Publish failed may be there too: publishing the same
 //     event again is harmless, because its id is its Nats-Msg-Id.
 //   - Nothing is buffered while NATS is away: Publish fails at once.
-//   - The deliveries of one key are handled one after the other in stream order, also after a crash and with several
+//   - The deliveries of one key are handled one after the other in stream order, also after a crash and while partitions move between
 //     replicas. A delivery that must be tried again holds up its own key and no other.
 //   - A delivery leaves the consumer in one of two ways: acknowledged, or, after its content has safely arrived in DEAD,
 //     terminated.
-//   - Of the replicas of one consumer the server pins one, and the others stand by; that is what order costs. It needs
+//   - Of the replicas of one consumer the server pins one reader for each partition; who that should be the replicas compute. It needs
 //     nats-server 2.11 or later.
+//   - Subjects are those on which was published; that a stream stores them with their partition only this package and the stream's
+//     other readers see.
 //   - Consume returns only when no handler runs any more and the server has been told of every delivery that was handled.
 package bus

@@ -50,7 +50,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"stream", "consumer"})),
 		lag: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_consumer_lag",
-			Help: "Events of this process's partitions that a consumer has not handled yet, as the server counts; of a consumer without partitions all, from every process.",
+			Help: "Events that a consumer has not handled yet, in all partitions, as the server counts; the same from every process that consumes.",
 		}, []string{"stream", "consumer"})),
 		partitions: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_partitions",

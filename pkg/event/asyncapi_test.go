@@ -54,8 +54,8 @@ var flow = map[string]struct {
 	writers []string
 	readers []string
 }{
-	"CompanyMessageAccepted": {subject.Inbound, []string{"client-api"}, []string{"processor"}},
-	"PushAccepted":           {subject.Inbound, []string{"client-api"}, []string{"processor"}},
+	"CompanyMessageAccepted": {subject.Sends, []string{"client-api"}, []string{"processor"}},
+	"PushAccepted":           {subject.Sends, []string{"client-api"}, []string{"processor"}},
 	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor"}},
 	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor"}},
 	"Reply":                  {subject.Replies, []string{"processor"}, []string{"socket-gateway", "processor"}},
@@ -386,7 +386,10 @@ func page(c contract) []byte {
 		"The same as an AsyncAPI 3 document, with what passes over Socket.IO: [proto-events/asyncapi.yaml](../proto-events/asyncapi.yaml).\n" +
 		"Each event as it looks on the wire: [proto-events/examples](../proto-events/examples).\n\n" +
 		"Every event carries its id as `Nats-Msg-Id` and `ce-id`, its type as `ce-type`, and `ce-source`, `ce-time`, `traceparent`. Empty members\n" +
-		"may be left out; unknown ones must be ignored.\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
+		"may be left out; unknown ones must be ignored.\n\n" +
+		"INBOUND and REPLIES are divided into partitions: they store a message under its subject with the partition in front, so a consumer of the\n" +
+		"stream meets `7.chat.reply.{appId}.{chatUserId}` and filters with `*.chat.reply.>` (all) or `7.chat.reply.>` (one). Publishers, and subscribers\n" +
+		"without JetStream, see the subjects of this page ([why](decisions/0014-partitions.md)).\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
 	for _, d := range c.messages {
 		if at := address(d); at != "" {
 			f := flow[string(d.Name())]

@@ -59,7 +59,7 @@ func message(t chat.MessageType, data, sender string, support bool) chat.Message
 func samples() []sample {
 	return []sample{
 		{
-			file: "company-message-accepted", stream: subject.Inbound, filter: subject.AllCompanyMessages, source: "/client-api",
+			file: "company-message-accepted", stream: subject.Sends, filter: subject.AllCompanyMessages, source: "/client-api",
 			event: event.CompanyMessageAccepted{
 				CompanyID: companyID, ChatID: chatID,
 				Message: message(chat.Text, `{"text":"Your order 4711 is on its way."}`, "Acme", true),
@@ -68,7 +68,7 @@ func samples() []sample {
 			proto: func() proto.Message { return new(eventsv1.CompanyMessageAccepted) },
 		},
 		{
-			file: "push-accepted", stream: subject.Inbound, filter: subject.AllPushes, source: "/client-api",
+			file: "push-accepted", stream: subject.Sends, filter: subject.AllPushes, source: "/client-api",
 			event: event.PushAccepted{
 				CompanyID: companyID, TemplateID: templateID, MessageID: messageID, CreatedAt: at("15:09:26.535"),
 				Source: "+4915112345678", Username: "Ada Lovelace", Parameters: map[string]string{"order": "4711", "day": "Monday <am>"},

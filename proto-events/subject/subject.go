@@ -11,7 +11,8 @@ import (
 
 // Streams. A message is kept by the stream that its subject belongs to.
 const (
-	Inbound  = "INBOUND"  // what the two APIs accepted
+	Inbound  = "INBOUND"  // what visitors did: registrations and messages
+	Sends    = "SENDS"    // what companies sent: messages and pushes
 	Replies  = "REPLIES"  // what goes to widget visitors
 	Outbound = "OUTBOUND" // what goes to channel connectors
 	Status   = "STATUS"   // what became of messages that companies sent
@@ -23,7 +24,7 @@ const (
 
 // Filters: all subjects of one kind.
 const (
-	AllInbound          = "chat.in.>"
+	AllInbound          = "chat.in.visitor.>"
 	AllCompanyMessages  = "chat.in.message.>"
 	AllPushes           = "chat.in.push.>"
 	AllRegistrations    = "chat.in.visitor.registered.>"
@@ -57,6 +58,7 @@ const RevocationAge = 400 * 24 * time.Hour
 func Streams() []Stream {
 	return []Stream{
 		{Name: Inbound, Subjects: []string{AllInbound}, Partitioned: true},
+		{Name: Sends, Subjects: []string{AllCompanyMessages, AllPushes}, Partitioned: true},
 		{Name: Replies, Subjects: []string{AllReplies}, Partitioned: true},
 		{Name: Outbound, Subjects: []string{AllOutbound}},
 		{Name: Status, Subjects: []string{AllStatuses}},

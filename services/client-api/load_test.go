@@ -106,7 +106,7 @@ func (w *world) storedIDs() map[string]bool {
 	w.must(err)
 	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
 	defer cancel()
-	stream, err := js.Stream(ctx, "INBOUND")
+	stream, err := js.Stream(ctx, "SENDS")
 	w.must(err)
 	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	w.must(err)
@@ -172,7 +172,7 @@ func TestFullStreamRefuses(t *testing.T) {
 	w.must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	stream, err := js.Stream(ctx, "INBOUND")
+	stream, err := js.Stream(ctx, "SENDS")
 	w.must(err)
 	cfg := stream.CachedInfo().Config
 	cfg.MaxMsgs = 3

@@ -161,7 +161,7 @@ func (s *Service) open() (err error) {
 	s.bus, err = bus.Open(bus.Config{
 		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
 		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Streams: []string{subject.Inbound},
+		Streams: []string{subject.Sends},
 		Logger:  s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 	if err != nil {

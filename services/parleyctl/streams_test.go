@@ -291,25 +291,26 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 	trace := func() traced { t.Helper(); return decoded[traced](w.ctl("trace", id, "-o", "json")) }
 	w.ctl("trace", id).fails(parleyctl.ExitNotFound, "There is no trace of message "+id)
 
-	stop := w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "dispatcher", Filters: []string{subject.AllCompanyMessages}, Handle: handled})
+	stop := w.consume(bus.Consumer{Stream: subject.Sends, Durable: "dispatcher", Filters: []string{subject.AllCompanyMessages}, Handle: handled})
 	w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "bot", Filters: []string{subject.AllVisitorMessages}, Handle: handled})
 	eventually(t, "both consumers are there", func() bool {
-		groups, err := w.bus.Groups(t.Context(), subject.Inbound)
-		return err == nil && len(groups) == 2 && len(groups[0].Partitions) == len(groups[1].Partitions)
+		bots, err := w.bus.Groups(t.Context(), subject.Inbound)
+		dispatchers, err2 := w.bus.Groups(t.Context(), subject.Sends)
+		return err == nil && err2 == nil && len(bots) == 1 && len(dispatchers) == 1 && len(bots[0].Partitions) == len(dispatchers[0].Partitions)
 	})
 	stop()
 	w.publish(question, company)
 	v := trace()
-	if v.MessageID != id || v.CompanyID != companyID || v.ChatID != company.ChatID || len(v.Events) != 1 || v.Events[0].Sequence != 2 ||
+	if v.MessageID != id || v.CompanyID != companyID || v.ChatID != company.ChatID || len(v.Events) != 1 || v.Events[0].Sequence != 1 ||
 		v.Events[0].Kind != "company-message" || v.Stored != nil || v.CreatedAt == "" {
 		t.Fatalf("accepted: got %+v", v)
 	}
-	if got := v.consumer(t, subject.Inbound, "dispatcher"); got != "waiting 0 " || len(v.Events[0].Consumers) != 1 {
+	if got := v.consumer(t, subject.Sends, "dispatcher"); got != "waiting 0 " || len(v.Events[0].Consumers) != 1 {
 		t.Errorf("nobody runs: got %q of %+v, want the dispatcher waiting and no other", got, v.Events[0].Consumers)
 	}
 
 	var right atomic.Bool
-	w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "dispatcher", Filters: []string{subject.AllCompanyMessages},
+	w.consume(bus.Consumer{Stream: subject.Sends, Durable: "dispatcher", Filters: []string{subject.AllCompanyMessages},
 		Handle: func(ctx context.Context, d bus.Delivery) error {
 			if !right.Load() {
 				return apperr.New(apperr.Unavailable, "AWAY", "not now")
@@ -317,9 +318,9 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 			return w.bus.Publish(ctx, event.Reply{CompanyID: companyID, AppID: appID, ChatUserID: question.ChatUserID, ChatID: company.ChatID, Message: company.Message})
 		}})
 	eventually(t, "it is being retried", func() bool {
-		return strings.HasPrefix(trace().consumer(t, subject.Inbound, "dispatcher"), "retrying ")
+		return strings.HasPrefix(trace().consumer(t, subject.Sends, "dispatcher"), "retrying ")
 	})
-	if got := trace().consumer(t, subject.Inbound, "dispatcher"); !strings.Contains(got, "unavailable: not now") || strings.Contains(got, " 0 ") {
+	if got := trace().consumer(t, subject.Sends, "dispatcher"); !strings.Contains(got, "unavailable: not now") || strings.Contains(got, " 0 ") {
 		t.Errorf("got %q, want tries and the last error", got)
 	}
 	var recorder atomic.Bool
@@ -339,7 +340,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 	eventually(t, "the others are done", func() bool {
 		v := trace()
 		return strings.HasPrefix(v.consumer(t, subject.Replies, "socket-gateway"), "acknowledged 1") &&
-			strings.HasPrefix(v.consumer(t, subject.Inbound, "dispatcher"), "acknowledged ")
+			strings.HasPrefix(v.consumer(t, subject.Sends, "dispatcher"), "acknowledged ")
 	})
 
 	recorder.Store(true)

@@ -169,7 +169,7 @@ func (t *tracer) locate(ctx context.Context) error {
 	if t.view.CreatedAt.IsZero() || t.view.ChatID != "" {
 		return nil
 	}
-	for _, stream := range []string{subject.Inbound, subject.Replies, subject.Outbound} {
+	for _, stream := range []string{subject.Inbound, subject.Sends, subject.Replies, subject.Outbound} {
 		found, err := t.search(ctx, bus.Span{Stream: stream, Since: t.since()}, time.Time(t.view.CreatedAt).Add(clockSkew))
 		if err != nil {
 			return err

@@ -42,7 +42,7 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		{
 			Stream: subject.Dead, Durable: durableRecorder, Handle: givenUp(r.GivenUp),
 			Filters: []string{ // not DEAD's own, or what fails here would come back for ever
-				subject.DeadLetter(subject.Inbound, durableDispatcher), subject.DeadLetter(subject.Inbound, durablePushes),
+				subject.DeadLetter(subject.Sends, durableDispatcher), subject.DeadLetter(subject.Sends, durablePushes),
 				subject.DeadLetter(subject.Replies, "*"), subject.DeadLetter(subject.Outbound, "*"),
 			},
 		},
@@ -58,11 +58,11 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 	return []bus.Consumer{
 		{
-			Stream: subject.Inbound, Durable: durableDispatcher, Filters: []string{subject.AllCompanyMessages},
+			Stream: subject.Sends, Durable: durableDispatcher, Filters: []string{subject.AllCompanyMessages},
 			Handle: decoded(d.CompanyMessage), Concurrency: dispatchers,
 		},
 		{
-			Stream: subject.Inbound, Durable: durablePushes, Filters: []string{subject.AllPushes},
+			Stream: subject.Sends, Durable: durablePushes, Filters: []string{subject.AllPushes},
 			Handle: decoded(d.Push), Concurrency: dispatchers, Order: bus.ByStream, Key: byPhone,
 		},
 	}

@@ -179,7 +179,8 @@ func TestRedeliveryChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.run(w.config())
-	inbound, outbound, replies := w.acked(subject.Inbound, "*"), w.acked(subject.Outbound, "recorder"), w.acked(subject.Replies, "recorder")
+	inbound, sends := w.acked(subject.Inbound, "*"), w.acked(subject.Sends, "*")
+	outbound, replies := w.acked(subject.Outbound, "recorder"), w.acked(subject.Replies, "recorder")
 
 	events := []event.Event{
 		w.wrote(chat.Text, `{"text":"hello"}`), // two answers
@@ -193,7 +194,8 @@ func TestRedeliveryChangesNothing(t *testing.T) {
 	}
 	publishAll()
 	publishAll()
-	inbound.Await(2 * 4) // the visitor's message goes to the recorder and to the bot
+	inbound.Await(2 * 2) // the visitor's message goes to the recorder and to the bot
+	sends.Await(2 * 2)
 	replies.Await(3)
 	outbound.Await(1)
 	check := func() {
@@ -212,14 +214,17 @@ func TestRedeliveryChangesNothing(t *testing.T) {
 
 	// As if nothing had ever been acknowledged: a consumer that is lost begins at the stream's beginning.
 	stop()
-	for stream, durables := range map[string][]string{subject.Inbound: {"recorder", "dispatcher", "dispatcher-pushes", "bot"}, subject.Replies: {"recorder"}, subject.Outbound: {"recorder"}} {
+	for stream, durables := range map[string][]string{
+		subject.Inbound: {"recorder", "bot"}, subject.Sends: {"dispatcher", "dispatcher-pushes"}, subject.Replies: {"recorder"}, subject.Outbound: {"recorder"},
+	} {
 		for _, durable := range durables {
 			bustest.DeleteGroup(t, w.bus, stream, durable)
 		}
 	}
 	before := w.history(w.chat.ID)
 	w.run(w.config())
-	inbound.Await(2 * 4)
+	inbound.Await(2 * 2)
+	sends.Await(2 * 2)
 	replies.Await(3)
 	outbound.Await(1)
 	check()
@@ -308,11 +313,13 @@ func TestConsumersAreSwitchedOneByOne(t *testing.T) {
 			tt.change(&cfg)
 			stop := w.run(cfg)
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // what is declared has no event of its own
-				groups, err := w.bus.Groups(t.Context(), subject.Inbound)
-				w.must(err)
 				var names []string
-				for _, g := range groups {
-					names = append(names, g.Name)
+				for _, stream := range []string{subject.Inbound, subject.Sends} {
+					groups, err := w.bus.Groups(t.Context(), stream)
+					w.must(err)
+					for _, g := range groups {
+						names = append(names, g.Name)
+					}
 				}
 				if slices.Equal(names, tt.want) {
 					break

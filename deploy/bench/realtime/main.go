@@ -73,6 +73,7 @@ func rows() []row {
 		{"broadcast", false, measureBroadcast},
 		{"redis", true, measureRedis},
 		{"growth", false, measureGrowth},
+		{"readers", false, measureReaders},
 	}
 }
 

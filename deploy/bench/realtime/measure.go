@@ -18,6 +18,7 @@ type figures struct {
 	broadcast []outcome
 	redis     []float64 // bytes for a reply with 1, 2, 3 gateways
 	growth    []growthFigure
+	readers   []readerFigure
 }
 
 // idleFigure is many connections that come as fast as they can, and stay.

@@ -40,6 +40,7 @@ func report(z sizes, results map[string]*figures) string {
 	reportBroadcast(w, z, results)
 	reportRedis(w, results)
 	reportGrowth(w, z, results)
+	reportReaders(w, z, results)
 	return w.String()
 }
 

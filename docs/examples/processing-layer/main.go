@@ -28,7 +28,7 @@ func main() {
 	check(err)
 	ctx := context.Background()
 	inbound, err := js.CreateOrUpdateConsumer(ctx, "INBOUND", jetstream.ConsumerConfig{
-		Durable: "my-layer", FilterSubject: "chat.in.visitor.message.>", DeliverPolicy: jetstream.DeliverNewPolicy})
+		Durable: "my-layer", FilterSubject: "*.chat.in.visitor.message.>", DeliverPolicy: jetstream.DeliverNewPolicy})
 	check(err)
 	messages, err := inbound.Messages()
 	check(err)

@@ -76,6 +76,9 @@ func (p *Process) Stop() {
 	_ = p.cmd.Wait()
 }
 
+// Signal sends the child a signal.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
 // CPU is the user and system time that the child has used so far.
 func (p *Process) CPU() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))

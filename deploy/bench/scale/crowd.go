@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/deploy/bench/internal/rig"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// crowd is visitors who write, wait for all answers, and write again.
+type crowd struct {
+	world    *world
+	visitors []*visitor
+	burst    int // messages that a visitor writes one after the other
+	stopped  atomic.Bool
+	writing  sync.WaitGroup
+	reading  sync.WaitGroup
+	hangUp   context.CancelFunc
+	started  time.Time
+
+	mu      sync.Mutex
+	answers []answer
+	fault   error
+	doubled int
+	astray  int // not the next one of its visitor
+}
+
+// answer is when an answer came, and how long after the question.
+type answer struct {
+	at   time.Time
+	wait time.Duration
+}
+
+type visitor struct {
+	index   int
+	id      string
+	text    string // that its messages begin with
+	written int    // belongs to the visitor's goroutine
+	came    chan struct{}
+
+	mu    sync.Mutex
+	asked []time.Time // questions without an answer
+	next  int         // the number of the next answer
+}
+
+// enter lets n visitors write until end. Each of them begins within the first half second.
+func (w *world) enter(ctx context.Context, n, burst int) *crowd {
+	c := &crowd{world: w, burst: burst, started: time.Now()}
+	reading, hangUp := context.WithCancel(ctx)
+	c.hangUp = hangUp
+	byID := make(map[string]*visitor, n)
+	for i := range n {
+		v := &visitor{index: i, id: uuid.NewString(), text: "v", came: make(chan struct{}, 1024)}
+		c.visitors = append(c.visitors, v)
+		byID[v.id] = v
+	}
+	listening := make(chan struct{})
+	c.reading.Go(func() { c.read(reading, byID, listening) })
+	<-listening
+	for _, v := range c.visitors {
+		c.writing.Go(func() {
+			pause(ctx, time.Duration(v.index%500)*time.Millisecond)
+			for !c.stopped.Load() && ctx.Err() == nil {
+				c.write(ctx, v, c.burst)
+			}
+		})
+	}
+	return c
+}
+
+// write writes some messages and waits for their answers.
+func (c *crowd) write(ctx context.Context, v *visitor, messages int) {
+	for range messages {
+		v.mu.Lock()
+		v.asked = append(v.asked, time.Now())
+		v.mu.Unlock()
+		e := event.VisitorMessageAccepted{CompanyID: "bench", AppID: c.world.appID, ChatUserID: v.id, ChatID: v.id, Message: chat.Message{
+			ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: time.Now().UTC(), Type: chat.Text, NameOfSender: "Visitor",
+			Data: json.RawMessage(`{"text":"` + v.text + " " + strconv.Itoa(v.written) + `"}`),
+		}}
+		v.written++
+		for ctx.Err() == nil {
+			err := c.world.bus.Publish(ctx, e)
+			if err == nil {
+				break
+			}
+			c.note(fmt.Errorf("writing: %w", err))
+		}
+	}
+	for range messages {
+		select {
+		case <-v.came:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *crowd) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault == nil {
+		c.fault = err
+	}
+}
+
+// read reads the stream of replies.
+func (c *crowd) read(ctx context.Context, byID map[string]*visitor, listening chan struct{}) {
+	span := bus.Span{Stream: subject.Replies, Since: time.Now(), Follow: true}
+	close(listening)
+	for d, err := range c.world.bus.Read(ctx, span) {
+		if err != nil {
+			c.note(fmt.Errorf("reading replies: %w", err))
+			return
+		}
+		_, id, _ := subject.ParseReply(d.Subject)
+		v := byID[id]
+		if v == nil {
+			continue
+		}
+		var reply event.Reply
+		reply, err = event.Decode[event.Reply](d.Subject, d.Data)
+		if err != nil {
+			c.note(err)
+			return
+		}
+		c.receive(v, reply, d.Time)
+	}
+}
+
+func (c *crowd) receive(v *visitor, reply event.Reply, at time.Time) {
+	var data struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(reply.Message.Data, &data) // what is not ours has no number
+	_, digits, _ := strings.Cut(data.Text, " ")
+	number, err := strconv.Atoi(digits)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil && number < v.next:
+		c.doubled++
+		return
+	case err != nil || number > v.next || len(v.asked) == 0:
+		c.astray++
+		return
+	}
+	c.answers = append(c.answers, answer{at, at.Sub(v.asked[0])})
+	v.asked = v.asked[1:]
+	v.next++
+	v.came <- struct{}{}
+}
+
+// figures are what a crowd got in a span of time.
+type figures struct {
+	answers   int
+	rate      float64 // a second
+	p50, p99  time.Duration
+	longest   time.Duration
+	unordered int
+}
+
+// during returns what came from a moment to another.
+func (c *crowd) during(from, until time.Time) figures {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var waits []time.Duration
+	for _, a := range c.answers {
+		if !a.at.Before(from) && a.at.Before(until) {
+			waits = append(waits, a.wait)
+		}
+	}
+	slices.Sort(waits)
+	f := figures{answers: len(waits), rate: float64(len(waits)) / until.Sub(from).Seconds(), p50: rig.Quantile(waits, .5), p99: rig.Quantile(waits, .99)}
+	if len(waits) > 0 {
+		f.longest = waits[len(waits)-1]
+	}
+	return f
+}
+
+// measure lets the crowd go on for a while and returns what it got in that time.
+func (c *crowd) measure(ctx context.Context, span time.Duration) figures {
+	from := time.Now()
+	pause(ctx, span)
+	return c.during(from, time.Now())
+}
+
+// tally is what became of all questions.
+type tally struct{ asked, lost, doubled, astray int }
+
+// end lets the visitors finish and returns what became of all that they wrote. What has no answer after the limit is lost.
+func (c *crowd) end(ctx context.Context, limit time.Duration) (tally, error) {
+	c.stopped.Store(true)
+	ended := make(chan struct{})
+	go func() { c.writing.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(limit):
+	case <-ctx.Done():
+	}
+	pause(ctx, time.Second) // what comes twice may come late
+	c.hangUp()
+	c.reading.Wait()
+	var t tally
+	for _, v := range c.visitors {
+		v.mu.Lock()
+		t.asked += v.next + len(v.asked)
+		t.lost += len(v.asked)
+		v.mu.Unlock()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.doubled, t.astray = c.doubled, c.astray
+	return t, c.fault
+}
+
+// pause waits, but not beyond the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
