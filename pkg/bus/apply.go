@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // StreamChange is what distinguishes a stream on the server from its declaration.
@@ -37,7 +38,7 @@ type FieldDiff struct {
 func Compare(ctx context.Context, js jetstream.JetStream, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
-		change, err := compare(ctx, js, want)
+		change, err := compare(ctx, js, &want)
 		if err != nil {
 			return changes, fmt.Errorf("looking at stream %s: %w", want.Name, err)
 		}
@@ -61,7 +62,7 @@ func Apply(ctx context.Context, js jetstream.JetStream, s StreamSettings) ([]Str
 }
 
 func apply(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (StreamChange, error) {
-	change, err := compare(ctx, js, want)
+	change, err := compare(ctx, js, &want)
 	switch {
 	case err != nil || change.None():
 		return change, err
@@ -73,7 +74,7 @@ func apply(ctx context.Context, js jetstream.JetStream, want jetstream.StreamCon
 	if err != nil {
 		return change, refused(err)
 	}
-	left, err := compare(ctx, js, want)
+	left, err := compare(ctx, js, &want)
 	if err == nil && !left.None() {
 		err = fmt.Errorf("the server keeps %s", left.Drift[0].Field)
 	}
@@ -88,7 +89,8 @@ func refused(err error) error {
 	return apperr.Away("NATS", err)
 }
 
-func compare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (StreamChange, error) {
+// compare gives want the partitions of the stream that exists, which are fixed.
+func compare(ctx context.Context, js jetstream.JetStream, want *jetstream.StreamConfig) (StreamChange, error) {
 	change := StreamChange{Stream: want.Name}
 	have, err := storedConfig(ctx, js, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -96,6 +98,9 @@ func compare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamC
 		return change, nil
 	}
 	if err != nil {
+		return change, err
+	}
+	if err := keepPartitions(want, have); err != nil {
 		return change, err
 	}
 	text, err := json.Marshal(want)
@@ -108,6 +113,27 @@ func compare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamC
 	}
 	change.Drift = diff(have, wanted)
 	return change, nil
+}
+
+// keepPartitions gives want the partitions of the stream that exists: its messages are stored under them. Any other transform is
+// drift.
+func keepPartitions(want *jetstream.StreamConfig, have configFields) error {
+	if want.SubjectTransform == nil {
+		return nil
+	}
+	text, transformed := have["subject_transform"]
+	if !transformed {
+		want.SubjectTransform = nil
+		return nil
+	}
+	var stored jetstream.SubjectTransformConfig
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return fmt.Errorf("reading the subject transform: %w", err)
+	}
+	if source, destination := subject.Transform(">", subject.Partitions(stored.Destination)); stored.Source == source && stored.Destination == destination {
+		want.SubjectTransform = &stored
+	}
+	return nil
 }
 
 // configFields is a stream's configuration as JetStream's API has it.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,13 +66,14 @@ type Bus struct {
 	// envelopes holds messages to use again: publishing is the hot path of the APIs.
 	envelopes sync.Pool
 
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	closing atomic.Bool
-	streams *streamWatcher
-	gauging sync.WaitGroup
-	linkUp  broadcast // tells the consumers that a connection has come back
-	link    *link
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	closing    atomic.Bool
+	streams    *streamWatcher
+	partitions *partitionTable
+	gauging    sync.WaitGroup
+	linkUp     signal // tells the consumers that a connection has come back
+	state      *connState
 }
 
 // Open returns at once and connects in the background for as long as it takes; it fails only for a wrong Config. At every
@@ -85,10 +85,11 @@ func Open(cfg Config) (*Bus, error) {
 	}
 	b := &Bus{cfg: cfg, log: tracing.Logger(cfg.Logger), source: "/" + cfg.Name, metrics: newMetrics(cfg.Registerer)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.link = newLink(b.ctx)
+	b.state = newConnState(b.ctx)
 	b.acks = newAckTable()
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamWatcher(b)
+	b.partitions = newPartitionTable(b)
 	if err := b.connect(); err != nil {
 		b.cancel()
 		return nil, fmt.Errorf("bus: %w", err)
@@ -110,7 +111,6 @@ func (cfg Config) complete() (Config, error) {
 	need(cfg.URL != "" || cfg.InProcess != nil, "URL is missing")
 	need(subject.Valid(cfg.Name), "Name is missing or has dots, wildcards or spaces")
 	need(cfg.Logger != nil, "Logger is missing")
-	need(!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }), "Streams has a name that no stream can have")
 	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
 		if file != "" {
 			_, err := os.Stat(file)
@@ -118,9 +118,6 @@ func (cfg Config) complete() (Config, error) {
 		}
 	}
 	need((cfg.CertFile == "") == (cfg.KeyFile == ""), "CertFile and KeyFile belong together")
-	if cfg.Streams == nil {
-		cfg.Streams = eventStreams()
-	}
 	if len(faults) > 0 {
 		return cfg, errors.New(strings.Join(faults, "; "))
 	}
@@ -197,12 +194,13 @@ func (b *Bus) start() error {
 // the connection that they are given.
 func (b *Bus) connected(conn *nats.Conn) {
 	b.log.Info("NATS is there", "server", conn.ConnectedAddr())
+	b.partitions.forgetAll()
 	b.streams.check()
 	b.linkUp.send()
 }
 
 func (b *Bus) disconnected(err error) {
-	b.link.broke()
+	b.state.broke()
 	b.acks.failAll(nats.ErrDisconnected)
 	if !b.closing.Load() {
 		b.log.Warn("NATS is away, reconnecting", "url", b.where(), "error", err)

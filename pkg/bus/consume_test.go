@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -94,8 +96,17 @@ func awaitEmpty(t testing.TB, b *bus.Bus, durable string) {
 		if err != nil {
 			return false
 		}
-		c, err := s.Consumer(t.Context(), durable)
-		return err == nil && c.CachedInfo().AckFloor.Stream >= s.CachedInfo().State.LastSeq
+		g, err := b.Group(t.Context(), subject.Replies, durable)
+		if err != nil {
+			return false
+		}
+		for _, p := range g.Partitions {
+			last, err := s.GetLastMsgForSubject(t.Context(), subject.InPartition(">", p.Partition))
+			if err == nil && p.AckFloor < last.Sequence || err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+				return false
+			}
+		}
+		return true
 	})
 }
 
@@ -279,8 +290,8 @@ func TestDeadLetterWaitsForRoom(t *testing.T) {
 	}})
 	await(t, "the handler was called", func() bool { return calls.Load() == 1 })
 	time.Sleep(1500 * time.Millisecond) // longer than AckWait: what must not happen has no event
-	c, err := b.JetStream().Consumer(t.Context(), subject.Replies, "tester")
-	if err != nil || c.CachedInfo().NumAckPending != 1 {
+	c, err := b.Group(t.Context(), subject.Replies, "tester")
+	if err != nil || c.Total().AckPending != 1 {
 		t.Fatalf("while DEAD is full: got %+v, %v, want the delivery still out", c, err)
 	}
 	if err := dead.Purge(t.Context()); err != nil {
@@ -350,7 +361,7 @@ func TestOrderPerKeyUnderFailuresAndConcurrency(t *testing.T) {
 	const keys, each = 40, 50
 	handled := newSequences()
 	var running sync.Map
-	consume(t, b, bus.Consumer{Workers: 32, Handle: func(_ context.Context, d bus.Delivery) error {
+	consume(t, b, bus.Consumer{Concurrency: 32, Handle: func(_ context.Context, d bus.Delivery) error {
 		if _, twice := running.LoadOrStore(d.Subject, true); twice {
 			t.Errorf("two deliveries of %s at once", d.Subject)
 		}
@@ -373,7 +384,7 @@ func TestFailingKeyHoldsUpNoOther(t *testing.T) {
 	b := bustest.Open(t, bustest.Start(t).URL())
 	handled := newSequences()
 	var mended atomic.Bool
-	consume(t, b, bus.Consumer{Workers: 1, Handle: func(_ context.Context, d bus.Delivery) error {
+	consume(t, b, bus.Consumer{Concurrency: 1, Handle: func(_ context.Context, d bus.Delivery) error {
 		if strings.HasSuffix(d.Subject, "visitor0") && !mended.Load() {
 			return apperr.Away("MongoDB", errors.New("away"))
 		}
@@ -450,8 +461,8 @@ func TestOrderAfterACrash(t *testing.T) {
 func awaitPending(t testing.TB, b *bus.Bus, n int) {
 	t.Helper()
 	await(t, fmt.Sprintf("%d are out", n), func() bool {
-		c, err := b.JetStream().Consumer(t.Context(), subject.Replies, "tester")
-		return err == nil && c.CachedInfo().NumAckPending == n
+		c, err := b.Group(t.Context(), subject.Replies, "tester")
+		return err == nil && c.Total().AckPending == n
 	})
 }
 
@@ -583,7 +594,8 @@ func TestDeletedConsumerIsMadeAgain(t *testing.T) {
 	publish(t, b, reply("visitor", 1))
 	receive(t, "the first delivery", handled)
 	awaitEmpty(t, b, "tester")
-	if err := b.JetStream().DeleteConsumer(t.Context(), subject.Replies, "tester"); err != nil {
+	durable := "tester-" + strconv.Itoa(subject.Partition(reply("visitor", 1).Subject(), 32))
+	if err := b.JetStream().DeleteConsumer(t.Context(), subject.Replies, durable); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, reply("visitor", 2))
@@ -615,11 +627,11 @@ func TestRecreatedStreamIsConsumed(t *testing.T) {
 func TestConsumeNamesEveryFault(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	err := b.Consume(t.Context(), bus.Consumer{Durable: "a.b", Workers: -1, MaxAckPending: -1, AckWait: -1})
+	err := b.Consume(t.Context(), bus.Consumer{Durable: "a.b", Concurrency: -1, MaxAckPending: -1, AckWait: -1})
 	if err == nil {
 		t.Fatal("got no error, want one")
 	}
-	for _, word := range []string{"Stream", "Durable", "Handle", "Workers", "MaxAckPending", "AckWait"} {
+	for _, word := range []string{"Stream", "Durable", "Handle", "Concurrency", "MaxAckPending", "AckWait"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("got %q, want %s named", err, word)
 		}

@@ -20,6 +20,10 @@ type metrics struct {
 	deadLetters *prometheus.CounterVec
 	redelivered *prometheus.CounterVec
 	lag         *prometheus.GaugeVec
+	partitions  *prometheus.GaugeVec
+	inFlight    *prometheus.GaugeVec
+	waiting     *prometheus.GaugeVec
+	oldest      *prometheus.GaugeVec
 	streamBytes *prometheus.GaugeVec
 	streamLimit *prometheus.GaugeVec
 }
@@ -46,7 +50,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"stream", "consumer"})),
 		lag: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_consumer_lag",
-			Help: "Events that a consumer has not handled yet, as the server counts; the same from every process that consumes.",
+			Help: "Events of this process's partitions that a consumer has not handled yet, as the server counts; of a consumer without partitions all, from every process.",
+		}, []string{"stream", "consumer"})),
+		partitions: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_partitions",
+			Help: "Partitions of a consumer that this process reads.",
+		}, []string{"stream", "consumer"})),
+		inFlight: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_in_flight",
+			Help: "Deliveries that handlers of this process work on.",
+		}, []string{"stream", "consumer"})),
+		waiting: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_waiting",
+			Help: "Deliveries in this process that wait for their turn or for another try.",
+		}, []string{"stream", "consumer"})),
+		oldest: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_oldest_seconds",
+			Help: "How long ago the stream took the oldest delivery that this process holds; 0: it holds none.",
 		}, []string{"stream", "consumer"})),
 		streamBytes: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_stream_bytes",
@@ -63,10 +83,17 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// begin shows the consumer's counters from the start: of one that appears with its first event nobody sees that it grew.
+// begin initialises the consumer's counters at zero, so that the first increment is visible.
 func (m *metrics) begin(c Consumer) {
 	m.deadLetters.WithLabelValues(c.Stream, c.Durable)
 	m.redelivered.WithLabelValues(c.Stream, c.Durable)
+}
+
+// end removes what this process can no longer tell.
+func (m *metrics) end(c Consumer) {
+	for _, gauge := range []*prometheus.GaugeVec{m.lag, m.partitions, m.inFlight, m.waiting, m.oldest} {
+		gauge.DeleteLabelValues(c.Stream, c.Durable)
+	}
 }
 
 // register returns the collector that counts: this one, or, where another bus of the process has registered its like before,

@@ -62,7 +62,7 @@ func (b *Bus) Publish(ctx context.Context, e event.Event) error {
 func (b *Bus) publishEvent(ctx context.Context, e event.Event) error {
 	env, _ := b.envelopes.Get().(*envelope)
 	defer b.release(env)
-	env.seal(e, b.source, event.RequestID(ctx), event.TraceParent(ctx))
+	env.encode(e, b.source, event.RequestID(ctx), event.TraceParent(ctx))
 	if !validSubject(env.msg.Subject) || !subject.Valid(env.msg.Header[headerID][0]) {
 		return fmt.Errorf("%w %q, id %q", nats.ErrBadSubject, env.msg.Subject, env.msg.Header[headerID][0])
 	}
@@ -189,8 +189,8 @@ func newEnvelope() *envelope {
 	}
 }
 
-// seal fills the envelope with an event.
-func (v *envelope) seal(e event.Event, source, requestID, traceParent string) {
+// encode fills the envelope with an event.
+func (v *envelope) encode(e event.Event, source, requestID, traceParent string) {
 	h, id := v.msg.Header, e.EventID()
 	v.stamp = chat.AppendTime(v.stamp[:0], e.OccurredAt())
 	h[headerID][0], h[headerMsgID][0] = id, id

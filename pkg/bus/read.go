@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 const (
@@ -23,16 +24,20 @@ const (
 // Span is a part of a stream.
 type Span struct {
 	Stream      string
-	Filters     []string  // subjects; empty: all
+	Filters     []string  // subjects on which was published; empty: all
 	Since       time.Time // what the stream took from then on; zero: all
 	New         bool      // only what the stream takes from now on; Since does not count
 	HeadersOnly bool      // without the payloads
 	Follow      bool      // go on with what comes; else the span ends with what is there
 }
 
-func (s Span) config() jetstream.OrderedConsumerConfig {
+func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
+	filters := make([]string, len(s.Filters))
+	for i, f := range s.Filters {
+		filters[i] = subject.Stored(f, partitions)
+	}
 	c := jetstream.OrderedConsumerConfig{
-		FilterSubjects: s.Filters, HeadersOnly: s.HeadersOnly, InactiveThreshold: readerLife, DeliverPolicy: jetstream.DeliverAllPolicy,
+		FilterSubjects: filters, HeadersOnly: s.HeadersOnly, InactiveThreshold: readerLife, DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 	switch {
 	case s.New:
@@ -98,7 +103,11 @@ func (b *Bus) openReader(ctx context.Context, s Span) (*reader, error) {
 	}
 	opening, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	consumer, err := b.js.OrderedConsumer(opening, s.Stream, s.config())
+	partitions, err := b.partitions.of(opening, s.Stream)
+	if err != nil {
+		return nil, readError(s.Stream, err)
+	}
+	consumer, err := b.js.OrderedConsumer(opening, s.Stream, s.config(partitions))
 	if err != nil {
 		return nil, readError(s.Stream, err)
 	}
@@ -164,7 +173,7 @@ func (r *reader) read(m jetstream.Msg) (reading, error) {
 	}
 	r.pending = meta.NumPending
 	return reading{pending: meta.NumPending, Delivery: Delivery{
-		Stream: meta.Stream, Subject: m.Subject(), Data: m.Data(), Header: m.Headers(), ID: m.Headers().Get(headerMsgID),
+		Stream: meta.Stream, Subject: subject.Published(m.Subject()), Data: m.Data(), Header: m.Headers(), ID: m.Headers().Get(headerMsgID),
 		Sequence: meta.Sequence.Stream, Time: meta.Timestamp.UTC(),
 	}}, nil
 }
@@ -172,7 +181,7 @@ func (r *reader) read(m jetstream.Msg) (reading, error) {
 // close stops reading and spares the server the wait for a reader that is gone.
 func (r *reader) close() {
 	r.messages.Stop()
-	ctx, cancel := context.WithTimeout(context.Background(), farewellLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
 	if info := r.consumer.CachedInfo(); info != nil && r.bus.conn.IsConnected() {
 		_ = r.bus.js.DeleteConsumer(ctx, r.span.Stream, info.Name) // else it goes by itself
@@ -191,7 +200,7 @@ func (b *Bus) Get(ctx context.Context, stream string, sequence uint64) (Delivery
 	switch {
 	case err == nil && m.Sequence == sequence:
 		return Delivery{
-			Stream: stream, Subject: m.Subject, Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Sequence: m.Sequence, Time: m.Time.UTC(),
+			Stream: stream, Subject: subject.Published(m.Subject), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Sequence: m.Sequence, Time: m.Time.UTC(),
 		}, nil
 	case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
 		return Delivery{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")

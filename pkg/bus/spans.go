@@ -35,41 +35,41 @@ func (b *Bus) send(ctx context.Context, subj, id string, more ...attribute.KeyVa
 }
 
 // originOf returns the context of a delivery, in which its request and its trace are known.
-func (r *consumption) originOf(t *task) context.Context {
-	return event.WithOrigin(r.handlers, event.Origin{
+func (g *group) originOf(t *task) context.Context {
+	return event.WithOrigin(g.handlers, event.Origin{
 		RequestID: t.delivery.Header.Get(headerRequestID), TraceParent: t.delivery.TraceParent,
 	})
 }
 
 // beginProcess begins the span of a try. What the handler does and publishes belongs to it.
-func (r *consumption) beginProcess(ctx context.Context, t *task) (context.Context, *tracing.Span) {
-	tracer := r.bus.cfg.Tracer
+func (g *group) beginProcess(ctx context.Context, t *task) (context.Context, *tracing.Span) {
+	tracer := g.bus.cfg.Tracer
 	if tracer == nil {
 		return ctx, nil
 	}
 	d := &t.delivery
-	return tracer.Start(ctx, trace.SpanKindConsumer, "process "+r.cfg.Stream,
+	return tracer.Start(ctx, trace.SpanKindConsumer, "process "+g.cfg.Stream,
 		attribute.String("messaging.system", "nats"),
 		attribute.String("messaging.operation.type", "process"),
 		attribute.String("messaging.operation.name", "process"),
 		attribute.String("messaging.destination.name", d.Subject),
-		attribute.String("messaging.consumer.group.name", r.cfg.Durable),
+		attribute.String("messaging.consumer.group.name", g.cfg.Durable),
 		attribute.String("messaging.message.id", d.ID),
 		attribute.Int("messaging.message.body.size", len(d.Data)),
-		attribute.String("messaging.nats.stream", r.cfg.Stream),
+		attribute.String("messaging.nats.stream", g.cfg.Stream),
 		attribute.Int64("messaging.nats.sequence", int64(d.Sequence)),
 		attribute.Int("messaging.nats.attempt", d.Attempt),
 	)
 }
 
 // beginAll begins the span of a try for each of the tasks that are handled together, and puts it into what the handler gets.
-func (r *consumption) beginAll(tasks []*task, batch []Delivery) []*tracing.Span {
-	if r.bus.cfg.Tracer == nil {
+func (g *group) beginAll(tasks []*task, batch []Delivery) []*tracing.Span {
+	if g.bus.cfg.Tracer == nil {
 		return nil
 	}
 	spans := make([]*tracing.Span, len(tasks))
 	for i, t := range tasks {
-		ctx, span := r.beginProcess(r.originOf(t), t)
+		ctx, span := g.beginProcess(g.originOf(t), t)
 		batch[i].TraceParent, spans[i] = event.TraceParent(ctx), span
 	}
 	return spans

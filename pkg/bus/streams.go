@@ -13,8 +13,9 @@ const (
 	// FilesStream is the stream of the object store FILES, which keeps visitors' files.
 	FilesStream = "OBJ_FILES"
 
-	defaultMaxAge   = 7 * 24 * time.Hour
-	defaultMaxBytes = 1 << 30
+	defaultMaxAge     = 7 * 24 * time.Hour
+	defaultMaxBytes   = 1 << 30
+	defaultPartitions = 32
 
 	// duplicateWindow is how long a stream remembers event ids: the second net under an Idempotency-Key.
 	duplicateWindow = 2 * time.Minute
@@ -25,6 +26,7 @@ type StreamSettings struct {
 	Replicas      int           // of each stream: 1 or 3; 0: 1
 	MaxAge        time.Duration // how long a stream keeps an event; 0: a week
 	MaxBytes      int64         // how large a stream of events may get before it refuses; 0: 1 GiB
+	Partitions    int           // of a stream that is created; one that exists keeps its number; 0: 32
 	FilesMaxBytes int64         // how large the object store FILES may get before it refuses; 0: there is no such store
 }
 
@@ -32,6 +34,7 @@ type StreamSettings struct {
 // it, and the services create and change nothing.
 func (s StreamSettings) Streams() []jetstream.StreamConfig {
 	s.Replicas, s.MaxAge, s.MaxBytes = cmp.Or(s.Replicas, 1), cmp.Or(s.MaxAge, defaultMaxAge), cmp.Or(s.MaxBytes, defaultMaxBytes)
+	s.Partitions = cmp.Or(s.Partitions, defaultPartitions)
 	var declared []jetstream.StreamConfig
 	for _, stream := range subject.Streams() {
 		declared = append(declared, s.events(stream))
@@ -44,7 +47,7 @@ func (s StreamSettings) Streams() []jetstream.StreamConfig {
 
 // events keeps what it accepted for MaxAge; a full stream refuses and never drops.
 func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
-	c := jetstream.StreamConfig{
+	config := jetstream.StreamConfig{
 		Name:        stream.Name,
 		Subjects:    stream.Subjects,
 		Storage:     jetstream.FileStorage,
@@ -57,9 +60,13 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 		AllowDirect: true,
 	}
 	if stream.LastOnly {
-		c.MaxMsgsPerSubject, c.MaxAge = 1, subject.RevocationAge
+		config.MaxMsgsPerSubject, config.MaxAge = 1, subject.RevocationAge
 	}
-	return c
+	if stream.Partitioned && s.Partitions > 1 {
+		source, destination := subject.Transform(">", s.Partitions)
+		config.SubjectTransform = &jetstream.SubjectTransformConfig{Source: source, Destination: destination}
+	}
+	return config
 }
 
 // files is an object store in the format of NATS ADR-20, so that other clients can read it.

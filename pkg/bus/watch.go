@@ -117,7 +117,7 @@ func (w *streamWatcher) note(err error) bool {
 
 func (w *streamWatcher) look() error {
 	for _, name := range w.bus.cfg.Streams {
-		ctx, cancel := w.bus.link.request(w.bus.ctx, lookTimeout)
+		ctx, cancel := w.bus.state.request(w.bus.ctx, lookTimeout)
 		err := w.lookAt(ctx, name)
 		cancel()
 		if err != nil {

@@ -67,7 +67,7 @@ func TestLoadTakesDefaults(t *testing.T) {
 		NATS: config.NATS{
 			NATSURL: "nats://a:4222,tls://b:4222",
 		},
-		Streams:  config.Streams{StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30},
+		Streams:  config.Streams{StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, StreamPartitions: 32, FileStoreMaxBytes: 4 << 30},
 		Store:    config.Store{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
 		Redis:    config.Redis{RedisURL: "redis://:secret@cache:6379/0"},
 		Recorder: true,
@@ -203,7 +203,7 @@ func TestReferenceListsVariablesInOrder(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	want := []string{
-		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "FILE_STORE_MAX_BYTES",
+		"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "NATS_URL", "NATS_CREDS", "NATS_CA", "NATS_CERT", "NATS_KEY", "STREAM_REPLICAS", "STREAM_MAX_AGE", "STREAM_MAX_BYTES", "STREAM_PARTITIONS", "FILE_STORE_MAX_BYTES",
 		"MONGODB_URI", "MONGODB_DATABASE", "SQLITE_PATH", "REDIS_URL", "RECORDER", "PING_INTERVAL", "RATIO",
 	}
 	if !slices.Equal(names, want) {

@@ -46,6 +46,8 @@ type Stream struct {
 	Subjects []string
 	// LastOnly keeps the last message of each subject, for [RevocationAge] instead of the configured age.
 	LastOnly bool
+	// Partitioned says that the order of its messages matters by key only, so that several readers may share them.
+	Partitioned bool
 }
 
 // RevocationAge is how long a revocation is kept: no token lives longer.
@@ -54,8 +56,8 @@ const RevocationAge = 400 * 24 * time.Hour
 // Streams returns every stream of Parley.
 func Streams() []Stream {
 	return []Stream{
-		{Name: Inbound, Subjects: []string{AllInbound}},
-		{Name: Replies, Subjects: []string{AllReplies}},
+		{Name: Inbound, Subjects: []string{AllInbound}, Partitioned: true},
+		{Name: Replies, Subjects: []string{AllReplies}, Partitioned: true},
 		{Name: Outbound, Subjects: []string{AllOutbound}},
 		{Name: Status, Subjects: []string{AllStatuses}},
 		{Name: Dead, Subjects: []string{AllDead}},
@@ -155,6 +157,9 @@ func ParseRevocation(s string) (chatUserID string, ok bool) {
 // Progress is where the processes of a consumer are asked what has become of a delivery (core NATS, request and reply).
 func Progress(stream, consumer string) string { return "parley.progress." + stream + "." + consumer }
 
+// Members is where the replicas of a consumer tell each other that they live (core NATS).
+func Members(stream, consumer string) string { return "parley.members." + stream + "." + consumer }
+
 // ParseInvalidation returns the kind and the key in the subject of an invalidation.
 func ParseInvalidation(s string) (kind, key string, ok bool) {
 	rest, ok := strings.CutPrefix(s, invalidationsPrefix)
@@ -164,6 +169,9 @@ func ParseInvalidation(s string) (kind, key string, ok bool) {
 	kind, key, ok = strings.Cut(rest, ".")
 	return kind, key, ok && Valid(kind) && Valid(key)
 }
+
+// Hello is the core NATS subject on which the replicas of a service announce themselves to each other.
+func Hello(service string) string { return "parley.hello." + service }
 
 // AskOrigins is where a gateway asks the Widget API which origins an application allows.
 func AskOrigins(appID string) string { return "parley.ask.origins." + appID }

@@ -78,7 +78,8 @@ func (a *app) streamSettings() (bus.StreamSettings, error) {
 		return bus.StreamSettings{}, usage(err.Error())
 	}
 	return bus.StreamSettings{
-		Replicas: s.StreamReplicas, MaxAge: s.StreamMaxAge, MaxBytes: s.StreamMaxBytes, FilesMaxBytes: s.FileStoreMaxBytes,
+		Replicas: s.StreamReplicas, MaxAge: s.StreamMaxAge, MaxBytes: s.StreamMaxBytes,
+		Partitions: s.StreamPartitions, FilesMaxBytes: s.FileStoreMaxBytes,
 	}, nil
 }
 

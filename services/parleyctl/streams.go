@@ -32,13 +32,14 @@ type consumerView struct {
 	Stream       string   `json:"stream"`
 	Name         string   `json:"name"`
 	Filters      []string `json:"filters"`
+	Partitions   int      `json:"partitions"`
 	Lag          uint64   `json:"lag"`
 	Unacked      int      `json:"unacknowledged"`
 	Redelivered  int      `json:"redelivered"`
 	Delivered    uint64   `json:"deliveredSequence"`
 	AckFloor     uint64   `json:"ackFloorSequence"`
 	LastActivity stamp    `json:"lastActivity,omitzero"`
-	Pinned       bool     `json:"active"`
+	Read         bool     `json:"active"`
 }
 
 func (a *app) streams() *cobra.Command {
@@ -124,7 +125,8 @@ func percent(n uint64, of int64) string {
 func (a *app) streamsConsumers() *cobra.Command {
 	return &cobra.Command{
 		Use: "consumers [STREAM]", Short: "Show how far the consumers are", ValidArgsFunction: fixed(streamNames()...),
-		Long: "Show how far the consumers are: LAG is what they have not been given yet, UNACKED what they have and are not done with.",
+		Long: "Show how far the consumers are: LAG is what they have not been given yet, UNACKED what they have and are not done with, over all " +
+			"partitions. ACTIVE: each partition has a reader.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("want at most one STREAM; see " + c.CommandPath() + " --help")
@@ -142,12 +144,12 @@ func (a *app) streamsConsumers() *cobra.Command {
 			}
 			var views []consumerView
 			for _, name := range streams {
-				found, err := durables(c.Context(), b, name)
+				found, err := b.Groups(c.Context(), name)
 				if err != nil && (len(args) > 0 || !apperr.Is(err, apperr.NotFound)) {
 					return err
 				}
-				for _, info := range found {
-					views = append(views, viewOfConsumer(info))
+				for _, g := range found {
+					views = append(views, viewOfGroup(g))
 				}
 			}
 			return printList(a, views, consumerColumns()...)
@@ -159,51 +161,25 @@ func consumerColumns() []column[consumerView] {
 	return []column[consumerView]{
 		{"stream", func(v consumerView) string { return v.Stream }},
 		{"consumer", func(v consumerView) string { return v.Name }},
+		{"partitions", func(v consumerView) string { return strconv.Itoa(v.Partitions) }},
 		{"lag", func(v consumerView) string { return strconv.FormatUint(v.Lag, 10) }},
 		{"unacked", func(v consumerView) string { return strconv.Itoa(v.Unacked) }},
 		{"redelivered", func(v consumerView) string { return strconv.Itoa(v.Redelivered) }},
 		{"delivered", func(v consumerView) string { return strconv.FormatUint(v.Delivered, 10) }},
 		{"ack floor", func(v consumerView) string { return strconv.FormatUint(v.AckFloor, 10) }},
-		{"active", func(v consumerView) string { return yesNo(v.Pinned) }},
+		{"active", func(v consumerView) string { return yesNo(v.Read) }},
 		{"last activity", func(v consumerView) string { return v.LastActivity.String() }},
 	}
 }
 
-// durables are the consumers of a stream that stay.
-func durables(ctx context.Context, b *bus.Bus, stream string) (found []*jetstream.ConsumerInfo, err error) {
-	s, err := openStream(ctx, b, stream)
-	if err != nil {
-		return nil, err
-	}
-	list := s.ListConsumers(ctx)
-	for info := range list.Info() {
-		if info.Config.Durable != "" {
-			found = append(found, info)
-		}
-	}
-	if err := list.Err(); err != nil {
-		return nil, apperr.Away("NATS", err)
-	}
-	return found, nil
-}
-
-func viewOfConsumer(info *jetstream.ConsumerInfo) consumerView {
+func viewOfGroup(g bus.GroupInfo) consumerView {
+	total := g.Total()
 	v := consumerView{
-		Stream: info.Stream, Name: info.Name, Filters: filtersOf(info), Lag: info.NumPending, Unacked: info.NumAckPending,
-		Redelivered: info.NumRedelivered, Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream,
+		Stream: g.Stream, Name: g.Name, Filters: g.Filters, Partitions: len(g.Partitions), Lag: total.Pending, Unacked: total.AckPending,
+		Redelivered: total.Redelivered, Delivered: total.Delivered, AckFloor: total.AckFloor, Read: total.Read,
 	}
-	if info.Delivered.Last != nil {
-		v.LastActivity = stamp(*info.Delivered.Last)
-	}
-	for _, g := range info.PriorityGroups {
-		v.Pinned = v.Pinned || g.PinnedClientID != ""
+	if !total.Active.IsZero() {
+		v.LastActivity = stamp(total.Active)
 	}
 	return v
-}
-
-func filtersOf(info *jetstream.ConsumerInfo) []string {
-	if info.Config.FilterSubject != "" {
-		return []string{info.Config.FilterSubject}
-	}
-	return append([]string{}, info.Config.FilterSubjects...)
 }

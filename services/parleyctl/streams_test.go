@@ -294,8 +294,8 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 	stop := w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "dispatcher", Filters: []string{subject.AllCompanyMessages}, Handle: handled})
 	w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "bot", Filters: []string{subject.AllVisitorMessages}, Handle: handled})
 	eventually(t, "both consumers are there", func() bool {
-		s, err := w.bus.JetStream().Stream(t.Context(), subject.Inbound)
-		return err == nil && s.CachedInfo().State.Consumers == 2
+		groups, err := w.bus.Groups(t.Context(), subject.Inbound)
+		return err == nil && len(groups) == 2 && len(groups[0].Partitions) == len(groups[1].Partitions)
 	})
 	stop()
 	w.publish(question, company)

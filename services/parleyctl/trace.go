@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -276,7 +275,7 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 	if len(found) == 0 {
 		return nil
 	}
-	consumers, err := durables(ctx, t.bus, stream)
+	consumers, err := t.bus.Groups(ctx, stream)
 	if err != nil {
 		return err
 	}
@@ -287,11 +286,11 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 			Time: p.Time, Stream: p.Stream, Sequence: p.Sequence, Subject: p.Subject, Kind: p.Kind, Type: p.Type, Source: p.Source, Text: p.Text,
 			ReplayOf: d.Header.Get(bus.HeaderReplayLetter), ReplayFor: d.Header.Get(bus.HeaderReplayFor), Consumers: []tracedConsumer{},
 		}
-		for _, info := range consumers {
-			if !wantsSubject(filtersOf(info), d.Subject) {
+		for _, g := range consumers {
+			if len(g.Filters) > 0 && !wantsSubject(g.Filters, d.Subject) {
 				continue
 			}
-			c, err := t.consumer(ctx, info, d)
+			c, err := t.consumer(ctx, g, d)
 			if err != nil {
 				return err
 			}
@@ -303,27 +302,28 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 }
 
 // consumer says what a consumer has done with an event. Whoever holds it knows best; then the letter; then JetStream.
-func (t *tracer) consumer(ctx context.Context, info *jetstream.ConsumerInfo, d bus.Delivery) (tracedConsumer, error) {
-	c := tracedConsumer{Name: info.Name}
-	if !bus.MeantFor(d.Header, info.Name) {
+func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) (tracedConsumer, error) {
+	at := g.Of(d.Subject)
+	c := tracedConsumer{Name: g.Name}
+	if !bus.MeantFor(d.Header, g.Name) {
 		c.State = consumerPassedOver
 		return c, nil
 	}
 	for _, l := range t.view.DeadLetters {
-		if l.Stream == d.Stream && l.Consumer == info.Name && l.Original == d.Sequence {
+		if l.Stream == d.Stream && l.Consumer == g.Name && l.Original == d.Sequence {
 			c.State, c.Attempts, c.LastError = consumerDead, l.Attempts, l.Reason
 			return c, nil
 		}
 	}
-	p, err := t.bus.Progress(ctx, d.Stream, info.Name, d.Sequence)
+	p, err := t.bus.Progress(ctx, d.Stream, g.Name, d.Sequence)
 	switch {
 	case err == nil:
 		c.State, c.Attempts, c.LastError, c.NextTry = string(p.State), p.Attempts, p.LastError, stamp(p.NextTry)
 	case !apperr.Is(err, apperr.NotFound):
 		return c, err
-	case d.Sequence > info.Delivered.Stream:
+	case d.Sequence > at.Delivered:
 		c.State = consumerWaiting
-	case d.Sequence <= info.AckFloor.Stream || info.NumAckPending == 0:
+	case d.Sequence <= at.AckFloor || at.AckPending == 0:
 		c.State = consumerAcknowledge
 	default:
 		c.State = consumerDelivered

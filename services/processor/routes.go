@@ -18,49 +18,61 @@ import (
 const (
 	durableRecorder   = "recorder"
 	durableDispatcher = "dispatcher"
+	durablePushes     = "dispatcher-pushes"
 	durableBot        = "bot"
 )
 
-// recorderRoutes: the history needs no order, so that every message is a key of its own and no worker waits for another.
+const (
+	// recorders is how many events are written to the history at once: writes that come together share a commit.
+	recorders = 256
+	// dispatchers is how many messages or pushes are brought to their channel at once.
+	dispatchers = 128
+)
+
+// recorderRoutes: the history needs no order, so that all replicas share each consumer and every message is a key of its own.
 func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
-	return []bus.Consumer{
+	routes := []bus.Consumer{
 		{
 			Stream: subject.Inbound, Durable: durableRecorder, Filters: []string{subject.AllVisitorMessages},
-			Handle: decoded(r.VisitorMessage), Key: byMessage,
+			Handle: decoded(r.VisitorMessage),
 		},
-		{Stream: subject.Replies, Durable: durableRecorder, Handle: decoded(r.Reply), Key: byMessage},
-		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound), Key: byMessage},
-		{Stream: subject.Status, Durable: durableRecorder, Handle: decoded(r.StatusChanged), Key: byMessage},
+		{Stream: subject.Replies, Durable: durableRecorder, Handle: decoded(r.Reply)},
+		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound)},
+		{Stream: subject.Status, Durable: durableRecorder, Handle: decoded(r.StatusChanged)},
 		{
-			Stream: subject.Dead, Durable: durableRecorder, Handle: givenUp(r.GivenUp), Key: byMessage,
+			Stream: subject.Dead, Durable: durableRecorder, Handle: givenUp(r.GivenUp),
 			Filters: []string{ // not DEAD's own, or what fails here would come back for ever
-				subject.DeadLetter(subject.Inbound, durableDispatcher), subject.DeadLetter(subject.Replies, "*"), subject.DeadLetter(subject.Outbound, "*"),
+				subject.DeadLetter(subject.Inbound, durableDispatcher), subject.DeadLetter(subject.Inbound, durablePushes),
+				subject.DeadLetter(subject.Replies, "*"), subject.DeadLetter(subject.Outbound, "*"),
 			},
+		},
+	}
+	for i := range routes {
+		routes[i].Order, routes[i].Key, routes[i].Concurrency = bus.Unordered, byMessage, recorders
+	}
+	return routes
+}
+
+// dispatcherRoutes: messages stay in order per chat, which is their subject, and all replicas bring them. Pushes stay in order per
+// phone number. Their subject names the template, and one template goes to many numbers, so one replica at a time reads them.
+func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
+	return []bus.Consumer{
+		{
+			Stream: subject.Inbound, Durable: durableDispatcher, Filters: []string{subject.AllCompanyMessages},
+			Handle: decoded(d.CompanyMessage), Concurrency: dispatchers,
+		},
+		{
+			Stream: subject.Inbound, Durable: durablePushes, Filters: []string{subject.AllPushes},
+			Handle: decoded(d.Push), Concurrency: dispatchers, Order: bus.ByStream, Key: byPhone,
 		},
 	}
 }
 
-// dispatcherRoutes: one consumer for both, so that it is switched as one. Messages stay in order per chat (their
-// subject), pushes per phone number (their subject names the template, and one template goes to many).
-func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
-	message, push := decoded(d.CompanyMessage), decoded(d.Push)
-	return []bus.Consumer{{
-		Stream: subject.Inbound, Durable: durableDispatcher, Filters: []string{subject.AllCompanyMessages, subject.AllPushes},
-		Handle: func(ctx context.Context, delivery bus.Delivery) error {
-			if isPush(delivery) {
-				return push(ctx, delivery)
-			}
-			return message(ctx, delivery)
-		},
-		Key: byChatOrPhone,
-	}}
-}
-
 // botRoutes: a visitor's messages are answered in the order in which they were written.
-func botRoutes(b *bot.Bot) []bus.Consumer {
+func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
-		Handle: decoded(b.VisitorMessage),
+		Handle: decoded(b.VisitorMessage), Concurrency: concurrency,
 	}}
 }
 
@@ -112,10 +124,7 @@ func senderOf(l bus.DeadLetter) (companyID string, ok bool) {
 
 func byMessage(d bus.Delivery) string { return d.ID }
 
-func byChatOrPhone(d bus.Delivery) string {
-	if !isPush(d) {
-		return d.Subject
-	}
+func byPhone(d bus.Delivery) string {
 	var push struct {
 		CompanyID string `json:"companyId"`
 		Source    string `json:"source"`
@@ -125,8 +134,4 @@ func byChatOrPhone(d bus.Delivery) string {
 	}
 	phone, _ := chat.ParsePhone(push.Source)
 	return push.CompanyID + " " + strings.TrimPrefix(phone, "+")
-}
-
-func isPush(d bus.Delivery) bool {
-	return strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllPushes, ">"))
 }

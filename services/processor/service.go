@@ -38,7 +38,10 @@ type BotConfig struct {
 	Bot               string        `env:"BOT" envDefault:"demo" doc:"who answers visitors: demo, webhook or none"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
-	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long the webhook may take to answer"`
+	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long one call of the webhook may take"`
+
+	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"30s" doc:"how long calls of the webhook are repeated for one message before it is put back"`
+	BotConcurrency     int           `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
 }
 
 // Validate says what is wrong with the bot's variables; see [config.Check].
@@ -46,14 +49,21 @@ func (c BotConfig) Validate() []string {
 	if !slices.Contains([]string{BotDemo, BotWebhook, BotNone}, c.Bot) {
 		return []string{fmt.Sprintf("BOT must be demo, webhook or none, not %q", c.Bot)}
 	}
-	if c.Bot == BotWebhook {
-		return c.webhook().Problems()
+	var problems []string
+	if c.BotConcurrency < 0 {
+		problems = append(problems, "BOT_CONCURRENCY must not be negative")
 	}
-	return nil
+	if c.Bot == BotWebhook {
+		problems = append(problems, c.webhook().Problems()...)
+	}
+	return problems
 }
 
 func (c BotConfig) webhook() bot.WebhookConfig {
-	return bot.WebhookConfig{URL: c.BotWebhookURL, Secret: c.BotWebhookSecret, Timeout: c.BotWebhookTimeout, Now: time.Now}
+	return bot.WebhookConfig{
+		URL: c.BotWebhookURL, Secret: c.BotWebhookSecret, Timeout: c.BotWebhookTimeout, Deadline: c.BotWebhookDeadline,
+		Concurrency: c.BotConcurrency, Now: time.Now,
+	}
 }
 
 // Config is what the processor needs.
@@ -148,13 +158,15 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 	}
 	switch s.cfg.Bot {
 	case BotDemo:
-		on = append(on, botRoutes(bot.New(bot.NewDemo(s.cfg.AssetsURL), cache, b, time.Now))...)
+		on = append(on, botRoutes(bot.New(bot.NewDemo(s.cfg.AssetsURL), cache, b, time.Now), s.cfg.BotConcurrency)...)
 	case BotWebhook:
-		webhook, err := bot.NewWebhook(s.cfg.webhook())
+		config := s.cfg.webhook()
+		config.Registerer = s.cfg.Registerer
+		webhook, err := bot.NewWebhook(config)
 		if err != nil {
 			return nil, nil, err
 		}
-		return append(on, botRoutes(bot.New(webhook, cache, b, time.Now))...), webhook.Close, nil
+		return append(on, botRoutes(bot.New(webhook, cache, b, time.Now), s.cfg.BotConcurrency)...), webhook.Close, nil
 	}
 	return on, func() {}, nil
 }

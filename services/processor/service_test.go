@@ -7,7 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
-	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -212,9 +212,9 @@ func TestRedeliveryChangesNothing(t *testing.T) {
 
 	// As if nothing had ever been acknowledged: a consumer that is lost begins at the stream's beginning.
 	stop()
-	for stream, durables := range map[string][]string{subject.Inbound: {"recorder", "dispatcher", "bot"}, subject.Replies: {"recorder"}, subject.Outbound: {"recorder"}} {
+	for stream, durables := range map[string][]string{subject.Inbound: {"recorder", "dispatcher", "dispatcher-pushes", "bot"}, subject.Replies: {"recorder"}, subject.Outbound: {"recorder"}} {
 		for _, durable := range durables {
-			w.must(w.bus.JetStream().DeleteConsumer(t.Context(), stream, durable))
+			bustest.DeleteGroup(t, w.bus, stream, durable)
 		}
 	}
 	before := w.history(w.chat.ID)
@@ -249,8 +249,8 @@ func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
 		{"a message into another company's chat", foreign.Subject(), foreign.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "another company"},
 		{"a subject that says otherwise", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "subject"},
 		{"a reply into somebody else's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "somebody else"},
-		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "phone"},
-		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "not approved"},
+		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher-pushes"}, "phone"},
+		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher-pushes"}, "not approved"},
 	}
 	for _, tt := range tests {
 		w.publishRaw(tt.subject, tt.data)
@@ -294,33 +294,34 @@ func TestConsumersAreSwitchedOneByOne(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*processor.Config)
-		want   string
+		want   []string
 	}{
-		{"only the recorder", func(c *processor.Config) { c.Dispatcher, c.Bot = false, processor.BotNone }, "recorder"},
-		{"only the dispatcher", func(c *processor.Config) { c.Recorder, c.Bot = false, processor.BotNone }, "dispatcher"},
-		{"only the bot", func(c *processor.Config) { c.Recorder, c.Dispatcher = false, false }, "bot"},
+		{"only the recorder", func(c *processor.Config) { c.Dispatcher, c.Bot = false, processor.BotNone }, []string{"recorder"}},
+		{"only the dispatcher", func(c *processor.Config) { c.Recorder, c.Bot = false, processor.BotNone }, []string{"dispatcher", "dispatcher-pushes"}},
+		{"only the bot", func(c *processor.Config) { c.Recorder, c.Dispatcher = false, false }, []string{"bot"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			created := w.collect("$JS.EVENT.ADVISORY.CONSUMER.CREATED.INBOUND.*")
 			cfg := w.config()
 			tt.change(&cfg)
 			stop := w.run(cfg)
-			if got := path.Ext(created.Next().Subject); got != "."+tt.want {
-				t.Errorf("got consumer %s, want %s", got, tt.want)
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // what is declared has no event of its own
+				groups, err := w.bus.Groups(t.Context(), subject.Inbound)
+				w.must(err)
+				var names []string
+				for _, g := range groups {
+					names = append(names, g.Name)
+				}
+				if slices.Equal(names, tt.want) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("got consumers %v, want only %v", names, tt.want)
+				}
 			}
 			stop()
-			s, err := w.bus.JetStream().Stream(t.Context(), subject.Inbound)
-			w.must(err)
-			var names []string
-			for name := range s.ConsumerNames(t.Context()).Name() {
-				names = append(names, name)
-			}
-			if len(names) != 1 || names[0] != tt.want {
-				t.Errorf("got consumers %v, want only %s", names, tt.want)
-			}
 		})
 	}
 }

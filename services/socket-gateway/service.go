@@ -110,6 +110,7 @@ func webURL(s string) bool {
 // Service is one gateway. It is run once.
 type Service struct {
 	cfg     Config
+	id      string // tells gateways apart
 	bus     *bus.Bus
 	redis   *redisConn             // nil: this gateway runs alone
 	remote  *credential.RemoteKeys // nil where the keys are in this process
@@ -160,6 +161,7 @@ func (s *Service) open() (err error) {
 		return err
 	}
 	id := peer.NewID()
+	s.id = string(id)
 	s.sockets = socketio.NewServer(socketio.Options{
 		NewSessionID: id.SessionID,
 		PingInterval: s.cfg.PingInterval,
@@ -250,6 +252,9 @@ func (s *Service) serve(ctx context.Context) error {
 	s.edge.register(ctx, s.advertiseAddr(ln))
 	group.Go(func() error { return s.edge.run(running, rest, s.advertiseAddr(ln), s.bus) })
 	group.Go(func() error { return s.gateway.Run(rest) })
+	group.Go(func() error {
+		return stayAlone(running, s.bus, hello{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
+	})
 	if s.redis != nil {
 		group.Go(func() error { s.redis.watch(rest); return nil })
 	}

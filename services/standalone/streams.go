@@ -20,7 +20,8 @@ func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error 
 	ctx, cancel := context.WithTimeoutCause(context.Background(), readyLimit, errors.New("not applied in time"))
 	defer cancel()
 	changes, err := bus.Apply(ctx, b.JetStream(), bus.StreamSettings{
-		Replicas: sizes.StreamReplicas, MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes, FilesMaxBytes: sizes.FileStoreMaxBytes,
+		Replicas: sizes.StreamReplicas, MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes,
+		Partitions: sizes.StreamPartitions, FilesMaxBytes: sizes.FileStoreMaxBytes,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package bustest
 
 import (
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,12 +106,44 @@ func Collect(t testing.TB, url, filter string) *Collector {
 	return collect(t, url, filter, func(*nats.Msg) bool { return true })
 }
 
+// groupOf reports whether a durable consumer is one of a group: its own name, or one of a partition.
+func groupOf(name, group string) bool {
+	partition, ok := strings.CutPrefix(name, group+"-")
+	_, err := strconv.Atoi(partition)
+	return group == "*" || name == group || ok && err == nil
+}
+
+// DeleteGroup deletes all durable consumers of a group from the server.
+func DeleteGroup(t testing.TB, b *bus.Bus, stream, group string) {
+	t.Helper()
+	s, err := b.JetStream().Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	list := s.ConsumerNames(t.Context())
+	for name := range list.Name() {
+		if groupOf(name, group) {
+			names = append(names, name)
+		}
+	}
+	if err := list.Err(); err != nil || len(names) == 0 {
+		t.Fatalf("consumers of %s: got %v and %v, want some", group, names, err)
+	}
+	for _, name := range names {
+		if err := s.DeleteConsumer(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // CollectEnds listens to what a consumer tells the server when it is done with a delivery, be it handled or given up. What it
 // says of one that takes long, that it is still at work, is left out.
 func CollectEnds(t testing.TB, url, stream, durable string) *Collector {
 	t.Helper()
-	return collect(t, url, "$JS.ACK."+stream+"."+durable+".>", func(m *nats.Msg) bool {
-		return string(m.Data) == "+ACK" || string(m.Data) == "+TERM"
+	return collect(t, url, "$JS.ACK."+stream+".*.>", func(m *nats.Msg) bool {
+		name := strings.Split(m.Subject, ".")[3]
+		return groupOf(name, durable) && (string(m.Data) == "+ACK" || string(m.Data) == "+TERM")
 	})
 }
 

@@ -2,15 +2,19 @@ package bot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -22,8 +26,17 @@ const (
 	maxAnswer = 256 << 10
 	// maxAnswers is how many messages one webhook may answer with.
 	maxAnswers = 10
-	// defaultTimeout ends a webhook that does not answer.
-	defaultTimeout = 10 * time.Second
+	// defaultTimeout ends a call that is not answered, defaultDeadline the calls for one message.
+	defaultTimeout  = 10 * time.Second
+	defaultDeadline = 30 * time.Second
+	// Between two calls for one message there is a pause, which doubles.
+	firstPause = 100 * time.Millisecond
+	mostPause  = 5 * time.Second
+
+	defaultConcurrency = 16
+	// pingAfter is after how long without a frame an HTTP/2 connection is asked whether it lives, pingTimeout how long it has to answer.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 5 * time.Second
 )
 
 // WebhookConfig says which server answers in the bot's place.
@@ -31,7 +44,12 @@ type WebhookConfig struct {
 	URL     string        // http or https
 	Secret  string        // whsec_ and the key in base64
 	Timeout time.Duration // of one call; zero: ten seconds
-	Now     func() time.Time
+	// Deadline is how long calls are repeated for one message; zero: thirty seconds. Then the message goes back to the bus, which
+	// tries again later.
+	Deadline    time.Duration
+	Concurrency int // calls at once; zero: 16
+	Now         func() time.Time
+	Registerer  prometheus.Registerer // nil: no metrics
 }
 
 // Problems names what is wrong with the URL and the secret, by environment variable.
@@ -42,6 +60,9 @@ func (c WebhookConfig) Problems() []string {
 	}
 	if _, err := newSigner(c.Secret); err != nil {
 		problems = append(problems, "BOT_WEBHOOK_SECRET must be "+err.Error()+" when BOT=webhook")
+	}
+	if c.Deadline < 0 {
+		problems = append(problems, "BOT_WEBHOOK_DEADLINE must not be negative")
 	}
 	return problems
 }
@@ -55,13 +76,17 @@ func WebURL(s string) bool {
 // Webhook lets another server answer: every message of a visitor is posted to it, signed as Standard Webhooks, with the
 // event's JSON as body. The answer may hold {"messages":[{"type":...,"data":{...}}]}, which become replies.
 //
-// A try again carries the same webhook-id, so that the server can tell it from a new message. Its failures become codes
-// whose fate the bus decides: a server that is away or overloaded is asked again, one that refuses is not.
+// A try again carries the same webhook-id, so that the server can tell it from a new message. A server that is away or overloaded is
+// asked again, with growing pauses, until the deadline; then the bus puts the message back and tries later. One that refuses is not
+// asked again. While a server does not answer at all, or has asked for a pause, no message calls it.
 type Webhook struct {
-	url    string
-	signer signer
-	client *http.Client
-	now    func() time.Time
+	url      string
+	signer   signer
+	client   *http.Client
+	deadline time.Duration
+	breaker  breaker
+	metrics  *webhookMetrics
+	now      func() time.Time
 }
 
 // NewWebhook returns a webhook that has opened no connection yet.
@@ -76,14 +101,21 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
-	return &Webhook{url: c.URL, signer: s, now: c.Now, client: newClient(c.Timeout)}, nil
+	w := &Webhook{
+		url: c.URL, signer: s, now: c.Now, deadline: cmp.Or(c.Deadline, defaultDeadline),
+		client: newClient(c.Timeout, cmp.Or(c.Concurrency, defaultConcurrency)),
+	}
+	w.metrics = newWebhookMetrics(c.Registerer, func() bool { return w.breaker.isOpen(c.Now()) })
+	return w, nil
 }
 
-// newClient has connections of its own, so that Close leaves nobody else without theirs. It follows no redirect: the
-// message was signed for one address.
-func newClient(timeout time.Duration) *http.Client {
+// newClient has connections of its own, so that Close ends nobody else's. It keeps as many as there are calls at once, speaks HTTP/2
+// where the server does, and follows no redirect: the message was signed for one address.
+func newClient(timeout time.Duration, concurrency int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 16
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = concurrency, concurrency
+	transport.ForceAttemptHTTP2 = true
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	return &http.Client{
 		Timeout:       timeout,
 		Transport:     transport,
@@ -96,13 +128,69 @@ func (w *Webhook) Close() { w.client.CloseIdleConnections() }
 
 // Answer implements [Answerer].
 func (w *Webhook) Answer(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.deadline)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, mostPause) {
+		answers, err := w.call(ctx, e)
+		if err == nil || !passes(err) || !wait(ctx, jittered(pause)) {
+			return answers, err
+		}
+	}
+}
+
+// passes reports whether another call within the deadline may succeed. Who asks for a pause gets it from the bus, which then keeps
+// no place for the message.
+func passes(err error) bool {
+	coded, ok := errors.AsType[*apperr.Error](err)
+	return ok && (coded.Code == apperr.Unavailable || coded.Code == apperr.TooMany) && coded.RetryAfter == 0
+}
+
+// wait returns false where ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// jittered spreads calls that failed together: it returns half of d to all of it.
+func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// call calls the server once, unless it is known to be away.
+func (w *Webhook) call(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
+	if pause := w.breaker.admit(w.now()); pause > 0 {
+		w.metrics.kept()
+		return nil, &apperr.Error{
+			Code: apperr.TooMany, Reason: "WEBHOOK_PAUSED", Message: "The webhook is not called for now", RetryAfter: jittered(2 * pause),
+		}
+	}
+	began := time.Now()
+	answers, err := w.post(ctx, e)
+	coded, _ := errors.AsType[*apperr.Error](err)
+	pause := time.Duration(0)
+	if coded != nil {
+		pause = coded.RetryAfter
+	}
+	w.breaker.report(w.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
+	w.metrics.called(err, time.Since(began))
+	return answers, err
+}
+
+func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
 	request, err := w.request(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	response, err := w.client.Do(request)
 	if err != nil {
-		return nil, apperr.Away("webhook", err)
+		return nil, away(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
@@ -110,9 +198,16 @@ func (w *Webhook) Answer(ctx context.Context, e event.VisitorMessageAccepted) ([
 		return nil, err
 	}
 	if err != nil {
-		return nil, apperr.Away("webhook", fmt.Errorf("reading the answer: %w", err))
+		return nil, away(fmt.Errorf("reading the answer: %w", err))
 	}
 	return parseAnswers(body)
+}
+
+// away is a server that has not answered. It has not said for how long.
+func away(cause error) error {
+	err := apperr.Away("webhook", cause)
+	err.RetryAfter = 0
+	return err
 }
 
 func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {

@@ -6,10 +6,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,13 +21,16 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
+// testDeadline leaves time for a second call.
+const testDeadline = 500 * time.Millisecond
+
 const testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 func openWebhook(t *testing.T, h http.HandlerFunc, timeout time.Duration) *Webhook {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	w, err := NewWebhook(WebhookConfig{URL: server.URL + "/bot?x=1", Secret: testSecret, Timeout: timeout, Now: time.Now})
+	w, err := NewWebhook(WebhookConfig{URL: server.URL + "/bot?x=1", Secret: testSecret, Timeout: timeout, Deadline: testDeadline, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +153,84 @@ func TestWebhookThatHangsIsUnavailable(t *testing.T) {
 	close(release)
 	if !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v, want unavailable", err)
+	}
+}
+
+// A server that fails for a moment is asked again, with the same webhook-id, and the message is answered.
+func TestWebhookAsksAgainWithinTheDeadline(t *testing.T) {
+	t.Parallel()
+	ids := make(chan string, 10)
+	w := openWebhook(t, func(rw http.ResponseWriter, r *http.Request) {
+		if ids <- r.Header.Get("webhook-id"); len(ids) < 2 {
+			rw.WriteHeader(http.StatusBadGateway)
+		}
+	}, 0)
+	if _, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`)); err != nil {
+		t.Fatalf("got %v, want an answer", err)
+	}
+	if first, second := <-ids, <-ids; first != second || first == "" {
+		t.Errorf("got the ids %q and %q, want the same", first, second)
+	}
+}
+
+// A server that asks for a pause is not called in it, by any message; the bus learns how long that is.
+func TestWebhookKeepsThePauseThatTheServerAskedFor(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	w := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		rw.Header().Set("Retry-After", "60")
+		rw.WriteHeader(http.StatusTooManyRequests)
+	}, 0)
+	for range 5 {
+		_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+		coded, ok := errors.AsType[*apperr.Error](err)
+		if !ok || coded.Code != apperr.TooMany || coded.RetryAfter < 50*time.Second {
+			t.Fatalf("got %v, want that it is too much for about a minute", err)
+		}
+	}
+	if calls.Load() != 1 {
+		t.Errorf("got %d calls, want the first one only", calls.Load())
+	}
+}
+
+// Messages that are answered beside each other share few connections, and over HTTP/2 one.
+func TestWebhookReusesConnections(t *testing.T) {
+	t.Parallel()
+	const together, rounds = 20, 5
+	var opened atomic.Int64
+	var versions sync.Map
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { versions.Store(r.ProtoMajor, true) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	w, err := NewWebhook(WebhookConfig{URL: server.URL, Secret: testSecret, Concurrency: together, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	w.client.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	for range rounds {
+		var calls sync.WaitGroup
+		for range together {
+			calls.Go(func() {
+				if _, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	if _, spoken := versions.Load(2); !spoken {
+		t.Error("got no call over HTTP/2, want all")
+	}
+	if n := opened.Load(); n > together {
+		t.Errorf("got %d connections for %d calls, want at most %d", n, together*rounds, together)
 	}
 }
 

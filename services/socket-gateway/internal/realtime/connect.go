@@ -2,12 +2,12 @@
 // which pages), token.go and
 // expiry.go (a socket ends with its token, unless that is renewed), deliver.go (a reply in, an emit into its room out),
 // offset.go (how events are numbered), room.go (each event once and in order), log.go and recover.go (what a client has
-// missed), receipt.go (who hears that a message was delivered), progress.go and gap.go (what this gateway has missed), drain.go,
+// missed), receipt.go (who hears that a message was delivered), ackfloor.go and gap.go (what this gateway has missed), drain.go,
 // metrics.go.
 //
 // The engine (pkg/socketio) knows sockets and rooms, the bus knows streams; what a visitor and a reply are is known here.
 //
-// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md):
+// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in 0014-partitions.md):
 //
 //   - A reply is acknowledged only when Redis has taken it, and a reply of the same room follows only after that.
 //   - A room here sees rising offsets only; what is not behind its last one has been delivered, or was passed on before the
@@ -27,6 +27,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Namespace is the one namespace that visitors connect to (spec, "Events").
@@ -60,7 +61,7 @@ type Gate struct {
 	rooms       *Rooms
 	receipts    *Receipts
 	log         *Log
-	progress    *Progress
+	floors      *AckFloors
 	metrics     *Metrics
 	now         func() time.Time
 	logger      *slog.Logger
@@ -128,7 +129,7 @@ func (g *Gate) enter(ctx context.Context, token, origin string) (credential.Visi
 func (g *Gate) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	position, stream, err := g.progress.Position(ctx)
+	position, stream, err := g.floors.Position(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
 	if err != nil {
 		return apperr.Away("NATS", err)
 	}

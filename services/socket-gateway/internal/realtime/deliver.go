@@ -17,7 +17,7 @@ import (
 const Event = "message"
 
 const (
-	// durable is the consumer that all gateways share. One of them is given the replies, and the others stand by.
+	// durable is the consumer that all gateways share. Each of them reads its share of the partitions.
 	durable = "socket-gateway"
 	// takeOver is how long the replies of a gateway that has died wait until another one is given them.
 	takeOver = 2 * time.Second
@@ -40,7 +40,7 @@ type Deliverer struct {
 // gateways.
 func (d *Deliverer) consumer() bus.Consumer {
 	return bus.Consumer{
-		Stream: subject.Replies, Durable: durable, Workers: deliverers, AckWait: takeOver, MaxPause: retryPause,
+		Stream: subject.Replies, Durable: durable, Concurrency: deliverers, AckWait: takeOver, MaxPause: retryPause,
 		HandleBatch: d.deliver,
 	}
 }

@@ -23,28 +23,28 @@ const (
 // Gap brings to the rooms here what passed while the subscriptions at Redis were lost. Deliveries are held back from the loss
 // until the missing ones have been read from the log.
 type Gap struct {
-	rooms    *Rooms
-	log      *Log
-	progress *Progress
-	logger   *slog.Logger
+	rooms  *Rooms
+	log    *Log
+	floors *AckFloors
+	logger *slog.Logger
 
 	wake chan struct{} // holds at most one
 
 	mu    sync.Mutex
-	open  bool   // something is missing
-	first bool   // and that since the last loss
-	lost  bool   // the subscriptions are not back yet
-	from  uint64 // everything up to here has arrived
+	open  bool     // something is missing
+	first bool     // and that since the last loss
+	lost  bool     // the subscriptions are not back yet
+	from  []uint64 // by partition: everything up to here has arrived
 }
 
 // NewGap returns a gap that is closed by Run.
-func NewGap(rooms *Rooms, log *Log, progress *Progress, logger *slog.Logger) *Gap {
-	return &Gap{rooms: rooms, log: log, progress: progress, logger: logger, wake: make(chan struct{}, 1)}
+func NewGap(rooms *Rooms, log *Log, floors *AckFloors, logger *slog.Logger) *Gap {
+	return &Gap{rooms: rooms, log: log, floors: floors, logger: logger, wake: make(chan struct{}, 1)}
 }
 
 // Lost is called when the subscriptions are lost, before they are made again.
 func (g *Gap) Lost() {
-	from, _ := g.progress.At(time.Now().Add(-gapNotice))
+	from, _ := g.floors.At(time.Now().Add(-gapNotice))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.first = !g.open; g.first {
@@ -57,8 +57,8 @@ func (g *Gap) Lost() {
 // Back is called when all subscriptions are there again; since is when the connection was last known to be good.
 func (g *Gap) Back(since time.Time) {
 	g.mu.Lock()
-	if from, ok := g.progress.At(since.Add(-gapMargin)); ok && g.first {
-		g.from = max(g.from, from)
+	if from, ok := g.floors.At(since.Add(-gapMargin)); ok && g.first {
+		g.from = highest(g.from, from)
 	}
 	g.first, g.lost = false, false
 	g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *Gap) close(ctx context.Context) {
 	}
 	began, count := time.Now(), 0
 	for ctx.Err() == nil && g.rooms.Losses() == losses {
-		n, last, err := g.replay(ctx, reached)
+		n, last, upTo, err := g.replay(ctx, reached)
 		reached, count = last, count+n
 		if err != nil {
 			if ctx.Err() == nil {
@@ -100,7 +100,7 @@ func (g *Gap) close(ctx context.Context) {
 			pause(ctx, gapPause)
 			continue
 		}
-		if g.finish(reached, losses) {
+		if g.finish(upTo, losses) {
 			g.logger.InfoContext(ctx, "delivered what was missed without Redis", "deliveries", count, "after", time.Since(began).String())
 			return
 		}
@@ -117,16 +117,51 @@ func (g *Gap) finish(reached uint64, losses int) bool {
 	return true
 }
 
-func (g *Gap) replay(ctx context.Context, after uint64) (deliveries int, last uint64, err error) {
+// replay reads each partition from a position to its end. It returns how far it has come in each, also where it fails, and up to
+// which sequence nothing is missing any more.
+func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last []uint64, upTo uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gapRead)
 	defer cancel()
-	last = after
-	err = g.log.Read(ctx, subject.Reply("*", "*"), after, func(e Entry) error {
-		last = e.Sequence
-		deliveries += g.deliver(e)
-		return nil
-	})
-	return deliveries, last, err
+	state, err := g.log.State(ctx)
+	if err != nil {
+		return 0, after, 0, err
+	}
+	partitions, err := g.log.bus.Partitions(ctx, subject.Replies)
+	if err != nil {
+		return 0, after, 0, err
+	}
+	last = highest(after, make([]uint64, partitions))
+	for p := range partitions {
+		filter := subject.Reply("*", "*")
+		if partitions > 1 {
+			filter = subject.InPartition(filter, p)
+		}
+		n, err := g.replayPartition(ctx, filter, &last[p], state.Replicas > 1)
+		deliveries += n
+		if err != nil {
+			return deliveries, last, 0, err
+		}
+	}
+	return deliveries, last, state.Last, nil
+}
+
+// replayPartition reads until the end, and where replicas answer until what the stream's leader has.
+func (g *Gap) replayPartition(ctx context.Context, filter string, last *uint64, replicated bool) (deliveries int, err error) {
+	for {
+		err := g.log.Read(ctx, filter, *last, func(e Entry) error {
+			*last = e.Sequence
+			deliveries += g.deliver(e)
+			return nil
+		})
+		if err != nil || !replicated {
+			return deliveries, err
+		}
+		end, err := g.log.lastOf(ctx, filter)
+		if err != nil || end <= *last {
+			return deliveries, err
+		}
+		pause(ctx, replicaPause)
+	}
 }
 
 func (g *Gap) deliver(e Entry) int {

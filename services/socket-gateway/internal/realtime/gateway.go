@@ -32,7 +32,7 @@ type Gateway struct {
 	deliverer *Deliverer
 	rooms     *Rooms
 	receipts  *Receipts
-	progress  *Progress
+	floors    *AckFloors
 	gap       *Gap
 	expiry    *Expiry
 	origins   *Origins
@@ -41,16 +41,16 @@ type Gateway struct {
 // New puts a gateway into its namespace. Sockets are admitted while Run runs.
 func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, expiry: NewExpiry(cfg.Now), origins: NewOrigins(cfg.Origins, cfg.Now)}
-	log := NewLog(cfg.Bus.JetStream())
+	log := NewLog(cfg.Bus)
 	g.receipts = NewReceipts(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
 	g.rooms = NewRooms(cfg.Namespace, cfg.Metrics, cfg.Now, g.receipts.Note)
 	g.rooms.tracer = cfg.Tracer
-	g.progress = NewProgress(log, cfg.Metrics, g.rooms.Renew)
-	g.gap = NewGap(g.rooms, log, g.progress, cfg.Logger)
+	g.floors = NewAckFloors(log, cfg.Metrics, g.rooms.Renew)
+	g.gap = NewGap(g.rooms, log, g.floors, cfg.Logger)
 	g.gate = &Gate{
 		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
 		receipts: g.receipts, log: log,
-		progress: g.progress, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
+		floors: g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
 	}
 	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
 	cfg.Namespace.OnBroadcast(g.rooms.Arrive)
@@ -67,7 +67,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, run := range []func(context.Context){g.progress.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run, g.followRevocations} {
+	for _, run := range []func(context.Context){g.floors.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run, g.followRevocations} {
 		running.Go(func() { run(ctx) })
 	}
 	<-ctx.Done()

@@ -3,6 +3,7 @@ package realtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -33,6 +34,7 @@ type State struct {
 
 // Log reads replies from their stream. It is safe for concurrent use.
 type Log struct {
+	bus  *bus.Bus
 	js   jetstream.JetStream
 	conn *nats.Conn
 
@@ -49,7 +51,10 @@ type stateCall struct {
 }
 
 // NewLog returns the log of the stream REPLIES.
-func NewLog(js jetstream.JetStream) *Log { return &Log{js: js, conn: js.Conn()} }
+func NewLog(b *bus.Bus) *Log {
+	js := b.JetStream()
+	return &Log{bus: b, js: js, conn: js.Conn()}
+}
 
 // State returns the state of a moment after it was called. Thousands who ask at once share a few requests.
 func (l *Log) State(ctx context.Context) (State, error) {
@@ -104,16 +109,29 @@ func (l *Log) fetchState() (State, error) {
 	return state, nil
 }
 
-// Floor returns up to which sequence every reply has been passed on by some gateway: what the shared consumer has
-// acknowledged. pending is how many wait.
-func (l *Log) Floor(ctx context.Context) (floor, pending uint64, err error) {
-	consumer, err := l.js.Consumer(ctx, subject.Replies, durable)
+// Floors returns for each partition up to which sequence every reply has been passed on by some gateway: what the consumer that
+// all gateways share has acknowledged. pending is how many wait in all partitions.
+func (l *Log) Floors(ctx context.Context) (floors []uint64, pending uint64, err error) {
+	partitions, err := l.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
-		return 0, 0, fmt.Errorf("asking for the state of the consumer: %w", err)
+		return nil, 0, err
 	}
-	info := consumer.CachedInfo()
-	return info.AckFloor.Stream, info.NumPending + uint64(max(info.NumAckPending, 0)), nil
+	group, err := l.bus.Group(ctx, subject.Replies, durable)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(group.Partitions) != partitions {
+		return nil, 0, errNotDeclared
+	}
+	floors = make([]uint64, partitions)
+	for i, p := range group.Partitions {
+		floors[i] = p.AckFloor
+		pending += p.Pending + uint64(max(p.AckPending, 0))
+	}
+	return floors, pending, nil
 }
+
+var errNotDeclared = errors.New("the consumer is not complete yet")
 
 // Entry is one message of the log.
 type Entry struct {
@@ -124,7 +142,7 @@ type Entry struct {
 	Elsewhere bool
 }
 
-// Read calls fn with what the stream holds behind a sequence on subjects that match filter, in order, to its end. An error
+// Read calls fn with what the stream holds after a sequence on stored subjects that match filter, in order, to its end. An error
 // of fn ends it.
 func (l *Log) Read(ctx context.Context, filter string, after uint64, fn func(Entry) error) error {
 	inbox := l.conn.NewInbox()
@@ -184,5 +202,5 @@ func (l *Log) readBatch(ctx context.Context, sub *nats.Subscription, filter stri
 }
 
 func newEntry(m *nats.Msg, sequence uint64) Entry {
-	return Entry{Subject: m.Header.Get("Nats-Subject"), Sequence: sequence, Data: m.Data, Elsewhere: !bus.MeantFor(m.Header, durable)}
+	return Entry{Subject: subject.Published(m.Header.Get("Nats-Subject")), Sequence: sequence, Data: m.Data, Elsewhere: !bus.MeantFor(m.Header, durable)}
 }

@@ -50,9 +50,13 @@ func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string)
 	if !ok || position > state.Last || position+1 < state.First {
 		return missed{}, errNotRecoverable
 	}
-	found, err := l.missedSince(ctx, subject.Reply(appID, chatUserID), position)
+	stored, err := l.bus.Stored(ctx, subject.Replies, subject.Reply(appID, chatUserID))
+	if err != nil {
+		return missed{}, err
+	}
+	found, err := l.missedSince(ctx, stored, position)
 	if err == nil && state.Replicas > 1 {
-		err = l.confirm(ctx, subject.Reply(appID, chatUserID), &found)
+		err = l.confirm(ctx, stored, &found)
 	}
 	if err != nil && !errors.Is(err, errNotRecoverable) {
 		err = apperr.Away("NATS", err)
@@ -60,9 +64,9 @@ func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string)
 	return found, err
 }
 
-func (l *Log) missedSince(ctx context.Context, subj string, position uint64) (missed, error) {
+func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (missed, error) {
 	found, size := missed{upTo: position}, 0
-	err := l.Read(ctx, subj, position, func(e Entry) error {
+	err := l.Read(ctx, stored, position, func(e Entry) error {
 		found.upTo = e.Sequence
 		if e.Elsewhere {
 			return nil
@@ -82,14 +86,14 @@ func (l *Log) missedSince(ctx context.Context, subj string, position uint64) (mi
 }
 
 // confirm makes sure that the replica that has answered had what the stream's leader has.
-func (l *Log) confirm(ctx context.Context, subj string, found *missed) error {
+func (l *Log) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
-		last, err := l.lastOf(ctx, subj)
+		last, err := l.lastOf(ctx, stored)
 		if err != nil || last <= found.upTo {
 			return err
 		}
 		pause(ctx, replicaPause)
-		more, err := l.missedSince(ctx, subj, found.upTo)
+		more, err := l.missedSince(ctx, stored, found.upTo)
 		if err != nil {
 			return err
 		}
@@ -100,9 +104,9 @@ func (l *Log) confirm(ctx context.Context, subj string, found *missed) error {
 	}
 }
 
-// lastOf asks the stream's leader for the sequence of the last message of a subject; 0: there is none.
-func (l *Log) lastOf(ctx context.Context, subj string) (uint64, error) {
-	ask, err := json.Marshal(map[string]string{"last_by_subj": subj})
+// lastOf asks the stream's leader for the sequence of the last message of a stored subject or filter; 0: there is none.
+func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
+	ask, err := json.Marshal(map[string]string{"last_by_subj": stored})
 	if err != nil {
 		return 0, err
 	}

@@ -28,11 +28,21 @@ func publish(t *testing.T, b *bus.Bus, user string, data string) {
 	}
 }
 
+// stored is the subject under which the stream keeps the replies to a visitor.
+func stored(t *testing.T, log *Log, user string) string {
+	t.Helper()
+	s, err := log.bus.Stored(t.Context(), subject.Replies, subject.Reply("app", user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // The stream's sequences 1 to 10 go to Sara and Jo in turn.
 func TestMissed(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b.JetStream())
+	log := NewLog(b)
 	for i := range 5 {
 		publish(t, b, "sara", fmt.Sprintf(`{"n":%d}`, i))
 		publish(t, b, "jo", `{}`)
@@ -97,7 +107,7 @@ func offsets(t *testing.T, log *Log, replicas int, pid, offset string) string {
 		return "no"
 	}
 	if err == nil && replicas > 1 {
-		err = log.confirm(t.Context(), subject.Reply("app", "sara"), &found)
+		err = log.confirm(t.Context(), stored(t, log, "sara"), &found)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -113,15 +123,15 @@ func offsets(t *testing.T, log *Log, replicas int, pid, offset string) string {
 func TestMissedConfirmsWithTheLeader(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b.JetStream())
+	log := NewLog(b)
 	for range 3 {
 		publish(t, b, "sara", `{}`)
 	}
 	stale := missed{upTo: 1}
-	if err := log.confirm(t.Context(), subject.Reply("app", "sara"), &stale); err != nil || len(stale.events) != 2 || stale.upTo != 3 {
+	if err := log.confirm(t.Context(), stored(t, log, "sara"), &stale); err != nil || len(stale.events) != 2 || stale.upTo != 3 {
 		t.Errorf("got %d events up to %d and %v, want the two that were missing", len(stale.events), stale.upTo, err)
 	}
-	if last, err := log.lastOf(t.Context(), subject.Reply("app", "nobody")); last != 0 || err != nil {
+	if last, err := log.lastOf(t.Context(), stored(t, log, "nobody")); last != 0 || err != nil {
 		t.Errorf("got %d and %v for nobody, want 0", last, err)
 	}
 }
@@ -130,7 +140,7 @@ func TestMissedConfirmsWithTheLeader(t *testing.T) {
 func TestMissedIsBounded(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b.JetStream())
+	log := NewLog(b)
 	for range replayEvents {
 		publish(t, b, "sara", `{}`)
 	}
@@ -159,7 +169,7 @@ func TestMissedIsBounded(t *testing.T) {
 func TestStateIsShared(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	log := NewLog(b.JetStream())
+	log := NewLog(b)
 	results := make(chan error, 500)
 	for range cap(results) {
 		go func() { _, err := log.State(t.Context()); results <- err }()

@@ -10,16 +10,26 @@ import (
 )
 
 // eachOf runs tasks that are taken together one by one.
-func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []verdict) {
-	return func(tasks []*task, verdicts []verdict) {
+func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []outcome) {
+	return func(tasks []*task, outcomes []outcome) {
 		for i, t := range tasks {
-			verdicts[i].again, verdicts[i].after = run(t)
+			outcomes[i].again, outcomes[i].after = run(t)
 		}
 	}
 }
 
+// newTestReader is a reader that only its queue knows.
+func newTestReader() *partitionReader { return &partitionReader{idle: make(chan struct{})} }
+
+// released returns what was not run, when nothing runs any more.
+func released(q *keyedQueue, r *partitionReader) []*task {
+	left := q.release(r)
+	<-r.idle
+	return append(left, r.unfinished...)
+}
+
 // Whatever fails how often, each key's tasks end in the order in which they were added, and no two run at once.
-func TestLanesKeepTheOrderOfAKey(t *testing.T) {
+func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 40).Draw(t, "keys")
@@ -31,8 +41,9 @@ func TestLanesKeepTheOrderOfAKey(t *testing.T) {
 		want, got := make(map[string][]uint64), make(map[string][]uint64)
 		var done sync.WaitGroup
 		done.Add(len(keys))
+		r := newTestReader()
 		most := rapid.IntRange(1, 5).Draw(t, "most")
-		l := startLanes(workers, most, eachOf(func(x *task) (bool, time.Duration) {
+		l := newKeyedQueue(workers, most, eachOf(func(x *task) (bool, time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
 			if running[x.key] {
@@ -52,10 +63,10 @@ func TestLanesKeepTheOrderOfAKey(t *testing.T) {
 		}))
 		for i, key := range keys {
 			want[key] = append(want[key], uint64(i))
-			l.add(&task{key: key, delivery: Delivery{Sequence: uint64(i)}})
+			l.add(&task{reader: r, key: key, delivery: Delivery{Sequence: uint64(i)}})
 		}
 		done.Wait()
-		if left := l.stop(); len(left) != 0 {
+		if left := released(l, r); len(left) != 0 {
 			t.Errorf("got %d tasks left, want none", len(left))
 		}
 		for key := range want {
@@ -66,39 +77,39 @@ func TestLanesKeepTheOrderOfAKey(t *testing.T) {
 	})
 }
 
-func TestLanesParkedKeyHoldsUpNoOther(t *testing.T) {
+func TestQueueWaitingKeyHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	ran := make(chan string, 10)
-	l := startLanes(1, 2, eachOf(func(x *task) (bool, time.Duration) {
+	ran, r := make(chan string, 10), newTestReader()
+	l := newKeyedQueue(1, 2, eachOf(func(x *task) (bool, time.Duration) {
 		ran <- x.key
 		return x.key == "stuck", time.Hour
 	}))
 	for _, key := range []string{"stuck", "stuck", "free", "free"} {
-		l.add(&task{key: key})
+		l.add(&task{reader: r, key: key})
 	}
 	for _, want := range []string{"stuck", "free", "free"} {
 		if got := <-ran; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if left := l.stop(); len(left) != 2 {
+	if left := released(l, r); len(left) != 2 {
 		t.Errorf("got %d tasks left, want the two of the stuck key", len(left))
 	}
 }
 
-func TestLanesStopWaitsForWhatRuns(t *testing.T) {
+func TestQueueReleaseWaitsForWhatRuns(t *testing.T) {
 	t.Parallel()
-	started, finish := make(chan struct{}), make(chan struct{})
-	l := startLanes(2, 1, eachOf(func(*task) (bool, time.Duration) {
+	started, finish, r := make(chan struct{}), make(chan struct{}), newTestReader()
+	l := newKeyedQueue(2, 1, eachOf(func(*task) (bool, time.Duration) {
 		close(started)
 		<-finish
 		return false, 0
 	}))
-	l.add(&task{key: "a"})
-	l.add(&task{key: "a"})
+	l.add(&task{reader: r, key: "a"})
+	l.add(&task{reader: r, key: "a"})
 	<-started
 	stopped := make(chan []*task)
-	go func() { stopped <- l.stop() }()
+	go func() { stopped <- released(l, r) }()
 	select {
 	case <-stopped:
 		t.Fatal("stop returned while a task ran")

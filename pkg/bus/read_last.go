@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // lastTimeout bounds a look at a stream for which the caller has set no deadline.
@@ -17,13 +18,17 @@ const lastTimeout = 2 * time.Second
 // Last returns the last message that a stream holds on a subject, with its payload and the time at which the stream took it.
 // It returns NotFound where there is none, and Unavailable while NATS is away. A replica may answer that lacks the newest
 // moment (JetStream's direct get).
-func (b *Bus) Last(ctx context.Context, stream, subject string) (Delivery, error) {
+func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	if !b.conn.IsConnected() {
 		return Delivery{}, apperr.Away("NATS", nats.ErrConnectionClosed)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lastTimeout)
 	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
+	stored, err := b.Stored(ctx, stream, subj)
+	if err != nil {
+		return Delivery{}, err
+	}
+	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+stored, nil)
 	if err != nil {
 		return Delivery{}, apperr.Away("NATS", fmt.Errorf("reading the last message of %s: %w", stream, err))
 	}
@@ -38,5 +43,5 @@ func (b *Bus) Last(ctx context.Context, stream, subject string) (Delivery, error
 	if err != nil {
 		return Delivery{}, fmt.Errorf("reading the time of the last message of %s: %w", stream, err)
 	}
-	return Delivery{Stream: stream, Subject: m.Header.Get(jetstream.SubjectHeader), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Time: at}, nil
+	return Delivery{Stream: stream, Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Time: at}, nil
 }

@@ -47,30 +47,48 @@ func (b *Bus) gaugeStreams(ctx context.Context) error {
 	return nil
 }
 
-// keepGauging measures how far the consumer is behind, until stop is called. Then nobody here can tell any more.
-func (r *consumption) keepGauging() (stop func()) {
-	if r.bus.cfg.Registerer == nil {
+// gauge shows what is in this process.
+func (g *group) gauge(now, oldest time.Time) {
+	running := g.queue.counts()
+	g.bus.metrics.inFlight.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(float64(running))
+	g.bus.metrics.waiting.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(float64(max(0, int(g.held.Load())-running)))
+	age := 0.0
+	if !oldest.IsZero() {
+		age = max(0, now.Sub(oldest).Seconds())
+	}
+	g.bus.metrics.oldest.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(age)
+}
+
+// keepGauging measures how far the partitions that are read here are behind, until stop is called.
+func (g *group) keepGauging() (stop func()) {
+	if g.bus.cfg.Registerer == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(r.handlers)
+	ctx, cancel := context.WithCancel(g.handlers)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		gauge(ctx, r.gaugeLag)
+		gauge(ctx, g.gaugeLag)
 	}()
 	return func() {
 		cancel()
 		<-ended
-		r.bus.metrics.lag.DeleteLabelValues(r.cfg.Stream, r.cfg.Durable)
 	}
 }
 
-func (r *consumption) gaugeLag(ctx context.Context) error {
-	consumer, err := r.bus.js.Consumer(ctx, r.cfg.Stream, r.cfg.Durable)
-	if err != nil {
-		return err
+func (g *group) gaugeLag(ctx context.Context) error {
+	lag := 0.0
+	for _, r := range g.all() {
+		if r.stopping.Load() {
+			continue
+		}
+		consumer, err := g.bus.js.Consumer(ctx, g.cfg.Stream, r.slot.name)
+		if err != nil {
+			return err
+		}
+		lag += behind(consumer.CachedInfo())
 	}
-	r.bus.metrics.lag.WithLabelValues(r.cfg.Stream, r.cfg.Durable).Set(behind(consumer.CachedInfo()))
+	g.bus.metrics.lag.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(lag)
 	return nil
 }
 

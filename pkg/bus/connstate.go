@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// link stands for the present connection. A request to the server that was under way when the connection broke is never
-// answered, and nats.go waits for it until its deadline; with a context of the link it ends at once.
-type link struct {
+// connState stands for the present connection. A request to the server that was under way when the connection broke is never
+// answered, and nats.go waits for it until its deadline; with a context of the connState it ends at once.
+type connState struct {
 	parent context.Context
 	mu     sync.Mutex
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-func newLink(parent context.Context) *link {
-	l := &link{parent: parent}
+func newConnState(parent context.Context) *connState {
+	l := &connState{parent: parent}
 	l.ctx, l.cancel = context.WithCancel(parent)
 	return l
 }
 
 // broke ends the requests over the connection that is gone.
-func (l *link) broke() {
+func (l *connState) broke() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cancel()
@@ -30,7 +30,7 @@ func (l *link) broke() {
 }
 
 // request is a context for one request: it ends with ctx, after limit, or with the connection.
-func (l *link) request(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func (l *connState) request(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	l.mu.Lock()
 	present := l.ctx
 	l.mu.Unlock()

@@ -15,12 +15,12 @@ const (
 	// JetStream ADR-42).
 	headerPin     = "Nats-Pin-Id"
 	priorityGroup = "parley"
-	maxBatch      = 256
 )
 
 var (
-	errSilent       = errors.New("the consumer is silent")
-	errConsumerGone = errors.New("the consumer is gone")
+	errSilent        = errors.New("the consumer is silent")
+	errConsumerGone  = errors.New("the consumer is gone")
+	errRepartitioned = errors.New("the stream has another number of partitions")
 )
 
 // puller asks the server for deliveries and understands its answers. It belongs to one goroutine.
@@ -32,6 +32,11 @@ type puller struct {
 	expires time.Duration // of a request
 	asked   int           // deliveries that are asked for and not here
 	pin     string
+	shared  bool // by several replicas: none is pinned
+
+	hasRoom   func() bool     // for more deliveries here
+	freed     *signal         // there may be room again
+	postponed <-chan struct{} // closes when there may be room for what was not asked for; nil: nothing was postponed
 }
 
 // pullRequest is JetStream's request for deliveries.
@@ -39,7 +44,7 @@ type pullRequest struct {
 	Batch     int           `json:"batch"`
 	Expires   time.Duration `json:"expires"`
 	Heartbeat time.Duration `json:"idle_heartbeat"`
-	Group     string        `json:"group"`
+	Group     string        `json:"group,omitempty"`
 	Pin       string        `json:"id,omitempty"`
 }
 
@@ -48,9 +53,19 @@ func (p *puller) heartbeat() time.Duration { return p.expires / 3 }
 // patience is how long the server may be silent before something must be wrong.
 func (p *puller) patience() time.Duration { return p.expires + p.heartbeat() }
 
-// ask requests what is missing to a full batch.
+// ask requests what is missing to a full batch, or postpones that until there is room.
 func (p *puller) ask() error {
-	request, err := json.Marshal(pullRequest{p.batch - p.asked, p.expires, p.heartbeat(), priorityGroup, p.pin})
+	freed := p.freed.wait()
+	if !p.hasRoom() {
+		p.postponed = freed
+		return nil
+	}
+	p.postponed = nil
+	group := priorityGroup
+	if p.shared {
+		group = ""
+	}
+	request, err := json.Marshal(pullRequest{p.batch - p.asked, p.expires, p.heartbeat(), group, p.pin})
 	if err != nil {
 		return fmt.Errorf("encoding the pull request: %w", err)
 	}
@@ -68,12 +83,12 @@ func (p *puller) again() error {
 }
 
 // count notes that a delivery has come, and asks for more in good time.
-func (p *puller) count(m *nats.Msg) error {
-	if pin := m.Header.Get(headerPin); pin != "" {
+func (p *puller) count(pin string) error {
+	if pin != "" {
 		p.pin = pin
 	}
 	p.asked = max(0, p.asked-1)
-	if p.asked > p.batch/2 {
+	if p.asked > p.batch/2 || p.postponed != nil {
 		return nil
 	}
 	return p.ask()
@@ -106,7 +121,7 @@ func (p *puller) expired(m *nats.Msg) error {
 		left = p.batch
 	}
 	p.asked = max(0, p.asked-left)
-	if p.asked > p.batch/2 {
+	if p.asked > p.batch/2 || p.postponed != nil {
 		return nil
 	}
 	return p.ask()

@@ -5,45 +5,45 @@ import (
 	"time"
 )
 
-func TestGate(t *testing.T) {
+func TestReorderBuffer(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	kept := func(sequence uint64) *task { return &task{delivery: Delivery{Sequence: sequence}} }
 
-	g := newGate(time.Minute)
+	g := newReorderBuffer(time.Minute)
 	for number := uint64(1); number <= 3; number++ {
 		if g.arrive(number, now) || !g.open() {
-			t.Fatalf("number %d: got a closed gate, want it open", number)
+			t.Fatalf("number %d: got a closed buffer, want it open", number)
 		}
 	}
 	if !g.arrive(5, now) || g.open() {
-		t.Fatal("after a gap: got an open gate, want it closed")
+		t.Fatal("after a gap: got an open buffer, want it closed")
 	}
 	g.keep(kept(50))
 	if g.arrive(6, now) {
-		t.Fatal("the gate closed twice")
+		t.Fatal("the buffer closed twice")
 	}
 	g.keep(kept(40))
 	if got := g.try(false, now.Add(59*time.Second)); got != nil || g.open() {
-		t.Fatal("something is missing: got an open gate, want it closed")
+		t.Fatal("something is missing: got an open buffer, want it closed")
 	}
 	got := g.try(true, now.Add(time.Second))
 	if len(got) != 2 || got[0].delivery.Sequence != 40 || got[1].delivery.Sequence != 50 || !g.open() {
-		t.Fatalf("all is there: got %v, want 40 and 50 and an open gate", got)
+		t.Fatalf("all is there: got %v, want 40 and 50 and an open buffer", got)
 	}
 
 	if !g.arrive(1, now) {
-		t.Fatal("a consumer that counts anew: got an open gate, want it closed")
+		t.Fatal("a consumer that counts anew: got an open buffer, want it closed")
 	}
 	g.keep(kept(60))
 	if got := g.try(false, now.Add(time.Minute)); len(got) != 1 || !g.open() {
-		t.Fatalf("after the limit: got %v, want one task and an open gate", got)
+		t.Fatalf("after the limit: got %v, want one task and an open buffer", got)
 	}
 }
 
-func TestGateCountsGaps(t *testing.T) {
+func TestReorderBufferCountsGaps(t *testing.T) {
 	t.Parallel()
-	g := newGate(time.Minute)
+	g := newReorderBuffer(time.Minute)
 	g.arrive(2, time.Now())
 	g.arrive(3, time.Now())
 	g.arrive(7, time.Now())

@@ -2,14 +2,14 @@ package bus
 
 import "sync"
 
-// broadcast wakes everyone who waits for the next time that something happens. The zero value is ready.
-type broadcast struct {
+// signal wakes everyone who waits for the next time that something happens. The zero value is ready.
+type signal struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
 // wait returns a channel that closes at the next send.
-func (b *broadcast) wait() <-chan struct{} {
+func (b *signal) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
@@ -18,7 +18,7 @@ func (b *broadcast) wait() <-chan struct{} {
 	return b.next
 }
 
-func (b *broadcast) send() {
+func (b *signal) send() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next != nil {

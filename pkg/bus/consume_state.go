@@ -56,13 +56,13 @@ func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence ui
 }
 
 // answerQuestions answers [Bus.Progress] until stop is called.
-func (r *consumption) answerQuestions() (stop func()) {
-	sub, err := r.bus.conn.Subscribe(subject.Progress(r.cfg.Stream, r.cfg.Durable), func(m *nats.Msg) {
+func (g *group) answerQuestions() (stop func()) {
+	sub, err := g.bus.conn.Subscribe(subject.Progress(g.cfg.Stream, g.cfg.Durable), func(m *nats.Msg) {
 		sequence, err := strconv.ParseUint(string(m.Data), 10, 64)
 		if err != nil {
 			return
 		}
-		p, ok := r.ledger.progress(sequence)
+		p, ok := g.progress(sequence)
 		if !ok {
 			return
 		}
@@ -74,6 +74,16 @@ func (r *consumption) answerQuestions() (stop func()) {
 		return func() {}
 	}
 	return func() { _ = sub.Unsubscribe() } // fails only where the connection, and with it the subscription, is gone
+}
+
+// progress finds a delivery by its sequence in the partitions that are read here.
+func (g *group) progress(sequence uint64) (p Progress, ok bool) {
+	for _, r := range g.all() {
+		if p, ok = r.ledger.progress(sequence); ok {
+			return p, true
+		}
+	}
+	return p, false
 }
 
 // progress finds a delivery by its sequence. It looks through all that the ledger holds: it is asked by people.

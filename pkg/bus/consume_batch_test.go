@@ -18,7 +18,7 @@ func TestHandleBatchGetsWhatWaits(t *testing.T) {
 	const keys, each, most = 10, 5, 4
 	b := bustest.Open(t, bustest.Start(t).URL())
 	got, sizes := newSequences(), make(chan int, keys*each)
-	consume(t, b, bus.Consumer{Workers: 1, MaxBatch: most, HandleBatch: func(_ context.Context, batch []bus.Delivery) []error {
+	consume(t, b, bus.Consumer{Concurrency: 1, MaxBatch: most, HandleBatch: func(_ context.Context, batch []bus.Delivery) []error {
 		if got.len() == 0 {
 			publishAll(t, b, keys, 0, each) // all the others wait meanwhile
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Acknowledgements, as JetStream wants them on a delivery's reply subject.
@@ -21,6 +23,7 @@ type task struct {
 	delivery  Delivery
 	delivered int // by the server, this time included
 	key       string
+	reader    *partitionReader
 	tries     int       // in this process
 	started   time.Time // the first of them
 	dead      error     // why it goes to DEAD; nil: it does not
@@ -59,6 +62,8 @@ type ledger struct {
 	done map[identity]ending
 	last []identity // a ring of what is in done
 	next int
+
+	remember int // how large the ring may get
 }
 
 // ending is how a task ended.
@@ -71,8 +76,9 @@ func newLedger(remember int, send func(reply, ack string)) *ledger {
 	return &ledger{
 		send: send,
 		held: make(map[identity]*task),
-		done: make(map[identity]ending, remember),
-		last: make([]identity, remember),
+		done: make(map[identity]ending),
+
+		remember: remember,
 	}
 }
 
@@ -103,11 +109,20 @@ func (l *ledger) finish(t *task, ack string) {
 	defer l.mu.Unlock()
 	id := t.identity()
 	delete(l.held, id)
+	l.note(id, ending{ack, t.delivery.Attempt})
+	l.send(t.reply, ack)
+}
+
+// note remembers how a task ended. It is called with the lock held.
+func (l *ledger) note(id identity, end ending) {
+	l.done[id] = end
+	if len(l.last) < l.remember {
+		l.last = append(l.last, id)
+		return
+	}
 	delete(l.done, l.last[l.next])
-	l.done[id] = ending{ack, t.delivery.Attempt}
 	l.last[l.next] = id
 	l.next = (l.next + 1) % len(l.last)
-	l.send(t.reply, ack)
 }
 
 // fail notes a try that did not work.
@@ -125,16 +140,19 @@ func (l *ledger) giveBack(t *task) {
 	l.send(t.reply, ackRetry)
 }
 
-// touch tells the server of every task that has been here for longer than age that it is in good hands.
-func (l *ledger) touch(now time.Time, age time.Duration) {
+// touch tells the server of every task that has been here for longer than age that it is in good hands. It returns when the
+// stream took the oldest of all that is held; zero where nothing is.
+func (l *ledger) touch(now time.Time, age time.Duration) (oldest time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range l.held {
+		oldest = earlier(oldest, t.delivery.Time)
 		if now.Sub(t.touched) >= age {
 			t.touched = now
 			l.send(t.reply, ackProgress)
 		}
 	}
+	return oldest
 }
 
 // mark is a point in the order of arrivals, for stillHeld.
@@ -168,7 +186,7 @@ func newTask(m *nats.Msg, now time.Time) (*task, uint64, error) {
 	return &task{
 		delivery: Delivery{
 			Stream:   meta.Stream,
-			Subject:  m.Subject,
+			Subject:  subject.Published(m.Subject),
 			Data:     m.Data,
 			Header:   m.Header,
 			ID:       m.Header.Get(headerMsgID),

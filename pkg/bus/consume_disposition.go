@@ -7,13 +7,13 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// fate is what becomes of a delivery after a try.
-type fate int
+// disposition is what becomes of a delivery after a try.
+type disposition int
 
 const (
-	fateAck   fate = iota // handled, or there was nothing to do
-	fateRetry             // try again in place; what follows of the same key waits
-	fateDead              // give up: to DEAD
+	acknowledge disposition = iota // handled, or there was nothing to do
+	retryLater                     // try again in place; what follows of the same key waits
+	giveUp                         // give up: to DEAD
 )
 
 // policy says how often and for how long a delivery is tried again. The zero policy gives up at once.
@@ -45,23 +45,23 @@ func policyOf(code apperr.Code) policy {
 }
 
 // decide says what becomes of a delivery whose last of so many tries ended with err, elapsed after the first try began, and
-// how long to wait where it is tried again.
-func decide(err error, tries int, elapsed time.Duration) (fate, time.Duration) {
+// how long to wait where it is tried again: at most longest, unless a limiter has named a time.
+func decide(err error, tries int, elapsed, longest time.Duration) (disposition, time.Duration) {
 	if err == nil {
-		return fateAck, 0
+		return acknowledge, 0
 	}
 	p := policyOf(apperr.CodeOf(err))
 	switch {
 	case p.done:
-		return fateAck, 0
+		return acknowledge, 0
 	case p.within == 0, p.tries > 0 && tries >= p.tries, elapsed >= p.within:
-		return fateDead, 0
+		return giveUp, 0
 	}
-	wait := backoff(p, tries)
+	wait := min(backoff(p, tries), longest)
 	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code == apperr.TooMany {
 		wait = max(wait, e.RetryAfter) // who limits us has said for how long
 	}
-	return fateRetry, min(wait, p.within-elapsed)
+	return retryLater, min(wait, p.within-elapsed)
 }
 
 func backoff(p policy, tries int) time.Duration {

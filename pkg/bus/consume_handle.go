@@ -1,0 +1,191 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// handleAll tries each task once and says whether and when it wants another turn. A task that is lost for its handler uses its
+// turns to get to DEAD.
+func (g *group) handleAll(tasks []*task, outcomes []outcome) {
+	live, places := make([]*task, 0, len(tasks)), make([]int, 0, len(tasks))
+	for i, t := range tasks {
+		switch {
+		case t.dead != nil:
+			outcomes[i] = g.deadLetter(t)
+		case !meantFor(t.delivery.Header, g.cfg.Durable):
+			g.finish(t, ackDone)
+		default:
+			live, places = append(live, t), append(places, i)
+		}
+	}
+	for k, err := range g.try(live) {
+		outcomes[places[k]] = g.classify(live[k], err)
+	}
+}
+
+// finish ends a task: the server is told, and there is room for another.
+func (g *group) finish(t *task, ack string) {
+	t.reader.ledger.finish(t, ack)
+	g.dropped(t)
+}
+
+// try calls the handler.
+func (g *group) try(tasks []*task) []error {
+	for _, t := range tasks {
+		if t.tries == 0 {
+			t.started = time.Now()
+		}
+		t.delivery.Attempt = t.delivered + t.tries
+		t.tries++
+		if t.delivery.Attempt > 1 {
+			g.bus.metrics.redelivered.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Inc()
+		}
+	}
+	errs := make([]error, len(tasks))
+	if g.cfg.HandleBatch != nil {
+		g.handleBatch(tasks, errs)
+		return errs
+	}
+	for i, t := range tasks {
+		errs[i] = g.handle(t)
+	}
+	return errs
+}
+
+// classify decides what becomes of a task whose try has ended with err.
+func (g *group) classify(t *task, err error) outcome {
+	g.count(err)
+	switch d, wait := decide(err, t.tries, time.Since(t.started), g.cfg.MaxPause); d {
+	case retryLater:
+		g.note(t, err, wait)
+		t.reader.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
+		return outcome{again: true, after: wait}
+	case giveUp:
+		t.dead, t.tries = err, 0
+		return g.deadLetter(t)
+	case acknowledge:
+	}
+	g.recovered()
+	g.finish(t, ackDone)
+	return outcome{}
+}
+
+// handleBatch calls the handler once for all. Where that panics it is called for each by itself: only the delivery that is
+// to blame shall bear the consequences.
+func (g *group) handleBatch(tasks []*task, errs []error) {
+	batch := make([]Delivery, len(tasks))
+	for i, t := range tasks {
+		batch[i] = t.delivery
+	}
+	spans := g.beginAll(tasks, batch)
+	defer func() { finishAll(spans, errs) }()
+	found, panicked := g.callBatch(batch)
+	if panicked == nil {
+		copy(errs, found)
+		return
+	}
+	for i := range batch {
+		found, panicked := g.callBatch(batch[i : i+1])
+		if copy(errs[i:i+1], found); panicked != nil {
+			errs[i] = panicked
+		}
+	}
+}
+
+// callBatch returns the errors of the deliveries, or none; panicked is an error of ours.
+func (g *group) callBatch(batch []Delivery) (errs []error, panicked error) {
+	defer func() {
+		if p := recover(); p != nil {
+			errs, panicked = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	return g.cfg.HandleBatch(g.handlers, batch), nil
+}
+
+// handle calls the handler; a panic is an error of ours.
+func (g *group) handle(t *task) (err error) {
+	ctx, span := g.beginProcess(g.originOf(t), t)
+	defer func() { span.Finish(err) }()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return g.cfg.Handle(ctx, t.delivery)
+}
+
+func (g *group) count(err error) {
+	if err == nil {
+		g.handledOK.Inc()
+		return
+	}
+	g.bus.metrics.handled.WithLabelValues(g.cfg.Stream, g.cfg.Durable, string(apperr.CodeOf(err))).Inc()
+}
+
+// note logs a failed try: a fault of ours each time, an outage once for all deliveries that it hits. The other tries, and what
+// may only be early, are for who debugs.
+func (g *group) note(t *task, err error, wait time.Duration) {
+	level, outage := slog.LevelDebug, false
+	switch apperr.CodeOf(err) {
+	case apperr.Unavailable, apperr.TooMany:
+		if !g.failing.Swap(true) {
+			level, outage = slog.LevelWarn, true
+		}
+	case apperr.Internal:
+		level = slog.LevelError
+	case apperr.Invalid, apperr.Unauthenticated, apperr.NotFound, apperr.Conflict:
+	}
+	ctx := g.originOf(t)
+	if !g.bus.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(g.describe(t), slog.Int("try", t.tries), slog.Duration("in", wait), errorAttr(err))
+	if outage {
+		g.bus.log.LogAttrs(ctx, level, "deliveries cannot be handled, retrying until they can", attrs...)
+		return
+	}
+	g.bus.log.LogAttrs(ctx, level, "handling a delivery failed, trying again", attrs...)
+}
+
+// describe says in the log which delivery it is about.
+func (g *group) describe(t *task) []slog.Attr {
+	return []slog.Attr{
+		slog.String("stream", g.cfg.Stream), slog.String("consumer", g.cfg.Durable), slog.String("subject", t.delivery.Subject),
+		slog.Uint64("sequence", t.delivery.Sequence), slog.String("eventId", t.delivery.ID),
+	}
+}
+
+func errorAttr(err error) slog.Attr { return slog.String("error", apperr.LogText(err)) }
+
+func (g *group) recovered() {
+	if g.failing.Load() && g.failing.Swap(false) {
+		g.bus.log.Info("deliveries are handled again", "consumer", g.cfg.Durable)
+	}
+}
+
+// deadLetter publishes the dead letter of t, and only when DEAD has it ends the delivery. It never gives up: the alternative is
+// to lose it.
+func (g *group) deadLetter(t *task) outcome {
+	t.tries++
+	ctx := context.WithoutCancel(g.originOf(t))
+	if err := g.bus.publishDead(ctx, newDeadLetter(g.cfg, t)); err != nil {
+		if t.tries == 1 {
+			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, trying until it is there", append(g.describe(t), errorAttr(err))...)
+		}
+		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
+	}
+	g.bus.log.LogAttrs(ctx, slog.LevelError, "gave up on a delivery", append(g.describe(t),
+		slog.Int("attempts", t.delivery.Attempt), errorAttr(t.dead))...)
+	g.bus.metrics.deadLetters.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Inc()
+	g.finish(t, ackTerm)
+	return outcome{}
+}

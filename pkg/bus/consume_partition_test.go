@@ -1,0 +1,366 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// The server computes the partition of a subject as we do, and only readers of the stream see it.
+func TestStreamStoresThePartition(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	heard := bustest.Collect(t, url, "chat.>")
+	const visitors = 100
+	for v := range visitors {
+		publish(t, b, reply("visitor"+strconv.Itoa(v), v))
+	}
+	s, err := b.JetStream().Stream(t.Context(), subject.Replies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := make(map[string]bool)
+	for v := range visitors {
+		published := reply("visitor"+strconv.Itoa(v), v).Subject()
+		m, err := s.GetMsg(t.Context(), uint64(v+1))
+		if err != nil || m.Subject != subject.Stored(published, 32) || subject.Published(m.Subject) != published {
+			t.Fatalf("got subject %v and %v, want %s", m, err, subject.Stored(published, 32))
+		}
+		partition, _, _ := strings.Cut(m.Subject, ".")
+		used[partition] = true
+		if got := heard.Next().Subject; got != published {
+			t.Errorf("a subscriber got %s, want %s", got, published)
+		}
+		last, err := b.Last(t.Context(), subject.Replies, published)
+		if err != nil || last.Subject != published || number(last) != v {
+			t.Errorf("last of %s: got %+v and %v", published, last, err)
+		}
+	}
+	if len(used) < 20 {
+		t.Errorf("got %d partitions for %d visitors, want most of 32", len(used), visitors)
+	}
+}
+
+// A stream keeps the number of partitions with which it was created; one that has none is read as a whole.
+func TestStreamKeepsItsPartitions(t *testing.T) {
+	t.Parallel()
+	url := bustest.StartBare(t).URL()
+	bustest.Declare(t, url, bus.StreamSettings{Partitions: 1})
+	bustest.Declare(t, url, bus.StreamSettings{Partitions: 8})
+	b := bustest.Open(t, url)
+	if n, err := b.Partitions(t.Context(), subject.Replies); n != 1 || err != nil {
+		t.Fatalf("got %d partitions and %v, want the 1 from before", n, err)
+	}
+	handled := newSequences()
+	note := func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }
+	consume(t, b, bus.Consumer{Handle: note})
+	consume(t, bustest.Open(t, url), bus.Consumer{Handle: note})
+	publishAll(t, b, 10, 0, 10)
+	await(t, "all are handled", func() bool { return handled.len() == 100 })
+	handled.check(t, 10, 10)
+}
+
+// replica is a process that consumes, as far as the others can tell.
+type replica struct {
+	*consumer
+	bus      *bus.Bus
+	registry *prometheus.Registry
+}
+
+func startReplica(t *testing.T, url string, c bus.Consumer) *replica {
+	t.Helper()
+	r := &replica{registry: prometheus.NewRegistry()}
+	r.bus = bustest.OpenConfig(t, bus.Config{URL: url, Registerer: r.registry, Logger: slog.New(slog.DiscardHandler)})
+	r.consumer = consume(t, r.bus, c)
+	return r
+}
+
+// partitions is how many the replica reads.
+func (r *replica) partitions(t *testing.T) int {
+	t.Helper()
+	return int(value(t, r.registry, "parley_bus_partitions", map[string]string{"stream": subject.Replies, "consumer": "tester"}))
+}
+
+// awaitEven returns when each replica has as many partitions as any other, or one more, and together they have all.
+func awaitEven(t *testing.T, replicas ...*replica) {
+	t.Helper()
+	await(t, fmt.Sprintf("%d replicas share the partitions", len(replicas)), func() bool {
+		total := 0
+		for _, r := range replicas {
+			n := r.partitions(t)
+			if n < 32/len(replicas) || n > 32/len(replicas)+1 {
+				return false
+			}
+			total += n
+		}
+		return total == 32
+	})
+}
+
+// flow publishes numbers for many visitors until it is stopped.
+type flow struct {
+	stopped  atomic.Bool
+	visitors sync.WaitGroup
+	keys     int
+	each     []int
+}
+
+func startFlow(t *testing.T, b *bus.Bus, keys int) *flow {
+	f := &flow{keys: keys, each: make([]int, keys)}
+	t.Cleanup(func() { f.stopped.Store(true); f.visitors.Wait() })
+	for k := range keys {
+		f.visitors.Go(func() {
+			for ; !f.stopped.Load(); f.each[k]++ {
+				if err := b.Publish(context.Background(), reply(fmt.Sprintf("visitor%d", k), f.each[k])); err != nil {
+					t.Errorf("publishing: %v", err)
+					return
+				}
+				time.Sleep(3 * time.Millisecond) // a visitor's pace
+			}
+		})
+	}
+	return f
+}
+
+// end stops the flow and returns when all that was published has been handled, each visitor's in order and once.
+func (f *flow) end(t *testing.T, handled *sequences) {
+	t.Helper()
+	f.stopped.Store(true)
+	f.visitors.Wait()
+	total := 0
+	for _, n := range f.each {
+		total += n
+	}
+	await(t, "all are handled", func() bool { return handled.len() >= total })
+	handled.mu.Lock()
+	defer handled.mu.Unlock()
+	for k, n := range f.each {
+		if err := ascending(handled.byKey[reply(fmt.Sprintf("visitor%d", k), 0).Subject()], n); err != nil {
+			t.Errorf("visitor %d: %v", k, err)
+		}
+	}
+}
+
+// Replicas come and go while visitors write: partitions are spread evenly again each time, and each visitor's messages are handled in
+// order, none twice and none by two at once.
+func TestPartitionsMoveDuringTraffic(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled := newSequences()
+	var running sync.Map
+	c := bus.Consumer{Concurrency: 100, Handle: func(_ context.Context, d bus.Delivery) error {
+		if _, twice := running.LoadOrStore(d.Subject, true); twice {
+			t.Errorf("two handlers of %s at once", d.Subject)
+		}
+		time.Sleep(2 * time.Millisecond)
+		handled.note(d)
+		running.Delete(d.Subject)
+		return nil
+	}}
+	f := startFlow(t, b, 64)
+	replicas := []*replica{startReplica(t, url, c)}
+	awaitEven(t, replicas...)
+	for range 3 { // four of them
+		replicas = append(replicas, startReplica(t, url, c))
+		awaitEven(t, replicas...)
+	}
+	for range 4 { // a rolling restart
+		stopped := replicas[0]
+		stopped.end()
+		if n := stopped.partitions(t); n > 0 {
+			t.Errorf("got %d partitions at one that has stopped, want none", n)
+		}
+		replicas = append(replicas[1:], startReplica(t, url, c))
+		awaitEven(t, replicas...)
+	}
+	for _, r := range replicas[1:] {
+		r.end()
+	}
+	awaitEven(t, replicas[0])
+	f.end(t, handled)
+	awaitEmpty(t, b, "tester")
+}
+
+// A replica dies in the middle of its work, without a word. The others take its partitions over, and what it had not finished is
+// handled by them, in order.
+func TestPartitionsOfADeadReplica(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled := newSequences()
+	handle := func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }
+	var dead atomic.Bool
+	stuck := make(chan struct{})
+	doomed := startReplica(t, url, bus.Consumer{Concurrency: 100, Handle: func(ctx context.Context, d bus.Delivery) error {
+		if dead.Load() {
+			<-stuck // it has begun, and nobody will hear how it ended
+			return nil
+		}
+		return handle(ctx, d)
+	}})
+	others := []*replica{startReplica(t, url, bus.Consumer{Handle: handle}), startReplica(t, url, bus.Consumer{Handle: handle})}
+	awaitEven(t, doomed, others[0], others[1])
+	f := startFlow(t, b, 64)
+	await(t, "traffic flows", func() bool { return handled.len() > 500 })
+	dead.Store(true)
+	await(t, "it has work in hand", func() bool {
+		return value(t, doomed.registry, "parley_bus_in_flight", map[string]string{"stream": subject.Replies, "consumer": "tester"}) > 0
+	})
+	doomed.bus.Crash()
+	awaitEven(t, others...)
+	f.end(t, handled)
+	close(stuck)
+	doomed.end()
+	awaitEmpty(t, b, "tester")
+}
+
+// A handler that hangs keeps the partition that moves from being read by two at once: its key waits for it, however long that takes.
+func TestPartitionThatMovesWaitsForItsHandlers(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled := newSequences()
+	hangs, release := make(chan struct{}), make(chan struct{})
+	first := startReplica(t, url, bus.Consumer{AckWait: 300 * time.Millisecond, Handle: func(_ context.Context, d bus.Delivery) error {
+		if number(d) == 0 {
+			close(hangs)
+			<-release
+		}
+		handled.note(d)
+		return nil
+	}})
+	awaitEven(t, first)
+	publish(t, b, reply("visitor", 0))
+	receive(t, "the handler", hangs)
+	second := startReplica(t, url, bus.Consumer{AckWait: 300 * time.Millisecond, Handle: func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }})
+	awaitEven(t, first, second)
+	first.stop()
+	publish(t, b, reply("visitor", 1))
+	await(t, "the second has all partitions", func() bool { return second.partitions(t) == 32 })
+	time.Sleep(1500 * time.Millisecond) // far beyond AckWait: what must not happen has no event
+	if n := handled.len(); n != 0 {
+		t.Fatalf("got %d handled while the first is in hand, want none", n)
+	}
+	close(release)
+	first.end()
+	await(t, "both are handled", func() bool { return handled.len() == 2 })
+	handled.check(t, 1, 2)
+}
+
+// One key that hangs takes neither its place nor its partition from the others.
+func TestHangingKeyHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	handled := newSequences()
+	release := make(chan struct{})
+	consume(t, b, bus.Consumer{Concurrency: 2, Handle: func(_ context.Context, d bus.Delivery) error {
+		if strings.HasSuffix(d.Subject, "visitor0") {
+			<-release
+		}
+		handled.note(d)
+		return nil
+	}})
+	publishAll(t, b, 64, 0, 10) // in 32 partitions
+	await(t, "the others are handled", func() bool { return handled.len() == 63*10 })
+	close(release)
+	await(t, "all are handled", func() bool { return handled.len() == 64*10 })
+	handled.check(t, 64, 10)
+}
+
+// Thousands of keys wait beside each other in one process.
+func TestThousandKeysAtOnce(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	const keys = 1000
+	var running atomic.Int64
+	all := make(chan struct{})
+	consume(t, b, bus.Consumer{Concurrency: keys, Handle: func(context.Context, bus.Delivery) error {
+		if running.Add(1) == keys {
+			close(all)
+		}
+		<-all
+		return nil
+	}})
+	publishAll(t, b, keys, 0, 1)
+	receive(t, "all handlers at once", all)
+	awaitEmpty(t, b, "tester")
+}
+
+// What a process holds is bounded, however much waits in the stream.
+func TestConsumerAsksForNoMoreThanItHolds(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	const events = 8000
+	for k := range 8 {
+		publishAll(t, b, 250, k*4, 4)
+	}
+	release := make(chan struct{})
+	var done atomic.Int64
+	consume(t, b, bus.Consumer{Concurrency: 10, Handle: func(context.Context, bus.Delivery) error {
+		<-release
+		done.Add(1)
+		return nil
+	}})
+	out := func() int {
+		g, err := b.Group(t.Context(), subject.Replies, "tester")
+		if err != nil {
+			return -1
+		}
+		return g.Total().AckPending
+	}
+	await(t, "it holds as much as it wants", func() bool { return out() >= 2048 })
+	time.Sleep(500 * time.Millisecond) // what must not happen has no event
+	if n := out(); n > 2*2048 {
+		t.Errorf("got %d deliveries out, want at most %d", n, 2*2048)
+	}
+	close(release)
+	await(t, "all are handled", func() bool { return done.Load() == events })
+}
+
+// Deliveries without an order go to all replicas, each to one.
+func TestUnorderedDeliveriesAreShared(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	const replicas, events = 3, 3000
+	var handled [replicas]atomic.Int64
+	var once sync.Map
+	for i := range replicas {
+		consume(t, bustest.Open(t, url), bus.Consumer{Order: bus.Unordered, Key: func(d bus.Delivery) string { return d.ID },
+			Handle: func(_ context.Context, d bus.Delivery) error {
+				if _, twice := once.LoadOrStore(d.ID, true); twice {
+					t.Errorf("got %s twice", d.ID)
+				}
+				handled[i].Add(1)
+				time.Sleep(100 * time.Microsecond)
+				return nil
+			}})
+	}
+	total := func() (n int64) {
+		for i := range handled {
+			n += handled[i].Load()
+		}
+		return n
+	}
+	publishAll(t, b, 100, 0, events/100)
+	await(t, "all are handled", func() bool { return total() == events })
+	for i := range handled {
+		if handled[i].Load() == 0 {
+			t.Errorf("got nothing at replica %d, want its share", i)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package bus
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// keyedQueue runs tasks: those of one key one after the other in the order in which they were added, those of different keys
+// beside each other, up to a number at once, or several in one call. A task that is to run again later frees its place until then.
+// Goroutines exist only for what runs.
+type keyedQueue struct {
+	run         func(tasks []*task, outcomes []outcome) // tasks of different keys; outcomes has one place for each
+	concurrency int                                     // calls of run at once
+	most        int                                     // tasks in one call
+
+	mu      sync.Mutex
+	byKey   map[queueKey]*taskQueue // every key that has tasks
+	ready   []*taskQueue            // keys whose first task may run now
+	workers int
+	running int // tasks that are being run
+}
+
+// queueKey is a key of one reader: two partitions may have the same key.
+type queueKey struct {
+	reader *partitionReader
+	key    string
+}
+
+// taskQueue is the queue of one key. Its first task is ready, running, or waits for its timer.
+type taskQueue struct {
+	key     queueKey
+	tasks   []*task
+	running bool
+	timer   *time.Timer
+}
+
+// outcome is what a task wants after a try; the zero value is that it has ended.
+type outcome struct {
+	again bool
+	after time.Duration
+}
+
+func newKeyedQueue(concurrency, most int, run func([]*task, []outcome)) *keyedQueue {
+	return &keyedQueue{run: run, concurrency: concurrency, most: most, byKey: make(map[queueKey]*taskQueue)}
+}
+
+// add puts t after all tasks of the same key.
+func (q *keyedQueue) add(t *task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	key := queueKey{t.reader, t.key}
+	if known, ok := q.byKey[key]; ok {
+		known.tasks = append(known.tasks, t)
+		return
+	}
+	fresh := &taskQueue{key: key, tasks: []*task{t}}
+	q.byKey[key] = fresh
+	q.makeReady(fresh)
+}
+
+// makeReady is called with the lock held.
+func (q *keyedQueue) makeReady(k *taskQueue) {
+	q.ready = append(q.ready, k)
+	if q.workers < q.concurrency {
+		q.workers++
+		go q.work()
+	}
+}
+
+// work runs tasks until none is ready.
+func (q *keyedQueue) work() {
+	held, tasks, outcomes := make([]*taskQueue, q.most), make([]*task, q.most), make([]outcome, q.most)
+	for {
+		n := q.next(held, tasks)
+		if n == 0 {
+			return
+		}
+		clear(outcomes[:n])
+		q.run(tasks[:n], outcomes[:n])
+		q.settle(held[:n], outcomes[:n])
+		clear(held[:n])
+		clear(tasks[:n])
+	}
+}
+
+// next takes the first tasks of keys that are ready, and returns how many. At 0 the worker has ended.
+func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.letGather()
+	n := copy(held, q.ready)
+	for i, k := range held[:n] {
+		tasks[i], k.running = k.tasks[0], true
+		k.key.reader.running++
+	}
+	clear(q.ready[:n])
+	if q.ready = q.ready[n:]; len(q.ready) == 0 {
+		q.ready = nil // its array would never shrink
+	}
+	if n == 0 {
+		q.workers--
+	}
+	q.running += n
+	return n
+}
+
+// letGather lets goroutines run first that are about to add more, where tasks are taken together. It is called with the lock held.
+func (q *keyedQueue) letGather() {
+	if q.most > 1 && len(q.ready) < q.most {
+		q.mu.Unlock()
+		runtime.Gosched()
+		q.mu.Lock()
+	}
+}
+
+// settle takes keys back from a worker.
+func (q *keyedQueue) settle(held []*taskQueue, outcomes []outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running -= len(held)
+	for i, k := range held {
+		r := k.key.reader
+		k.running = false
+		r.running--
+		switch o := outcomes[i]; {
+		case o.again && r.released:
+			r.unfinished = append(r.unfinished, k.tasks...)
+			delete(q.byKey, k.key)
+		case o.again:
+			k.timer = time.AfterFunc(o.after, func() { q.retry(k) })
+		default:
+			q.advance(k)
+		}
+		if r.released && r.running == 0 {
+			close(r.idle)
+		}
+	}
+}
+
+// advance goes on with the next task of a key. It is called with the lock held.
+func (q *keyedQueue) advance(k *taskQueue) {
+	k.tasks[0] = nil
+	if k.tasks = k.tasks[1:]; len(k.tasks) == 0 {
+		delete(q.byKey, k.key)
+		return
+	}
+	q.makeReady(k)
+}
+
+func (q *keyedQueue) retry(k *taskQueue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.byKey[k.key] == k { // else the reader has been released in the meantime
+		k.timer = nil
+		q.makeReady(k)
+	}
+}
+
+// release takes all tasks of a reader out that do not run, and returns them. r.idle closes when the others have ended; those that
+// would have to run again are then in r.unfinished.
+func (q *keyedQueue) release(r *partitionReader) []*task {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r.released = true
+	var left []*task
+	for key, k := range q.byKey {
+		switch {
+		case key.reader != r:
+		case k.running:
+			left = append(left, k.tasks[1:]...)
+			k.tasks = k.tasks[:1:1]
+		default:
+			if k.timer != nil {
+				k.timer.Stop()
+			}
+			left = append(left, k.tasks...)
+			delete(q.byKey, key)
+		}
+	}
+	q.ready = slices.DeleteFunc(q.ready, func(k *taskQueue) bool { return k.key.reader == r })
+	if r.running == 0 {
+		close(r.idle)
+	}
+	return left
+}
+
+// counts returns how many tasks run.
+func (q *keyedQueue) counts() (running int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running
+}

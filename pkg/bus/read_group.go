@@ -1,0 +1,156 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// GroupInfo is how far a consumer has come, in each of its partitions. A durable consumer that is not ours is a group of its own.
+type GroupInfo struct {
+	Stream     string
+	Name       string
+	Filters    []string        // subjects on which was published; empty: all
+	Partitions []PartitionInfo // by number
+	count      int             // partitions of the stream
+}
+
+// PartitionInfo is how far a consumer has come in one partition.
+type PartitionInfo struct {
+	Partition   int
+	Pending     uint64 // not delivered yet
+	AckPending  int    // delivered and not acknowledged
+	Redelivered int
+	Delivered   uint64    // the last sequence of the stream that was
+	AckFloor    uint64    // up to this sequence of the stream all of the partition are acknowledged
+	Active      time.Time // the last delivery; zero: none
+	Read        bool      // a replica reads it
+}
+
+// Groups returns the consumers of a stream that stay, by name.
+func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return nil, readError(stream, err)
+	}
+	count := b.partitions.note(stream, s.CachedInfo().Config)
+	byName := make(map[string]*GroupInfo)
+	list := s.ListConsumers(ctx)
+	for info := range list.Info() {
+		if info.Config.Durable == "" {
+			continue
+		}
+		name := cmp.Or(info.Config.Metadata[metadataGroup], info.Name)
+		g := byName[name]
+		if g == nil {
+			g = &GroupInfo{Stream: stream, Name: name, Filters: publishedFilters(info.Config), count: count}
+			byName[name] = g
+		}
+		g.Partitions = append(g.Partitions, newPartitionInfo(info))
+	}
+	if err := list.Err(); err != nil {
+		return nil, readError(stream, err)
+	}
+	groups := make([]GroupInfo, 0, len(byName))
+	for _, g := range byName {
+		slices.SortFunc(g.Partitions, func(a, b PartitionInfo) int { return cmp.Compare(a.Partition, b.Partition) })
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b GroupInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return groups, nil
+}
+
+// Group returns one consumer of a stream, or NotFound.
+func (b *Bus) Group(ctx context.Context, stream, name string) (GroupInfo, error) {
+	groups, err := b.Groups(ctx, stream)
+	if err != nil {
+		return GroupInfo{}, err
+	}
+	for _, g := range groups {
+		if g.Name == name {
+			return g, nil
+		}
+	}
+	return GroupInfo{}, apperr.New(apperr.NotFound, "CONSUMER_NOT_FOUND", "There is no consumer "+name)
+}
+
+func publishedFilters(c jetstream.ConsumerConfig) []string {
+	stored := c.FilterSubjects
+	if c.FilterSubject != "" {
+		stored = []string{c.FilterSubject}
+	}
+	filters := make([]string, 0, len(stored))
+	for _, f := range stored {
+		if f = publishedFilter(f); f != ">" {
+			filters = append(filters, f)
+		}
+	}
+	return filters
+}
+
+// publishedFilter takes the partition off a filter, be it a number or any.
+func publishedFilter(stored string) string {
+	if len(stored) > 2 && stored[:2] == "*." {
+		return stored[2:]
+	}
+	return subject.Published(stored)
+}
+
+func newPartitionInfo(info *jetstream.ConsumerInfo) PartitionInfo {
+	p := PartitionInfo{
+		Pending: info.NumPending, AckPending: info.NumAckPending, Redelivered: info.NumRedelivered,
+		Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream, Read: pinned(info) != "" || info.NumWaiting > 0,
+	}
+	p.Partition, _ = strconv.Atoi(info.Config.Metadata[metadataPartition]) // none is the first
+	if info.Delivered.Last != nil {
+		p.Active = *info.Delivered.Last
+	}
+	return p
+}
+
+// Of returns how far the consumer has come with what was published on subj.
+func (g GroupInfo) Of(subj string) PartitionInfo {
+	if len(g.Partitions) == 1 {
+		return g.Partitions[0]
+	}
+	number := subject.Partition(subj, g.count)
+	for _, p := range g.Partitions {
+		if p.Partition == number {
+			return p
+		}
+	}
+	return PartitionInfo{Partition: number}
+}
+
+// Total sums the partitions up: Delivered and Active are the latest of all, AckFloor is the earliest of those with something left, and
+// Read says that each of them is read.
+func (g GroupInfo) Total() PartitionInfo {
+	total := PartitionInfo{Read: len(g.Partitions) > 0}
+	left := false
+	for _, p := range g.Partitions {
+		total.Pending += p.Pending
+		total.AckPending += p.AckPending
+		total.Redelivered += p.Redelivered
+		total.Delivered = max(total.Delivered, p.Delivered)
+		if p.Active.After(total.Active) {
+			total.Active = p.Active
+		}
+		total.Read = total.Read && p.Read
+		switch behind := p.Pending > 0 || p.AckPending > 0; {
+		case behind && !left:
+			left, total.AckFloor = true, p.AckFloor
+		case behind:
+			total.AckFloor = min(total.AckFloor, p.AckFloor)
+		case !left:
+			total.AckFloor = max(total.AckFloor, p.AckFloor)
+		}
+	}
+	return total
+}

@@ -1,0 +1,65 @@
+package socketgateway
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+)
+
+// Of two gateways the later one stops if one of them has no Redis; gateways with Redis do not mind each other.
+func TestSecondGatewayNeedsRedis(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first, second bool // alone
+		stops         bool
+	}{
+		"both without Redis":       {true, true, true},
+		"only the first without":   {true, false, true},
+		"only the second without":  {false, true, true},
+		"both with the same Redis": {false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bustest.Start(t).URL()
+			began := time.Now()
+			run := func(ctx context.Context, b *bus.Bus, h hello) <-chan error {
+				done := make(chan error, 1)
+				go func() { done <- stayAlone(ctx, b, h) }()
+				return done
+			}
+			heard := make(chan struct{}, 16)
+			watcher := bustest.Open(t, url)
+			stop, err := watcher.OnHello(serviceName, func([]byte) { heard <- struct{}{} })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			if err := watcher.Hello(t.Context(), "nobody", nil); err != nil { // the subscription is in place
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			first := run(ctx, bustest.Open(t, url), hello{ID: "a", StartedAt: began, Alone: test.first})
+			<-heard
+			second := run(ctx, bustest.Open(t, url), hello{ID: "b", StartedAt: began.Add(time.Second), Alone: test.second})
+			<-heard
+			if test.stops {
+				if err := <-second; !errors.Is(err, errNotAlone) {
+					t.Errorf("the second: got %v, want %v", err, errNotAlone)
+				}
+			}
+			cancel()
+			if err := <-first; err != nil {
+				t.Errorf("the first: got %v, want it to go on", err)
+			}
+			if !test.stops {
+				if err := <-second; err != nil {
+					t.Errorf("the second: got %v, want it to go on", err)
+				}
+			}
+		})
+	}
+}
