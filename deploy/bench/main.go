@@ -142,6 +142,7 @@ func (r *bench) startEngines(bin string) (err error) {
 		"STREAM_MAX_BYTES": "17179869184", // hundreds of megabytes go through in a minute; a stream that is full would refuse
 		// All of it comes with one token and from one address.
 		"RATE_LIMIT_TOKEN": "0", "RATE_LIMIT_VISITOR": "0", "RATE_LIMIT_ADDRESS": "0", "RATE_LIMIT_REGISTER": "0", "RATE_LIMIT_AUTH_FAILURES": "0",
+		"RATE_LIMIT_IDEMPOTENCY_KEYS": "0", "BYTE_BUDGET_COMPANY": "0", "BYTE_BUDGET_APPLICATION": "0", "BYTE_BUDGET_VISITOR": "0", "BYTE_BUDGET_ADDRESS": "0",
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return err

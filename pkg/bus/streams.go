@@ -59,12 +59,12 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 		Duplicates:  min(duplicateWindow, s.MaxAge),
 		AllowDirect: true,
 	}
+	if stream.LastOnly {
+		config.MaxMsgsPerSubject, config.MaxAge = 1, subject.RevocationAge
+	}
 	if stream.Partitioned && s.Partitions > 1 {
 		source, destination := subject.Transform(">", s.Partitions)
 		config.SubjectTransform = &jetstream.SubjectTransformConfig{Source: source, Destination: destination}
-	}
-	if stream.LastOnly {
-		config.MaxMsgsPerSubject, config.MaxAge = 1, subject.RevocationAge
 	}
 	return config
 }

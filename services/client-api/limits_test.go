@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/embedded"
 	clientapi "github.com/parley-chat/parley/services/client-api"
@@ -80,9 +82,9 @@ func TestAFloodingCompanyReachesItsOwnBound(t *testing.T) {
 	t.Parallel()
 	const stream = 1 << 20
 	w := start(t, func(cfg *clientapi.Config) {
-		cfg.StreamMaxBytes = stream
 		cfg.BytesCompany = config.Rate{Count: stream / 4, Per: 168 * time.Hour}
 	})
+	bustest.Declare(t, w.engines.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream})
 	big := `{"text":"` + strings.Repeat("x", 4000) + `"}`
 	accepted := 0
 	for range 300 {

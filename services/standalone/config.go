@@ -38,5 +38,8 @@ func (c Config) Validate() []string {
 			wrong = append(wrong, fmt.Sprintf("%s=%q is not host:port", a.name, a.value))
 		}
 	}
+	if c.PublicURL == "" && !config.LoopbackAddr(c.WidgetAddr) {
+		wrong = append(wrong, "PUBLIC_URL is required unless PARLEY_WIDGET_ADDR is a loopback address")
+	}
 	return wrong
 }

@@ -16,14 +16,24 @@ type Limits struct {
 	RateAddress    config.Rate     `env:"RATE_LIMIT_ADDRESS" envDefault:"0" doc:"requests of one address to the Widget API"`
 	RateRegister   config.Rate     `env:"RATE_LIMIT_REGISTER" envDefault:"0" doc:"registrations from one address"`
 	RateAuth       config.Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"0" doc:"requests of one address with a wrong or without a token"`
+	RateKeys       config.Rate     `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"0" doc:"idempotency keys of one company, and of the visitors of one application"`
+
+	BytesCompany     config.Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"0" doc:"bytes of one company's events, and of its visitors'"`
+	BytesVisitor     config.Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"0" doc:"bytes of one visitor's events"`
+	BytesAddress     config.Rate `env:"BYTE_BUDGET_ADDRESS" envDefault:"0" doc:"bytes of the visitors' events from one address"`
+	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"0" doc:"bytes of the events of one application's visitors"`
 }
 
 func (l Limits) edge() config.Edge {
 	return config.Edge{TrustedProxies: l.TrustedProxies, RateAuth: l.RateAuth}
 }
 
+func (l Limits) budgets() config.Budgets {
+	return config.Budgets{BytesCompany: l.BytesCompany, RateKeys: l.RateKeys}
+}
+
 func (l Limits) limitClient(cfg *clientapi.Config) {
-	cfg.Edge, cfg.RateToken = l.edge(), l.RateToken
+	cfg.Edge, cfg.Budgets, cfg.RateToken = l.edge(), l.budgets(), l.RateToken
 }
 
 // limitGateway leaves the gateway's bounds as they are, but for those that a person with a few browsers could meet.
@@ -32,6 +42,7 @@ func (l Limits) limitGateway(cfg *socketgateway.Config) {
 }
 
 func (l Limits) limitWidget(cfg *widgetapi.Config) {
-	cfg.Edge = l.edge()
+	cfg.Edge, cfg.Budgets = l.edge(), l.budgets()
+	cfg.BytesVisitor, cfg.BytesAddress, cfg.BytesApplication = l.BytesVisitor, l.BytesAddress, l.BytesApplication
 	cfg.RateVisitor, cfg.RateAddress, cfg.RateRegister = l.RateVisitor, l.RateAddress, l.RateRegister
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
@@ -100,9 +102,9 @@ func TestAFloodReachesItsOwnBound(t *testing.T) {
 	t.Parallel()
 	const stream = 1 << 20
 	w := start(t, func(cfg *widgetapi.Config) {
-		cfg.StreamMaxBytes = stream
 		cfg.BytesApplication = config.Rate{Count: stream / 4, Per: 168 * time.Hour}
 	})
+	bustest.Declare(t, w.engines.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream, FilesMaxBytes: 64 << 20})
 	big := `{"type":"TEXT","data":{"text":"x","more":"` + strings.Repeat("y", 8000) + `"}}`
 	var others []string
 	for i := range 5 {
