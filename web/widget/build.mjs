@@ -10,7 +10,7 @@
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { gzipAsync } from '@gfx/zopfli';
@@ -38,71 +38,59 @@ const styles = {
   },
 };
 
-/** The module "languages": a table of the languages in src/i18n, each a file of its own. */
-const languageTable = {
+/** The module "languages": a table of the files of the languages. */
+const languageTable = (files) => ({
   name: 'languages',
   setup(b) {
     b.onResolve({ filter: /^languages$/ }, () => ({ path: 'languages', namespace: 'table' }));
-    b.onLoad({ filter: /.*/, namespace: 'table' }, async () => ({
-      contents: `export default {${(await languageCodes()).map((code) => `${code}:()=>import('./i18n/${code}.ts')`)}}`,
-      resolveDir: join(here, 'src'),
+    b.onResolve({ filter: /./, namespace: 'table' }, ({ path }) => ({ path, external: true }));
+    b.onLoad({ filter: /.*/, namespace: 'table' }, () => ({
+      contents: `export default {${Object.entries(files).map(([code, file]) => `${code}:()=>import('./${basename(file)}')`)}}`,
     }));
   },
-};
+});
 
 const languageCodes = async () => (await readdir(join(here, 'src/i18n'))).map((f) => basename(f, '.ts')).filter((n) => n !== 'strings').sort();
 
 const common = {
   absWorkingDir: here, bundle: true, minify: true, write: false, metafile: true, target: ['es2022'], charset: 'utf8', legalComments: 'none',
   jsx: 'automatic', jsxImportSource: 'preact', define: { 'process.env.NODE_ENV': '"production"' },
-  logLevel: 'warning', plugins: [styles, languageTable, noWebTransport],
+  logLevel: 'warning', plugins: [styles, noWebTransport],
 };
 
 const integrity = (bytes) => 'sha256-' + createHash('sha256').update(bytes).digest('base64');
 
-/** Everything but the loader. Each language becomes a file of its own. */
-async function chunks() {
-  const result = await build({
-    ...common, entryPoints: { chat: 'src/chat.tsx' }, format: 'esm', splitting: true, outdir: 'out/widget',
-    entryNames: '[name]-[hash]', chunkNames: '[name]-[hash]',
-  });
-  const files = new Map(result.outputFiles.map((f) => [relative(join(here, 'out'), f.path), f.contents]));
-  const outputs = Object.fromEntries(Object.entries(result.metafile.outputs).map(([path, o]) => [relative('out', path), o]));
-  return { files, outputs, inputs: Object.keys(result.metafile.inputs) };
-}
+const hashed = (name, bytes) => `widget/${name}-${createHash('sha256').update(bytes).digest('hex').slice(0, 8)}.js`;
 
-/** A file and what it imports statically. */
-function closure(outputs, file, seen = new Set()) {
-  if (seen.has(file)) return seen;
-  seen.add(file);
-  for (const i of outputs[file].imports) if (i.kind === 'import-statement') closure(outputs, relative('out', i.path), seen);
-  return seen;
-}
-
-const entryOf = (outputs, source) => Object.keys(outputs).find((file) => outputs[file].entryPoint === source);
-
+/** Each language: its texts, and its file. */
 async function languages() {
-  const all = {};
-  for (const name of await languageCodes()) {
-    const result = await build({ ...common, entryPoints: [`src/i18n/${name}.ts`], format: 'esm', minify: false });
-    all[name] = (await import('data:text/javascript;base64,' + Buffer.from(result.outputFiles[0].contents).toString('base64'))).default;
+  const texts = {}, files = {}, contents = new Map();
+  for (const code of await languageCodes()) {
+    const { outputFiles: [{ contents: bytes }] } = await build({ ...common, entryPoints: [`src/i18n/${code}.ts`], format: 'esm' });
+    texts[code] = (await import('data:text/javascript;base64,' + Buffer.from(bytes).toString('base64'))).default;
+    files[code] = hashed(code, bytes);
+    contents.set(files[code], bytes);
   }
-  return all;
+  return { texts, files, contents };
 }
 
-async function loader(outputs, files, texts) {
-  const chat = entryOf(outputs, 'src/chat.tsx');
-  const wanted = [...closure(outputs, chat)];
+/** Everything but the loader and the languages. */
+async function chat(languageFiles) {
+  const result = await build({ ...common, entryPoints: ['src/chat.tsx'], format: 'esm', plugins: [...common.plugins, languageTable(languageFiles)] });
+  return { bytes: result.outputFiles[0].contents, inputs: Object.keys(result.metafile.inputs) };
+}
+
+async function loader(chatFile, chatBytes, texts) {
   const result = await build({
-    ...common, entryPoints: ['src/loader.ts'], format: 'iife', outdir: 'out',
+    ...common, entryPoints: ['src/loader.ts'], format: 'iife',
     define: {
       ...common.define,
-      __CHAT__: JSON.stringify(chat),
-      __PRELOAD__: JSON.stringify(wanted.map((file) => [file, integrity(files.get(file))])),
+      __CHAT__: JSON.stringify(chatFile),
+      __INTEGRITY__: JSON.stringify(integrity(chatBytes)),
       __LABELS__: JSON.stringify(Object.fromEntries(Object.entries(texts).map(([code, t]) => [code, t.open]))),
     },
   });
-  return { bytes: result.outputFiles[0].contents, wanted };
+  return result.outputFiles[0].contents;
 }
 
 /** The licences of what is bundled, in one text. */
@@ -119,11 +107,13 @@ async function licences(inputs) {
 }
 
 async function main() {
-  const texts = await languages();
-  const { files, outputs, inputs } = await chunks();
-  const { bytes, wanted } = await loader(outputs, files, texts);
+  const { texts, files: languageFiles, contents: files } = await languages();
+  const { bytes: chatBytes, inputs } = await chat(languageFiles);
+  const chatFile = hashed('chat', chatBytes);
+  files.set(chatFile, chatBytes);
+  const bytes = await loader(chatFile, chatBytes, texts);
   files.set('widget.js', bytes);
-  files.set(`widget/loader-${createHash('sha256').update(bytes).digest('hex').slice(0, 8)}.js`, bytes); // for pages that pin it
+  files.set(hashed('loader', bytes), bytes); // for pages that pin it
   files.set('widget/licenses.txt', await licences(inputs));
 
   for (const name of await readdir(dist).catch(() => [])) if (name !== '.gitignore') await rm(join(dist, name), { recursive: true });
@@ -139,8 +129,8 @@ async function main() {
   await writeFile(join(dist, 'manifest.json'), JSON.stringify(manifest, null, 2) + '\n');
 
   const gz = (file) => manifest[file].gzip;
-  const language = Math.max(0, ...Object.keys(texts).map((code) => entryOf(outputs, `src/i18n/${code}.ts`)).filter(Boolean).map(gz));
-  const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + wanted.reduce((sum, f) => sum + gz(f), 0) + language };
+  const language = Math.max(...Object.values(languageFiles).map(gz)); // a visitor loads one
+  const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + gz(chatFile) + language };
   for (const [name, size] of Object.entries(sizes)) {
     console.log(`widget ${name}: ${size} bytes gzip, budget ${budgets[name]}`);
     if (size > budgets[name]) {

@@ -25,6 +25,11 @@ export interface Host {
   readonly root: ShadowRoot;
   readonly launcher: HTMLButtonElement;
   readonly mediaOrigins: string[];
+  /**
+   * Whether a WebSocket may be tried. A page whose tag has a nonce has a policy, and one that names the widget's address without its
+   * wss: form would refuse and report it: there the socket stays with HTTP unless the tag says otherwise.
+   */
+  readonly websocket: boolean;
   language: string;
   theme: Theme;
   identity?: Identity | undefined;

@@ -5,7 +5,7 @@ import type { Chat, EventName, Host, Identity, Stored, Theme } from './host.js';
 import styles from './loader.css';
 
 declare const __CHAT__: string;
-declare const __PRELOAD__: [file: string, integrity: string][];
+declare const __INTEGRITY__: string;
 declare const __LABELS__: Record<string, string>;
 
 type Listener = (detail: unknown) => void;
@@ -60,6 +60,7 @@ function mount(script: HTMLScriptElement) {
     mediaOrigins: [new URL(base).origin, ...(data.mediaOrigins ?? '').split(' ')],
     language: data.lang || doc.documentElement.lang || navigator.language,
     theme: (data.theme as Theme) || 'auto',
+    websocket: data.websocket ? data.websocket !== 'off' : !script.nonce,
     emit(event, detail) {
       for (const [name, f] of [...listeners]) {
         try {
@@ -101,11 +102,8 @@ function mount(script: HTMLScriptElement) {
 
   async function fetchChat() {
     launcher.className = 'busy';
-    const links = __PRELOAD__.map(([file, integrity]) => {
-      const link = Object.assign(doc.createElement('link'), { rel: 'modulepreload', crossOrigin: '', integrity, nonce: script.nonce, href: base + file });
-      doc.head.append(link);
-      return link;
-    });
+    const link = Object.assign(doc.createElement('link'), { rel: 'modulepreload', crossOrigin: '', integrity: __INTEGRITY__, nonce: script.nonce, href: base + __CHAT__ });
+    doc.head.append(link);
     try {
       // A browser may remember that a module failed, by its address.
       const module = (await import(base + __CHAT__ + (failures ? `?${failures}` : ''))) as { mount(host: Host): Promise<Chat> };
@@ -119,7 +117,7 @@ function mount(script: HTMLScriptElement) {
       launcher.className = 'failed';
       host.emit('error', { code: 'LOAD_FAILED', message: String(err) });
     } finally {
-      for (const link of links) link.remove();
+      link.remove();
     }
   }
 

@@ -51,7 +51,7 @@ export class Session {
       progress: (key, share) => this.#progressed(key, share),
       blocked: (err) => this.#blocked(err),
     });
-    this.#tabs = new Tabs({ name: config.host.key, heard: (e) => this.#heard(e), lead: (leads) => this.#lead(leads) });
+    this.#tabs = new Tabs({ name: config.host.key, alone: this.storage.blocked, heard: (e) => this.#heard(e), lead: (leads) => this.#lead(leads) });
     addEventListener('online', this.#online);
     addEventListener('offline', this.#offline);
     document.addEventListener('visibilitychange', this.#visible);
@@ -251,6 +251,7 @@ export class Session {
       path: `${at.pathname}socket.io/`,
       auth: (give) => give({ token: this.api.token }),
       forceNew: true,
+      upgrade: this.#host.websocket,
       reconnectionDelay: 300,
       reconnectionDelayMax: 5_000,
       timeout: 10_000,

@@ -13,6 +13,8 @@ export type TabEvent =
 
 export interface TabsConfig {
   name: string;
+  /** The session is this tab's own. */
+  alone: boolean;
   heard(event: TabEvent): void;
   /** This tab is the one that holds the socket and sends, or no longer. */
   lead(leads: boolean): void;
@@ -38,7 +40,7 @@ export class Tabs {
 
   start(): void {
     this.#stopped = false;
-    if (typeof BroadcastChannel === 'undefined' || !globalThis.navigator?.locks) {
+    if (this.config.alone || typeof BroadcastChannel === 'undefined' || !globalThis.navigator?.locks) {
       this.#lead(true);
       return;
     }
