@@ -3,8 +3,8 @@ import type { Strings } from './strings.js';
 /** Vietnamese. Addresses the visitor as "bạn". */
 const vi: Strings = {
   // Launcher and window
-  open: 'Mở cuộc trò chuyện',
-  close: 'Đóng cuộc trò chuyện',
+  open: 'Mở trò chuyện',
+  close: 'Đóng trò chuyện',
   chatWith: 'Trò chuyện với {name}',
   unread: { other: '{n} tin nhắn chưa đọc' },
   menu: 'Tùy chọn khác',
