@@ -15,6 +15,7 @@ type Config struct {
 	ClientAddr  string     `env:"PARLEY_CLIENT_ADDR" envDefault:"127.0.0.1:8081" doc:"where the Client API listens"`
 	WidgetAddr  string     `env:"PARLEY_WIDGET_ADDR" envDefault:"127.0.0.1:8082" doc:"where the Widget API, /socket.io/ and /demo listen"`
 	OpsAddr     string     `env:"PARLEY_OPS_ADDR" envDefault:"127.0.0.1:8083" doc:"where /healthz, /readyz and /metrics listen"`
+	SiteAddr    string     `env:"PARLEY_SITE_ADDR" envDefault:"127.0.0.1:8084" doc:"where a page of another origin with the widget listens"`
 	NATSAddr    string     `env:"PARLEY_NATS_ADDR" envDefault:"127.0.0.1:4222" doc:"where the embedded NATS listens"`
 	MongoDBAddr string     `env:"PARLEY_MONGODB_ADDR" envDefault:"127.0.0.1:0" doc:"where the embedded MongoDB listens"`
 	RedisAddr   string     `env:"PARLEY_REDIS_ADDR" envDefault:"127.0.0.1:0" doc:"where the embedded Redis listens"`
@@ -33,6 +34,7 @@ func (c Config) Validate() []string {
 	var wrong []string
 	for _, a := range []struct{ name, value string }{
 		{"PARLEY_CLIENT_ADDR", c.ClientAddr}, {"PARLEY_WIDGET_ADDR", c.WidgetAddr}, {"PARLEY_OPS_ADDR", c.OpsAddr},
+		{"PARLEY_SITE_ADDR", c.SiteAddr},
 		{"PARLEY_NATS_ADDR", c.NATSAddr}, {"PARLEY_MONGODB_ADDR", c.MongoDBAddr}, {"PARLEY_REDIS_ADDR", c.RedisAddr},
 	} {
 		if _, _, err := net.SplitHostPort(a.value); err != nil {

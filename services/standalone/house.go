@@ -40,6 +40,7 @@ type house struct {
 	log      *slog.Logger
 	fleet    *fleet
 	public   http.Handler // the widget's address: Widget API, sockets, demo page
+	site     http.Handler // a page of another origin with the widget
 	probes   *probes
 }
 
@@ -75,7 +76,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	return h.run(ctx, func() error { return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops)) })
+	return h.run(ctx, func() error { return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site)) })
 }
 
 // serveEngines runs only the engines, until ctx is done.
@@ -151,9 +152,15 @@ func build(cfg Config, dir *datadir.Dir, p *ports, set *engines.Set, d seed.Demo
 	if err != nil {
 		return nil, err
 	}
-	page, err := demo.Handler(demo.Config{
-		AppID: d.AppID, ClientBaseURL: d.ClientBaseURL, TokenCommand: guide.TokenCommand(dir.Path(demoFile)),
-	}, processor.DemoAssets())
+	pages := demo.Config{
+		AppID: d.AppID, WidgetBaseURL: d.WidgetBaseURL, ClientBaseURL: d.ClientBaseURL, TokenCommand: guide.TokenCommand(dir.Path(demoFile)),
+		SiteURL: baseURL(p.site),
+	}
+	page, err := demo.Handler(pages, processor.DemoAssets())
+	if err != nil {
+		return nil, err
+	}
+	site, err := demo.Site(pages)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +169,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, set *engines.Set, d seed.Demo
 		return nil, err
 	}
 	public := edge.Handler(f.widget.Handler(), f.gateway.Handler(), page)
-	return &house{ports: p, keys: keys, registry: registry, log: log, fleet: f, public: public, probes: probes}, nil
+	return &house{ports: p, keys: keys, registry: registry, log: log, fleet: f, public: public, site: site, probes: probes}, nil
 }
 
 // run starts the members in the order of their dependencies, calls ready when all of it works, and stops them from the outside
@@ -181,6 +188,7 @@ func (h *house) run(ctx context.Context, ready func() error) (err error) {
 	public := c.Start("widget server", func(ctx context.Context) error {
 		return httpapi.Serve(ctx, h.ports.widget, h.public, h.log, grace)
 	})
+	site := c.Start("demo site", func(ctx context.Context) error { return httpapi.Serve(ctx, h.ports.site, h.site, h.log, grace) })
 	client := c.Start("client-api", h.fleet.client.Run)
 
 	err = h.probes.Await(c.Ended())
@@ -191,7 +199,7 @@ func (h *house) run(ctx context.Context, ready func() error) (err error) {
 		<-c.Ended().Done()
 	}
 	status.SetStopping()
-	crew.Stop(client, gateway, public)
+	crew.Stop(client, gateway, public, site)
 	crew.Stop(widget, keys)
 	crew.Stop(processing)
 	crew.Stop(operations)
