@@ -46,7 +46,6 @@ const en: Strings = {
   fieldRequired: 'Please fill in this field.',
   emailInvalid: 'Please enter a valid email address.',
   phoneInvalid: 'Please enter 11 or 12 digits, with the country code and without signs.',
-  contactRequired: 'Please enter an email address or a phone number.',
   formErrors: { one: 'Please check {n} field.', other: 'Please check {n} fields.' },
 
   // Composer
@@ -104,7 +103,6 @@ const en: Strings = {
   call: 'Call {name}',
   closePreview: 'Close the picture',
   unsupported: 'This message cannot be shown here.',
-  linkUnsafe: 'This link cannot be opened.',
 
   // Page title while messages are unread
   titleUnread: '({n}) {title}',

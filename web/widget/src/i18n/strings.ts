@@ -9,13 +9,13 @@ type TextKey =
   | 'loading' | 'loadFailed' | 'tryAgain'
   | 'online' | 'connecting' | 'reconnecting' | 'offline' | 'unavailable' | 'slowDown' | 'sessionEnded' | 'notAllowed' | 'storageBlocked'
   | 'formTitle' | 'formIntro' | 'firstName' | 'lastName' | 'email' | 'phone' | 'userId' | 'optional' | 'start' | 'starting'
-  | 'fieldRequired' | 'emailInvalid' | 'phoneInvalid' | 'contactRequired'
+  | 'fieldRequired' | 'emailInvalid' | 'phoneInvalid'
   | 'messageLabel' | 'placeholder' | 'captionPlaceholder' | 'send' | 'attach' | 'camera' | 'dropHere' | 'tooLong'
   | 'fileLimit' | 'fileTooBig' | 'fileEmpty' | 'removeFile'
   | 'messages' | 'you' | 'saidBy' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard'
   | 'uploading' | 'cancelUpload' | 'toNewest' | 'loadingOlder' | 'olderFailed' | 'chatStart' | 'empty' | 'choose' | 'chosen'
   | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
-  | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'linkUnsafe' | 'titleUnread';
+  | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'titleUnread';
 
 /** All texts of one language. A language file that lacks a key, or has another one, does not compile. */
 export type Strings = Record<TextKey, string> & Record<PluralKey, Plural>;
