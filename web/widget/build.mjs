@@ -21,10 +21,14 @@ const budgets = { loader: 3 * KB, everything: 45 * KB };
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '../..');
 const dist = join(root, 'services/widget-api/internal/web/dist');
-/** A transport that Parley's gateway does not speak. */
-const noWebTransport = {
-  name: 'no-webtransport',
-  setup: (b) => b.onLoad({ filter: /engine\.io-client.*\/webtransport\.js$/ }, () => ({ contents: 'export class WT {}' })),
+/** What the gateway does not speak is left out of the official client: WebTransport, and packets with binary attachments. */
+const unused = {
+  name: 'unused',
+  setup(b) {
+    b.onLoad({ filter: /engine\.io-client.*\/webtransport\.js$/ }, () => ({ contents: 'export class WT {}' }));
+    b.onLoad({ filter: /socket\.io-parser.*\/is-binary\.js$/ }, () => ({ contents: 'export const isBinary = () => false, hasBinary = isBinary' }));
+    b.onLoad({ filter: /socket\.io-parser.*\/binary\.js$/ }, () => ({ contents: 'export const deconstructPacket = (packet) => ({ packet, buffers: [] }), reconstructPacket = (packet) => packet' }));
+  },
 };
 
 /** Style sheets are texts, minified. */
@@ -54,8 +58,8 @@ const languageCodes = async () => (await readdir(join(here, 'src/i18n'))).map((f
 
 const common = {
   absWorkingDir: here, bundle: true, minify: true, write: false, metafile: true, target: ['es2022'], charset: 'utf8', legalComments: 'none',
-  jsx: 'automatic', jsxImportSource: 'preact', define: { 'process.env.NODE_ENV': '"production"' },
-  logLevel: 'warning', plugins: [styles, noWebTransport],
+ define: { 'process.env.NODE_ENV': '"production"' },
+  jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning', plugins: [styles, unused],
 };
 
 const integrity = (bytes) => 'sha256-' + createHash('sha256').update(bytes).digest('base64');
@@ -74,9 +78,14 @@ async function languages() {
   return { texts, files, contents };
 }
 
+/** Names of our own that neither another file of the widget nor another tab sees: they get short ones. */
+const internal = `dispatch reachable outbox storage announce spoken dropped onSent atEnd chosen subscribe sendText sendFile discard markRead setColours
+  loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend transport blocked opened configs setSound addFile
+  putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl`.split(/\s+/);
+
 /** Everything but the loader and the languages. */
 async function chat(languageFiles) {
-  const result = await build({ ...common, entryPoints: ['src/chat.tsx'], format: 'esm', plugins: [...common.plugins, languageTable(languageFiles)] });
+  const result = await build({ ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps: new RegExp(`^(${internal.join('|')})$`), plugins: [...common.plugins, languageTable(languageFiles)] });
   return { bytes: result.outputFiles[0].contents, inputs: Object.keys(result.metafile.inputs) };
 }
 

@@ -65,9 +65,8 @@ export interface Options {
   position?: 'left' | 'right';
   /** "none": the page opens the chat itself. */
   launcher?: 'none';
-  /** Colours of the launcher before the settings are known. */
+  /** Colour of the launcher before the settings are known, such as #0f766e. */
   color?: string;
-  textColor?: string;
   /** Further origins that pictures, sound and video may come from. */
   mediaOrigins?: string[];
   websocket?: 'on' | 'off';

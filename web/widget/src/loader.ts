@@ -71,8 +71,8 @@ function mount(script: HTMLScriptElement) {
       }
     },
     paint(back, front) {
-      const hex = (colour: unknown) => (/^#[0-9a-f]{3,8}$/i.test(String(colour)) ? colour : 'initial');
-      colours!.replaceSync(`:host{--back:${hex(back)};--front:${hex(front)};view-transition-name:parley-${appId.replace(/\W/g, '')}}`);
+      const hex = (colour: unknown) => (/^#\w{3,8}$/.test(colour as string) ? colour : 'initial');
+      colours!.replaceSync(`:host{--back:${hex(back)};--front:${hex(front)};view-transition-name:parley-${CSS.escape(appId)}}`);
     },
     dress() {
       const language = host.language.slice(0, 2).toLowerCase();
@@ -147,7 +147,6 @@ function mount(script: HTMLScriptElement) {
       for (let i = listeners.length; i--; ) if (listeners[i]![0] === event && (!f || listeners[i]![1] === f)) listeners.splice(i, 1);
     },
     async ready(f?: (api: Api) => void) {
-      await (0 as unknown as Promise<void>);
       f?.(api);
       return api;
     },
@@ -212,7 +211,7 @@ function mount(script: HTMLScriptElement) {
   }
   const s = stored();
   unread = s.n ?? 0;
-  host.paint(s.c?.[0] ?? data.color!, s.c?.[1] ?? data.textColor!);
+  host.paint(s.c?.[0] ?? data.color!, s.c?.[1]);
   host.dress();
   attach();
   doc.addEventListener('DOMContentLoaded', attach, { once: true });
