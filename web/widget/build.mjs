@@ -80,7 +80,7 @@ async function languages() {
 
 /** Names of our own that neither another file of the widget nor another tab sees: they get short ones. */
 const internal = `dispatch reachable outbox storage announce spoken dropped onSent atEnd chosen subscribe sendText sendFile discard markRead setColours
-  loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend transport blocked opened configs setSound addFile
+  loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend blocked opened configs setSound addFile
   putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl`.split(/\s+/);
 
 /** Everything but the loader and the languages. */

@@ -128,7 +128,20 @@ type child struct {
 
 // spawn starts a program with settings (NAME=value) and nothing else of Parley's in its environment.
 func spawn(name string, settings []string, path string, args ...string) (*child, error) {
+	return start(name, settings, exec.Command(path, args...))
+}
+
+// spawnWithInput is spawn for a program that reads; what is written to input arrives at its stdin.
+func spawnWithInput(name string, settings []string, path string, args ...string) (c *child, input io.Writer, err error) {
 	cmd := exec.Command(path, args...)
+	if input, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	c, err = start(name, settings, cmd)
+	return c, input, err
+}
+
+func start(name string, settings []string, cmd *exec.Cmd) (*child, error) {
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}, settings...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
