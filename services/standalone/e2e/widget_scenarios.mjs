@@ -14,6 +14,7 @@ const composer = (page) => page.getByLabel('Your message');
 const rows = (page) => page.locator('[role=log] article[data-id]');
 const ids = (page) => rows(page).evaluateAll((all) => all.map((e) => e.dataset.id));
 const texts = (page, selector = '.row .words') => page.locator(`[role=log] ${selector}`).allTextContents();
+const said = (page, text) => page.locator('[role=log]').getByText(text).first();
 const unique = () => `${Date.now()}${Math.floor(Math.random() * 1e6)}`;
 
 async function register(page, { email = `ada${unique()}@example.com` } = {}) {
@@ -67,7 +68,7 @@ export async function flow({ config, open, say }) {
   assert.equal(await page.getByLabel('Email').getAttribute('aria-invalid'), 'true');
   await page.getByLabel('Email').fill(`ada${unique()}@example.com`);
   await page.getByRole('button', { name: 'Start the chat' }).click();
-  await page.getByText('Hello, I am Polly, the demo bot.').waitFor();
+  await said(page, 'Hello, I am Polly, the demo bot.').waitFor();
 
   const evil = '<img src=x onerror="document.title=\'owned\'"> https://example.com/a';
   await write(page, evil);
@@ -76,31 +77,32 @@ export async function flow({ config, open, say }) {
   await write(page, 'menu');
   await page.getByRole('button', { name: 'Show me a picture' }).click();
   await page.locator('.t-image img').last().waitFor();
-  assert.equal(await page.locator('.choice.taken').count(), 1, 'the chosen answer is marked');
+  await page.locator('.choice.taken').waitFor(); // the chosen answer is marked
   await page.getByRole('button', { name: /^Open picture/ }).last().click();
   await page.getByRole('dialog', { name: 'Two speech bubbles' }).waitFor();
   await page.keyboard.press('Escape');
   await write(page, 'cards');
   await page.locator('.t-carousel .card').first().waitFor();
 
+  await page.route('**/widget/limits.json', (route) => route.fulfill({ json: { maxFileBytes: 1 << 20 }, headers: cors }));
   const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.getByRole('button', { name: 'Attach files' }).click()]);
-  await chooser.setFiles([{ name: 'huge.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(26 * 1024 * 1024 + 1) }, { name: 'dot.png', mimeType: 'image/png', buffer: png }]);
-  await page.getByText('huge.bin is too large: at most 25 MB can be sent.').waitFor(); // before anything is sent
+  await chooser.setFiles([{ name: 'huge.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc((1 << 20) + 1) }, { name: 'dot.png', mimeType: 'image/png', buffer: png }]);
+  await page.getByText('huge.bin is too large: at most 1 MB can be sent.').waitFor(); // before anything is sent
   await composer(page).fill('my dot');
   await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.locator('.mine.t-image').filter({ hasText: 'my dot' }).waitFor();
-  await page.getByText('I got dot.png').waitFor();
+  await said(page, 'I got dot.png').waitFor();
 
   const lines = await page.locator('#curl').textContent();
   assert.match(execFileSync('sh', ['-c', lines], { encoding: 'utf8' }), /Message sent successfully/);
-  await page.getByText('Hello from the company').waitFor();
+  await said(page, 'Hello from the company').waitFor();
   await eventually('reading is told', async () => assert.ok(page.asked.some((u) => u.endsWith('/read'))));
 
   const before = await ids(page);
   await page.reload();
   await page.waitForFunction(() => window.Parley?.open);
   await launcher(page).click();
-  await page.getByText('Hello from the company').waitFor();
+  await said(page, 'Hello from the company').waitFor();
   await eventually('the same messages after a reload', async () => assert.deepEqual(await ids(page), before));
   assert.deepEqual(await page.evaluate(() => window.violations), [], 'the policy is not violated');
   const third = page.asked.filter((u) => !own(u) && new URL(u).origin !== new URL(config.site).origin && !u.startsWith('data:'));
@@ -185,8 +187,6 @@ export async function screens({ config, open, say }) {
           const file = ['widget', name, rtl ? 'rtl' : '', scheme === 'dark' ? 'dark' : '', phone ? 'phone' : ''].filter(Boolean).join('-');
           await page.screenshot({ path: join(config.shots, `${file}.png`) });
         };
-        const word = async (key) => page.evaluate((k) => window.parleyTexts?.[k] ?? k, key);
-        void word;
         await look('launcher');
         await page.evaluate(() => Parley.open());
         await page.locator('form.card input').first().waitFor();
@@ -276,7 +276,7 @@ export async function keyboard({ open, say }) {
   await page.keyboard.press('Tab');
   assert.match(await focused(), /What time is it/);
   await page.keyboard.press('Enter');
-  await page.getByText(/^Your message came at/).waitFor();
+  await said(page, /^Your message came at/).waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Escape');
   await eventually('Escape closes and gives the focus back', async () => assert.match(await focused(), /^Open chat/));
@@ -285,7 +285,7 @@ export async function keyboard({ open, say }) {
 }
 
 /** The widget and the page that it lives in. */
-export async function life({ config, browser, open, say }) {
+export async function life({ config, open, say }) {
   const tag = (more = '') => `<script async src="${config.base}/widget.js" data-app-id="${config.appId}" ${more}></script>`;
   const serve = (page, html) => page.route('http://site.test/**', (route) => route.fulfill({ contentType: 'text/html', body: html }));
   const hostile = '<style>*{all:unset!important;display:block!important;color:red!important;font-size:40px!important} div,button,:host{position:static!important;display:none!important} html{font-size:3px}</style>';
@@ -332,10 +332,10 @@ export async function life({ config, browser, open, say }) {
   });
   await page.evaluate((userId) => Parley.identify({ userId, firstName: 'Ada', email: `${userId}@example.com` }), user);
   await page.getByRole('button', { name: 'Help' }).click();
-  await page.getByText('Hello, I am Polly, the demo bot.').waitFor();
+  await said(page, 'Hello, I am Polly, the demo bot.').waitFor();
   await page.getByText('Your browser stores nothing').waitFor();
   await write(page, 'thanks');
-  await page.getByText('You are welcome.').waitFor();
+  await said(page, 'You are welcome.').waitFor();
   assert.ok((await page.locator('.p').boundingBox()).x < 50);
   await page.evaluate(() => Parley.logout());
   await page.getByLabel('First name').waitFor();
@@ -410,28 +410,23 @@ export async function life({ config, browser, open, say }) {
   assert.ok(after.nodes <= before.nodes + 50 && after.jsEventListeners <= before.jsEventListeners + 5, `nodes and listeners are released: ${JSON.stringify([before, after])}`);
   assert.equal(await page.evaluate(() => 'Parley' in window), false);
   assert.deepEqual(page.faults, []);
-  void browser;
 }
 
 /** Two tabs, one truth; and an outbox that outlives a reload without a connection. */
 export async function tabs({ open, say }) {
-  const first = await open({ url: undefined, ready: false });
-  await first.context().close();
   const one = await open();
   await register(one);
   const two = await open({ context: one.context() });
   await two.evaluate(() => Parley.open());
   await rows(two).first().waitFor();
   await write(two, 'from the second tab');
-  for (const page of [one, two]) await page.getByText('You wrote “from the second tab”').waitFor();
+  await said(two, 'You wrote “from the second tab”').waitFor();
+  await said(one, 'You wrote “from the second tab”').waitFor();
   await eventually('both tabs show the same', async () => assert.deepEqual(await ids(one), await ids(two)));
   const sockets = (page) => page.asked.filter((u) => u.includes('/socket.io/')).length;
   assert.ok(sockets(one) > 0 && sockets(two) === 0, 'one socket for both');
 
   await two.evaluate(() => Parley.close());
-  await one.evaluate(() => Parley.close());
-  await two.evaluate(() => { window.unread = []; Parley.on('unread', (n) => unread.push(n)); });
-  await one.evaluate(() => Parley.widgets && Parley.open());
   await one.evaluate(() => Parley.close());
 
   // The tab with the socket goes: the other one takes over.
@@ -439,7 +434,7 @@ export async function tabs({ open, say }) {
   await two.evaluate(() => Parley.open());
   await eventually('the second tab has a socket', async () => assert.ok(sockets(two) > 0));
   await write(two, 'after the first tab has gone');
-  await two.getByText('You wrote “after the first tab has gone”').waitFor();
+  await said(two, 'You wrote “after the first tab has gone”').waitFor();
 
   // Written while the server cannot be reached, kept over a reload, and sent once, in order.
   const away = (route) => route.abort();
@@ -452,7 +447,7 @@ export async function tabs({ open, say }) {
   await eventually('three still wait', async () => assert.equal(await two.locator('.pending').count(), 3));
   await two.context().unroute(/\/(message|socket\.io)/, away);
   await two.evaluate(() => dispatchEvent(new Event('online')));
-  await two.getByText('You wrote “third away”').waitFor();
+  await said(two, 'You wrote “third away”').waitFor();
   const sent = (await texts(two, '.mine .words')).filter((t) => t.endsWith(' away'));
   assert.deepEqual(sent, ['first away', 'second away', 'third away']);
 
@@ -479,7 +474,7 @@ export async function scale({ config, open, say }) {
   }));
   const page = await open({ url: `${config.base}/demo`, before: (p) => withHistory(p, all) });
   await register(page);
-  await page.getByText('message 1999').waitFor();
+  await said(page, 'message 1999').waitFor();
   const log = page.locator('[role=log]');
   for (let loaded = 50; loaded < 2000; ) {
     const oldest = await page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.querySelector('[role=log] article').dataset.id);
@@ -492,7 +487,7 @@ export async function scale({ config, open, say }) {
     });
   }
   await log.evaluate((e) => { e.scrollTop = 0; });
-  await page.getByText('This is the beginning of the conversation.').waitFor();
+  await said(page, 'This is the beginning of the conversation.').waitFor();
   assert.ok((await rows(page).count()) < 120, `few of 2,000 messages are in the document: ${await rows(page).count()}`);
   assert.deepEqual((await texts(page)).slice(0, 2).map((t) => t.trim().split(' with')[0]), ['message 0', 'message 1']);
 
@@ -506,7 +501,6 @@ export async function scale({ config, open, say }) {
   });
   await new Promise((done) => setTimeout(done, 300)); // the pages around are measured
   const held = await middle();
-  await page.evaluate(() => performance.mark('typing'));
   await composer(page).focus();
   const latency = await page.evaluate(async () => {
     const area = document.querySelector('body > div:last-of-type').shadowRoot.querySelector('textarea');
@@ -525,7 +519,7 @@ export async function scale({ config, open, say }) {
   const now = await middle();
   assert.ok(now[0] === held[0] && Math.abs(now[1] - held[1]) <= 2, `the visitor's place: got ${now}, want ${held}`);
   await page.getByRole('button', { name: /Go to the newest|new message/ }).click();
-  await page.getByText('message 1999').waitFor();
+  await said(page, 'message 1999').waitFor();
   assert.deepEqual(page.faults, []);
 }
 
@@ -534,7 +528,7 @@ export async function comingBack({ open, say, next }) {
   const page = await open();
   await register(page);
   await write(page, 'before');
-  await page.getByText('You wrote “before”').waitFor();
+  await said(page, 'You wrote “before”').waitFor();
   const wanted = ['before'];
   for (let round = 0; ; round++) {
     say(`ready ${round}`);
@@ -548,7 +542,7 @@ export async function comingBack({ open, say, next }) {
       await page.getByText('You are offline.').first().waitFor();
       await page.context().setOffline(false);
     }
-    await page.getByText(`You wrote “${text}”`).waitFor();
+    await said(page, `You wrote “${text}”`).waitFor();
   }
   const mine = (await texts(page, '.mine .words')).map((t) => t.trim());
   assert.deepEqual(mine, wanted, 'each message once, in order');

@@ -36,6 +36,7 @@ class ChatScreen implements Chat {
   #clock: ReturnType<typeof setInterval> | undefined;
   #title: { shown: string; own: string } | undefined;
   #frame = 0;
+  #late: ReturnType<typeof setTimeout> | undefined;
   #ended = false;
 
   constructor(host: Host) {
@@ -124,6 +125,7 @@ class ChatScreen implements Chat {
     this.#ended = true;
     clearInterval(this.#clock);
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#late);
     this.#untitle();
     this.#session.destroy();
     window.visualViewport?.removeEventListener('resize', this.#viewport);
@@ -202,13 +204,14 @@ class ChatScreen implements Chat {
   };
 
   #draw(): void {
-    if (!this.#frame) this.#frame = requestAnimationFrame(() => this.#drawNow());
-    // A hidden page has no frames, but its state goes on.
-    if (document.visibilityState === 'hidden') this.#drawNow();
+    if (this.#frame) return;
+    this.#frame = requestAnimationFrame(this.#drawNow);
+    this.#late = setTimeout(this.#drawNow, 100); // a page that nobody sees has no frames, but its state goes on
   }
 
-  #drawNow(): void {
+  readonly #drawNow = (): void => {
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#late);
     this.#frame = 0;
     if (this.#ended || !this.#language) return;
     render(
@@ -226,5 +229,5 @@ class ChatScreen implements Chat {
       />,
       this.#place,
     );
-  }
+  };
 }
