@@ -204,7 +204,8 @@ function Player(p: ContentProps & { kind: 'video' | 'audio' }) {
   if (!url || !isOn(url, p.render.origins) || failed) return link;
   if (!playing) {
     return (
-      <button type="button" class={`player ${p.kind}`} tabIndex={tab(p.reachable)} aria-label={p.render.t('play', { name })} onClick={() => setPlaying(true)}>
+      <button type="button" class={`player ${p.kind}`} tabIndex={tab(p.reachable)} onClick={() => setPlaying(true)}>
+        <span class="sr">{p.render.t('play', { name: '' }).trim()}</span>
         <span class="disc"><Icon name="play" /></span>
         <span class="filetext"><span class="filename" dir="auto">{name}</span>{Number(d.size) > 0 && <span class="foot">{p.render.bytes(Number(d.size))}</span>}</span>
       </button>

@@ -147,7 +147,7 @@ function Header() {
     shut();
   };
   return (
-    <header class="header" onKeyDown={onKeyDown}>
+    <div class="header" onKeyDown={onKeyDown}>
       <Avatar name={settings?.botName ?? settings?.name ?? ''} />
       <div class="names">
         <h2 class="title" tabIndex={-1} dir="auto">{settings?.name}</h2>
@@ -178,7 +178,7 @@ function Header() {
           )}
         </div>
       )}
-    </header>
+    </div>
   );
 }
 
