@@ -7,6 +7,14 @@
 # of public authorities: no shell, no package manager, nothing that is written to.
 ARG GO_VERSION=1.26.8
 
+# The chat widget, which widget-api embeds.
+FROM --platform=$BUILDPLATFORM node:20-bookworm-slim AS web
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+COPY web web
+RUN npm ci --silent --no-progress
+RUN npm run --silent --workspace web/widget build
+
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
 ARG SERVICE
 WORKDIR /src
@@ -20,6 +28,8 @@ RUN --mount=type=cache,target=/go/pkg/mod \
 COPY pkg pkg
 COPY proto-events proto-events
 COPY services/${SERVICE} services/${SERVICE}
+COPY --from=web /src/services/widget-api/internal/web/dist /web
+RUN if [ "${SERVICE}" = widget-api ]; then cp -r /web/. services/widget-api/internal/web/dist/; fi
 ARG VERSION=dev
 ARG COMMIT=
 ARG DATE=

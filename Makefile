@@ -24,7 +24,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines compose-secrets build assets deps test test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale tools clean
+.PHONY: help run engines compose-secrets build assets deps test test-web test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -43,13 +43,20 @@ build: assets ## the binaries, into bin/
 	@for s in $(filter-out standalone,$(SERVICES)); do echo "bin/$$s"; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/$$s ./services/$$s/cmd/$$s; done
 	@echo bin/standalone; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/standalone ./services/standalone
 
-node_modules/.package-lock.json: package.json package-lock.json
+node_modules/.package-lock.json: package.json package-lock.json web/shared/package.json web/widget/package.json
 	npm ci --silent --no-progress
 	@touch $@
 
-assets: node_modules/.package-lock.json ## the official socket.io-client, for the demo page
-	@mkdir -p services/standalone/internal/demo/assets/vendor
-	@cp -u node_modules/socket.io-client/dist/socket.io.min.js services/standalone/internal/demo/assets/vendor/
+# What widget-api embeds. A clean clone has only a placeholder there: everything compiles, and /widget.js answers 503.
+WIDGET := services/widget-api/internal/web/dist/manifest.json
+$(WIDGET): node_modules/.package-lock.json $(shell find web/shared web/widget -not -path '*/node_modules*' -type f)
+	npm run --silent --workspace web/widget check
+	npm run --silent --workspace web/widget build
+
+assets: $(WIDGET) ## the chat widget, built for go:embed; fails when it is over its budget of bytes
+
+test-web: assets ## the widget's unit tests
+	npm test --silent --workspace web/widget
 
 deps: assets ## what the tests need beside Go: official clients, redis-server, Chromium
 	@scripts/require redis-server redis-server
@@ -57,7 +64,7 @@ deps: assets ## what the tests need beside Go: official clients, redis-server, C
 	@scripts/require caddy caddy
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 
-test: deps ## all tests of all modules; with CI=1 with the race detector, and nothing may be skipped
+test: deps test-web ## all tests of all modules; with CI=1 with the race detector, and nothing may be skipped
 	go test $(TESTFLAGS) $(PACKAGES)
 
 test-mongodb: ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
@@ -125,3 +132,4 @@ $(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/prot
 
 clean: ## what the targets above made, the demo's data too
 	rm -rf bin .tools .parley node_modules
+	git clean -fdxq services/widget-api/internal/web/dist

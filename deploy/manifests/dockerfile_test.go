@@ -35,6 +35,18 @@ func dockerfile(t *testing.T) []instructions.Stage {
 	return stages
 }
 
+// stage returns the stage of that name.
+func stage(t *testing.T, name string) instructions.Stage {
+	t.Helper()
+	for _, s := range dockerfile(t) {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("the Dockerfile has no stage %s", name)
+	return instructions.Stage{}
+}
+
 // every returns the commands of one kind.
 func every[T instructions.Command](s instructions.Stage) (found []T) {
 	for _, c := range s.Commands {
@@ -75,7 +87,10 @@ func TestImageIsBuiltFromWhatIsThere(t *testing.T) {
 	t.Parallel()
 	sent := strings.Split(string(read(t, ".dockerignore")), "\n")
 	for _, image := range images() {
-		for _, c := range every[*instructions.CopyCommand](dockerfile(t)[0]) {
+		for _, c := range append(every[*instructions.CopyCommand](stage(t, "web")), every[*instructions.CopyCommand](stage(t, "build"))...) {
+			if c.From != "" { // made by another stage
+				continue
+			}
 			for _, source := range c.SourcePaths {
 				source = strings.ReplaceAll(source, "${SERVICE}", image)
 				if _, err := os.Stat(filepath.Join(root, source)); err != nil {
@@ -93,7 +108,7 @@ func TestImageIsBuiltFromWhatIsThere(t *testing.T) {
 func TestImageBinaryIsStatic(t *testing.T) {
 	t.Parallel()
 	var build string
-	for _, run := range every[*instructions.RunCommand](dockerfile(t)[0]) {
+	for _, run := range every[*instructions.RunCommand](stage(t, "build")) {
 		if line := strings.Join(run.CmdLine, " "); strings.Contains(line, "go build") {
 			build = line
 		}

@@ -39,6 +39,7 @@ type app struct {
 	log      *slog.Logger
 	services *services
 	public   http.Handler // the widget's address: Widget API, sockets, demo page
+	site     http.Handler // a page of another origin with the widget
 	probes   *probes
 }
 
@@ -73,7 +74,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	return a.run(ctx, func() error { return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops)) })
+	return a.run(ctx, func() error { return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site)) })
 }
 
 // serveEngines runs only the engines, until ctx is done.
@@ -129,9 +130,15 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	if err != nil {
 		return nil, err
 	}
-	page, err := demo.Handler(demo.Config{
-		AppID: d.AppID, ClientBaseURL: d.ClientBaseURL, TokenCommand: guide.TokenCommand(dir.Path(demoFile)),
-	}, processor.DemoAssets())
+	pages := demo.Config{
+		AppID: d.AppID, WidgetBaseURL: d.WidgetBaseURL, ClientBaseURL: d.ClientBaseURL, TokenCommand: guide.TokenCommand(dir.Path(demoFile)),
+		SiteURL: baseURL(p.site),
+	}
+	page, err := demo.Handler(pages, processor.DemoAssets())
+	if err != nil {
+		return nil, err
+	}
+	site, err := demo.Site(pages)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +147,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 		return nil, err
 	}
 	public := edge.Handler(s.widget.Handler(), s.gateway.Handler(), page)
-	return &app{ports: p, keys: keys, registry: registry, log: log, services: s, public: public, probes: probes}, nil
+	return &app{ports: p, keys: keys, registry: registry, log: log, services: s, public: public, site: site, probes: probes}, nil
 }
 
 // run starts the members in the order of their dependencies, calls ready when all of it works, and stops them from the outside
@@ -159,6 +166,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	public := c.Start("widget server", func(ctx context.Context) error {
 		return httpapi.Serve(ctx, a.ports.widget, a.public, a.log, grace)
 	})
+	site := c.Start("demo site", func(ctx context.Context) error { return httpapi.Serve(ctx, a.ports.site, a.site, a.log, grace) })
 	client := c.Start("client-api", a.services.client.Run)
 
 	err = a.probes.Await(c.Ended())
@@ -169,7 +177,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 		<-c.Ended().Done()
 	}
 	status.SetStopping()
-	supervisor.Stop(client, gateway, public)
+	supervisor.Stop(client, gateway, public, site)
 	supervisor.Stop(widget, keys)
 	supervisor.Stop(processing)
 	supervisor.Stop(operations)

@@ -15,6 +15,7 @@ type Config struct {
 	ClientAddr string     `env:"PARLEY_CLIENT_ADDR" envDefault:"127.0.0.1:8081" doc:"where the Client API listens"`
 	WidgetAddr string     `env:"PARLEY_WIDGET_ADDR" envDefault:"127.0.0.1:8082" doc:"where the Widget API, /socket.io/ and /demo listen"`
 	OpsAddr    string     `env:"PARLEY_OPS_ADDR" envDefault:"127.0.0.1:8083" doc:"where /healthz, /readyz and /metrics listen"`
+	SiteAddr   string     `env:"PARLEY_SITE_ADDR" envDefault:"127.0.0.1:8085" doc:"where a page of another origin with the widget listens"`
 	NATSAddr   string     `env:"PARLEY_NATS_ADDR" envDefault:"127.0.0.1:4222" doc:"where the embedded NATS listens"`
 	DataDir    string     `env:"PARLEY_DATA_DIR" envDefault:".parley" doc:"where everything is kept"`
 	LogLevel   slog.Level `env:"LOG_LEVEL" envDefault:"WARN" doc:"DEBUG, INFO, WARN or ERROR"`
@@ -32,7 +33,7 @@ func (c Config) Validate() []string {
 	var wrong []string
 	for _, a := range []struct{ name, value string }{
 		{"PARLEY_CLIENT_ADDR", c.ClientAddr}, {"PARLEY_WIDGET_ADDR", c.WidgetAddr}, {"PARLEY_OPS_ADDR", c.OpsAddr},
-		{"PARLEY_NATS_ADDR", c.NATSAddr},
+		{"PARLEY_SITE_ADDR", c.SiteAddr}, {"PARLEY_NATS_ADDR", c.NATSAddr},
 	} {
 		if _, _, err := net.SplitHostPort(a.value); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s=%q is not host:port", a.name, a.value))

@@ -21,6 +21,7 @@ import (
 type place struct {
 	seed.Demo
 	OpsURL     string
+	SiteURL    string   // the page of another origin that embeds the widget
 	SocketURLs []string // of the gateways; one after the other
 	KeysFile   string   // the visitor keys, to sign what the Widget API would not
 }
@@ -33,7 +34,10 @@ type standalone struct {
 	howTo []string // what it printed
 }
 
-var opsLine = regexp.MustCompile(`(http://\S+)/readyz`)
+var (
+	opsLine  = regexp.MustCompile(`(http://\S+)/readyz`)
+	siteLine = regexp.MustCompile(`(http://\S+)/ \(another origin`)
+)
 
 // startStandalone starts the program on free ports and on the data in dir, and returns when it has said that it is ready.
 func startStandalone(program, dir string) (*standalone, error) {
@@ -48,6 +52,7 @@ func startStandalone(program, dir string) (*standalone, error) {
 func tryStandalone(program, dir string) (*standalone, error) {
 	c, err := spawn("standalone", []string{
 		"PARLEY_CLIENT_ADDR=127.0.0.1:0", "PARLEY_WIDGET_ADDR=127.0.0.1:0", "PARLEY_OPS_ADDR=127.0.0.1:0", "PARLEY_NATS_ADDR=127.0.0.1:0",
+		"PARLEY_SITE_ADDR=127.0.0.1:0",
 		"PARLEY_DATA_DIR=" + dir,
 	}, program)
 	if err != nil {
@@ -64,6 +69,7 @@ func tryStandalone(program, dir string) (*standalone, error) {
 		return nil, err
 	}
 	s.OpsURL = opsLine.FindStringSubmatch(strings.Join(lines, "\n"))[1]
+	s.SiteURL = siteLine.FindStringSubmatch(strings.Join(lines, "\n"))[1]
 	s.SocketURLs = []string{s.WidgetBaseURL}
 	s.KeysFile = filepath.Join(dir, "visitor-keys.json")
 	return s, nil

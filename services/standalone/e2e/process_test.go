@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +81,7 @@ var bin = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	closeLater(func() { os.RemoveAll(dir) })
-	if err := placeSocketClient(); err != nil {
+	if err := buildWidget(); err != nil {
 		return "", err
 	}
 	const services = "github.com/parley-chat/parley/services/"
@@ -96,24 +95,17 @@ var bin = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// placeSocketClient does what `make assets` does, so that the tests also run by themselves.
-func placeSocketClient() error {
-	data, err := os.ReadFile(filepath.Join(root(), "node_modules/socket.io-client/dist/socket.io.min.js"))
-	if errors.Is(err, os.ErrNotExist) {
+// buildWidget does what `make assets` does, so that the tests also run by themselves.
+func buildWidget() error {
+	if _, err := os.Stat(filepath.Join(root(), "node_modules/esbuild")); errors.Is(err, os.ErrNotExist) {
 		return nil // what needs it says so
 	}
-	if err != nil {
-		return err
+	build := exec.Command("make", "--silent", "assets")
+	build.Dir = root()
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the widget: %w\n%s", err, out)
 	}
-	dir := "../internal/demo/assets/vendor"
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, "socket.io.min.js")
-	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, data) {
-		return nil
-	}
-	return os.WriteFile(path, data, 0o644)
+	return nil
 }
 
 func program(t testing.TB, name string) string {
@@ -136,7 +128,20 @@ type child struct {
 
 // spawn starts a program with settings (NAME=value) and nothing else of Parley's in its environment.
 func spawn(name string, settings []string, path string, args ...string) (*child, error) {
+	return start(name, settings, exec.Command(path, args...))
+}
+
+// spawnWithInput is spawn for a program that reads; what is written to input arrives at its stdin.
+func spawnWithInput(name string, settings []string, path string, args ...string) (c *child, input io.Writer, err error) {
 	cmd := exec.Command(path, args...)
+	if input, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	c, err = start(name, settings, cmd)
+	return c, input, err
+}
+
+func start(name string, settings []string, cmd *exec.Cmd) (*child, error) {
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}, settings...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

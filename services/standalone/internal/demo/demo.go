@@ -1,79 +1,117 @@
-// Package demo serves the demo page: the session flow of the specification with the official socket.io-client, in one plain
-// page without a framework. It is there to see Parley at work; it is not the widget.
+// Package demo serves two pages that embed the widget as any site does, with one script tag: one beside the Widget API, and one
+// that is served from another port, so from another origin, under a policy as strict as the widget promises to work with.
 package demo
 
 import (
+	"bytes"
+	"crypto/rand"
 	"embed"
-	"encoding/json"
 	"fmt"
+	"html/template"
 	"io/fs"
 	"net/http"
 )
 
-// The official client's browser build comes from npm and is not in the repository: `make assets` puts it into assets/vendor.
-// Without it everything compiles and the page says what is missing.
-//
 //go:embed assets
 var assets embed.FS
 
-const client = "vendor/socket.io.min.js"
-
-// Config is what the page has to know. Nothing in it is secret.
+// Config is what the pages have to know. Nothing in it is secret.
 type Config struct {
-	AppID         string `json:"appId"`
-	ClientBaseURL string `json:"clientBaseUrl"` // for the curl line that the page shows
-	TokenCommand  string `json:"tokenCommand"`  // the shell line that reads the company's token
+	AppID         string
+	WidgetBaseURL string
+	ClientBaseURL string // for the curl line that the page shows
+	TokenCommand  string // the shell line that reads the company's token
+	SiteURL       string // of the page on the other origin
 }
 
-// policy allows the page its own files and nothing else; images, audio and video come from wherever a message says.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
-	"img-src 'self' data: http: https:; media-src 'self' http: https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// Handler serves the page under /demo, all that it loads under /demo/, and the demo bot's files under /demo/assets/.
+// Handler serves the page under /demo, what it loads under /demo/, and the demo bot's files under /demo/assets/.
 func Handler(c Config, bot fs.FS) (http.Handler, error) {
-	files, err := fs.Sub(assets, "assets")
+	p, err := newPage(c, view{
+		Title: "Kettle & Co.", Where: "the Widget API's own address",
+		OtherTitle: "The same on another site", OtherText: "Another origin, with a strict policy:", OtherURL: c.SiteURL,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("opening the demo page: %w", err)
-	}
-	return handler(c, files, bot)
-}
-
-func handler(c Config, files, bot fs.FS) (http.Handler, error) {
-	config, err := json.Marshal(c)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the demo page's configuration: %w", err)
+		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /demo", page(files))
+	mux.Handle("GET /demo", p)
 	mux.Handle("GET /demo/{$}", http.RedirectHandler("/demo", http.StatusMovedPermanently))
-	mux.HandleFunc("GET /demo/config.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(config)
-	})
 	mux.Handle("GET /demo/assets/", http.StripPrefix("/demo/assets", http.FileServerFS(bot)))
-	mux.Handle("GET /demo/", http.StripPrefix("/demo", http.FileServerFS(files)))
+	mux.HandleFunc("GET /demo/favicon.svg", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, assets, "assets/favicon.svg")
+	})
 	return secured(mux), nil
 }
 
-// page answers with the page, or with one line where the client's browser build is absent.
-func page(files fs.FS) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if _, err := fs.Stat(files, client); err != nil {
-			http.Error(w, "The demo page needs the official socket.io-client: run `make assets` and start again.",
-				http.StatusServiceUnavailable)
-			return
-		}
-		http.ServeFileFS(w, r, files, "demo.html")
+// Site serves the page of another origin under /.
+func Site(c Config) (http.Handler, error) {
+	p, err := newPage(c, view{
+		Title: "Kettle & Co. elsewhere", Where: "another origin than the Widget API's, with a strict Content-Security-Policy",
+		OtherTitle: "The same beside the Widget API", OtherText: "The page on the widget's own address:", OtherURL: c.WidgetBaseURL + "/demo",
+	})
+	if err != nil {
+		return nil, err
 	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", p)
+	return secured(mux), nil
+}
+
+// view is what one page says.
+type view struct {
+	Config
+	Title, Where                    string
+	OtherTitle, OtherText, OtherURL string
+	Nonce                           string
+	CSS                             string
+	Page                            map[string]string
+}
+
+// page answers with the template, each time with a fresh nonce.
+type page struct {
+	template *template.Template
+	view     view
+}
+
+func newPage(c Config, v view) (*page, error) {
+	css, err := assets.ReadFile("assets/page.css")
+	if err != nil {
+		return nil, fmt.Errorf("opening the demo page: %w", err)
+	}
+	t, err := template.ParseFS(assets, "assets/page.html")
+	if err != nil {
+		return nil, fmt.Errorf("reading the demo page: %w", err)
+	}
+	v.Config, v.CSS = c, string(css)
+	v.Page = map[string]string{"clientBaseUrl": c.ClientBaseURL, "tokenCommand": c.TokenCommand}
+	return &page{template: t, view: v}, nil
+}
+
+// ServeHTTP implements [http.Handler]. The policy is the one that docs/widget.md gives site owners to paste.
+func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	v := p.view
+	v.Nonce = rand.Text()
+	var body bytes.Buffer
+	if err := p.template.Execute(&body, v); err != nil {
+		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+v.Nonce+"'; connect-src "+v.WidgetBaseURL+
+		"; img-src "+v.WidgetBaseURL+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Embedder-Policy", "require-corp")
+	_, _ = w.Write(body.Bytes()) // a browser that has gone
 }
 
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-cache") // embedded files carry no time, and the next build may differ
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin") // the bot's picture is shown on pages of any site
+		h.Set("Cache-Control", "no-cache")                    // embedded files carry no time, and the next build may differ
 		next.ServeHTTP(w, r)
 	})
 }

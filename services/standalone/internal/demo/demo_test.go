@@ -1,16 +1,19 @@
-package demo
+package demo_test
 
 import (
-	"encoding/json"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/parley-chat/parley/services/standalone/internal/demo"
 )
 
-var bot = fstest.MapFS{"parley.png": {Data: []byte("a picture")}}
+var config = demo.Config{
+	AppID: "the-app", WidgetBaseURL: "http://127.0.0.1:1", ClientBaseURL: "http://127.0.0.1:2", TokenCommand: `TOKEN=$(sed -n 's/"x"/y/p')`, SiteURL: "http://127.0.0.1:3",
+}
 
 func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -19,71 +22,37 @@ func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	return answer
 }
 
-func TestPageAndItsFiles(t *testing.T) {
+// Both pages embed the widget with the one tag, under a policy that allows nothing else.
+func TestPagesEmbedTheWidget(t *testing.T) {
 	t.Parallel()
-	files, err := fs.Sub(assets, "assets")
+	beside, err := demo.Handler(config, fstest.MapFS{"parley.png": {Data: []byte("a picture")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := fstest.MapFS{client: {Data: []byte("io")}}
-	for _, name := range []string{"demo.html", "demo.js", "render.js", "demo.css", "favicon.svg"} {
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		with[name] = &fstest.MapFile{Data: data}
-	}
-	h, err := handler(Config{AppID: "app", ClientBaseURL: "http://c", TokenCommand: "TOKEN=x"}, with, bot)
+	site, err := demo.Site(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, kind := range map[string]string{
-		"/demo": "text/html", "/demo/demo.js": "text/javascript", "/demo/render.js": "text/javascript", "/demo/demo.css": "text/css",
-		"/demo/vendor/socket.io.min.js": "text/javascript", "/demo/favicon.svg": "image/svg+xml", "/demo/assets/parley.png": "image/png",
-		"/demo/config.json": "application/json",
-	} {
+	nonce := regexp.MustCompile(`script-src 'nonce-(\w+)'`)
+	for path, h := range map[string]http.Handler{"/demo": beside, "/": site} {
 		answer := get(t, h, path)
-		if answer.Code != http.StatusOK || !strings.HasPrefix(answer.Header().Get("Content-Type"), kind) {
-			t.Errorf("%s: got %d %s, want 200 %s", path, answer.Code, answer.Header().Get("Content-Type"), kind)
+		body, policy := answer.Body.String(), answer.Header().Get("Content-Security-Policy")
+		found := nonce.FindStringSubmatch(policy)
+		if answer.Code != http.StatusOK || found == nil || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "require-trusted-types-for 'script'") {
+			t.Fatalf("%s: got %d with the policy %q", path, answer.Code, policy)
 		}
-		if answer.Header().Get("Content-Security-Policy") == "" || answer.Header().Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: got headers %v, want a policy and nosniff", path, answer.Header())
+		if tag := `<script async src="http://127.0.0.1:1/widget.js" data-app-id="the-app" nonce="` + found[1] + `"></script>`; !strings.Contains(body, tag) {
+			t.Errorf("%s: the page lacks %s", path, tag)
+		}
+		if again := nonce.FindStringSubmatch(get(t, h, path).Header().Get("Content-Security-Policy")); again[1] == found[1] {
+			t.Errorf("%s: the nonce is the same twice", path)
 		}
 	}
-	var c Config
-	if err := json.Unmarshal(get(t, h, "/demo/config.json").Body.Bytes(), &c); err != nil || c.AppID != "app" || c.TokenCommand != "TOKEN=x" {
-		t.Errorf("config: got %+v, %v", c, err)
+	picture := get(t, beside, "/demo/assets/parley.png")
+	if picture.Code != http.StatusOK || picture.Header().Get("Cross-Origin-Resource-Policy") != "cross-origin" {
+		t.Errorf("picture: got %d with %v, want one that any site may show", picture.Code, picture.Header())
 	}
-	if got := get(t, h, "/demo/nothing").Code; got != http.StatusNotFound {
+	if got := get(t, beside, "/demo/nothing").Code; got != http.StatusNotFound {
 		t.Errorf("unknown file: got %d, want 404", got)
-	}
-}
-
-func TestWithoutTheClientThePageSaysWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	h, err := handler(Config{}, fstest.MapFS{"demo.html": {Data: []byte("page")}}, bot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := get(t, h, "/demo")
-	body := answer.Body.String()
-	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(body, "make assets") || strings.Count(body, "\n") != 1 {
-		t.Errorf("got %d %q, want 503 and one line about make assets", answer.Code, body)
-	}
-}
-
-// The page must not be able to run what a message carries.
-func TestTextNeverBecomesHTML(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"assets/demo.js", "assets/render.js"} {
-		code, err := assets.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, word := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("} {
-			if strings.Contains(string(code), word) {
-				t.Errorf("%s uses %s", name, word)
-			}
-		}
 	}
 }

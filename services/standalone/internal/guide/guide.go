@@ -29,6 +29,7 @@ var howTo = template.Must(template.New("how-to").Parse(`
 Parley is ready.
 
   Chat with the demo bot    {{.WidgetBaseURL}}/demo
+  The widget elsewhere      {{.SiteURL}}/ (another origin, a strict policy)
   Read the APIs             {{.ClientBaseURL}}/docs   {{.WidgetBaseURL}}/docs
   Watch the events pass by  go run ./services/parleyctl/cmd/parleyctl watch
                             nats --server {{.NATSURL}} sub 'chat.>'
@@ -59,11 +60,11 @@ Ctrl-C stops it; everything is kept.
 `))
 
 // HowTo prints how to use a standalone that is ready.
-func HowTo(w io.Writer, d seed.Demo, demoFile, opsURL string) error {
+func HowTo(w io.Writer, d seed.Demo, demoFile, opsURL, siteURL string) error {
 	err := howTo.Execute(w, struct {
 		seed.Demo
-		DemoFile, TokenCommand, OpsURL string
-	}{d, demoFile, TokenCommand(demoFile), opsURL})
+		DemoFile, TokenCommand, OpsURL, SiteURL string
+	}{d, demoFile, TokenCommand(demoFile), opsURL, siteURL})
 	if err != nil {
 		return fmt.Errorf("printing the how-to: %w", err)
 	}

@@ -38,13 +38,13 @@ func TestHowToNeverShowsTheSecret(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	d := seed.Demo{WidgetBaseURL: "http://127.0.0.1:8082", AccessToken: "pat_secret", AppID: "the-app"}
-	if err := guide.HowTo(&out, d, ".parley/demo.json", "http://127.0.0.1:8083"); err != nil {
+	if err := guide.HowTo(&out, d, ".parley/demo.json", "http://127.0.0.1:8083", "http://127.0.0.1:8085"); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), d.AccessToken) {
 		t.Error("the how-to shows the secret token")
 	}
-	for _, want := range []string{"http://127.0.0.1:8082/demo", "the-app", "chat.>", "http://127.0.0.1:8083/readyz", ".parley/demo.json"} {
+	for _, want := range []string{"http://127.0.0.1:8082/demo", "the-app", "chat.>", "http://127.0.0.1:8083/readyz", "http://127.0.0.1:8085/", ".parley/demo.json"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the how-to does not show %s:\n%s", want, out.String())
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
+	"github.com/parley-chat/parley/services/widget-api/internal/web"
 )
 
 // Applications finds chat applications.
@@ -112,6 +113,7 @@ func New(cfg Config) *echo.Echo {
 	e.POST("/message/:id/read", a.forVisitor(a.readMessage))
 	e.GET("/files/:id/:name", a.getFile)
 	e.GET("/.well-known/jwks.json", a.getKeys)
+	web.New(web.Config{MaxFileBytes: a.Uploads.MaxBytes}).Routes(e)
 	httpapi.Docs(e, "Parley Widget API", cfg.OpenAPI)
 	return e
 }

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+)
+
+// startScenario runs one scenario of widget_scenarios.mjs. What it is told through the pipe is one order a line.
+func startScenario(t *testing.T, scenario string, p place, more map[string]string) (*child, io.Writer) {
+	t.Helper()
+	node, chromium := need(t, "node"), need(t, "chromium")
+	config := map[string]string{
+		"scenario": scenario, "site": p.SiteURL + "/", "base": p.WidgetBaseURL, "appId": p.AppID, "executable": chromium,
+		"shots": cmp.Or(os.Getenv("PARLEY_SHOTS"), t.TempDir()), // set it to look at the pictures
+	}
+	for key, value := range more {
+		config[key] = value
+	}
+	encoded, err := json.Marshal(config)
+	check(t, err)
+	c, orders, err := spawnWithInput("widget.mjs", nil, node, "widget.mjs", string(encoded))
+	check(t, err)
+	c.stopAtEnd(t)
+	return c, orders
+}
+
+// finish shows what the scenario measured, and fails with its words.
+func finish(t *testing.T, c *child) {
+	t.Helper()
+	for line := range c.lines {
+		if line == "done" {
+			return
+		}
+		t.Log(line)
+	}
+	<-c.ended
+	t.Errorf("the scenario failed:\n%s", c.stderr)
+}
+
+// A visitor uses the widget in a real browser, on a site of another origin with a strict policy, and on others.
+func TestWidget(t *testing.T) {
+	need(t, "sh")
+	need(t, "curl")
+	s := commonStandalone(t)
+	other, _, _ := putCompany(t, openStore(t, s.place))
+	for _, scenario := range []string{"flow", "keyboard", "tabs", "scale", "life", "screens"} {
+		t.Run(scenario, func(t *testing.T) {
+			c, _ := startScenario(t, scenario, s.place, map[string]string{"otherAppId": other.ID})
+			finish(t, c)
+		})
+	}
+}
+
+// Gateways are killed under the widget, behind an edge that keeps nobody to a gateway.
+func TestWidgetComesBack(t *testing.T) {
+	f := newFleet(t, 3)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	for _, engine := range []string{"mongodb", "nats", "redis"} {
+		f.start(t, engine)
+	}
+	for _, name := range f.services {
+		f.start(t, name)
+	}
+	f.awaitReady(t, http.StatusOK, f.services...)
+	f.startEdge(t)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Site</title><script async src="%s/widget.js" data-app-id="%s"></script><body></body>`, f.WidgetBaseURL, f.AppID)
+	}))
+	t.Cleanup(site.Close)
+	f.SiteURL = site.URL
+	c, orders := startScenario(t, "comingBack", f.place, nil)
+	round := 0
+	order := func(what string) {
+		t.Helper()
+		_, err := c.await(fmt.Sprintf("ready %d", round))
+		check(t, err)
+		round++
+		if name, found := strings.CutPrefix(what, "kill "); found {
+			check(t, f.run[name].kill())
+		}
+		fmt.Fprintln(orders, what)
+	}
+	for n := range 3 {
+		name := gatewayName(n)
+		order("kill " + name)
+		order("write")
+		f.start(t, name)
+		f.awaitReady(t, http.StatusOK, name)
+	}
+	order("offline")
+	order("end")
+	finish(t, c)
+}

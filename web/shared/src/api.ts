@@ -1,0 +1,114 @@
+/** The Widget API over HTTP. */
+import { list, object, readMessage, text, type Data, type Message } from './message.js';
+
+export interface Settings { id: string; botName: string; name: string; widgetConfigs: Data }
+
+export interface FieldError { field: string; message: string }
+
+/** An answer that is not 2xx, or none at all: then the status is 0. */
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly code: string, message: string, readonly details: FieldError[] = [], readonly retryAfter = 0) {
+    super(message);
+  }
+}
+
+export interface Page { messages: Message[]; more: boolean }
+
+export interface Upload { promise: Promise<Message>; abort(): void }
+
+export interface Limits { maxFileBytes: number }
+
+/** One base address, and the token of one visitor. */
+export class Api {
+  token = '';
+
+  constructor(readonly base: string) {}
+
+  async settings(appId: string): Promise<Settings> {
+    const s = object(await this.#json('GET', `settings/${encodeURIComponent(appId)}`));
+    return { id: text(s.id), botName: text(s.botName), name: text(s.name), widgetConfigs: object(s.widgetConfigs) };
+  }
+
+  async limits(): Promise<Limits> {
+    const l = object(await this.#json('GET', 'widget/limits.json'));
+    return { maxFileBytes: Number(l.maxFileBytes) || 0 };
+  }
+
+  async register(body: Data): Promise<string> {
+    return text(object(await this.#json('POST', 'register', body)).accessToken);
+  }
+
+  async history(limit: number, before?: string): Promise<Page> {
+    const query = before ? `&before=${encodeURIComponent(before)}` : '';
+    const answer = await this.#fetch('GET', `message?limit=${limit}${query}`);
+    const messages = list(await answer.json()).map(readMessage).filter((m): m is Message => !!m);
+    return { messages, more: /rel="?next/.test(answer.headers.get('Link') ?? '') };
+  }
+
+  async send(body: Data, key: string): Promise<Message> {
+    return accepted(await this.#json('POST', 'message', body, { 'Idempotency-Key': key }));
+  }
+
+  read(id: string): Promise<Response> {
+    return this.#fetch('POST', `message/${encodeURIComponent(id)}/read`);
+  }
+
+  /** Sends a file. XMLHttpRequest, because fetch does not tell how far it is. */
+  upload(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): Upload {
+    const form = new FormData();
+    if (caption) form.append('caption', caption);
+    form.append('file', file, name);
+    const xhr = new XMLHttpRequest();
+    const promise = new Promise<Message>((resolve, reject) => {
+      xhr.open('POST', this.base + 'message');
+      xhr.setRequestHeader('Authorization', `Bearer ${this.token}`);
+      xhr.setRequestHeader('Idempotency-Key', key);
+      xhr.upload.onprogress = (e) => e.lengthComputable && progress(e.loaded / e.total);
+      xhr.onload = () => {
+        const body = parse(xhr.responseText);
+        if (xhr.status < 300) resolve(accepted(body));
+        else reject(problem(xhr.status, body, xhr.getResponseHeader('Retry-After')));
+      };
+      xhr.onerror = xhr.onabort = xhr.ontimeout = () => reject(new ApiError(0, 'NETWORK', 'network'));
+      xhr.send(form);
+    });
+    return { promise, abort: () => xhr.abort() };
+  }
+
+  async #json(method: string, path: string, body?: Data, headers: Record<string, string> = {}): Promise<unknown> {
+    return (await this.#fetch(method, path, body, headers)).json();
+  }
+
+  async #fetch(method: string, path: string, body?: Data, headers: Record<string, string> = {}): Promise<Response> {
+    if (path.startsWith('message')) headers.Authorization = `Bearer ${this.token}`;
+    if (body) headers['Content-Type'] = 'application/json';
+    let answer: Response;
+    try {
+      answer = await fetch(this.base + path, { method, headers, credentials: 'omit', ...(body && { body: JSON.stringify(body) }) });
+    } catch {
+      throw new ApiError(0, 'NETWORK', 'network');
+    }
+    if (!answer.ok) throw problem(answer.status, parse(await answer.text().catch(() => '')), answer.headers.get('Retry-After'));
+    return answer;
+  }
+}
+
+function accepted(value: unknown): Message {
+  const m = readMessage(value);
+  if (!m) throw new ApiError(502, 'MALFORMED', 'malformed answer');
+  return m;
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return {};
+  }
+}
+
+function problem(status: number, body: unknown, retryAfter: string | null): ApiError {
+  const e = object(body);
+  const details = list(e.details).map((d) => ({ field: text(d.field), message: text(d.message) }));
+  return new ApiError(status, text(e.code), text(e.message), details, Number(retryAfter) || 0);
+}

@@ -1,0 +1,152 @@
+// Builds the widget into services/widget-api/internal/web/dist, where widget-api embeds it:
+//
+//   widget.js             the loader: what the script tag names
+//   widget/<name>-<hash>.js   everything else, immutable
+//   *.br, *.gz            the same, compressed
+//   manifest.json         sizes and integrity of each file
+//
+// The build fails when the loader or the whole is heavier than its budget.
+
+import { build, transform } from 'esbuild';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants } from 'node:zlib';
+import { gzipAsync } from '@gfx/zopfli';
+
+const KB = 1024;
+const budgets = { loader: 3 * KB, everything: 45 * KB };
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = join(here, '../..');
+const dist = join(root, 'services/widget-api/internal/web/dist');
+/** What the gateway does not speak is left out of the official client: WebTransport, and packets with binary attachments. */
+const unused = {
+  name: 'unused',
+  setup(b) {
+    b.onLoad({ filter: /engine\.io-client.*\/webtransport\.js$/ }, () => ({ contents: 'export class WT {}' }));
+    b.onLoad({ filter: /socket\.io-parser.*\/is-binary\.js$/ }, () => ({ contents: 'export const isBinary = () => false, hasBinary = isBinary' }));
+    b.onLoad({ filter: /socket\.io-parser.*\/binary\.js$/ }, () => ({ contents: 'export const deconstructPacket = (packet) => ({ packet, buffers: [] }), reconstructPacket = (packet) => packet' }));
+  },
+};
+
+/** Style sheets are texts, minified. */
+const styles = {
+  name: 'styles',
+  setup(b) {
+    b.onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform(await readFile(path, 'utf8'), { loader: 'css', minify: true, target: 'es2022' });
+      return { contents: code, loader: 'text' };
+    });
+  },
+};
+
+/** The module "languages": a table of the files of the languages. */
+const languageTable = (files) => ({
+  name: 'languages',
+  setup(b) {
+    b.onResolve({ filter: /^languages$/ }, () => ({ path: 'languages', namespace: 'table' }));
+    b.onResolve({ filter: /./, namespace: 'table' }, ({ path }) => ({ path, external: true }));
+    b.onLoad({ filter: /.*/, namespace: 'table' }, () => ({
+      contents: `export default {${Object.entries(files).map(([code, file]) => `${code}:()=>import('./${basename(file)}')`)}}`,
+    }));
+  },
+});
+
+const languageCodes = async () => (await readdir(join(here, 'src/i18n'))).map((f) => basename(f, '.ts')).filter((n) => n !== 'strings').sort();
+
+const common = {
+  absWorkingDir: here, bundle: true, minify: true, write: false, metafile: true, target: ['es2022'], charset: 'utf8', legalComments: 'none',
+ define: { 'process.env.NODE_ENV': '"production"' },
+  jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning', plugins: [styles, unused],
+};
+
+const integrity = (bytes) => 'sha256-' + createHash('sha256').update(bytes).digest('base64');
+
+const hashed = (name, bytes) => `widget/${name}-${createHash('sha256').update(bytes).digest('hex').slice(0, 8)}.js`;
+
+/** Each language: its texts, and its file. */
+async function languages() {
+  const texts = {}, files = {}, contents = new Map();
+  for (const code of await languageCodes()) {
+    const { outputFiles: [{ contents: bytes }] } = await build({ ...common, entryPoints: [`src/i18n/${code}.ts`], format: 'esm' });
+    texts[code] = (await import('data:text/javascript;base64,' + Buffer.from(bytes).toString('base64'))).default;
+    files[code] = hashed(code, bytes);
+    contents.set(files[code], bytes);
+  }
+  return { texts, files, contents };
+}
+
+/** Names of our own that neither another file of the widget nor another tab sees: they get short ones. */
+const internal = `dispatch reachable outbox storage announce spoken dropped onSent atEnd chosen subscribe sendText sendFile discard markRead setColours
+  loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend blocked opened configs setSound addFile
+  putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl`.split(/\s+/);
+
+/** Everything but the loader and the languages. */
+async function chat(languageFiles) {
+  const result = await build({ ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps: new RegExp(`^(${internal.join('|')})$`), plugins: [...common.plugins, languageTable(languageFiles)] });
+  return { bytes: result.outputFiles[0].contents, inputs: Object.keys(result.metafile.inputs) };
+}
+
+async function loader(chatFile, chatBytes, texts) {
+  const result = await build({
+    ...common, entryPoints: ['src/loader.ts'], format: 'iife',
+    define: {
+      ...common.define,
+      __CHAT__: JSON.stringify(chatFile),
+      __INTEGRITY__: JSON.stringify(integrity(chatBytes)),
+      __LABELS__: JSON.stringify(Object.fromEntries(Object.entries(texts).map(([code, t]) => [code, t.open]))),
+    },
+  });
+  return result.outputFiles[0].contents;
+}
+
+/** The licences of what is bundled, in one text. */
+async function licences(inputs) {
+  const names = new Set(inputs.map((i) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(i)?.[1]).filter(Boolean));
+  const texts = [];
+  for (const name of [...names].sort()) {
+    const folder = join(root, 'node_modules', name);
+    const file = (await readdir(folder)).find((f) => /^licen[cs]e/i.test(f));
+    const { version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+    texts.push(`${name} ${version} (${license})\n\n${file ? (await readFile(join(folder, file), 'utf8')).trim() : ''}\n`);
+  }
+  return Buffer.from(texts.join('\n----\n\n'));
+}
+
+async function main() {
+  const { texts, files: languageFiles, contents: files } = await languages();
+  const { bytes: chatBytes, inputs } = await chat(languageFiles);
+  const chatFile = hashed('chat', chatBytes);
+  files.set(chatFile, chatBytes);
+  const bytes = await loader(chatFile, chatBytes, texts);
+  files.set('widget.js', bytes);
+  files.set(hashed('loader', bytes), bytes); // for pages that pin it
+  files.set('widget/licenses.txt', await licences(inputs));
+
+  for (const name of await readdir(dist).catch(() => [])) if (name !== '.gitignore') await rm(join(dist, name), { recursive: true });
+  await mkdir(join(dist, 'widget'), { recursive: true });
+  const manifest = {};
+  for (const [name, contents] of [...files].sort()) {
+    const data = Buffer.from(contents);
+    const gzip = await gzipAsync(data, { numiterations: 15 });
+    const brotli = brotliCompressSync(data, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length } });
+    await Promise.all([['', data], ['.gz', gzip], ['.br', brotli]].map(([end, d]) => writeFile(join(dist, name + end), d)));
+    manifest[name] = { bytes: data.length, gzip: gzip.length, brotli: brotli.length, integrity: integrity(data) };
+  }
+  await writeFile(join(dist, 'manifest.json'), JSON.stringify(manifest, null, 2) + '\n');
+
+  const gz = (file) => manifest[file].gzip;
+  const language = Math.max(...Object.values(languageFiles).map(gz)); // a visitor loads one
+  const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + gz(chatFile) + language };
+  for (const [name, size] of Object.entries(sizes)) {
+    console.log(`widget ${name}: ${size} bytes gzip, budget ${budgets[name]}`);
+    if (size > budgets[name]) {
+      console.error(`the ${name} is over its budget`);
+      process.exitCode = 1;
+    }
+  }
+}
+
+await main();

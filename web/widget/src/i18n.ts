@@ -1,0 +1,91 @@
+import languages from 'languages';
+import type { Plural, Strings } from './i18n/strings.js';
+
+const RTL = new Set(['ar', 'fa', 'he']);
+
+export type TextKey = { [K in keyof Strings]: Strings[K] extends string ? K : never }[keyof Strings];
+export type PluralKey = { [K in keyof Strings]: Strings[K] extends string ? never : K }[keyof Strings];
+export type Values = Record<string, string | number>;
+
+/** One language: its texts, and numbers, times and plurals as Intl writes them. */
+export class Language {
+  readonly rtl: boolean;
+  readonly #plural: Intl.PluralRules;
+  readonly #number: Intl.NumberFormat;
+  readonly #time: Intl.DateTimeFormat;
+  readonly #day: Intl.DateTimeFormat;
+  readonly #full: Intl.DateTimeFormat;
+  readonly #relative: Intl.RelativeTimeFormat;
+
+  constructor(readonly code: string, readonly strings: Strings, readonly locale = code) {
+    this.rtl = RTL.has(code);
+    this.#plural = new Intl.PluralRules(locale);
+    this.#number = new Intl.NumberFormat(locale);
+    this.#time = new Intl.DateTimeFormat(locale, { timeStyle: 'short' });
+    this.#day = new Intl.DateTimeFormat(locale, { dateStyle: 'full' });
+    this.#full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
+    this.#relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' });
+  }
+
+  t(key: TextKey, values?: Values): string {
+    return fill(this.strings[key], values);
+  }
+
+  n(key: PluralKey, n: number): string {
+    const forms: Plural = this.strings[key];
+    return fill(forms[this.#plural.select(n)] ?? forms.other, { n: this.#number.format(n) });
+  }
+
+  number = (n: number): string => this.#number.format(n);
+
+  percent = (share: number): string => new Intl.NumberFormat(this.locale, { style: 'percent' }).format(share);
+
+  /** 1,536 is "1.5 kB", in the language's own words. */
+  bytes(n: number): string {
+    const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'];
+    const i = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
+    const format = { style: 'unit', unit: units[i]!, unitDisplay: i ? 'short' : 'long', maximumFractionDigits: 1 } as const;
+    return new Intl.NumberFormat(this.locale, format).format(n / 1024 ** i);
+  }
+
+  time = (at: number): string => this.#time.format(at);
+  full = (at: number): string => this.#full.format(at);
+
+  /** A minute, an hour ago; then the time of the day. */
+  ago(at: number, now: number): string {
+    const minutes = Math.round((at - now) / 60_000);
+    if (minutes > -1) return this.#relative.format(0, 'second');
+    if (minutes > -60) return this.#relative.format(minutes, 'minute');
+    return this.time(at);
+  }
+
+  /** The heading of a day. */
+  day(at: number, now: number): string {
+    const days = Math.round((midnight(at) - midnight(now)) / 86_400_000);
+    return days === 0 ? this.t('today') : days === -1 ? this.t('yesterday') : this.#day.format(at);
+  }
+}
+
+/** The first moment of the day, where the visitor is. */
+export const midnight = (at: number): number => new Date(at).setHours(0, 0, 0, 0);
+
+export function fill(text: string, values: Values = {}): string {
+  return text.replace(/\{(\w+)\}/g, (all, name: string) => (name in values ? String(values[name]) : all));
+}
+
+/** Loads the language of a tag such as "pt-BR"; English where there is none. */
+export async function loadLanguage(tag: string): Promise<Language> {
+  const code = tag.toLowerCase().split(/[-_]/)[0]!;
+  const known = code in languages ? code : 'en';
+  return new Language(known, (await languages[known]!()).default, locale(tag, known));
+}
+
+/** The tag itself, where Intl knows it and it is of that language: "en-GB" writes dates in its own way. */
+function locale(tag: string, code: string): string {
+  try {
+    const [known] = Intl.getCanonicalLocales(tag.replace(/_/g, '-'));
+    return known?.toLowerCase().startsWith(code) ? known : code;
+  } catch {
+    return code;
+  }
+}

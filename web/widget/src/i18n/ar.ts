@@ -1,0 +1,123 @@
+import type { Strings } from './strings.js';
+
+/** Arabic. Avoids the imperative, which is masculine or feminine, where it can. */
+const ar: Strings = {
+  // Launcher and window
+  open: 'فتح المحادثة',
+  close: 'إغلاق المحادثة',
+  chatWith: 'محادثة مع {name}',
+  unread: {
+    zero: 'لا رسائل غير مقروءة', one: 'رسالة واحدة غير مقروءة', two: 'رسالتان غير مقروءتين',
+    few: '{n} رسائل غير مقروءة', many: '{n} رسالة غير مقروءة', other: '{n} رسالة غير مقروءة',
+  },
+  menu: 'خيارات أخرى',
+  soundOn: 'تشغيل الصوت',
+  soundOff: 'كتم الصوت',
+  forget: 'حذف هذه المحادثة من هذا المتصفح',
+  forgetConfirm: 'هل تريد حذف هذه المحادثة من هذا المتصفح؟ لن تظهر الرسائل هنا بعد ذلك.',
+  forgetYes: 'حذف',
+  cancel: 'إلغاء',
+  loading: 'جارٍ تحميل المحادثة…',
+  loadFailed: 'تعذّر تحميل المحادثة.',
+  tryAgain: 'إعادة المحاولة',
+
+  // Connection, in words
+  online: 'متصل',
+  connecting: 'جارٍ الاتصال…',
+  reconnecting: 'انقطع الاتصال. جارٍ إعادة الاتصال…',
+  offline: 'لا يوجد اتصال بالإنترنت. ستُرسل رسائلك عند عودة الاتصال.',
+  unavailable: 'المحادثة غير متاحة حاليًا. جارٍ إعادة المحاولة…',
+  slowDown: 'عدد كبير من الرسائل في وقت قصير. ستُرسل بعد لحظات.',
+  sessionEnded: 'انتهت جلستك. يُرجى إدخال بياناتك مرة أخرى.',
+  notAllowed: 'المحادثة غير متاحة على هذا الموقع.',
+  storageBlocked: 'لا يحفظ متصفحك أي بيانات لهذا الموقع: ستنتهي المحادثة عند مغادرة الصفحة.',
+
+  // Form before the chat
+  formTitle: 'بدء محادثة',
+  formIntro: 'يُرجى التعريف بنفسك حتى نتمكن من مساعدتك.',
+  firstName: 'الاسم الأول',
+  lastName: 'اسم العائلة',
+  email: 'البريد الإلكتروني',
+  phone: 'رقم الهاتف',
+  userId: 'رقم العميل',
+  optional: 'اختياري',
+  start: 'بدء المحادثة',
+  starting: 'جارٍ البدء…',
+  fieldRequired: 'يُرجى ملء هذا الحقل.',
+  emailInvalid: 'يُرجى إدخال عنوان بريد إلكتروني صالح.',
+  phoneInvalid: 'يُرجى إدخال 11 أو 12 رقمًا، مع رمز الدولة ومن دون علامات.',
+  formErrors: {
+    zero: 'لا توجد حقول تحتاج إلى مراجعة.', one: 'يُرجى مراجعة حقل واحد.', two: 'يُرجى مراجعة حقلين.',
+    few: 'يُرجى مراجعة {n} حقول.', many: 'يُرجى مراجعة {n} حقلًا.', other: 'يُرجى مراجعة {n} حقل.',
+  },
+
+  // Composer
+  messageLabel: 'رسالتك',
+  placeholder: 'كتابة رسالة…',
+  captionPlaceholder: 'إضافة تعليق…',
+  send: 'إرسال',
+  attach: 'إرفاق ملفات',
+  camera: 'التقاط صورة',
+  dropHere: 'يمكن إفلات الملفات هنا لإرسالها',
+  charactersLeft: {
+    zero: 'لم يتبقَّ أي حرف', one: 'بقي حرف واحد', two: 'بقي حرفان',
+    few: 'بقيت {n} أحرف', many: 'بقي {n} حرفًا', other: 'بقي {n} حرف',
+  },
+  tooLong: 'الرسالة طويلة جدًا. الحد الأقصى لعدد الأحرف: {max}.',
+  filesReady: {
+    zero: 'لا ملفات جاهزة للإرسال', one: 'ملف واحد جاهز للإرسال', two: 'ملفان جاهزان للإرسال',
+    few: '{n} ملفات جاهزة للإرسال', many: '{n} ملفًا جاهزًا للإرسال', other: '{n} ملف جاهز للإرسال',
+  },
+  fileLimit: 'حتى {max} لكل ملف',
+  fileTooBig: 'الملف {name} كبير جدًا: الحد الأقصى {max}.',
+  fileEmpty: 'الملف {name} فارغ.',
+  removeFile: 'إزالة {name}',
+
+  // Messages
+  messages: 'الرسائل',
+  you: 'أنت',
+  saidBy: '{name}: {text}',
+  today: 'اليوم',
+  yesterday: 'أمس',
+  sending: 'جارٍ الإرسال…',
+  waiting: 'في انتظار الاتصال',
+  sent: 'تم التسليم',
+  seen: 'تمت القراءة',
+  failed: 'لم تُرسل',
+  retry: 'إعادة الإرسال',
+  discard: 'حذف',
+  uploading: 'جارٍ إرسال {name}: {percent}',
+  cancelUpload: 'إلغاء إرسال {name}',
+  newMessages: {
+    zero: 'لا رسائل جديدة', one: 'رسالة جديدة واحدة', two: 'رسالتان جديدتان',
+    few: '{n} رسائل جديدة', many: '{n} رسالة جديدة', other: '{n} رسالة جديدة',
+  },
+  toNewest: 'الانتقال إلى أحدث رسالة',
+  loadingOlder: 'جارٍ تحميل الرسائل السابقة…',
+  olderFailed: 'تعذّر تحميل الرسائل السابقة.',
+  chatStart: 'هنا تبدأ المحادثة.',
+  empty: 'لا توجد رسائل بعد. يمكنك كتابة الرسالة الأولى.',
+  choose: 'اختيار إجابة',
+  chosen: 'تم الاختيار',
+  cards: { zero: 'لا بطاقات', one: 'بطاقة واحدة', two: 'بطاقتان', few: '{n} بطاقات', many: '{n} بطاقة', other: '{n} بطاقة' },
+  cardOf: 'البطاقة {n} من {total}',
+  previousCard: 'البطاقة السابقة',
+  nextCard: 'البطاقة التالية',
+  picture: 'صورة',
+  video: 'فيديو',
+  audio: 'مقطع صوتي',
+  file: 'ملف',
+  openPicture: 'فتح الصورة: {name}',
+  play: 'تشغيل {name}',
+  download: 'تنزيل {name}',
+  newTab: '(يُفتح في علامة تبويب جديدة)',
+  fromHost: 'على {host}',
+  call: 'الاتصال بـ{name}',
+  closePreview: 'إغلاق الصورة',
+  unsupported: 'لا يمكن عرض هذه الرسالة هنا.',
+
+  // Page title while messages are unread
+  titleUnread: '({n}) {title}',
+};
+
+export default ar;

@@ -1,0 +1,111 @@
+import type { Strings } from './strings.js';
+
+/**
+ * English: the source of every other language. A value in braces is replaced: {name}, {n}, {max}, ...
+ * A plural has the categories that Intl.PluralRules knows for the language (zero, one, two, few, many, other); `other` is always there.
+ */
+const en: Strings = {
+  // Launcher and window
+  open: 'Open chat',
+  close: 'Close chat',
+  chatWith: 'Chat with {name}',
+  unread: { one: '{n} unread message', other: '{n} unread messages' },
+  menu: 'More options',
+  soundOn: 'Turn sound on',
+  soundOff: 'Turn sound off',
+  forget: 'Delete this chat from this browser',
+  forgetConfirm: 'Delete this chat from this browser? The messages are no longer shown here.',
+  forgetYes: 'Delete',
+  cancel: 'Cancel',
+  loading: 'Loading the chat…',
+  loadFailed: 'The chat could not be loaded.',
+  tryAgain: 'Try again',
+
+  // Connection, in words
+  online: 'Online',
+  connecting: 'Connecting…',
+  reconnecting: 'Connection lost. Connecting again…',
+  offline: 'You are offline. Your messages are sent when you are back online.',
+  unavailable: 'The chat is not reachable at the moment. Trying again…',
+  slowDown: 'Too many messages in a short time. They are sent in a moment.',
+  sessionEnded: 'Your session has ended. Please introduce yourself again.',
+  notAllowed: 'The chat is not available on this site.',
+  storageBlocked: 'Your browser stores nothing for this site: the chat ends when you leave the page.',
+
+  // Form before the chat
+  formTitle: 'Start a conversation',
+  formIntro: 'Tell us who you are, so that we can help you.',
+  firstName: 'First name',
+  lastName: 'Last name',
+  email: 'Email',
+  phone: 'Phone',
+  userId: 'Customer number',
+  optional: 'optional',
+  start: 'Start the chat',
+  starting: 'Starting…',
+  fieldRequired: 'Please fill in this field.',
+  emailInvalid: 'Please enter a valid email address.',
+  phoneInvalid: 'Please enter 11 or 12 digits, with the country code and without signs.',
+  formErrors: { one: 'Please check {n} field.', other: 'Please check {n} fields.' },
+
+  // Composer
+  messageLabel: 'Your message',
+  placeholder: 'Write a message…',
+  captionPlaceholder: 'Add a caption…',
+  send: 'Send',
+  attach: 'Attach files',
+  camera: 'Take a photo',
+  dropHere: 'Drop files here to send them',
+  charactersLeft: { one: '{n} character left', other: '{n} characters left' },
+  tooLong: 'The message is too long. At most {max} characters can be sent.',
+  filesReady: { one: '{n} file ready to send', other: '{n} files ready to send' },
+  fileLimit: 'Up to {max} per file',
+  fileTooBig: '{name} is too large: at most {max} can be sent.',
+  fileEmpty: '{name} is empty.',
+  removeFile: 'Remove {name}',
+
+  // Messages
+  messages: 'Messages',
+  you: 'You',
+  saidBy: '{name}: {text}',
+  today: 'Today',
+  yesterday: 'Yesterday',
+  sending: 'Sending…',
+  waiting: 'Waiting for the connection',
+  sent: 'Delivered',
+  seen: 'Read',
+  failed: 'Not sent',
+  retry: 'Send again',
+  discard: 'Delete',
+  uploading: 'Sending {name}: {percent}',
+  cancelUpload: 'Cancel sending {name}',
+  newMessages: { one: '{n} new message', other: '{n} new messages' },
+  toNewest: 'Go to the newest message',
+  loadingOlder: 'Loading earlier messages…',
+  olderFailed: 'Earlier messages could not be loaded.',
+  chatStart: 'This is the beginning of the conversation.',
+  empty: 'No messages yet. Write the first one.',
+  choose: 'Choose an answer',
+  chosen: 'Chosen',
+  cards: { one: '{n} card', other: '{n} cards' },
+  cardOf: 'Card {n} of {total}',
+  previousCard: 'Previous card',
+  nextCard: 'Next card',
+  picture: 'Picture',
+  video: 'Video',
+  audio: 'Audio',
+  file: 'File',
+  openPicture: 'Open picture: {name}',
+  play: 'Play {name}',
+  download: 'Download {name}',
+  newTab: '(opens in a new tab)',
+  fromHost: 'on {host}',
+  call: 'Call {name}',
+  closePreview: 'Close the picture',
+  unsupported: 'This message cannot be shown here.',
+
+  // Page title while messages are unread
+  titleUnread: '({n}) {title}',
+};
+
+export default en;

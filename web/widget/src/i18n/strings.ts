@@ -1,0 +1,21 @@
+/** A text by plural category; `other` is what every language has. */
+export type Plural = { other: string } & Partial<Record<'zero' | 'one' | 'two' | 'few' | 'many', string>>;
+
+type PluralKey =
+  'unread' | 'formErrors' | 'charactersLeft' | 'filesReady' | 'newMessages' | 'cards';
+
+type TextKey =
+  | 'open' | 'close' | 'chatWith' | 'menu' | 'soundOn' | 'soundOff' | 'forget' | 'forgetConfirm' | 'forgetYes' | 'cancel'
+  | 'loading' | 'loadFailed' | 'tryAgain'
+  | 'online' | 'connecting' | 'reconnecting' | 'offline' | 'unavailable' | 'slowDown' | 'sessionEnded' | 'notAllowed' | 'storageBlocked'
+  | 'formTitle' | 'formIntro' | 'firstName' | 'lastName' | 'email' | 'phone' | 'userId' | 'optional' | 'start' | 'starting'
+  | 'fieldRequired' | 'emailInvalid' | 'phoneInvalid'
+  | 'messageLabel' | 'placeholder' | 'captionPlaceholder' | 'send' | 'attach' | 'camera' | 'dropHere' | 'tooLong'
+  | 'fileLimit' | 'fileTooBig' | 'fileEmpty' | 'removeFile'
+  | 'messages' | 'you' | 'saidBy' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard'
+  | 'uploading' | 'cancelUpload' | 'toNewest' | 'loadingOlder' | 'olderFailed' | 'chatStart' | 'empty' | 'choose' | 'chosen'
+  | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
+  | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'titleUnread';
+
+/** All texts of one language. A language file that lacks a key, or has another one, does not compile. */
+export type Strings = Record<TextKey, string> & Record<PluralKey, Plural>;

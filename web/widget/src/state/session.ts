@@ -1,0 +1,604 @@
+import { io, type Socket } from 'socket.io-client';
+import { Api, ApiError, type Settings } from '@parley/shared/api.js';
+import { readMessage, text, type Data, type Message } from '@parley/shared/message.js';
+import type { Host, Identity } from '../host.js';
+import { Outbox } from './outbox.js';
+import { initial, newestReply, reduce, type Action, type Connection, type State } from './reducer.js';
+import { Storage } from './storage.js';
+import { Tabs, type TabEvent } from './tabs.js';
+
+const PAGE = 50;
+/** Pages that are read to find the end of a gap; further back the visitor scrolls. */
+const GAP_PAGES = 20;
+/** How long a tab may have slept before it asks for what it missed. */
+const STALE = 30_000;
+
+export interface SessionConfig {
+  host: Host;
+  /** A message of the other side has come while the page is open. */
+  arrived(m: Message): void;
+}
+
+/** The one model of a widget: it talks to the server and to the other tabs, and the screen shows its state. */
+export class Session {
+  state: State = initial;
+  readonly api: Api;
+  readonly storage: Storage;
+  readonly outbox: Outbox;
+  readonly #tabs: Tabs;
+  readonly #host: Host;
+  readonly #listeners = new Set<() => void>();
+  #socket: Socket | undefined;
+  /** Rises with each session, so that answers of an old one are recognised. */
+  #era = 0;
+  #registration: Data | undefined;
+  #identified = '';
+  #syncedAt = 0;
+  #maxFileBytes: Promise<number> | undefined;
+  #ended = false;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly config: SessionConfig) {
+    this.#host = config.host;
+    this.api = new Api(config.host.base);
+    this.storage = new Storage(config.host.key);
+    this.outbox = new Outbox({
+      storage: this.storage,
+      transport: this.api,
+      maySend: () => this.#tabs.leads && !!this.api.token && !this.#ended,
+      changed: () => this.#outboxChanged(true),
+      accepted: (m, key) => this.#accepted(m, key),
+      progress: (key, share) => this.#progressed(key, share),
+      blocked: (err) => this.#blocked(err),
+    });
+    this.#tabs = new Tabs({ name: config.host.key, alone: this.storage.blocked, heard: (e) => this.#heard(e), lead: (leads) => this.#lead(leads) });
+    addEventListener('online', this.#online);
+    addEventListener('offline', this.#offline);
+    document.addEventListener('visibilitychange', this.#visible);
+  }
+
+  subscribe(f: () => void): () => void {
+    this.#listeners.add(f);
+    return () => this.#listeners.delete(f);
+  }
+
+  dispatch(a: Action): void {
+    const before = this.state;
+    this.state = reduce(before, a);
+    if (this.state === before) return;
+    if (this.state.connection !== before.connection || this.state.phase !== before.phase) this.#host.emit('state', this.#word());
+    if (this.state.unread !== before.unread) this.#remember();
+    for (const f of [...this.#listeners]) f();
+  }
+
+  get registered(): boolean {
+    return !!this.api.token;
+  }
+
+  /** Loads the settings and goes on with the stored session, if there is one. */
+  async start(): Promise<void> {
+    const stored = this.storage.session();
+    this.dispatch({ type: 'sound', sound: !stored.s });
+    this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
+    if (stored.t) this.#enter(stored.t);
+    try {
+      await this.#loadSettings();
+    } catch (err) {
+      this.#settingsFailed(err);
+    }
+  }
+
+  async #loadSettings(): Promise<void> {
+    const settings = await this.api.settings(this.#host.appId);
+    if (this.#ended) return;
+    this.dispatch({ type: 'settings', settings });
+    if (this.registered) this.dispatch({ type: 'phase', phase: 'chat' });
+    else if (!(await this.#registerSilently())) this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
+  }
+
+  #settingsFailed(err: unknown): void {
+    if (this.#ended) return;
+    const status = err instanceof ApiError ? err.status : 0;
+    const final = status === 403 || status === 404;
+    this.#report(err);
+    this.dispatch({ type: 'phase', phase: final ? 'refused' : 'failed' });
+    if (!final) this.#retry = setTimeout(() => void this.#reload(), 5_000);
+  }
+
+  async #reload(): Promise<void> {
+    clearTimeout(this.#retry);
+    try {
+      await this.#loadSettings();
+    } catch (err) {
+      this.#settingsFailed(err);
+    }
+  }
+
+  retryLoading(): void {
+    this.dispatch({ type: 'phase', phase: 'loading' });
+    void this.#reload();
+  }
+
+  // Registration
+
+  /** The fields that the form shows: what the settings name, less what the site has said. */
+  get formFields(): { name: string; required: boolean }[] {
+    const c = this.state.settings?.widgetConfigs ?? {};
+    const required = names(c.requiredFields);
+    const given = this.#host.identity ?? {};
+    return [...new Set([...names(c.formInputs), ...required])]
+      .filter((name) => !given[name])
+      .map((name) => ({ name, required: required.includes(name) }));
+  }
+
+  /** Registers without a form where the site has said who the visitor is, or nobody asks. It does so only once the chat is open. */
+  async #registerSilently(): Promise<boolean> {
+    if (!this.state.open) return false;
+    const fields = this.formFields;
+    const known = this.#host.identity;
+    if (fields.some((f) => f.required)) return false;
+    if (!known && fields.length) return false;
+    return this.register({});
+  }
+
+  /** The visitor has opened the chat: what was waiting for that can happen. */
+  opened(): void {
+    this.dispatch({ type: 'open', open: true });
+    if (this.state.phase === 'form' && !this.registered) void this.#registerSilently();
+    this.#tabs.check();
+  }
+
+  async register(fields: Record<string, string>): Promise<boolean> {
+    const body: Data = { ...clean(this.#host.identity ?? {}), ...clean(fields), appId: this.#host.appId };
+    if (!body.email && !body.phone && !body.userId) body.userId = `web-${crypto.randomUUID()}`;
+    this.dispatch({ type: 'form', form: { busy: true, errors: {}, problem: '' } });
+    try {
+      const token = await this.api.register(body);
+      if (this.#ended) return false;
+      this.#registration = body;
+      this.#identified = fingerprint(this.#host.identity);
+      this.storage.update({ t: token, i: this.#identified || undefined, n: 0, w: true });
+      this.#enter(token);
+      this.#tabs.post({ kind: 'session' });
+      this.dispatch({ type: 'phase', phase: 'chat' });
+      this.#host.emit('registered', { chatUserId: subjectOf(token) });
+      return true;
+    } catch (err) {
+      if (this.#ended) return false;
+      const e = err instanceof ApiError ? err : undefined;
+      const errors = Object.fromEntries((e?.details ?? []).map((d) => [d.field, d.message]));
+      this.dispatch({ type: 'phase', phase: 'form' });
+      this.dispatch({ type: 'form', form: { busy: false, errors, problem: e?.message || 'network' } });
+      this.#report(err);
+      return false;
+    }
+  }
+
+  /** The site says who the visitor is. A session of somebody else ends. */
+  identify(): void {
+    const now = fingerprint(this.#host.identity);
+    const stored = this.storage.session();
+    if (this.registered) {
+      if (now && now !== (this.#identified || stored.i)) {
+        this.#leave();
+        void this.register({});
+      }
+      return;
+    }
+    if (this.state.phase === 'form') void this.#registerSilently();
+  }
+
+  logout(): void {
+    this.#leave();
+    void this.storage.clear();
+    this.#tabs.post({ kind: 'session' });
+  }
+
+  /** Removes all that the widget has stored in this browser. */
+  async forget(): Promise<void> {
+    this.#leave();
+    await this.storage.clear();
+    this.#post({ kind: 'session' });
+  }
+
+  // One session
+
+  #enter(token: string): void {
+    this.api.token = token;
+    this.#era++;
+    const stored = this.storage.session();
+    this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
+    this.#outboxChanged(false);
+    this.dispatch({ type: 'connection', connection: 'connecting' });
+    this.#tabs.start();
+    if (!this.#tabs.leads) void this.sync();
+  }
+
+  /** Ends the session here, and leaves what is stored alone. */
+  #leave(notice?: State['notice']): void {
+    this.#era++;
+    this.api.token = '';
+    this.#registration = undefined;
+    this.#disconnect();
+    this.#tabs.stop();
+    this.dispatch({ type: 'ended', ...(notice && { notice }) });
+    this.#host.badge(0);
+  }
+
+  /** The server does not take the token any more. Who the site knows comes back without a question. */
+  #unauthorized(): void {
+    if (!this.registered) return;
+    const again = this.#registration ?? (this.#host.identity && {});
+    this.#leave('sessionEnded');
+    this.storage.update({ t: undefined, n: 0, w: undefined });
+    if (again) void this.register(again as Record<string, string>);
+  }
+
+  #lead(leads: boolean): void {
+    if (!this.registered || this.#ended) return;
+    if (!leads) {
+      this.#disconnect();
+      return;
+    }
+    this.#connect();
+    this.outbox.kick();
+  }
+
+  #connect(): void {
+    if (this.#socket) return;
+    const at = new URL(this.api.base);
+    const socket = (this.#socket = io(`${at.origin}/message`, {
+      path: `${at.pathname}socket.io/`,
+      auth: (give) => give({ token: this.api.token }),
+      forceNew: true,
+      upgrade: this.#host.websocket,
+      reconnectionDelay: 300,
+      reconnectionDelayMax: 5_000,
+      timeout: 10_000,
+    }));
+    socket.on('connect', () => {
+      this.#connection('online');
+      // What passed by is in the stream if the server recovered the session, else in the history.
+      if (!socket.recovered || this.state.older === 'unknown') void this.sync();
+      this.outbox.kick();
+    });
+    socket.on('message', (record: unknown) => this.#received(record));
+    socket.on('disconnect', (reason) => {
+      this.#connection(this.#broken());
+      if (reason === 'io server disconnect') this.#later(() => socket.connect()); // the token has expired or was revoked: CONNECT says which
+    });
+    socket.on('connect_error', (err) => {
+      const code = text((err as { data?: Data }).data?.code);
+      if (code === 'UNAUTHORIZED') return this.#unauthorized();
+      if (code === 'ORIGIN_NOT_ALLOWED') return this.dispatch({ type: 'phase', phase: 'refused' });
+      this.#connection(navigator.onLine ? (this.state.connection === 'connecting' ? 'unavailable' : this.#broken()) : 'offline');
+      if (code) this.#later(() => socket.connect()); // after a refusal the client does not try again by itself
+    });
+    socket.on('token_expiring', () => void this.#renew(socket));
+  }
+
+  /** Renews the token in place where we know who the visitor is. */
+  async #renew(socket: Socket): Promise<void> {
+    const body = this.#registration ?? (this.#host.identity && { ...clean(this.#host.identity), appId: this.#host.appId });
+    if (!body) return;
+    const era = this.#era;
+    const token = await this.api.register(body).catch(() => '');
+    if (!token || era !== this.#era) return;
+    this.api.token = token;
+    this.storage.update({ t: token });
+    socket.emit('token', token);
+  }
+
+  #later(act: () => void): void {
+    const era = this.#era;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => era === this.#era && !this.#ended && act(), 1_000 + Math.random() * 1_000);
+  }
+
+  #disconnect(): void {
+    this.#socket?.removeAllListeners();
+    this.#socket?.disconnect();
+    this.#socket?.io.removeAllListeners?.();
+    this.#socket = undefined;
+  }
+
+  #broken(): Connection {
+    return navigator.onLine === false ? 'offline' : 'reconnecting';
+  }
+
+  #connection(connection: Connection): void {
+    this.dispatch({ type: 'connection', connection });
+    this.#post({ kind: 'connection', connection });
+  }
+
+  /** Reads what the history has that is not shown yet. */
+  async sync(): Promise<void> {
+    const era = this.#era;
+    this.#syncedAt = Date.now();
+    try {
+      let before: string | undefined;
+      for (let page = 0; page < GAP_PAGES; page++) {
+        const { messages, more } = await this.api.history(PAGE, before);
+        if (era !== this.#era) return;
+        const first = this.state.messages.length === 0 || (page === 0 && this.state.older === 'unknown');
+        const known = messages.some((m) => this.state.messages.some((k) => k.id === m.id));
+        this.#show(messages, first ? more : undefined, page > 0 || !first);
+        if (first || known || !more || !messages.length) break;
+        before = messages[0]!.id;
+      }
+      if (this.state.older === 'unknown') this.dispatch({ type: 'older', older: 'none' });
+      this.#available();
+    } catch (err) {
+      if (era !== this.#era || !(err instanceof ApiError)) return;
+      if (err.status === 401) return this.#unauthorized();
+      if (err.status === 404) return this.dispatch({ type: 'older', older: 'none' }); // no open chat: the next message opens one
+      if (this.state.older === 'unknown') this.#later(() => void this.sync());
+    }
+  }
+
+  #show(messages: Message[], more: boolean | undefined, missed: boolean): void {
+    const known = new Set(this.state.messages.map((m) => m.id));
+    const last = this.state.messages.at(-1);
+    this.dispatch({ type: 'messages', messages, ...(more !== undefined && { more }) });
+    if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && m.createdAt > last.createdAt) this.#arrived(m);
+  }
+
+  async loadOlder(): Promise<void> {
+    const first = this.state.messages[0];
+    if (!first || (this.state.older !== 'more' && this.state.older !== 'failed')) return;
+    const era = this.#era;
+    this.dispatch({ type: 'older', older: 'loading' });
+    try {
+      const { messages, more } = await this.api.history(PAGE, first.id);
+      if (era === this.#era) this.dispatch({ type: 'messages', messages, more });
+    } catch (err) {
+      if (era !== this.#era) return;
+      if (err instanceof ApiError && err.status === 401) return this.#unauthorized();
+      this.dispatch({ type: 'older', older: err instanceof ApiError && err.status === 404 ? 'none' : 'failed' });
+    }
+  }
+
+  #received(record: unknown): void {
+    const m = readMessage(record);
+    if (!m) return;
+    this.#post({ kind: 'message', message: m });
+    this.#take(m);
+  }
+
+  #take(m: Message): void {
+    if (this.state.messages.some((k) => k.id === m.id)) return;
+    this.dispatch({ type: 'messages', messages: [m] });
+    this.#arrived(m);
+  }
+
+  #arrived(m: Message): void {
+    this.#remember();
+    this.#host.emit('message', m);
+    if (m.isFromSupport) this.config.arrived(m);
+  }
+
+  // Sending
+
+  sendText(value: string): void {
+    this.outbox.add({ type: 'TEXT', data: { text: value } });
+    this.#remember();
+  }
+
+  choose(choice: { text: string; payload: string; replyTo: string }): void {
+    this.outbox.add({ type: 'MULTIPLE_CHOICE_REPLY', data: { ...choice } });
+    this.#remember();
+  }
+
+  async sendFile(file: File, caption: string): Promise<void> {
+    await this.outbox.addFile(file, file.name || 'file', caption);
+    this.#remember();
+  }
+
+  /** How large a file may be. The server says so before the first one is sent. */
+  maxFileBytes(): Promise<number> {
+    return (this.#maxFileBytes ??= this.api.limits().then(
+      (l) => l.maxFileBytes || Infinity,
+      () => {
+        this.#maxFileBytes = undefined;
+        return Infinity; // the server checks it again
+      },
+    ));
+  }
+
+  discard(key: string): void {
+    this.outbox.remove(key);
+    this.#post({ kind: 'cancel', key });
+  }
+
+  #outboxChanged(tell: boolean): void {
+    this.dispatch({ type: 'outbox', outbox: this.outbox.items });
+    if (tell) this.#post({ kind: 'outbox' });
+  }
+
+  #accepted(m: Message, key: string): void {
+    this.#available();
+    this.dispatch({ type: 'messages', messages: [m] });
+    this.#outboxChanged(false);
+    this.#post({ kind: 'message', message: m, key });
+    this.#remember();
+    this.#host.emit('message', m);
+  }
+
+  #progressed(key: string, share: number): void {
+    this.dispatch({ type: 'progress', key, share });
+    this.#post({ kind: 'progress', key, share });
+  }
+
+  #blocked(err: ApiError): void {
+    if (err.status === 401) return this.#unauthorized();
+    if (err.status === 403) return this.dispatch({ type: 'phase', phase: 'refused' });
+    this.#report(err);
+    if (err.status === 429) return this.dispatch({ type: 'slow', slow: true });
+    if (this.state.connection === 'online' || err.status !== 0) this.dispatch({ type: 'connection', connection: navigator.onLine === false ? 'offline' : 'unavailable' });
+  }
+
+  #available(): void {
+    this.dispatch({ type: 'slow', slow: false });
+    const c = this.state.connection;
+    if (c === 'unavailable' && (this.#socket?.connected || !this.#tabs.leads)) this.dispatch({ type: 'connection', connection: 'online' });
+  }
+
+  // Reading
+
+  /** The visitor sees the newest message. */
+  markRead(): void {
+    const m = newestReply(this.state);
+    if (!m || !this.registered) return;
+    const [at, id] = this.state.read;
+    if (m.createdAt < at || (m.createdAt === at && m.id <= id)) return;
+    this.dispatch({ type: 'read', read: [m.createdAt, m.id] });
+    this.storage.update({ r: [m.createdAt, m.id] });
+    this.#remember();
+    this.#post({ kind: 'read' });
+    void this.api.read(m.id).catch(() => {}); // the next one says it again
+  }
+
+  setSound(on: boolean): void {
+    this.dispatch({ type: 'sound', sound: on });
+    if (this.registered) this.storage.update({ s: !on || undefined });
+  }
+
+  setColours(back: string, front: string): void {
+    this.#host.paint(back, front);
+    if (this.registered) this.storage.update({ c: [back, front] });
+  }
+
+  /** Leaves for the loader of the next page what it needs to know. */
+  #remember(): void {
+    this.#host.badge(this.state.unread);
+    if (!this.registered || this.#ended) return;
+    const waits = this.outbox.pending || this.state.messages.at(-1)?.isFromSupport === false;
+    const s = this.storage.session();
+    if (s.t && ((s.n ?? 0) !== this.state.unread || !!s.w !== waits)) this.storage.update({ n: this.state.unread, w: waits || undefined });
+  }
+
+  // Other tabs
+
+  #post(event: TabEvent): void {
+    this.#tabs.post(event);
+  }
+
+  #heard(e: TabEvent): void {
+    switch (e.kind) {
+      case 'message': {
+        const m = readMessage(e.message);
+        if (!m) return;
+        if (e.key) this.#outboxChanged(false);
+        if (m.isFromSupport) this.#take(m);
+        else this.dispatch({ type: 'messages', messages: [m] });
+        return;
+      }
+      case 'outbox':
+        this.#outboxChanged(false);
+        this.#remember();
+        return this.outbox.kick();
+      case 'progress':
+        return this.dispatch({ type: 'progress', key: e.key, share: e.share });
+      case 'cancel':
+        return this.#tabs.leads ? this.outbox.remove(e.key) : this.#outboxChanged(false);
+      case 'connection':
+        if (this.#tabs.leads) return;
+        if (e.connection === 'online' && this.state.connection !== 'online') void this.sync();
+        return this.dispatch({ type: 'connection', connection: e.connection as Connection });
+      case 'read':
+        return this.dispatch({ type: 'read', read: this.storage.session().r ?? ['', ''] });
+      case 'session':
+        return this.#sessionChanged();
+      case 'hello':
+        if (this.#tabs.leads) this.#post({ kind: 'connection', connection: this.state.connection });
+        return;
+    }
+  }
+
+  /** Another tab has registered, or ended the session. */
+  #sessionChanged(): void {
+    const token = this.storage.session().t ?? '';
+    if (token === this.api.token) return;
+    this.#leave();
+    if (!token) return;
+    this.#enter(token);
+    if (this.state.settings) this.dispatch({ type: 'phase', phase: 'chat' });
+  }
+
+  // The page
+
+  readonly #online = (): void => {
+    if (!this.registered) {
+      if (this.state.phase === 'failed') void this.#reload();
+      return;
+    }
+    if (this.#tabs.leads && !this.#socket?.connected) {
+      this.#connection('reconnecting');
+      this.#socket?.disconnect().connect();
+    }
+    this.outbox.kick();
+  };
+
+  readonly #offline = (): void => {
+    if (this.registered) this.#connection('offline');
+  };
+
+  readonly #visible = (): void => {
+    if (document.visibilityState !== 'visible' || !this.registered) return;
+    this.#tabs.check();
+    if (this.#tabs.leads && this.#socket && !this.#socket.connected && !this.#socket.active) this.#socket.connect();
+    if (Date.now() - this.#syncedAt > STALE) void this.sync();
+    this.outbox.kick();
+  };
+
+  /** A page that comes out of the back/forward cache has lost its socket and its lock. */
+  destroy(): void {
+    this.#ended = true;
+    this.#era++;
+    clearTimeout(this.#retry);
+    removeEventListener('online', this.#online);
+    removeEventListener('offline', this.#offline);
+    document.removeEventListener('visibilitychange', this.#visible);
+    this.outbox.stop();
+    this.#disconnect();
+    this.#tabs.stop();
+    this.storage.close();
+    this.#listeners.clear();
+  }
+
+  #report(err: unknown): void {
+    const e = err instanceof ApiError ? err : undefined;
+    this.#host.emit('error', { code: e?.code ?? 'INTERNAL', status: e?.status ?? 0, message: e?.message ?? String(err) });
+  }
+
+  /** The state in one word, for the site. */
+  #word(): string {
+    return this.state.phase === 'chat' ? this.state.connection : this.state.phase;
+  }
+}
+
+const names = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string' && v !== '') : []);
+
+function clean(fields: Record<string, unknown>): Data {
+  return Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined && v !== null && v !== ''));
+}
+
+/** Tells two people apart without keeping who they are. */
+function fingerprint(identity: Identity | undefined): string {
+  const who = identity?.userId ?? identity?.email ?? identity?.phone ?? '';
+  if (!who) return '';
+  let h = 0x811c9dc5;
+  for (const c of String(who)) h = Math.imul(h ^ c.codePointAt(0)!, 0x01000193) >>> 0;
+  return h.toString(36);
+}
+
+/** The subject of a token, without a check: the server has just made it. */
+function subjectOf(token: string): string {
+  try {
+    return text((JSON.parse(atob(token.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))) as Data).sub);
+  } catch {
+    return '';
+  }
+}
+
+export type { Settings };

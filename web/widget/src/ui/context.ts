@@ -1,0 +1,20 @@
+import { createContext } from 'preact';
+import { useContext } from '@parley/shared/render/hooks.js';
+import type { Language } from '../i18n.js';
+import type { Host } from '../host.js';
+import type { Session } from '../state/session.js';
+import type { State } from '../state/reducer.js';
+
+/** What every part of the screen may use. */
+export interface Screen {
+  host: Host;
+  session: Session;
+  state: State;
+  language: Language;
+  /** Reads a sentence out, politely. */
+  announce(text: string): void;
+  close(): void;
+}
+
+export const ScreenContext = createContext<Screen>(undefined as unknown as Screen);
+export const useScreen = (): Screen => useContext(ScreenContext);

@@ -1,0 +1,229 @@
+import { useEffect, useMemo, useRef, useState } from '@parley/shared/render/hooks.js';
+import { Icon } from '@parley/shared/render/icon.js';
+import type { Render } from '@parley/shared/render/content.js';
+import { Avatar } from './avatar.js';
+import { Composer } from './composer.js';
+import { ScreenContext, useScreen, type Screen } from './context.js';
+import { Form } from './form.js';
+import { Preview } from './preview.js';
+import type { Sheet } from './sheet.js';
+import { Transcript } from './transcript.js';
+
+export interface PanelProps extends Screen {
+  sheet: Sheet;
+  now: number;
+  /** What is read out, and how often something was: the same text twice is read twice. */
+  spoken: { text: string; count: number };
+  transcript: { current: Transcript | null };
+}
+
+/** The window of the chat. */
+export function Panel(p: PanelProps) {
+  const { state, language, session, host } = p;
+  const panel = useRef<HTMLDivElement>();
+  const opener = useRef<HTMLElement>();
+  const [picture, setPicture] = useState<{ url: string; name: string }>();
+  const [dropped, setDropped] = useState<{ files: File[] }>();
+  const [dragging, setDragging] = useState(0);
+  const [sent, setSent] = useState(0);
+
+  const render = useMemo<Render>(
+    () => ({
+      t: (key, values) => language.t(key, values),
+      n: (key, n) => language.n(key, n),
+      bytes: (n) => language.bytes(n),
+      base: host.base,
+      origins: host.mediaOrigins,
+      choose: (choice) => {
+        session.choose(choice);
+        setSent((n) => n + 1);
+      },
+      preview: (chosen) => {
+        opener.current = host.root.activeElement as HTMLElement;
+        setPicture(chosen);
+      },
+    }),
+    [language],
+  );
+  useEffect(() => {
+    if (sent) p.transcript.current?.toEnd();
+  }, [sent]);
+
+  // Where the focus goes: to what the visitor does next. Phones show no keyboard before it is asked for.
+  useEffect(() => {
+    if (!state.open) return;
+    const touch = matchMedia('(pointer:coarse)').matches;
+    const next = touch ? undefined : panel.current!.querySelector<HTMLElement>('textarea,form input');
+    (next ?? panel.current!.querySelector<HTMLElement>('.title'))?.focus({ preventScroll: true });
+  }, [state.open, state.phase]);
+
+  const closePicture = () => {
+    setPicture(undefined);
+    opener.current?.focus();
+  };
+
+  const onKeyDown = (e: KeyboardEvent) => {
+    if (e.key === 'Escape' && !e.isComposing) {
+      e.stopPropagation();
+      p.close();
+    }
+    // Over the whole screen nothing else can be reached; in the picture neither.
+    if (e.key === 'Tab' && (picture || fullScreen(panel.current!))) keepInside(e, picture ? panel.current!.querySelector('.preview')! : panel.current!);
+  };
+
+  const drag = {
+    onDragEnter: (e: DragEvent) => hasFiles(e) && setDragging((n) => n + 1),
+    onDragLeave: (e: DragEvent) => hasFiles(e) && setDragging((n) => Math.max(0, n - 1)),
+    onDragOver: (e: DragEvent) => hasFiles(e) && e.preventDefault(),
+    onDrop: (e: DragEvent) => {
+      if (!hasFiles(e)) return;
+      e.preventDefault();
+      setDragging(0);
+      setDropped({ files: [...e.dataTransfer!.files] });
+    },
+  };
+
+  return (
+    <ScreenContext.Provider value={p}>
+      <div
+        ref={panel}
+        class="p"
+        data-theme={host.theme}
+        data-phase={state.phase}
+        data-connection={state.connection}
+        role="dialog"
+        aria-label={language.t('chatWith', { name: state.settings?.name || state.settings?.botName || '' }).trim()}
+        lang={language.code}
+        dir={language.rtl ? 'rtl' : 'ltr'}
+        hidden={!state.open}
+        onKeyDown={onKeyDown}
+        {...(state.phase === 'chat' && drag)}
+      >
+        <div class="inside" inert={!!picture}>
+          <Header />
+          {state.phase === 'chat' && <Banner />}
+          {(state.phase === 'loading' || !state.settings) && state.phase !== 'failed' && state.phase !== 'refused' && <Loading />}
+          {(state.phase === 'failed' || state.phase === 'refused') && <Failed />}
+          {state.phase === 'form' && state.settings && <Form />}
+          {state.phase === 'chat' && state.settings && (
+            <>
+              <Transcript
+                ref={p.transcript}
+                session={session}
+                state={state}
+                language={language}
+                render={render}
+                sheet={p.sheet}
+                now={p.now}
+                atEnd={() => state.open && document.visibilityState === 'visible' && session.markRead()}
+              />
+              <Composer dropped={dropped} onSent={() => p.transcript.current?.toEnd()} />
+            </>
+          )}
+        </div>
+        {dragging > 0 && <div class="drop" aria-hidden="true"><Icon name="attach" /><p>{language.t('dropHere')}</p></div>}
+        {picture && <Preview {...picture} close={closePicture} />}
+        <div class="sr" role="status" aria-live="polite" aria-atomic="true" key="announcer">{p.spoken.text + (p.spoken.count % 2 ? '\u00a0' : '')}</div>
+      </div>
+    </ScreenContext.Provider>
+  );
+}
+
+function Header() {
+  const { state, language, session, close } = useScreen();
+  const [menu, setMenu] = useState(false);
+  const [sure, setSure] = useState(false);
+  const button = useRef<HTMLButtonElement>();
+  const { settings } = state;
+  const online = state.connection === 'online';
+  const shut = () => {
+    setMenu(false);
+    setSure(false);
+    button.current?.focus();
+  };
+  const onKeyDown = (e: KeyboardEvent) => {
+    if (e.key !== 'Escape' || !menu) return;
+    e.stopPropagation();
+    shut();
+  };
+  return (
+    <div class="header" onKeyDown={onKeyDown}>
+      <Avatar name={settings?.botName ?? settings?.name ?? ''} />
+      <div class="names">
+        <h2 class="title" tabIndex={-1} dir="auto">{settings?.name}</h2>
+        <p class="sub" dir="auto">
+          {settings?.botName}
+          {state.phase === 'chat' && online && <><span class="dot" /> {language.t('online')}</>}
+        </p>
+      </div>
+      <button ref={button} type="button" class="round" aria-label={language.t('menu')} aria-expanded={menu} onClick={() => (menu ? shut() : setMenu(true))}><Icon name="more" /></button>
+      <button type="button" class="round" aria-label={language.t('close')} onClick={close}><Icon name="close" /></button>
+      {menu && (
+        <div class="menu" role="group" aria-label={language.t('menu')}>
+          {sure ? (
+            <>
+              <p>{language.t('forgetConfirm')}</p>
+              <div class="pair">
+                <button type="button" class="secondary" onClick={shut}>{language.t('cancel')}</button>
+                <button type="button" class="danger" onClick={() => { shut(); void session.forget(); }}>{language.t('forgetYes')}</button>
+              </div>
+            </>
+          ) : (
+            <>
+              <button type="button" class="item" aria-pressed={state.sound} onClick={() => session.setSound(!state.sound)}>
+                <Icon name={state.sound ? 'bell' : 'mute'} />{language.t(state.sound ? 'soundOff' : 'soundOn')}
+              </button>
+              {session.registered && <button type="button" class="item" onClick={() => setSure(true)}><Icon name="trash" />{language.t('forget')}</button>}
+            </>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** How the connection is, in words; nothing while all is well. */
+function Banner() {
+  const { state, language, session } = useScreen();
+  const c = state.connection;
+  const key = state.slow ? 'slowDown' : c === 'offline' || c === 'unavailable' || c === 'reconnecting' ? c : undefined;
+  if (!key && !session.storage.blocked) return null;
+  return <p class={key ? 'banner' : 'banner calm'}>{language.t(key ?? 'storageBlocked')}</p>;
+}
+
+function Loading() {
+  const { language } = useScreen();
+  return (
+    <div class="scroll blank">
+      <p class="sr">{language.t('loading')}</p>
+      <div class="ghost" /><div class="ghost mine" /><div class="ghost" />
+    </div>
+  );
+}
+
+function Failed() {
+  const { state, session, language } = useScreen();
+  const refused = state.phase === 'refused';
+  return (
+    <div class="scroll blank center">
+      <Icon name="alert" />
+      <p>{language.t(refused ? 'notAllowed' : 'loadFailed')}</p>
+      {!refused && <button type="button" class="primary" onClick={() => session.retryLoading()}>{language.t('tryAgain')}</button>}
+    </div>
+  );
+}
+
+const hasFiles = (e: DragEvent) => !!e.dataTransfer?.types.includes('Files');
+
+const fullScreen = (panel: HTMLElement) => panel.offsetWidth >= innerWidth;
+
+function keepInside(e: KeyboardEvent, within: HTMLElement) {
+  const stops = [...within.querySelectorAll<HTMLElement>('button,a[href],input:not([hidden]),textarea,[tabindex="0"]')].filter(
+    (s) => s.tabIndex >= 0 && !(s as HTMLButtonElement).disabled && s.offsetParent !== null,
+  );
+  const active = (within.getRootNode() as ShadowRoot).activeElement;
+  const edge = e.shiftKey ? stops[0] : stops.at(-1);
+  if (active !== edge && stops.includes(active as HTMLElement)) return;
+  e.preventDefault();
+  (e.shiftKey ? stops.at(-1) : stops[0])?.focus();
+}
