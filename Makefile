@@ -51,13 +51,15 @@ deps: assets ## what the tests need beside Go: official clients, redis-server, C
 	@scripts/require redis-server redis-server
 	@scripts/require chromium chromium
 	@scripts/require caddy caddy
+	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 
 test: deps ## all tests of all modules; with CI=1 with the race detector, and nothing may be skipped
 	go test $(TESTFLAGS) $(PACKAGES)
 
-test-mongodb: ## the store's tests on the MongoDB at MONGODB_URI, instead of the embedded one
+test-mongodb: ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
-	go test $(TESTFLAGS) -count=1 ./pkg/store/...
+	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
+	go test $(TESTFLAGS) -count=1 ./testkit/... ./pkg/store/mongodb
 
 test-faults: deps ## the long forms of the fault tests
 	PARLEY_FAULTS=long go test -count=1 -timeout=60m -run 'Fault|Restart|Kill|Away|Load|Abuse' $(PACKAGES)

@@ -7,7 +7,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/parley-chat/parley/pkg v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
-	go.uber.org/goleak v1.3.0
+	modernc.org/sqlite v1.37.1
 )
 
 require (
@@ -54,6 +54,7 @@ require (
 	go.opentelemetry.io/otel/sdk v1.38.0 // indirect
 	go.opentelemetry.io/otel/trace v1.38.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.7.1 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20250408133849-7e4ce0ab07d0 // indirect
 	golang.org/x/net v0.60.0 // indirect
@@ -67,7 +68,6 @@ require (
 	modernc.org/libc v1.65.7 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
-	modernc.org/sqlite v1.37.1 // indirect
 	zombiezen.com/go/sqlite v1.4.2 // indirect
 )
 

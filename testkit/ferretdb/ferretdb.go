@@ -2,7 +2,7 @@
 // real driver talks to it over a real socket.
 //
 // FerretDB v1 reads a document, changes it and writes it back without a lock: concurrent updates of one document lose some of
-// them. [Server.Serialize] is the remedy for clients of one process.
+// them. [Serialize] is the remedy for clients of one process.
 package ferretdb
 
 import (
@@ -28,10 +28,9 @@ type Config struct {
 
 // Server is a running FerretDB.
 type Server struct {
-	uri    string
-	stop   context.CancelFunc
-	done   chan struct{} // closed when the server has stopped
-	writes sync.Mutex
+	uri  string
+	stop context.CancelFunc
+	done chan struct{} // closed when the server has stopped
 }
 
 // starting admits one FerretDB at a time: its New writes variables of its own package.
@@ -55,7 +54,7 @@ func Start(c Config) (*Server, error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("creating FerretDB's folder: %w", err)
 		}
-		u := url.URL{Scheme: "file", Path: dir + "/", RawQuery: url.Values{"_pragma": {"synchronous(1)"}}.Encode()}
+		u := url.URL{Scheme: "file", Path: dir + "/", RawQuery: url.Values{"_pragma": {"synchronous(0)"}}.Encode()}
 		engine.Handler, engine.SQLiteURL = "sqlite", u.String()
 	}
 	starting.Lock()
@@ -91,17 +90,18 @@ func (s *Server) Stop() {
 	<-s.done
 }
 
-// Serialize returns a monitor for clients of the server: with it, their write commands run one at a time.
-func (s *Server) Serialize() *event.CommandMonitor {
+// Serialize returns a monitor for clients: the write commands of all clients that share it run one at a time.
+func Serialize() *event.CommandMonitor {
+	var running sync.Mutex
 	unlock := func(command string) {
 		if writes(command) {
-			s.writes.Unlock()
+			running.Unlock()
 		}
 	}
 	return &event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
 			if writes(e.CommandName) {
-				s.writes.Lock()
+				running.Lock()
 			}
 		},
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { unlock(e.CommandName) },

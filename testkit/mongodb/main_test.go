@@ -10,14 +10,15 @@ import (
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
-	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	testkit "github.com/parley-chat/parley/testkit/mongodb"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.Main(m, testkit.OpenAddress) }
 
 // at counts milliseconds from a moment of the tests' own.
 func at(milliseconds int) time.Time {

@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,17 +20,20 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
+	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/testkit/ferretdb"
 	"github.com/parley-chat/parley/testkit/postgres"
+	"github.com/parley-chat/parley/testkit/proxy"
 )
 
 // Engine is a server that speaks MongoDB's protocol.
 type Engine struct {
 	Name     string
 	URI      string
-	monitor  *event.CommandMonitor // for every client
-	external bool                  // it outlives the test, so databases are dropped
+	dir      string // of FerretDB's files on SQLite
+	external bool   // a server that outlives the test, and that runs concurrent updates of one document
 }
 
 // IsFerretDB reports whether the engine is FerretDB, which has no expiring indexes and explains no plans.
@@ -62,7 +68,7 @@ func onFerretDB(t testing.TB, name string, c ferretdb.Config) Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	return Engine{Name: name, URI: server.URI(), monitor: server.Serialize()}
+	return Engine{Name: name, URI: server.URI(), dir: c.Dir}
 }
 
 // Named returns the engine that MONGODB_URI names, if it is set.
@@ -107,18 +113,24 @@ func (e Engine) Database(t testing.TB) string {
 			}
 		})
 	}
+	if e.dir != "" {
+		raw := e.Raw(t, name)
+		for _, collection := range append(store.Kinds(), "identityOwners") {
+			if err := raw.CreateCollection(t.Context(), string(collection)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ferretdb.IndexIDs(t.Context(), e.dir, name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return name
 }
 
 // Open returns a store on a database; it is closed when the test ends.
 func (e Engine) Open(t testing.TB, database string, change ...func(*mongodb.Config)) *mongodb.Store {
 	t.Helper()
-	c := mongodb.Config{URI: e.URI, Database: database, AppName: "test", Logger: slog.New(slog.DiscardHandler)}
-	for _, apply := range change {
-		apply(&c)
-	}
-	c.Monitor = both(c.Monitor, e.monitor)
-	s, err := mongodb.Open(c)
+	s, err := e.open(database, change...)
 	if err != nil {
 		t.Fatalf("opening the store: %v", err)
 	}
@@ -130,6 +142,79 @@ func (e Engine) Open(t testing.TB, database string, change ...func(*mongodb.Conf
 		}
 	})
 	return s
+}
+
+func (e Engine) open(database string, change ...func(*mongodb.Config)) (*mongodb.Store, error) {
+	c := mongodb.Config{URI: e.URI, Database: database, AppName: "test", Logger: slog.New(slog.DiscardHandler)}
+	for _, apply := range change {
+		apply(&c)
+	}
+	if e.IsFerretDB() {
+		serialize, _ := serializers.LoadOrStore(database, ferretdb.Serialize())
+		c.Timeout = 2 * time.Minute // its writes wait for each other
+		c.Monitor = both(c.Monitor, serialize.(*event.CommandMonitor))
+	}
+	return mongodb.Open(c)
+}
+
+// serializers has a monitor for each database on FerretDB, which all stores of this process on that database share.
+var serializers sync.Map
+
+// Suite is the engine as the contract's suite needs it. Its addresses lead through a proxy, which can silence the engine, if the URI
+// names one server by its address.
+func (e Engine) Suite() storetest.Engine {
+	var proxies sync.Map // address -> its proxy
+	suite := storetest.Engine{Open: OpenAddress}
+	target, err := url.Parse(e.URI)
+	if err != nil || target.Scheme != "mongodb" || strings.Contains(target.Host, ",") {
+		suite.Create = func(t testing.TB) string { return e.address(e.URI, e.Database(t)) }
+		return suite
+	}
+	suite.Create = func(t testing.TB) string {
+		t.Helper()
+		host := target.Host
+		if target.Port() == "" {
+			host += ":27017"
+		}
+		p, through := proxy.Start(t, host), *target
+		options := through.Query()
+		options.Set("directConnection", "true")
+		through.Host, through.RawQuery = p.Addr(), options.Encode()
+		if through.Path == "" {
+			through.Path = "/"
+		}
+		address := e.address(through.String(), e.Database(t))
+		proxies.Store(address, p)
+		return address
+	}
+	suite.Silence = func(t testing.TB, address string) (end func()) {
+		t.Helper()
+		p, _ := proxies.Load(address)
+		return p.(*proxy.Proxy).Silence()
+	}
+	return suite
+}
+
+const externalMark = "external"
+
+// address is what [OpenAddress] opens, also in a process that knows nothing of the engine.
+func (e Engine) address(uri, database string) string {
+	address := uri + " " + database
+	if e.external {
+		address += " " + externalMark
+	}
+	return address
+}
+
+// OpenAddress opens a store at an address that [Engine.Suite] created.
+func OpenAddress(address string, o storetest.Options) (store.Store, error) {
+	parts := strings.Fields(address)
+	e := Engine{URI: parts[0], external: slices.Contains(parts, externalMark)}
+	s, err := e.open(parts[1], func(c *mongodb.Config) { c.IdleClose = o.IdleClose })
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Raw returns a database through the bare driver.

@@ -41,7 +41,7 @@ func (s *Store) do(ctx context.Context, act string, operation func(context.Conte
 	if err := s.conn.check(); err != nil {
 		return translate(ctx, act, err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, operationTimeout)
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return translate(ctx, act, operation(bounded))
 }

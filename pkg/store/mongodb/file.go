@@ -42,29 +42,30 @@ func (s *Store) ApplicationFiles(ctx context.Context, appID string, now time.Tim
 	return s.fileUsage(ctx, bson.E{Key: "appId", Value: appID}, now)
 }
 
-// fileUsage adds up the unexpired files of an owner; their index holds all that it reads.
-func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (store.FileUsage, error) {
+// fileUsage adds up the unexpired files of an owner; their index holds all that it reads. MongoDB counts the files of each size, and
+// the sum is made here: FerretDB v1 computes only the first of several sums.
+func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (usage store.FileUsage, err error) {
 	expired := bson.D{{Key: "$lte", Value: store.UTC(now)}}
 	pipeline := mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{ofOwner, {Key: "expiresAt", Value: bson.D{{Key: "$not", Value: expired}}}}}},
-		{{Key: "$group", Value: bson.D{
-			{Key: "_id", Value: nil},
-			{Key: "bytes", Value: bson.D{{Key: "$sum", Value: "$size"}}},
-			{Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}},
-		}}},
+		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$size"}, {Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}}}}},
 	}
-	var sums []store.FileUsage
-	err := s.do(ctx, "adding up "+string(files), func(ctx context.Context) error {
+	var sizes []struct {
+		Size  int64 `bson:"_id"`
+		Count int64 `bson:"count"`
+	}
+	err = s.do(ctx, "adding up "+string(files), func(ctx context.Context) error {
 		cursor, err := s.in(files).Aggregate(ctx, pipeline)
 		if err != nil {
 			return err
 		}
-		return cursor.All(ctx, &sums)
+		return cursor.All(ctx, &sizes)
 	})
-	if err != nil || len(sums) == 0 {
-		return store.FileUsage{}, err
+	for _, n := range sizes {
+		usage.Bytes += n.Size * n.Count
+		usage.Count += n.Count
 	}
-	return sums[0], nil
+	return usage, err
 }
 
 // delete removes the document with that id; no error when there is none.

@@ -94,7 +94,7 @@ const maxBatch = 1000
 
 // closeCursor ends a cursor before its end. The server forgets one that could not be closed.
 func (s *Store) closeCursor(ctx context.Context, cursor *mongo.Cursor) {
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	_ = cursor.Close(closing)
 }

@@ -34,8 +34,8 @@ const (
 	// selectionTimeout is how long an operation waits for a server that takes writes, and how long MongoDB may be unreachable before
 	// operations fail at once.
 	selectionTimeout = 2 * time.Second
-	// operationTimeout ends an operation that a server accepted but does not answer.
-	operationTimeout = 5 * time.Second
+	// defaultTimeout ends an operation that a server accepted but does not answer.
+	defaultTimeout = 5 * time.Second
 	// heartbeat is how often the driver probes an unreachable server.
 	heartbeat = time.Second
 )
@@ -48,6 +48,7 @@ type Config struct {
 	Logger    *slog.Logger
 	IdleClose time.Duration         // how long a visitor may be silent before the chat counts as closed; 0: for ever
 	Monitor   *event.CommandMonitor // sees every command; optional
+	Timeout   time.Duration         // of one operation; default 5 s, which the contract promises
 }
 
 // Store implements [store.Store].
@@ -56,6 +57,7 @@ type Store struct {
 	database  *mongo.Database
 	conn      *connState
 	idleClose time.Duration
+	timeout   time.Duration
 }
 
 var _ store.Store = (*Store)(nil)
@@ -66,12 +68,17 @@ func Open(c Config) (*Store, error) {
 	if c.URI == "" || c.Database == "" || c.Logger == nil {
 		return nil, errors.New("mongodb: URI, Database and Logger are required")
 	}
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
 	conn := newConnState(c.Logger, selectionTimeout)
 	client, err := mongo.Connect(clientOptions(c, conn))
 	if err != nil {
 		return nil, fmt.Errorf("mongodb: opening: %w", withoutSecrets(c.URI, err))
 	}
-	return &Store{client: client, database: client.Database(c.Database), conn: conn, idleClose: c.IdleClose}, nil
+	return &Store{
+		client: client, database: client.Database(c.Database), conn: conn, idleClose: c.IdleClose, timeout: c.Timeout,
+	}, nil
 }
 
 // withoutSecrets replaces the driver's error about a URI that holds a password: the error may repeat a part of it.
@@ -111,7 +118,7 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // Close implements [store.Store].
 func (s *Store) Close(ctx context.Context) error {
-	if err := s.client.Disconnect(ctx); err != nil {
+	if err := s.client.Disconnect(ctx); err != nil && !errors.Is(err, mongo.ErrClientDisconnected) {
 		return fmt.Errorf("closing MongoDB: %w", err)
 	}
 	return nil
