@@ -15,7 +15,7 @@ import (
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
-		sqlite, documents, back := storetest.Open(t), opener(e)(t), storetest.Open(t)
+		sqlite, documents, back := storetest.Open(t), e.Open(t, e.Database(t)), storetest.Open(t)
 		storetest.Fill(t, sqlite)
 		var hashes [2][]transfer.Summary
 		for i, way := range [][2]store.Store{{sqlite, documents}, {documents, back}} {
