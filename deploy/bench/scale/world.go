@@ -54,12 +54,12 @@ func openWorld(ctx context.Context, bin string) (w *world, err error) {
 	if err != nil {
 		return w, err
 	}
-	vars, err := w.engines.ReadVariables("NATS_URL", "MONGODB_URI")
+	vars, err := w.engines.ReadVariables("NATS_URL", "SQLITE_PATH")
 	if err != nil {
 		return w, err
 	}
 	w.env = []string{
-		"NATS_URL=" + vars["NATS_URL"], "MONGODB_URI=" + vars["MONGODB_URI"], limit,
+		"NATS_URL=" + vars["NATS_URL"], "SQLITE_PATH=" + vars["SQLITE_PATH"], limit,
 		"RECORDER=false", "DISPATCHER=false", "BOT=webhook", "BOT_WEBHOOK_URL=" + w.webhook.url, "BOT_WEBHOOK_SECRET=" + secret,
 		"BOT_WEBHOOK_TIMEOUT=2m", "BOT_WEBHOOK_DEADLINE=3m",
 	}
@@ -74,7 +74,7 @@ func openWorld(ctx context.Context, bin string) (w *world, err error) {
 		return w, err
 	}
 	w.appID = demo.AppID
-	w.bus, err = bus.Open(bus.Config{URL: vars["NATS_URL"], Name: "bench", MaxBytes: streamBytes, Logger: slog.New(slog.DiscardHandler)})
+	w.bus, err = bus.Open(bus.Config{URL: vars["NATS_URL"], Name: "bench", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return w, err
 	}
