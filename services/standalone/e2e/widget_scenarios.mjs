@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -287,10 +288,14 @@ export async function keyboard({ open, say }) {
 /** The widget and the page that it lives in. */
 export async function life({ config, open, say }) {
   const tag = (more = '') => `<script async src="${config.base}/widget.js" data-app-id="${config.appId}" ${more}></script>`;
-  const serve = (page, html) => page.route('http://site.test/**', (route) => route.fulfill({ contentType: 'text/html', body: html }));
+  let served = '';
+  const site = createServer((_, answer) => answer.setHeader('Content-Type', 'text/html').end(served));
+  await new Promise((done) => site.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${site.address().port}/`;
+  const serve = async (_, html) => { served = html; };
   const hostile = '<style>*{all:unset!important;display:block!important;color:red!important;font-size:40px!important} div,button,:host{position:static!important;display:none!important} html{font-size:3px}</style>';
 
-  let page = await open({ url: 'http://site.test/', before: (p) => serve(p, `<!doctype html><html lang="de"><title>Site</title>${hostile}<script>window.seen=[];Parley=[['on','open',()=>seen.push('open')],['on','state',s=>seen.push(s)],['on','unread',n=>seen.push(n)],['open']]</script>${tag()}<body><h1>Site</h1></body>`) });
+  let page = await open({ url, before: (p) => serve(p, `<!doctype html><html lang="de"><title>Site</title>${hostile}<script>window.seen=[];Parley=[['on','open',()=>seen.push('open')],['on','state',s=>seen.push(s)],['on','unread',n=>seen.push(n)],['open']]</script>${tag()}<body><h1>Site</h1></body>`) });
   await page.getByLabel('Vorname').waitFor(); // the queue opened it, in the page's language
   assert.ok((await page.evaluate(() => seen)).includes('open'));
   const look = await page.locator('.p').evaluate((e) => ({ width: e.offsetWidth, position: getComputedStyle(e).position, size: getComputedStyle(e).fontSize }));
@@ -322,7 +327,7 @@ export async function life({ config, open, say }) {
   await page.context().close();
   const user = `user-${unique()}`;
   page = await open({
-    url: 'http://site.test/',
+    url,
     before: async (p) => {
       await serve(p, `<!doctype html><html lang="en"><title>Site</title>${tag('data-position="left"')}<body><button data-parley-open>Help</button></body>`);
       await p.addInitScript(() => {
@@ -343,7 +348,7 @@ export async function life({ config, open, say }) {
   await page.context().close();
 
   // Two widgets, each with its own application.
-  page = await open({ url: 'http://site.test/', before: async (p) => {
+  page = await open({ url, before: async (p) => {
     await serve(p, `<!doctype html><html lang="en"><title>Site</title>${tag()}${tag('data-position="left"').replace(config.appId, config.otherAppId)}<body></body>`);
   } });
   await page.waitForFunction(() => Object.keys(Parley.widgets).length === 2);
@@ -354,7 +359,7 @@ export async function life({ config, open, say }) {
   await page.context().close();
 
   // A hundred times there and gone.
-  page = await open({ url: 'http://site.test/', ready: false, before: async (p) => {
+  page = await open({ url, ready: false, before: async (p) => {
     await serve(p, '<!doctype html><html lang="en"><title>Site</title><body></body>');
     await p.addInitScript(() => {
       window.held = { listeners: new Set(), timers: new Set() };
@@ -409,6 +414,7 @@ export async function life({ config, open, say }) {
   assert.deepEqual({ ...after, nodes: 0, jsEventListeners: 0 }, { ...before, timers: 0, nodes: 0, jsEventListeners: 0 });
   assert.ok(after.nodes <= before.nodes + 50 && after.jsEventListeners <= before.jsEventListeners + 5, `nodes and listeners are released: ${JSON.stringify([before, after])}`);
   assert.equal(await page.evaluate(() => 'Parley' in window), false);
+  site.close();
   assert.deepEqual(page.faults, []);
 }
 

@@ -10,7 +10,7 @@ const TELL_FROM = 200;
 
 /** Where the visitor writes; files that are chosen, dropped or pasted wait above the text, which becomes their caption. */
 export function Composer({ children, dropped, onSent }: { children?: ComponentChildren; dropped: { files: File[] } | undefined; onSent(): void }) {
-  const { session, language, announce, host } = useScreen();
+  const { session, language, announce } = useScreen();
   const area = useRef<HTMLTextAreaElement>();
   const picker = useRef<HTMLInputElement>();
   const camera = useRef<HTMLInputElement>();
@@ -98,7 +98,7 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
             ref={area}
             id="parley-text"
             rows={1}
-            dir="auto"
+            dir={value ? 'auto' : undefined}
             enterkeyhint="send"
             value={value}
             aria-label={language.t('messageLabel')}
@@ -108,7 +108,6 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
             onInput={(e) => setValue(e.currentTarget.value)}
             onKeyDown={onKeyDown}
             onPaste={onPaste}
-            data-app={host.appId}
           />
         </div>
         <button type="submit" class="round sendbutton" aria-label={language.t('send')} title={language.t('send')} aria-disabled={!ready}><Icon name="send" flip /></button>

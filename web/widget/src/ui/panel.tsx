@@ -53,7 +53,7 @@ export function Panel(p: PanelProps) {
   useEffect(() => {
     if (!state.open) return;
     const touch = matchMedia('(pointer:coarse)').matches;
-    const next = touch ? undefined : panel.current!.querySelector<HTMLElement>('textarea,form input');
+    const next = touch ? undefined : panel.current!.querySelector<HTMLElement>('textarea,.field input');
     (next ?? panel.current!.querySelector<HTMLElement>('.title'))?.focus({ preventScroll: true });
   }, [state.open, state.phase]);
 
@@ -150,8 +150,8 @@ function Header() {
     <div class="header" onKeyDown={onKeyDown}>
       <Avatar name={settings?.botName ?? settings?.name ?? ''} />
       <div class="names">
-        <h2 class="title" tabIndex={-1} dir="auto">{settings?.name}</h2>
-        <p class="sub" dir="auto">
+        <h2 class="title" tabIndex={-1}>{settings?.name}</h2>
+        <p class="sub">
           {settings?.botName}
           {state.phase === 'chat' && online && <><span class="dot" /> {language.t('online')}</>}
         </p>
