@@ -138,3 +138,24 @@ func purge(b *testing.B, bu *bus.Bus, name string) {
 		b.Fatal(err)
 	}
 }
+
+// BenchmarkConsumeUnordered is what the recorder's way of reading costs without its store: how many events one process takes out of
+// a stream and acknowledges.
+func BenchmarkConsumeUnordered(b *testing.B) {
+	c := bus.Consumer{Order: bus.Unordered, Concurrency: 256, Key: func(d bus.Delivery) string { return d.ID }}
+	bb := bustest.Open(b, bustest.Start(b).URL())
+	const keys = 100
+	publishAll(b, bb, keys, 0, (b.N+keys-1)/keys)
+	all, left := make(chan struct{}), atomic.Int64{}
+	left.Store(int64((b.N + keys - 1) / keys * keys))
+	c.Handle = func(context.Context, bus.Delivery) error {
+		if left.Add(-1) == 0 {
+			close(all)
+		}
+		return nil
+	}
+	b.ResetTimer()
+	consume(b, bb, c)
+	<-all
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}

@@ -40,10 +40,10 @@ func (b *bench) readers(ctx context.Context, c contender, gateways int) (r reade
 	if _, err := s.come(ctx, 0, b.rooms, own); err != nil {
 		return r, err
 	}
-	if _, err = s.pace(ctx, b.rooms, pace{b.latency.rate, b.warm}); err != nil {
+	if _, err = s.pace(ctx, b.rooms, pace{b.cost.rate, b.warm}); err != nil {
 		return r, err
 	}
-	if r.outcome, err = s.pace(ctx, b.rooms, b.latency); err != nil {
+	if r.outcome, err = s.pace(ctx, b.rooms, b.cost); err != nil {
 		return r, err
 	}
 	for _, ops := range s.ops {
@@ -87,7 +87,7 @@ func reportReaders(w *strings.Builder, z sizes, results map[string]*figures) {
 			continue
 		}
 		if !printed {
-			fmt.Fprintf(w, "\nReaders: %d replies/s to %d visitors in turn.\n\n", z.latency.rate, z.rooms)
+			fmt.Fprintf(w, "\nReaders: %d replies/s to %d visitors in turn.\n\n", z.cost.rate, z.rooms)
 			fmt.Fprint(w, "| | gateways | partitions of each | CPU s of all per 1,000 | of one gateway's | NATS and Redis | p99 | lost, doubled, out of order | target | met |\n")
 			fmt.Fprint(w, "|---|---|---|---|---|---|---|---|---|---|\n")
 			printed = true
