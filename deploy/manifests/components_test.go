@@ -46,9 +46,6 @@ type scaledObject struct {
 		Triggers []struct {
 			Type     string `json:"type"`
 			Metadata struct {
-				Server     string `json:"serverAddress"`
-				Query      string `json:"query"`
-				Threshold  string `json:"threshold"`
 				Endpoint   string `json:"natsServerMonitoringEndpoint"`
 				Account    string `json:"account"`
 				Stream     string `json:"stream"`

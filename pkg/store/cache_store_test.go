@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
@@ -102,4 +104,24 @@ func testFreshChat(t *testing.T, s store.Store, cache *store.Cache, c chat.Chat)
 	cache.Forget(store.CachedChat, c.ID)
 	got, err = cache.Chat(t.Context(), c.ID)
 	want("read anew", got, err, at(1000))
+}
+
+func newVisitor(t testing.TB, s store.Store) chat.Visitor {
+	t.Helper()
+	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: "c", AppID: "a"})
+	if err != nil {
+		t.Fatalf("saving a visitor: %v", err)
+	}
+	return v
+}
+
+// at counts milliseconds from a fixed time.
+func at(milliseconds int) time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond)
+}
+
+func text(content string, createdAt time.Time, isFromSupport bool) chat.Message {
+	return chat.Message{
+		ID: uuid.NewString(), CreatedAt: createdAt, Type: chat.Text, Data: []byte(`{"text":"` + content + `"}`), NameOfSender: "Ada", IsFromSupport: isFromSupport,
+	}
 }

@@ -74,7 +74,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 			_, err := s.RotateIdentitySecret(ctx, "app", "secret 2", at(0), time.Hour)
 			return err
 		}},
-		{"set the verification", 2, func() error { return s.SetVerification(ctx, "app", chat.VerificationOptional) }},
+		{"set the verification", 2, func() error { return s.SetVerification(ctx, "app", chat.VerificationRequired) }},
 
 		{"put a new template", 2, func() error { return s.PutTemplate(ctx, chat.MessageTemplate{ID: "template", CompanyID: company}) }},
 		{"template", 1, func() error { _, err := s.Template(ctx, "template"); return err }},
