@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,6 +112,7 @@ func (cfg Config) complete() (Config, error) {
 	need(cfg.URL != "" || cfg.InProcess != nil, "URL is missing")
 	need(subject.Valid(cfg.Name), "Name is missing or has dots, wildcards or spaces")
 	need(cfg.Logger != nil, "Logger is missing")
+	need(!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }), "Streams has a name that no stream can have")
 	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
 		if file != "" {
 			_, err := os.Stat(file)
@@ -118,6 +120,9 @@ func (cfg Config) complete() (Config, error) {
 		}
 	}
 	need((cfg.CertFile == "") == (cfg.KeyFile == ""), "CertFile and KeyFile belong together")
+	if cfg.Streams == nil {
+		cfg.Streams = eventStreams()
+	}
 	if len(faults) > 0 {
 		return cfg, errors.New(strings.Join(faults, "; "))
 	}

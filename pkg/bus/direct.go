@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 const (
@@ -42,7 +43,12 @@ func (b *Bus) direct(ctx context.Context, stream, filter string, from time.Time)
 			return
 		}
 		defer sub.Unsubscribe() //nolint:errcheck // fails only where the connection, and with it the subscription, is gone
-		ask := directGet{StartTime: &from, NextBySubj: filter, Batch: directBatch, MaxBytes: directBytes}
+		stored, err := b.Stored(ctx, stream, filter)
+		if err != nil {
+			yield(Delivery{}, err)
+			return
+		}
+		ask := directGet{StartTime: &from, NextBySubj: stored, Batch: directBatch, MaxBytes: directBytes}
 		for more := true; more; {
 			var last uint64
 			if last, more, err = b.directBatch(ctx, sub, stream, ask, yield); err != nil {
@@ -99,7 +105,7 @@ func directDelivery(stream string, m *nats.Msg) (Delivery, error) {
 		return Delivery{}, err
 	}
 	return Delivery{
-		Stream: stream, Subject: m.Header.Get(jetstream.SubjectHeader), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID),
+		Stream: stream, Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID),
 		Sequence: sequence, Time: at.UTC(),
 	}, nil
 }

@@ -343,8 +343,12 @@ func TestStreamsAreDeclaredAsDesigned(t *testing.T) {
 			t.Fatalf("%s: %v", s.Name, err)
 		}
 		c := stream.CachedInfo().Config
+		age, perSubject := time.Hour, int64(-1)
+		if s.LastOnly {
+			age, perSubject = subject.RevocationAge, 1
+		}
 		if c.Storage != jetstream.FileStorage || c.Retention != jetstream.LimitsPolicy || c.Discard != jetstream.DiscardNew ||
-			c.MaxAge != time.Hour || c.MaxBytes != 1<<20 || c.Replicas != 1 || c.Duplicates != 2*time.Minute || !c.AllowDirect {
+			c.MaxAge != age || c.MaxMsgsPerSubject != perSubject || c.MaxBytes != 1<<20 || c.Replicas != 1 || c.Duplicates != 2*time.Minute || !c.AllowDirect {
 			t.Errorf("%s: got %+v", s.Name, c)
 		}
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted or PushAccepted),
-// as INBOUND has it. It is there as soon as the API has answered, and for as
+// as SENDS has it. It is there as soon as the API has answered, and for as
 // long as the stream keeps it. With "*" any company's is found. NotFound where there is none, Unavailable while NATS is away.
 //
 // Its cost grows with what the company sent in the seconds around the id's time, so it is for the moments before the store knows
@@ -52,7 +52,7 @@ func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delive
 	return d, err
 }
 
-// acceptedIn looks at what INBOUND took in a span of time.
+// acceptedIn looks at what SENDS took in a span of time.
 func (b *Bus) acceptedIn(ctx context.Context, companyID, messageID string, from, until time.Time) (Delivery, error) {
 	for _, filter := range []string{subject.CompanyMessage(companyID, "*"), subject.Push(companyID, "*")} {
 		for d, err := range b.direct(ctx, subject.Sends, filter, from) {

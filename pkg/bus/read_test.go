@@ -108,7 +108,7 @@ func TestTailIsThePastInOrderAndThenThePresent(t *testing.T) {
 		put(s)
 	}
 	spans := []bus.Span{
-		{Stream: subject.Inbound, Since: time.Unix(1, 0)}, {Stream: subject.Replies, Since: time.Unix(1, 0)}, {Stream: subject.Outbound},
+		{Stream: subject.Sends, Since: time.Unix(1, 0)}, {Stream: subject.Replies, Since: time.Unix(1, 0)}, {Stream: subject.Outbound},
 	}
 	var past []string
 	for d, err := range b.Tail(t.Context(), spans...) {

@@ -29,7 +29,7 @@ func TestSpansOfAnEventAndItsAnswer(t *testing.T) {
 	tracer, spans := tracingtest.New(t)
 	b := bustest.OpenConfig(t, bus.Config{URL: url, Name: "test", Tracer: tracer})
 	heard := bustest.Collect(t, url, subject.AllReplies)
-	consume(t, b, bus.Consumer{Stream: subject.Inbound, Handle: func(ctx context.Context, _ bus.Delivery) error {
+	consume(t, b, bus.Consumer{Stream: subject.Sends, Handle: func(ctx context.Context, _ bus.Delivery) error {
 		return b.Publish(ctx, reply("visitor", 1))
 	}})
 	question := event.CompanyMessageAccepted{CompanyID: "company", ChatID: "chat", Message: reply("visitor", 0).Message}
@@ -38,7 +38,7 @@ func TestSpansOfAnEventAndItsAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := heard.Next()
-	send, process, answer := spans.Await(t, "publish INBOUND"), spans.Await(t, "process INBOUND"), spans.Await(t, "publish REPLIES")
+	send, process, answer := spans.Await(t, "publish SENDS"), spans.Await(t, "process SENDS"), spans.Await(t, "publish REPLIES")
 	if send.TraceID != callersTrace || send.ParentID != callersSpan || process.ParentID != send.SpanID || answer.ParentID != process.SpanID {
 		t.Errorf("got a chain of %+v, %+v, %+v, want each below the one before", send, process, answer)
 	}
