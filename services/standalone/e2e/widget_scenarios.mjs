@@ -552,7 +552,7 @@ export async function comingBack({ open, say, next }) {
   }
   const mine = (await texts(page, '.mine .words')).map((t) => t.trim());
   assert.deepEqual(mine, wanted, 'each message once, in order');
-  const answers = (await texts(page, '.theirs .words')).filter((t) => t.startsWith('You wrote')).map((t) => /“(.*)”/.exec(t)[1]);
+  const answers = (await texts(page, '.theirs .words')).filter((t) => t.startsWith('You wrote')).map((t) => /“(.*?)”/.exec(t)[1]);
   assert.deepEqual(answers, wanted, 'each answer once, in order');
   assert.deepEqual(page.faults, []);
   say(`widget coming back: ${wanted.length} of ${wanted.length} messages, 0 lost, 0 doubled`);

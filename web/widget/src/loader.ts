@@ -214,7 +214,7 @@ function mount(script: HTMLScriptElement) {
   host.paint(s.c?.[0] ?? data.color!, s.c?.[1]);
   host.dress();
   attach();
-  doc.addEventListener('DOMContentLoaded', attach, { once: true });
+  if (!doc.body) doc.addEventListener('DOMContentLoaded', attach, { once: true });
   if (s.t && (s.n || s.w)) void load();
 }
 

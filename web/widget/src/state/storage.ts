@@ -24,10 +24,10 @@ export class Storage {
   readonly #blobs: Blobs;
   readonly blocked: boolean;
 
-  constructor(readonly key: string, local: globalThis.Storage | undefined = localStorageIfAny(), idb: IDBFactory | undefined = globalThis.indexedDB) {
+  constructor(readonly key: string, local: globalThis.Storage | undefined = localStorageIfAny(), idb: IDBFactory | undefined = local && globalThis.indexedDB) {
     this.blocked = !local;
     this.#entries = local ? onLocalStorage(local) : inMemory();
-    this.#blobs = new Blobs(key, local ? idb : undefined);
+    this.#blobs = new Blobs(key, idb);
   }
 
   session(): SessionRecord {
