@@ -52,6 +52,7 @@ func TestStoreGoesAndComesBack(t *testing.T) {
 	w.send(`{"text":"hi"}`).success(t)
 	w.engines.store.Begin()
 	eventually(t, "not ready", func() bool { return !w.ready() })
+	eventually(t, "nothing is cached any more", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusServiceUnavailable })
 	w.unavailable("POST /message/send", w.send(`{"text":"hi"}`))
 	w.unavailable("POST /push-message", w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`))
 	w.engines.store.End()

@@ -67,7 +67,7 @@ func TestWatchPrintsThePast(t *testing.T) {
 	c, question, answer, company := w.conversation()
 	push := event.PushAccepted{CompanyID: appID, TemplateID: templateID, MessageID: message(noon, "", true).ID, CreatedAt: noon, Source: "491701234567"}
 	w.publish(question, answer, company, push)
-	if _, err := w.bus.JetStream().Publish(t.Context(), "chat.in.odd", []byte("no \x1b JSON")); err != nil {
+	if _, err := w.bus.JetStream().Publish(t.Context(), "chat.in.visitor.odd", []byte("no \x1b JSON")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -78,12 +78,12 @@ func TestWatchPrintsThePast(t *testing.T) {
 	for i, want := range []string{
 		fmt.Sprintf("visitor-message  INBOUND/1     chat=%s  msg=%s  TEXT Ada: menu [2J", c.ID, question.Message.ID),
 		fmt.Sprintf("reply            REPLIES/1     chat=%s  msg=%s  TEXT Polly: Here it is", c.ID, answer.Message.ID),
-		fmt.Sprintf("company-message  INBOUND/2     chat=%s  msg=%s  TEXT Polly: Your order", c.ID, company.Message.ID),
-		fmt.Sprintf("push             INBOUND/3     msg=%s  template=%s  to 491701234567", push.MessageID, templateID),
-		"event            INBOUND/4     chat.in.odd",
+		fmt.Sprintf("company-message  SENDS/1       chat=%s  msg=%s  TEXT Polly: Your order", c.ID, company.Message.ID),
+		fmt.Sprintf("push             SENDS/2       msg=%s  template=%s  to 491701234567", push.MessageID, templateID),
+		"event            INBOUND/2     chat.in.visitor.odd",
 	} {
 		if at, rest, _ := strings.Cut(printed[i], "  "); rest != want || len(at) != len(chat.TimeFormat) {
-			t.Errorf("line %d: got %q, want %q behind the time", i, printed[i], want)
+			t.Errorf("line %d: got %q, want %q after the time", i, printed[i], want)
 		}
 	}
 	for args, want := range map[string]string{
@@ -358,7 +358,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 		}
 	}
 	table := w.ctl("trace", id).done()
-	for _, want := range []string{"company-message in INBOUND/2", "reply in REPLIES/1", "  socket-gateway", "acknowledged after 1 try", "letter 1 again, for recorder", "in the history", "delivered", "2026-11-21T12:00:02.000Z"} {
+	for _, want := range []string{"company-message in SENDS/1", "reply in REPLIES/1", "  socket-gateway", "acknowledged after 1 try", "letter 1 again, for recorder", "in the history", "delivered", "2026-11-21T12:00:02.000Z"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("got\n%s\nwant %q in it", table, want)
 		}

@@ -60,7 +60,7 @@ func TestLifecycle(t *testing.T) {
 	for range 3 {
 		given[dead.Next().Subject]++
 	}
-	if given["chat.dead.INBOUND.recorder"] != 1 || given["chat.dead.REPLIES.recorder"] != 1 || given["chat.dead.INBOUND.dispatcher"] != 1 {
+	if given["chat.dead.INBOUND.recorder"] != 1 || given["chat.dead.REPLIES.recorder"] != 1 || given["chat.dead.SENDS.dispatcher"] != 1 {
 		t.Errorf("no chat: got the dead letters %v, want one of each consumer that needs the chat", given)
 	}
 	if dispatcher[chattest.NoChat] != "tries again, then DEAD" || bot[chattest.NoChat] != "answers" {

@@ -251,11 +251,11 @@ func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
 		reason        string
 	}{
 		{"garbage", "chat.in.visitor.message.a.u", []byte("\xff{"), []string{"chat.dead.INBOUND.bot", "chat.dead.INBOUND.recorder"}, "malformed"},
-		{"a message into another company's chat", foreign.Subject(), foreign.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "another company"},
-		{"a subject that says otherwise", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher"}, "subject"},
+		{"a message into another company's chat", foreign.Subject(), foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "another company"},
+		{"a subject that says otherwise", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "subject"},
 		{"a reply into somebody else's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "somebody else"},
-		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher-pushes"}, "phone"},
-		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.INBOUND.dispatcher-pushes"}, "not approved"},
+		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "phone"},
+		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "not approved"},
 	}
 	for _, tt := range tests {
 		w.publishRaw(tt.subject, tt.data)
@@ -283,7 +283,7 @@ func TestUnknownChatIsTriedAgainThenDead(t *testing.T) {
 	started := time.Now()
 	w.publish(lost)
 	m := dead.Next()
-	if m.Subject != "chat.dead.INBOUND.dispatcher" || string(m.Data) != string(lost.AppendJSON(nil)) {
+	if m.Subject != "chat.dead.SENDS.dispatcher" || string(m.Data) != string(lost.AppendJSON(nil)) {
 		t.Errorf("got %s %s, want the message in the dispatcher's dead letters", m.Subject, m.Data)
 	}
 	if took := time.Since(started); took < time.Second {

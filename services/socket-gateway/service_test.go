@@ -245,9 +245,9 @@ func TestStartsWithoutRedis(t *testing.T) {
 	if got := string(c.await("message").Data); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	log.await(t, "Redis is there")
-	if got := log.count("Redis is away"); got != 1 {
-		t.Errorf("got %d lines that say that Redis is away, want one", got)
+	log.await(t, "Redis connected")
+	if got := log.count("Redis unavailable"); got != 1 {
+		t.Errorf("got %d lines that say that Redis is unavailable, want one", got)
 	}
 }
 

@@ -74,6 +74,7 @@ func TestStoreGoesAndComesBack(t *testing.T) {
 	token := w.register(appID, `"email":"a@example.com"`)
 	w.engines.store.Begin()
 	eventually(t, "not ready", func() bool { return !w.ready() })
+	eventually(t, "nothing is cached any more", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
 	w.unavailable("GET /settings/:id", w.get("/settings/"+appID, ""))
 	w.unavailable("POST /register", w.post("/register", "", `{"appId":"`+appID+`","email":"b@example.com"}`))
 	w.unavailable("GET /message", w.get("/message", token))

@@ -25,6 +25,7 @@ func TestLifecycle(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *widgetapi.Config) {
 		cfg.Now, cfg.ChatIdleClose = newClock(now).now, chattest.IdleClose
+		cfg.SharedStore = nil // its own closes idle chats
 	})
 	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	endpoints := map[string]func(email, token string) answer{

@@ -161,7 +161,7 @@ func traceComplete(o *operator, messageID string) error {
 			}
 		}
 	}](o, "trace", messageID)
-	missing := map[string]bool{"INBOUND dispatcher": true, "REPLIES recorder": true, "REPLIES socket-gateway": true}
+	missing := map[string]bool{"SENDS dispatcher": true, "REPLIES recorder": true, "REPLIES socket-gateway": true}
 	for _, e := range trace.Events {
 		for _, c := range e.Consumers {
 			if c.State == "acknowledged" && c.Attempts > 0 {
