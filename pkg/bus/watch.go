@@ -142,7 +142,9 @@ func (w *streamWatcher) lookAt(ctx context.Context, name string) error {
 func eventStreams() []string {
 	var names []string
 	for _, s := range subject.Streams() {
-		names = append(names, s.Name)
+		if !s.LastOnly { // revocations are no events
+			names = append(names, s.Name)
+		}
 	}
 	return names
 }

@@ -220,7 +220,7 @@ func (s *Service) openBus() (*bus.Bus, error) {
 	return bus.Open(bus.Config{
 		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
 		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Streams: []string{subject.Replies, subject.Status, subject.Dead},
+		Streams: []string{subject.Replies, subject.Status, subject.Dead, subject.Revocations},
 		Logger:  s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 }

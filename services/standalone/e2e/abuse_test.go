@@ -364,7 +364,19 @@ func settled(t *testing.T, earlier footprint) (now footprint) {
 // digested waits until the processing layer has dealt with all that was accepted, and checks that it could.
 func (a *abuse) digested(t *testing.T) {
 	t.Helper()
-	stream, err := plainJetStream(t, a.NATSURL).Stream(t.Context(), subject.Inbound)
+	for _, name := range []string{subject.Inbound, subject.Sends} {
+		a.digestedIn(t, name)
+	}
+	wantNoDeadLetters(t, a.NATSURL)
+	if faults := faultLine.FindAllString(a.stderr.String(), -1); len(faults) > 0 {
+		t.Errorf("the standalone has failed: %s", faults[0])
+	}
+}
+
+// digestedIn waits until the consumers of a stream have acknowledged all of it.
+func (a *abuse) digestedIn(t *testing.T, name string) {
+	t.Helper()
+	stream, err := plainJetStream(t, a.NATSURL).Stream(t.Context(), name)
 	check(t, err)
 	eventually(t, "what was accepted is digested", func() error {
 		for info := range stream.ListConsumers(t.Context()).Info() {
@@ -381,10 +393,6 @@ func (a *abuse) digested(t *testing.T) {
 		}
 		return nil
 	})
-	wantNoDeadLetters(t, a.NATSURL)
-	if faults := faultLine.FindAllString(a.stderr.String(), -1); len(faults) > 0 {
-		t.Errorf("the standalone has failed: %s", faults[0])
-	}
 }
 
 var faultLine = regexp.MustCompile(`(?m)^.*"?level"?[:=]"?ERROR.*$`)

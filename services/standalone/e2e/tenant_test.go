@@ -99,6 +99,7 @@ func probes(me tenant) map[string]func(of tenant) []probe {
 		// What any visitor of a site may see, and what is made with nothing but an application's id.
 		"GET /settings/{id}": nil, "POST /register": nil,
 		"GET /.well-known/jwks.json": nil, "GET /openapi.json": nil, "GET /docs": nil,
+		"GET /widget.js": nil, "GET /widget/limits.json": nil, "GET /widget/{file}": nil, // the same for everybody
 		"POST /message/{id}/read": func(of tenant) []probe {
 			return []probe{
 				{"a message", "/message/" + of.message + "/read", "", []header{asVisitor}, 404},

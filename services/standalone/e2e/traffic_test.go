@@ -164,17 +164,26 @@ func (f *traffic) missing(v *visitor, history []record) error {
 	return nil
 }
 
-// streamed returns the ids of all events in INBOUND.
+// streamed returns the ids of all events that the APIs have accepted.
 func streamed(t testing.TB, url string) map[string]bool {
 	t.Helper()
 	js := plainJetStream(t, url)
-	stream, err := js.Stream(t.Context(), subject.Inbound)
+	ids := map[string]bool{}
+	for _, name := range []string{subject.Inbound, subject.Sends} {
+		addStreamed(t, js, name, ids)
+	}
+	return ids
+}
+
+// addStreamed adds the ids of a stream's events.
+func addStreamed(t testing.TB, js jetstream.JetStream, name string, ids map[string]bool) {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), name)
 	check(t, err)
 	info, err := stream.Info(t.Context())
 	check(t, err)
-	ids := map[string]bool{}
 	if info.State.Msgs == 0 {
-		return ids
+		return
 	}
 	consumer, err := stream.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{HeadersOnly: true})
 	check(t, err)
@@ -188,7 +197,7 @@ func streamed(t testing.TB, url string) map[string]bool {
 		meta, err := m.Metadata()
 		check(t, err)
 		if meta.Sequence.Stream >= info.State.LastSeq {
-			return ids
+			return
 		}
 	}
 }

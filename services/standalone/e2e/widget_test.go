@@ -62,7 +62,7 @@ func TestWidget(t *testing.T) {
 func TestWidgetComesBack(t *testing.T) {
 	f := newFleet(t, 3)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	for _, engine := range []string{"mongodb", "nats", "redis"} {
+	for _, engine := range []string{"seed", "nats", "redis"} {
 		f.start(t, engine)
 	}
 	for _, name := range f.services {
