@@ -28,7 +28,7 @@ func measureStart(ctx context.Context, bin string) (f startFigure, err error) {
 	if err != nil {
 		return f, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if f.first, _, err = startStandalone(ctx, bin, dir, 0); err != nil {
 		return f, err
 	}

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,7 +80,7 @@ func TestRedisPermissions(t *testing.T) {
 		client := redis.NewClient(options)
 		for act, command := range commands {
 			err := client.Do(t.Context(), command...).Err()
-			refused := err != nil && err != redis.Nil && strings.Contains(err.Error(), "NOPERM") ||
+			refused := err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "NOPERM") ||
 				err != nil && strings.Contains(err.Error(), "can't run this command")
 			want := true
 			for _, a := range allowed {

@@ -46,7 +46,7 @@ func rows() []row {
 		{section: "handshake", says: "over polling", check: func(p *peer) {
 			res, body := p.exchange("GET", "EIO=4&transport=polling", "")
 			p.wantOpen(body, "websocket")
-			if got := res.Header.Get("Content-Type"); res.StatusCode != 200 || got != "text/plain; charset=UTF-8" {
+			if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || got != "text/plain; charset=UTF-8" {
 				p.Errorf("got %d %q, want 200 and text/plain", res.StatusCode, got)
 			}
 		}},
@@ -61,7 +61,7 @@ func rows() []row {
 		}},
 		{section: "handshake", says: "any site may embed the client", check: func(p *peer) {
 			res, _ := p.exchange("OPTIONS", "EIO=4&transport=polling", "")
-			if got := res.Header.Get("Access-Control-Allow-Origin"); res.StatusCode != 204 || got != "*" {
+			if got := res.Header.Get("Access-Control-Allow-Origin"); res.StatusCode != http.StatusNoContent || got != "*" {
 				p.Errorf("got %d %q, want 204 and *", res.StatusCode, got)
 			}
 		}},
@@ -116,7 +116,7 @@ func rows() []row {
 		}},
 		{section: "payload", says: "the answer to a POST", check: func(p *peer) {
 			res, body := p.exchange("POST", p.open(), "4a")
-			if got := res.Header.Get("Content-Type"); res.StatusCode != 200 || body != "ok" || got != "text/html" {
+			if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || body != "ok" || got != "text/html" {
 				p.Errorf("got %d %q %q, want 200, ok and text/html", res.StatusCode, body, got)
 			}
 		}},
@@ -343,7 +343,7 @@ func rows() []row {
 	} {
 		rows = append(rows, row{section: "handshake", says: "refused: " + bad.method + " " + bad.query, check: func(p *peer) {
 			res, body := p.exchange(bad.method, bad.query, "4x")
-			if got := res.Header.Get("Content-Type"); res.StatusCode != 400 || strings.TrimSpace(body) != bad.refusal || got != "application/json" {
+			if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusBadRequest || strings.TrimSpace(body) != bad.refusal || got != "application/json" {
 				p.Errorf("got %d %q %q, want 400 %s", res.StatusCode, got, body, bad.refusal)
 			}
 		}})
@@ -380,7 +380,7 @@ func rows() []row {
 			waiting := p.waiting(poll)
 			p.want("POST", poll, payload, 400, `{"code":3,"message":"Bad request"}`)
 			p.want("GET", poll, "", 400, unknownSID)
-			if got := <-waiting; got != "200 1" && !(strings.HasPrefix(payload, "4a") && strings.HasPrefix(got, "200 4a")) {
+			if got := <-waiting; got != "200 1" && (!strings.HasPrefix(payload, "4a") || !strings.HasPrefix(got, "200 4a")) {
 				p.Errorf("got %q, want a close", got)
 			}
 		}})
@@ -465,7 +465,6 @@ type peer struct {
 	addr, url string
 	client    *http.Client
 	sessions  chan *Session
-	polls     chan struct{} // gets a value when a request for a session has begun
 }
 
 type echo struct{ s *Session }
@@ -617,7 +616,7 @@ func (p *peer) probe(poll string) *socket {
 func (p *peer) wantRefusedWebSocket(query, refusal string) {
 	p.Helper()
 	_, res, err := websocket.Dial(p.Context(), p.url+query, &websocket.DialOptions{HTTPClient: p.client})
-	if err == nil || res == nil || res.StatusCode != 400 {
+	if err == nil || res == nil || res.StatusCode != http.StatusBadRequest {
 		p.Fatalf("got %v, want 400", err)
 	}
 	if body, _ := io.ReadAll(res.Body); strings.TrimSpace(string(body)) != refusal {

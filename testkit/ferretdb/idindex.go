@@ -17,7 +17,7 @@ func IndexIDs(ctx context.Context, dir, database string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	tables, err := collectionTables(ctx, db)
 	if err != nil {
 		return fmt.Errorf("listing the tables of %s: %w", database, err)
@@ -36,7 +36,7 @@ func collectionTables(ctx context.Context, db *sql.DB) (tables []string, err err
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var table string
 		if err := rows.Scan(&table); err != nil {

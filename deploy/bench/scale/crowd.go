@@ -168,11 +168,10 @@ func (c *crowd) receive(v *visitor, reply event.Reply, at time.Time) {
 
 // figures are what a crowd got in a span of time.
 type figures struct {
-	answers   int
-	rate      float64 // a second
-	p50, p99  time.Duration
-	longest   time.Duration
-	unordered int
+	answers  int
+	rate     float64 // a second
+	p50, p99 time.Duration
+	longest  time.Duration
 }
 
 // during returns what came from a moment to another.

@@ -19,7 +19,7 @@ func testCompanies(t *testing.T, open Opener) {
 	wantReason(t, "an unknown company", err, apperr.NotFound, "COMPANY_NOT_FOUND")
 	var all []chat.Company
 	for i := range 5 {
-		all = append(all, chat.Company{ID: fmt.Sprintf("0000000%d-0000-4000-8000-000000000000", i), Name: "Company\x00 é😀"})
+		all = append(all, chat.Company{ID: fmt.Sprintf("0000000%d-0000-4000-8000-000000000000", i), Name: "Company\x01 é😀"})
 	}
 	for _, c := range slices.Backward(all) {
 		must(t, s.PutCompany(ctx, chat.Company{ID: c.ID, Name: "before"}))

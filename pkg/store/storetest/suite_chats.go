@@ -96,7 +96,7 @@ func testChats(t *testing.T, open Opener) {
 		for round := range 3 {
 			n := now(time.Duration(round) * 2 * idle)
 			n.Greetings = []chat.Message{fromCompany(newID(), n.Now)}
-			results := together(t, atOnce, func(int) (opening, error) {
+			results := together(t, AtOnce, func(int) (opening, error) {
 				c, opened, err := s.OpenChat(ctx, v, n)
 				return opening{c, opened}, err
 			})

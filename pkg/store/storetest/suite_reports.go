@@ -22,7 +22,7 @@ func testStatuses(t *testing.T, open Opener) {
 		{ChatID: newID(), StoredAt: at(2 * time.Minute)},
 		{DeliveredAt: at(3 * time.Minute), ReadAt: at(5 * time.Minute)},
 		{DeliveredAt: at(4 * time.Minute), ReadAt: at(4 * time.Minute)},
-		{Failure: chat.Failure{At: at(time.Minute), Reason: "b with blanks\x00 é"}},
+		{Failure: chat.Failure{At: at(time.Minute), Reason: "b with blanks" + Nul + " é"}},
 		{Failure: chat.Failure{At: at(time.Minute), Reason: "c"}},
 		{Failure: chat.Failure{At: at(time.Hour), Reason: "a"}},
 	}
@@ -39,13 +39,13 @@ func testStatuses(t *testing.T, open Opener) {
 		want(t, "what the last report returned", last, all)
 		want(t, "the status", get[chat.MessageStatus](t)(s.MessageStatus(ctx, company, message)), all)
 	}
-	together(t, atOnce, func(n int) (chat.MessageStatus, error) {
+	together(t, AtOnce, func(n int) (chat.MessageStatus, error) {
 		return s.JoinMessageStatus(ctx, company, id, reports[n%len(reports)])
 	})
 	want(t, "after reports of many at once", get[chat.MessageStatus](t)(s.MessageStatus(ctx, company, id)), all)
 	_, err = s.MessageStatus(ctx, newID(), id)
 	wantCode(t, "another company's message", err, apperr.NotFound)
-	odd := "a|b.$\x00é"
+	odd := "a|b.$" + Nul + "é"
 	want(t, "an odd id", get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company, odd, reports[0])), reports[0])
 	want(t, "an odd id, read", get[chat.MessageStatus](t)(s.MessageStatus(ctx, company, odd)), reports[0])
 }
@@ -107,17 +107,17 @@ func testReceipts(t *testing.T, open Opener) {
 	})
 	t.Run("many at once", func(t *testing.T) {
 		chatID := newID()
-		together(t, atOnce, func(n int) (time.Time, error) {
+		together(t, AtOnce, func(n int) (time.Time, error) {
 			return s.AwaitReceipts(ctx, chatID, fromCompany(fmt.Sprintf("m%02d", n), noon), false)
 		})
-		if n := len(undelivered(t, chatID)); n != atOnce {
-			t.Errorf("got %d undelivered, want %d", n, atOnce)
+		if n := len(undelivered(t, chatID)); n != AtOnce {
+			t.Errorf("got %d undelivered, want %d", n, AtOnce)
 		}
-		together(t, atOnce, func(n int) (struct{}, error) {
+		together(t, AtOnce, func(n int) (struct{}, error) {
 			return struct{}{}, s.NoteReceipt(ctx, chatID, fmt.Sprintf("m%02d", n), n%2 == 0)
 		})
-		if n := len(readUpTo(t, chatID, fromCompany("z", noon), noon)); n != atOnce/2 {
-			t.Errorf("got %d unread, want %d", n, atOnce/2)
+		if n := len(readUpTo(t, chatID, fromCompany("z", noon), noon)); n != AtOnce/2 {
+			t.Errorf("got %d unread, want %d", n, AtOnce/2)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func testIdempotency(t *testing.T, open Opener) {
 	must(t, s.EndIdempotencyLease(ctx, r.ID))
 	must(t, s.DeleteIdempotencyRecord(ctx, r.ID))
 
-	inserted := together(t, atOnce, func(n int) (bool, error) {
+	inserted := together(t, AtOnce, func(n int) (bool, error) {
 		own := r
 		own.Fingerprint = fmt.Sprint(n)
 		return s.InsertIdempotencyRecord(ctx, own)
@@ -150,7 +150,7 @@ func testIdempotency(t *testing.T, open Opener) {
 	r.Fingerprint = fmt.Sprint(slices.Index(inserted, true))
 	want(t, "the record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
 
-	before := together(t, atOnce, func(n int) (store.IdempotencyRecord, error) {
+	before := together(t, AtOnce, func(n int) (store.IdempotencyRecord, error) {
 		return s.LeaseIdempotencyRecord(ctx, r.ID, noon.Add(time.Duration(n)*time.Hour))
 	})
 	var holders []bool
@@ -160,7 +160,7 @@ func testIdempotency(t *testing.T, open Opener) {
 	if n := count(holders); n != 1 {
 		t.Errorf("a lease by many at once: got %d holders, want 1", n)
 	}
-	r.Leases, r.LeasedUntil = atOnce, at((atOnce-1)*time.Hour)
+	r.Leases, r.LeasedUntil = AtOnce, at(time.Duration(AtOnce-1)*time.Hour)
 	want(t, "the leased record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
 	must(t, s.EndIdempotencyLease(ctx, r.ID))
 	r.LeasedUntil = time.Time{}
@@ -170,8 +170,8 @@ func testIdempotency(t *testing.T, open Opener) {
 	replaced.ID = r.ID
 	must(t, s.ReplaceIdempotencyRecord(ctx, replaced))
 	want(t, "the replaced record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
-	answers := together(t, atOnce, func(n int) (string, error) {
-		return s.AnswerIdempotencyRecord(ctx, r.ID, fmt.Sprintf("{\"n\":%d,\"\x00é\":1e999}", n))
+	answers := together(t, AtOnce, func(n int) (string, error) {
+		return s.AnswerIdempotencyRecord(ctx, r.ID, fmt.Sprintf("{\"n\":%d,\"%sé\":1e999}", n, Nul))
 	})
 	replaced.Answer, replaced.LeasedUntil = wantOneOf(t, "answers", answers), time.Time{}
 	want(t, "the answered record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)

@@ -11,8 +11,12 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// atOnce is how many callers meet in the tests of concurrency.
-const atOnce = 64
+// AtOnce is how many callers meet in the tests of concurrency. TestMain of an emulation, which reads a whole collection for a look-up, sets
+// fewer.
+var AtOnce = 64
+
+// Nul is a character that engines often lose. An emulation on PostgreSQL's jsonb cannot hold it, and takes another one.
+var Nul = "\x00"
 
 func testVisitors(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
@@ -21,7 +25,7 @@ func testVisitors(t *testing.T, open Opener) {
 	wantReason(t, "an unknown visitor", err, apperr.NotFound, "VISITOR_NOT_FOUND")
 	wantCode(t, "revoking an unknown visitor's tokens", s.RevokeVisitorTokens(ctx, id, noon), apperr.NotFound)
 
-	first := chat.Visitor{ID: id, CompanyID: newID(), AppID: newID(), FirstName: "Ada\x00", Email: "ada@example.com", VerifiedBy: store.KindEmail}
+	first := chat.Visitor{ID: id, CompanyID: newID(), AppID: newID(), FirstName: "Ada" + Nul, Email: "ada@example.com", VerifiedBy: store.KindEmail}
 	want(t, "a new visitor", get[chat.Visitor](t)(s.SaveVisitor(ctx, first)), first)
 	merged := first
 	merged.LastName, merged.Email, merged.UserID, merged.Phone = "Lovelace", "ada@lovelace.example", "7", "49123456789"
@@ -39,7 +43,7 @@ func testVisitors(t *testing.T, open Opener) {
 
 	t.Run("saved by many at once", func(t *testing.T) {
 		v := chat.Visitor{ID: newID(), CompanyID: newID(), AppID: newID()}
-		together(t, atOnce, func(n int) (chat.Visitor, error) {
+		together(t, AtOnce, func(n int) (chat.Visitor, error) {
 			save := v
 			if n%2 == 0 {
 				save.FirstName = "Ada"
@@ -113,7 +117,7 @@ func testIdentities(t *testing.T, open Opener) {
 	want(t, "the unowned is the strongest's", resolve(t, s, email("a", "new@example.com")), strongest)
 
 	t.Run("one identity claimed by many at once", func(t *testing.T) {
-		claims := together(t, atOnce, func(int) (claim, error) {
+		claims := together(t, AtOnce, func(int) (claim, error) {
 			id, created, err := s.ResolveVisitor(ctx, []store.Identity{email("many", "x@example.com")})
 			return claim{id, created}, err
 		})
@@ -139,7 +143,7 @@ func testIdentities(t *testing.T, open Opener) {
 		}
 	})
 	t.Run("odd values", func(t *testing.T) {
-		for _, value := range []string{"a|b", "$x.y", "\x00", "é😀", "person|x", strings.Repeat("x", 500)} {
+		for _, value := range []string{"a|b", "$x.y", Nul, "é😀", "person|x", strings.Repeat("x", 500)} {
 			first := resolve(t, s, userID("odd", value))
 			if second := resolve(t, s, userID("odd", value)); !first.created || second != (claim{id: first.id}) {
 				t.Errorf("%q: got %+v and %+v, want one new visitor", value, first, second)

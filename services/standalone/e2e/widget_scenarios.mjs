@@ -88,7 +88,7 @@ export async function flow({ config, open, say }) {
   await page.route('**/widget/limits.json', (route) => route.fulfill({ json: { maxFileBytes: 1 << 20 }, headers: cors }));
   const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.getByRole('button', { name: 'Attach files' }).click()]);
   await chooser.setFiles([{ name: 'huge.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc((1 << 20) + 1) }, { name: 'dot.png', mimeType: 'image/png', buffer: png }]);
-  await page.getByText('huge.bin is too large: at most 1 MB can be sent.').waitFor(); // before anything is sent
+  await page.getByText('huge.bin is too large: at most 1 MB can be sent.').first().waitFor(); // before anything is sent
   await composer(page).fill('my dot');
   await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.locator('.mine.t-image').filter({ hasText: 'my dot' }).waitFor();

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -31,7 +32,7 @@ func TestReadsAreBounded(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := r.acquire(gone, "app", "c"); err != context.Canceled {
+		if _, err := r.acquire(gone, "app", "c"); !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that has gone: got %v, want its context's error", err)
 		}
 		flood[0].shrink(100)
