@@ -1,6 +1,7 @@
 package parleyctl
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ type appliedView struct {
 	Stream string          `json:"stream"`
 	State  string          `json:"state"`
 	Drift  []bus.FieldDiff `json:"drift"`
+
+	indexes string // what distinguishes MongoDB's indexes, in words
 }
 
 func (a *app) streamsApply() *cobra.Command {
@@ -40,7 +43,8 @@ func (a *app) streamsApply() *cobra.Command {
 The services never create or change a stream: this command does, before their first start and after each change of the settings
 STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES. It compares every field that NATS knows, such as
 subjects, limits, replicas, republish, sources and subject transforms, and writes only to streams that differ. Streams of others
-are left alone. With --dry-run nothing is written, and the exit code is 6 where a stream is missing or differs.`,
+are left alone. Where MONGODB_URI is set it also creates the indexes that are missing. With --dry-run nothing is written, and the
+exit code is 6 where a stream or an index is missing or differs.`,
 		Example: `  parleyctl streams apply --dry-run
   STREAM_REPLICAS=3 parleyctl streams apply --wait 2m`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -57,17 +61,21 @@ are left alone. With --dry-run nothing is written, and the exit code is 6 where 
 				do = bus.Compare
 			}
 			changes, err := do(c.Context(), b.JetStream(), settings)
-			if printed := a.printApplied(changes, dryRun); err == nil {
+			var indexes *appliedView
+			if err == nil {
+				indexes, err = a.applyIndexes(c.Context(), dryRun, wait)
+			}
+			if printed := a.printApplied(changes, indexes, dryRun); err == nil {
 				err = printed
 			}
 			if err == nil && dryRun {
-				err = drift(changes)
+				err = drift(changes, indexes)
 			}
 			return err
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what is missing or differs")
-	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for NATS")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for NATS and MongoDB")
 	return c
 }
 
@@ -99,8 +107,8 @@ func (a *app) awaitBus(ctx context.Context, patience time.Duration) (*bus.Bus, e
 	return b, err
 }
 
-func (a *app) printApplied(changes []bus.StreamChange, dryRun bool) error {
-	views := make([]appliedView, 0, len(changes))
+func (a *app) printApplied(changes []bus.StreamChange, indexes *appliedView, dryRun bool) error {
+	views := make([]appliedView, 0, len(changes)+1)
 	for _, c := range changes {
 		v := appliedView{Stream: c.Stream, State: streamAsDeclared, Drift: append([]bus.FieldDiff{}, c.Drift...)}
 		switch {
@@ -116,10 +124,14 @@ func (a *app) printApplied(changes []bus.StreamChange, dryRun bool) error {
 		}
 		views = append(views, v)
 	}
+	if indexes != nil {
+		indexes.Drift = []bus.FieldDiff{}
+		views = append(views, *indexes)
+	}
 	return printList(a, views,
 		column[appliedView]{"stream", func(v appliedView) string { return v.Stream }},
 		column[appliedView]{"state", func(v appliedView) string { return v.State }},
-		column[appliedView]{"drift", func(v appliedView) string { return describeDrift(v.Drift) }})
+		column[appliedView]{"drift", func(v appliedView) string { return cmp.Or(v.indexes, describeDrift(v.Drift)) }})
 }
 
 func describeDrift(diffs []bus.FieldDiff) string {
@@ -137,8 +149,11 @@ func fieldText(value []byte) string {
 	return string(value)
 }
 
-func drift(changes []bus.StreamChange) error {
+func drift(changes []bus.StreamChange, indexes *appliedView) error {
 	n := 0
+	if indexes != nil && indexes.State != streamAsDeclared {
+		n++
+	}
 	for _, c := range changes {
 		if !c.None() {
 			n++

@@ -1,0 +1,57 @@
+package parleyctl
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// indexRow is the row of `streams apply` that stands for all indexes of MongoDB.
+const indexRow = "MongoDB indexes"
+
+// indexed is a store whose indexes an operator creates. SQLite's tables come with theirs.
+type indexed interface {
+	EnsureIndexes(ctx context.Context) error
+	IndexDrift(ctx context.Context) ([]string, error)
+}
+
+// applyIndexes creates the indexes that are missing, where MONGODB_URI names a MongoDB, and returns the row to print; nil elsewhere.
+func (a *app) applyIndexes(ctx context.Context, dryRun bool, patience time.Duration) (*appliedView, error) {
+	s, err := a.settings()
+	if err != nil || s.MongoDBURI == "" {
+		return nil, err
+	}
+	opened, err := a.openStore(ctx)
+	for deadline := time.Now().Add(patience); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(reachPause):
+		}
+		if opened = a.connections.store; opened.Ready(ctx) == nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	i, ok := opened.(indexed)
+	if !ok {
+		return nil, nil
+	}
+	drift, err := i.IndexDrift(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row := &appliedView{Stream: indexRow, State: streamAsDeclared, indexes: strings.Join(drift, ", ")}
+	if len(drift) == 0 {
+		return row, nil
+	}
+	if row.State = streamUpdated; dryRun {
+		row.State = streamDiffers
+		return row, nil
+	}
+	return row, i.EnsureIndexes(ctx)
+}
