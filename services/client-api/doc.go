@@ -1,7 +1,7 @@
 // Package clientapi serves the Client API: company systems send messages into chats (POST /message/send), reach phone numbers
 // through approved templates (POST /push-message), and ask what became of a message (GET /message/:id).
 //
-// It publishes CompanyMessageAccepted and PushAccepted on INBOUND and consumes nothing but invalidations of what it has cached.
+// It publishes CompanyMessageAccepted and PushAccepted on SENDS and consumes nothing but invalidations of what it has cached.
 // It answers 200 only after JetStream has acknowledged the event, and writes nothing itself: the processing layer does.
 //
 // Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/access (who is

@@ -1,11 +1,11 @@
 // Package processor is the reference processing layer behind Parley's edge, and may be replaced by another one that reads
-// the stream INBOUND and writes the streams REPLIES and OUTBOUND.
+// the streams INBOUND and SENDS and writes the streams REPLIES and OUTBOUND.
 //
 // It is three durable consumers that are switched on and off one by one:
 //
 //   - recorder reads INBOUND (visitor messages), REPLIES and OUTBOUND, and keeps the history, whoever replies; it reads STATUS and
 //     DEAD, and keeps what became of the messages that companies sent.
-//   - dispatcher reads INBOUND (company messages and pushes) and publishes Reply or OutboundMessage.
+//   - dispatcher reads SENDS (company messages and pushes) and publishes Reply or OutboundMessage.
 //   - bot reads INBOUND (visitor messages) and publishes Reply.
 //
 // Read routes.go first: it is the whole of what is consumed. service.go wires it; internal/ holds a folder for each.
