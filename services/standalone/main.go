@@ -11,7 +11,6 @@ import (
 )
 
 func main() {
-	ops.CollectLess()
 	os.Exit(ops.Main("standalone", run, "engines"))
 }
 
