@@ -37,6 +37,7 @@ ARG TARGETOS
 ARG TARGETARCH
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     cd services/${SERVICE} && GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -o /out/service \
+    -tags "$([ "${SERVICE}" = parleyctl ] || echo nosqlite)" \
     -ldflags "-s -w -X github.com/parley-chat/parley/pkg/ops.version=${VERSION} -X github.com/parley-chat/parley/pkg/ops.commit=${COMMIT} -X github.com/parley-chat/parley/pkg/ops.date=${DATE}" \
     ./cmd/${SERVICE} && mkdir /out/keys
 

@@ -275,7 +275,7 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 	if err := widget.FlushTimeout(patience); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.Publish(t.Context(), "chat.in.message.c.c", []byte("{}")); err != nil {
+	if _, err := operator.Publish(t.Context(), "chat.in.visitor.message.a.v", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := gateway.Request("parley.ask.origins.app", nil, patience); err != nil {

@@ -17,6 +17,9 @@ const (
 	defaultMaxBytes   = 1 << 30
 	defaultPartitions = 32
 
+	// revocationBytes bounds the stream of revocations: some 500,000 of them.
+	revocationBytes = 64 << 20
+
 	// duplicateWindow is how long a stream remembers event ids: the second net under an Idempotency-Key.
 	duplicateWindow = 2 * time.Minute
 )
@@ -60,7 +63,7 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 		AllowDirect: true,
 	}
 	if stream.LastOnly {
-		config.MaxMsgsPerSubject, config.MaxAge = 1, subject.RevocationAge
+		config.MaxMsgsPerSubject, config.MaxAge, config.MaxBytes = 1, subject.RevocationAge, min(s.MaxBytes, revocationBytes)
 	}
 	if stream.Partitioned && s.Partitions > 1 {
 		source, destination := subject.Transform(">", s.Partitions)

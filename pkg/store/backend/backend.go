@@ -11,7 +11,6 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
-	"github.com/parley-chat/parley/pkg/store/sqlite"
 )
 
 // Config names one engine.
@@ -33,7 +32,7 @@ func Open(c Config) (store.Store, error) {
 		return nil, errors.New("store: " + strings.Join(problems, "; "))
 	}
 	if c.SQLitePath != "" {
-		return sqlite.Open(context.Background(), sqlite.Config{Path: c.SQLitePath, Logger: c.Logger, IdleClose: c.IdleClose})
+		return openSQLite(c)
 	}
 	return mongodb.Open(mongodb.Config{
 		URI: c.MongoDBURI, Database: c.MongoDBDatabase, AppName: c.AppName, Logger: c.Logger, IdleClose: c.IdleClose,
