@@ -65,7 +65,8 @@ deps: assets ## what the tests need beside Go: official clients, redis-server, C
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 
 test: deps test-web ## all tests of all modules; with CI=1 with the race detector, and nothing may be skipped
-	go test $(TESTFLAGS) $(PACKAGES)
+	go test $(TESTFLAGS) $(filter-out ./services/standalone/...,$(PACKAGES))
+	go test $(TESTFLAGS) ./services/standalone/... # whole systems and browsers: beside nothing else
 
 test-mongodb: ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
