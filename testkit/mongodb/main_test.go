@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv("MONGODB_URI") == "" { // only FerretDB, which decodes a collection for most look-ups
-		storetest.AtOnce, storetest.Nul = 8, "\x01"
+		storetest.AtOnce, storetest.Largest, storetest.Nul = 8, 1<<20, "\x01"
 	}
 	storetest.Main(m, testkit.OpenAddress)
 }

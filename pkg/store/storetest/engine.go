@@ -210,7 +210,7 @@ func converse(ctx context.Context, s store.Store, acknowledged func(words ...str
 // testKill has two other processes write to the store that this one writes to, kills them in the midst of it, and looks for what
 // they had been told to be there.
 func (e Engine) testKill(t *testing.T) {
-	const enough = 400 // acknowledgements of each process
+	enough := 6*AtOnce + 16 // acknowledgements of each process
 	address := e.Create(t)
 	s := e.open(t, address)
 	var lines [2][]string
@@ -219,7 +219,7 @@ func (e Engine) testKill(t *testing.T) {
 		children.Go(func() { lines[n] = writeAndDie(t, address, enough) })
 	}
 	written := 0
-	for range 20 {
+	for range max(AtOnce/3, 4) {
 		must(t, converse(t.Context(), s, func(...string) { written++ }))
 	}
 	children.Wait()

@@ -138,7 +138,7 @@ func oddData() map[string]string {
 		"null":            `null`,
 		"deep":            strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000),
 		"64 KiB":          `{"text":"` + strings.Repeat("x", 64<<10) + `"}`,
-		"8 MiB":           `"` + strings.Repeat("é", 4<<20-1) + `"`,
+		"the largest":     `"` + strings.Repeat("é", Largest/2-1) + `"`,
 	}
 }
 

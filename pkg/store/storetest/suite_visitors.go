@@ -15,6 +15,9 @@ import (
 // fewer.
 var AtOnce = 64
 
+// Largest is how many bytes the largest data of a message has. An emulation that decodes it for every look-up takes less.
+var Largest = 8 << 20
+
 // Nul is a character that engines often lose. An emulation on PostgreSQL's jsonb cannot hold it, and takes another one.
 var Nul = "\x00"
 
