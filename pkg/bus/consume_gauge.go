@@ -59,7 +59,7 @@ func (g *group) gauge(now, oldest time.Time) {
 	g.bus.metrics.oldest.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(age)
 }
 
-// keepGauging measures how far the consumer is behind, until stop is called. Then nobody here can tell any more.
+// keepGauging measures the lag of the consumer until stop is called. After that this process reports none.
 func (g *group) keepGauging() (stop func()) {
 	if g.bus.cfg.Registerer == nil {
 		return func() {}

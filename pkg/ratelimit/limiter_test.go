@@ -20,8 +20,8 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/config"
-	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,9 +38,9 @@ func newClock() *clock {
 func (c *clock) now() time.Time       { return time.Unix(0, c.at.Load()) }
 func (c *clock) move(d time.Duration) { c.at.Add(int64(d)) }
 
-func startRedis(t *testing.T, addr string) *embedded.Redis {
+func startRedis(t *testing.T, addr string) *redistest.Redis {
 	t.Helper()
-	server, err := embedded.StartRedis(addr)
+	server, err := redistest.Start(addr)
 	if err != nil {
 		t.Fatalf("starting Redis: %v", err)
 	}

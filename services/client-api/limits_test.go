@@ -10,13 +10,13 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/config"
-	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/redistest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 )
 
 func startRedis(t *testing.T) string {
 	t.Helper()
-	server, err := embedded.StartRedis("127.0.0.1:0")
+	server, err := redistest.Start("127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("starting Redis: %v", err)
 	}

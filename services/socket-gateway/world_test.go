@@ -25,10 +25,10 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/redistest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
 
@@ -70,7 +70,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	redis, err := embedded.StartRedis("127.0.0.1:0")
+	redis, err := redistest.Start("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/redistest"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
@@ -42,7 +42,7 @@ type replicas struct {
 
 func startReplicas(t *testing.T) *replicas {
 	t.Helper()
-	redis, err := embedded.StartRedis("127.0.0.1:0")
+	redis, err := redistest.Start("127.0.0.1:0")
 	check(t, err)
 	t.Cleanup(redis.Stop)
 	natsURL, path := bustest.Start(t).URL(), storetest.Path(t)

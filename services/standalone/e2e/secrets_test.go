@@ -19,8 +19,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/redistest"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
@@ -51,7 +51,7 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	const urlSecret = "S3CR3T-of-a-URL"
 	all, registry := new(evidence), prometheus.NewRegistry()
 	log := ops.NewLogger(all, "secrets", slog.LevelDebug)
-	redis, err := embedded.StartRedis("127.0.0.1:0")
+	redis, err := redistest.Start("127.0.0.1:0")
 	check(t, err)
 	t.Cleanup(redis.Stop)
 	natsURL, path := bustest.Start(t).URL(), storetest.Path(t)

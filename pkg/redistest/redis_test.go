@@ -1,4 +1,4 @@
-package embedded_test
+package redistest_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/parley-chat/parley/pkg/embedded"
+	"github.com/parley-chat/parley/pkg/redistest"
 )
 
 func TestRedisServesAndComesBackOnItsAddress(t *testing.T) {
@@ -49,15 +49,15 @@ func TestRedisLetsKeysExpire(t *testing.T) {
 func TestRedisSaysThatItsAddressIsTaken(t *testing.T) {
 	t.Parallel()
 	client := redisClient(t, startRedis(t, "127.0.0.1:0"))
-	if r, err := embedded.StartRedis(client.Options().Addr); err == nil {
+	if r, err := redistest.Start(client.Options().Addr); err == nil {
 		r.Stop()
 		t.Error("got a server, want an error")
 	}
 }
 
-func startRedis(t *testing.T, addr string) *embedded.Redis {
+func startRedis(t *testing.T, addr string) *redistest.Redis {
 	t.Helper()
-	r, err := embedded.StartRedis(addr)
+	r, err := redistest.Start(addr)
 	if err != nil {
 		t.Fatalf("starting Redis: %v", err)
 	}
@@ -65,7 +65,7 @@ func startRedis(t *testing.T, addr string) *embedded.Redis {
 	return r
 }
 
-func redisClient(t *testing.T, r *embedded.Redis) *redis.Client {
+func redisClient(t *testing.T, r *redistest.Redis) *redis.Client {
 	t.Helper()
 	options, err := redis.ParseURL(r.URL())
 	if err != nil {

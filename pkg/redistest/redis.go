@@ -1,4 +1,5 @@
-package embedded
+// Package redistest is an in-memory Redis for tests. No binary links it.
+package redistest
 
 import (
 	"fmt"
@@ -19,11 +20,11 @@ type Redis struct {
 	gone   chan struct{}
 }
 
-// StartRedis starts a server on addr (host:port; port 0 takes a free one).
-func StartRedis(addr string) (*Redis, error) {
+// Start starts a server on addr (host:port; port 0 takes a free one).
+func Start(addr string) (*Redis, error) {
 	s := miniredis.NewMiniRedis()
 	if err := s.StartAddr(addr); err != nil {
-		return nil, fmt.Errorf("starting embedded Redis on %s: %w", addr, err)
+		return nil, fmt.Errorf("starting the in-memory Redis on %s: %w", addr, err)
 	}
 	r := &Redis{server: s, done: make(chan struct{}), gone: make(chan struct{})}
 	go r.passTime()
