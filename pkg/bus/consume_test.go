@@ -100,9 +100,12 @@ func awaitEmpty(t testing.TB, b *bus.Bus, durable string) {
 		if err != nil {
 			return false
 		}
-		for _, p := range g.Partitions {
-			last, err := s.GetLastMsgForSubject(t.Context(), subject.InPartition(">", p.Partition))
-			if err == nil && p.AckFloor < last.Sequence || err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		for partition := range subject.Partitions(s.CachedInfo().Config.SubjectTransform.Destination) {
+			last, err := s.GetLastMsgForSubject(t.Context(), subject.InPartition(">", partition))
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				continue
+			}
+			if err != nil || g.Of(subject.Published(last.Subject)).AckFloor < last.Sequence {
 				return false
 			}
 		}

@@ -20,6 +20,7 @@ type GroupInfo struct {
 	Filters    []string        // subjects on which was published; empty: all
 	Partitions []PartitionInfo // by number
 	count      int             // partitions of the stream
+	whole      bool            // one consumer reads all of them
 }
 
 // PartitionInfo is how far a consumer has come in one partition.
@@ -50,7 +51,10 @@ func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
 		name := cmp.Or(info.Config.Metadata[metadataGroup], info.Name)
 		g := byName[name]
 		if g == nil {
-			g = &GroupInfo{Stream: stream, Name: name, Filters: publishedFilters(info.Config), count: count}
+			g = &GroupInfo{
+				Stream: stream, Name: name, Filters: publishedFilters(info.Config),
+				count: count, whole: info.Config.Metadata[metadataPartition] == "",
+			}
 			byName[name] = g
 		}
 		g.Partitions = append(g.Partitions, newPartitionInfo(info))
@@ -115,9 +119,9 @@ func newPartitionInfo(info *jetstream.ConsumerInfo) PartitionInfo {
 	return p
 }
 
-// Of returns how far the consumer has come with what was published on subj.
+// Of returns how far the consumer has come with what was published on subj: nowhere while its partition has no consumer yet.
 func (g GroupInfo) Of(subj string) PartitionInfo {
-	if len(g.Partitions) == 1 {
+	if g.whole {
 		return g.Partitions[0]
 	}
 	number := subject.Partition(subj, g.count)
