@@ -124,9 +124,32 @@ type Visitors interface {
 	ResolveVisitor(ctx context.Context, identities []Identity) (chatUserID string, created bool, err error)
 	// FindVisitor returns the chatUserId that owns the identity, or NotFound.
 	FindVisitor(ctx context.Context, i Identity) (chatUserID string, err error)
+	// Register finds or creates a visitor, saves the profile and opens a chat unless one is open: [Visitors.ResolveVisitor],
+	// [Visitors.SaveVisitor] and [Chats.OpenChat] in one call, with their promises and errors. A repeat after an error completes
+	// what was begun.
+	Register(ctx context.Context, r Registration) (Registered, error)
 	// RevokeVisitorTokens makes all tokens of the visitor that were issued before at invalid; the latest time stays. NotFound when
 	// there is no such visitor. The caller invalidates [CachedVisitor].
 	RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error
+}
+
+// Registration is the input of [Visitors.Register].
+type Registration struct {
+	// Visitor is the profile. Its ID is empty where Identities lead to the visitor.
+	Visitor chat.Visitor
+	// Identities are those of the visitor; not used when Visitor.ID is set.
+	Identities []Identity
+	// OnlyUnowned makes Identities lead to nobody who is known: if another visitor owns any of them, a new visitor without
+	// identities begins.
+	OnlyUnowned bool
+	Chat        NewChat
+}
+
+// Registered is the result of [Visitors.Register].
+type Registered struct {
+	Visitor chat.Visitor
+	Chat    chat.Chat
+	Opened  bool // the chat is new
 }
 
 // NewChat describes the chat that [Chats.OpenChat] creates if none is open.

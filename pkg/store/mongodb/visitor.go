@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -77,6 +79,46 @@ func (s *Store) FindVisitor(ctx context.Context, i store.Identity) (chatUserID s
 		return "", store.VisitorNotFound()
 	}
 	return owner.id, nil
+}
+
+// Register implements [store.Visitors]. Each of its steps is safe to repeat, so that it needs no transaction.
+func (s *Store) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
+	v := r.Visitor
+	if v.ID == "" {
+		id, err := s.registrant(ctx, r)
+		if err != nil {
+			return store.Registered{}, err
+		}
+		v.ID = id
+	}
+	v, err := s.SaveVisitor(ctx, v)
+	if err != nil {
+		return store.Registered{}, err
+	}
+	c, opened, err := s.OpenChat(ctx, v, r.Chat)
+	return store.Registered{Visitor: v, Chat: c, Opened: opened}, err
+}
+
+// registrant returns the visitor to whom the identities lead.
+func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserID string, err error) {
+	if !r.OnlyUnowned {
+		chatUserID, _, err = s.ResolveVisitor(ctx, r.Identities)
+		return chatUserID, err
+	}
+	for _, i := range r.Identities {
+		_, err := s.FindVisitor(ctx, i)
+		if err == nil {
+			return uuid.NewString(), nil
+		}
+		if !apperr.Is(err, apperr.NotFound) {
+			return "", err
+		}
+	}
+	chatUserID, created, err := s.ResolveVisitor(ctx, r.Identities)
+	if err == nil && !created { // a concurrent registration took one of them
+		return uuid.NewString(), nil
+	}
+	return chatUserID, err
 }
 
 // RevokeVisitorTokens implements [store.Visitors].

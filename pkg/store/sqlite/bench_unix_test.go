@@ -151,22 +151,18 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
-// BenchmarkRegister has 64 callers register new visitors: resolve, save, open a chat with a greeting.
+// BenchmarkRegister has 64 callers register new visitors: each with a chat and a greeting.
 func BenchmarkRegister(b *testing.B) {
 	s, _, _ := benchStore(b, 1, 0)
 	company, app := uuid.NewString(), uuid.NewString()
 	atOnce(b, 64, func(n int) error {
 		now := benchTime.Add(time.Duration(n) * time.Millisecond)
 		mail := fmt.Sprint(uuid.NewString(), "@example.com")
-		id, _, err := s.ResolveVisitor(b.Context(), []store.Identity{{Scope: app, Kind: store.KindEmail, Value: mail}})
-		if err != nil {
-			return err
-		}
-		v, err := s.SaveVisitor(b.Context(), chat.Visitor{ID: id, CompanyID: company, AppID: app, FirstName: "Ada", Email: mail})
-		if err != nil {
-			return err
-		}
-		_, _, err = s.OpenChat(b.Context(), v, store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: []chat.Message{benchMessage(0)}})
+		_, err := s.Register(b.Context(), store.Registration{
+			Visitor:    chat.Visitor{CompanyID: company, AppID: app, FirstName: "Ada", Email: mail},
+			Identities: []store.Identity{{Scope: app, Kind: store.KindEmail, Value: mail}},
+			Chat:       store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: []chat.Message{benchMessage(0)}},
+		})
 		return err
 	})
 }

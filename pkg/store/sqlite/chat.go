@@ -73,12 +73,10 @@ type opened struct {
 func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (chat.Chat, bool, error) {
 	owner, err := uuid.Parse(v.ID)
 	if err != nil {
-		return chat.Chat{}, false, apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The visitor's id is not a UUID").Wrap(err)
+		return chat.Chat{}, false, invalidVisitorID(err)
 	}
-	for _, m := range n.Greetings {
-		if err := store.CheckMessage(m); err != nil {
-			return chat.Chat{}, false, err
-		}
+	if err := checkGreetings(n); err != nil {
+		return chat.Chat{}, false, err
 	}
 	current, err := s.CurrentChat(ctx, v, n.Now)
 	if !apperr.Is(err, apperr.NotFound) {
@@ -86,6 +84,19 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 	}
 	o, err := write(ctx, s, "opening a chat", func(c *conn) (opened, error) { return s.open(c, owner, v, n) })
 	return o.chat, o.is, err
+}
+
+func invalidVisitorID(err error) error {
+	return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The visitor's id is not a UUID").Wrap(err)
+}
+
+func checkGreetings(n store.NewChat) error {
+	for _, m := range n.Greetings {
+		if err := store.CheckMessage(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) open(c *conn, owner uuid.UUID, v chat.Visitor, n store.NewChat) (opened, error) {

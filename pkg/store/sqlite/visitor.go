@@ -26,21 +26,76 @@ func (s *Store) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, e
 
 // SaveVisitor implements [store.Visitors].
 func (s *Store) SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error) {
-	return write(ctx, s, "saving a visitor", func(c *conn) (saved chat.Visitor, err error) {
-		_, err = c.returning(`
-			INSERT INTO visitors (id, company_id, app_id, first_name, last_name, email, phone, user_id, verified_by)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET
-				first_name = iif(excluded.first_name = '', first_name, excluded.first_name),
-				last_name  = iif(excluded.last_name = '', last_name, excluded.last_name),
-				email      = iif(excluded.email = '', email, excluded.email),
-				phone      = iif(excluded.phone = '', phone, excluded.phone),
-				user_id    = iif(excluded.user_id = '', user_id, excluded.user_id)
-			RETURNING `+visitorColumns,
-			func(r *row) { saved = readVisitor(r) },
-			v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy)
-		return saved, err
-	})
+	return write(ctx, s, "saving a visitor", func(c *conn) (chat.Visitor, error) { return saveVisitor(c, v) })
+}
+
+func saveVisitor(c *conn, v chat.Visitor) (saved chat.Visitor, err error) {
+	_, err = c.returning(`
+		INSERT INTO visitors (id, company_id, app_id, first_name, last_name, email, phone, user_id, verified_by)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET
+			first_name = iif(excluded.first_name = '', first_name, excluded.first_name),
+			last_name  = iif(excluded.last_name = '', last_name, excluded.last_name),
+			email      = iif(excluded.email = '', email, excluded.email),
+			phone      = iif(excluded.phone = '', phone, excluded.phone),
+			user_id    = iif(excluded.user_id = '', user_id, excluded.user_id)
+		RETURNING `+visitorColumns,
+		func(r *row) { saved = readVisitor(r) },
+		v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy)
+	return saved, err
+}
+
+// Register implements [store.Visitors] with one commit.
+func (s *Store) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
+	var sorted []store.Identity
+	if r.Visitor.ID == "" {
+		var err error
+		if sorted, err = store.SortIdentities(r.Identities); err != nil {
+			return store.Registered{}, err
+		}
+	} else if _, err := uuid.Parse(r.Visitor.ID); err != nil {
+		return store.Registered{}, invalidVisitorID(err)
+	}
+	if err := checkGreetings(r.Chat); err != nil {
+		return store.Registered{}, err
+	}
+	return write(ctx, s, "registering a visitor", func(c *conn) (store.Registered, error) { return s.register(c, r, sorted) })
+}
+
+func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity) (store.Registered, error) {
+	v := r.Visitor
+	if v.ID == "" {
+		id, err := registrant(c, sorted, r.OnlyUnowned)
+		if err != nil {
+			return store.Registered{}, err
+		}
+		v.ID = id
+	}
+	v, err := saveVisitor(c, v)
+	if err != nil {
+		return store.Registered{}, err
+	}
+	owner, err := uuid.Parse(v.ID)
+	if err != nil {
+		return store.Registered{}, invalidVisitorID(err)
+	}
+	o, err := s.open(c, owner, v, r.Chat)
+	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.is}, err
+}
+
+// registrant returns the visitor to whom the identities lead.
+func registrant(c *conn, sorted []store.Identity, onlyUnowned bool) (chatUserID string, err error) {
+	if onlyUnowned {
+		owner, _, err := owners(c, sorted)
+		if err != nil {
+			return "", err
+		}
+		if owner != "" {
+			return uuid.NewString(), nil
+		}
+	}
+	r, err := resolve(c, sorted)
+	return r.chatUserID, err
 }
 
 // resolved is the result of ResolveVisitor.

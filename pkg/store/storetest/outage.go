@@ -79,6 +79,14 @@ func (o *Outage) ResolveVisitor(ctx context.Context, identities []store.Identity
 	return o.Store.ResolveVisitor(ctx, identities)
 }
 
+// Register implements [store.Visitors].
+func (o *Outage) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
+	if err := o.check(); err != nil {
+		return store.Registered{}, err
+	}
+	return o.Store.Register(ctx, r)
+}
+
 // Chat implements [store.Chats].
 func (o *Outage) Chat(ctx context.Context, id string) (chat.Chat, error) {
 	if err := o.check(); err != nil {

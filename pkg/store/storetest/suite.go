@@ -28,6 +28,7 @@ func Run(t *testing.T, open Opener) {
 		"templates":    testTemplates,
 		"visitors":     testVisitors,
 		"identities":   testIdentities,
+		"registration": testRegistration,
 		"chats":        testChats,
 		"messages":     testMessages,
 		"history":      testHistory,

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,99 @@ func testIdentities(t *testing.T, open Opener) {
 			if second := resolve(t, s, userID("odd", value)); !first.created || second != (claim{id: first.id}) {
 				t.Errorf("%q: got %+v and %+v, want one new visitor", value, first, second)
 			}
+		}
+	})
+}
+
+func testRegistration(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	company, app := newID(), newID()
+	mail := func(value string) store.Identity {
+		return store.Identity{Scope: app, Kind: store.KindEmail, Value: value}
+	}
+	registration := func(name string, identities ...store.Identity) store.Registration {
+		return store.Registration{
+			Visitor:    chat.Visitor{CompanyID: company, AppID: app, FirstName: name},
+			Identities: identities,
+			Chat:       store.NewChat{Channel: chat.ChannelWidget, Now: noon, Greetings: []chat.Message{fromCompany(newID(), noon)}},
+		}
+	}
+	register := func(t *testing.T, r store.Registration) store.Registered {
+		t.Helper()
+		return get[store.Registered](t)(s.Register(ctx, r))
+	}
+	_, err := s.Register(ctx, registration("Nobody"))
+	wantCode(t, "no identity", err, apperr.Invalid)
+	broken := registration("Broken", mail("broken@example.com"))
+	broken.Chat.Greetings[0].Data = []byte("{")
+	_, err = s.Register(ctx, broken)
+	wantCode(t, "a greeting that is not JSON", err, apperr.Invalid)
+
+	first := registration("Ada", mail("ada@example.com"))
+	ada := register(t, first)
+	want(t, "the visitor", ada.Visitor, chat.Visitor{ID: ada.Visitor.ID, CompanyID: company, AppID: app, FirstName: "Ada", ChatNumber: ada.Visitor.ChatNumber})
+	want(t, "found by the identity", get[string](t)(s.FindVisitor(ctx, mail("ada@example.com"))), ada.Visitor.ID)
+	want(t, "the open chat", get[chat.Chat](t)(s.CurrentChat(ctx, ada.Visitor, noon)), ada.Chat)
+	if !ada.Opened || ada.Chat.ChatUserID != ada.Visitor.ID || ada.Chat.CompanyID != company || ada.Chat.AppID != app {
+		t.Errorf("got %+v, want a new chat of the visitor", ada)
+	}
+	history, _, err := s.History(ctx, ada.Chat.ID, store.HistoryQuery{})
+	must(t, err)
+	want(t, "the history", history, []chat.Message{stored(first.Chat.Greetings[0])})
+
+	again := register(t, registration("Augusta", mail("ADA@example.com"), mail("augusta@example.com")))
+	if again.Opened || again.Visitor.ID != ada.Visitor.ID || again.Visitor.FirstName != "Augusta" || again.Chat.ID != ada.Chat.ID {
+		t.Errorf("again: got %+v, want the visitor with another name and the chat of %+v", again, ada)
+	}
+	want(t, "found by another identity", get[string](t)(s.FindVisitor(ctx, mail("augusta@example.com"))), ada.Visitor.ID)
+
+	t.Run("a known visitor", func(t *testing.T) {
+		r := registration("Lovelace", mail("unused@example.com"))
+		r.Visitor.ID = ada.Visitor.ID
+		if got := register(t, r); got.Opened || got.Chat.ID != ada.Chat.ID || got.Visitor.FirstName != "Lovelace" {
+			t.Errorf("got %+v, want the chat of %+v", got, ada)
+		}
+		_, err := s.FindVisitor(ctx, mail("unused@example.com"))
+		wantCode(t, "an identity that was not used", err, apperr.NotFound)
+	})
+	t.Run("only unowned identities", func(t *testing.T) {
+		r := registration("Eve", mail("ada@example.com"), mail("eve@example.com"))
+		r.OnlyUnowned = true
+		eve := register(t, r)
+		if !eve.Opened || eve.Visitor.ID == ada.Visitor.ID {
+			t.Errorf("got %+v, want another visitor than %+v", eve, ada)
+		}
+		_, err := s.FindVisitor(ctx, mail("eve@example.com"))
+		wantCode(t, "an identity sent beside an owned one", err, apperr.NotFound)
+		r.Identities = []store.Identity{mail("eve@example.com")}
+		mallory := register(t, r)
+		want(t, "the owner of an unowned one", get[string](t)(s.FindVisitor(ctx, mail("eve@example.com"))), mallory.Visitor.ID)
+	})
+	t.Run("many at once", func(t *testing.T) {
+		all := together(t, AtOnce, func(int) (store.Registered, error) {
+			return s.Register(ctx, registration("Many", mail("many@example.com")))
+		})
+		var visitors, chats []string
+		var opened []bool
+		for _, r := range all {
+			visitors, chats, opened = append(visitors, r.Visitor.ID), append(chats, r.Chat.ID), append(opened, r.Opened)
+		}
+		wantOneOf(t, "visitors", visitors)
+		wantOneOf(t, "chats", chats)
+		if n := count(opened); n != 1 {
+			t.Errorf("got %d who opened the chat, want 1", n)
+		}
+	})
+	t.Run("many at once of whom only one may own the identity", func(t *testing.T) {
+		all := together(t, AtOnce, func(int) (string, error) {
+			r := registration("Single", mail("single@example.com"))
+			r.OnlyUnowned = true
+			done, err := s.Register(ctx, r)
+			return done.Visitor.ID, err
+		})
+		slices.Sort(all)
+		if distinct := len(slices.Compact(all)); distinct != AtOnce {
+			t.Errorf("got %d visitors, want %d", distinct, AtOnce)
 		}
 	})
 }

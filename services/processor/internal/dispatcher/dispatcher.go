@@ -29,12 +29,10 @@ type Directory interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 }
 
-// Recipients finds or makes whom a push is for; see [store.Store] for what each promises when two come at once.
+// Recipients finds or creates the recipient of a push.
 type Recipients interface {
 	Company(ctx context.Context, id string) (chat.Company, error)
-	ResolveVisitor(ctx context.Context, identities []store.Identity) (chatUserID string, created bool, err error)
-	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
-	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
+	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
 // Dispatcher sends messages to the channel of their chat.

@@ -31,11 +31,11 @@ func (d *Dispatcher) Push(ctx context.Context, e event.PushAccepted) error {
 	if err != nil {
 		return err
 	}
-	recipient, c, err := d.recipient(ctx, e, phone)
+	recipient, err := d.recipient(ctx, e, phone)
 	if err != nil {
 		return err
 	}
-	return d.publisher.Publish(ctx, outbound(c, recipient, m))
+	return d.publisher.Publish(ctx, outbound(recipient.Chat, recipient.Visitor, m))
 }
 
 // template looks the event's template up again: between the acceptance and now it may have been withdrawn.
@@ -52,24 +52,18 @@ func (d *Dispatcher) template(ctx context.Context, e event.PushAccepted) (chat.M
 	return t, nil
 }
 
-// recipient finds or makes the visitor with this number and the visitor's open chat. Two pushes to one number at once end
-// at one visitor and one chat: the store lets only one of them make each.
-func (d *Dispatcher) recipient(ctx context.Context, e event.PushAccepted, phone string) (chat.Visitor, chat.Chat, error) {
-	identity := store.Identity{Scope: e.CompanyID, Kind: "phone", Value: strings.TrimPrefix(phone, "+")}
-	id, _, err := d.recipients.ResolveVisitor(ctx, []store.Identity{identity})
+// recipient finds or creates the visitor with this number and the visitor's open chat. Two concurrent pushes to one number end with
+// one visitor and one chat.
+func (d *Dispatcher) recipient(ctx context.Context, e event.PushAccepted, phone string) (store.Registered, error) {
+	r, err := d.recipients.Register(ctx, store.Registration{
+		Identities: []store.Identity{{Scope: e.CompanyID, Kind: store.KindPhone, Value: strings.TrimPrefix(phone, "+")}},
+		Visitor:    chat.Visitor{CompanyID: e.CompanyID, Phone: phone, FirstName: e.Username}, // an omitted username keeps the name
+		Chat:       store.NewChat{Channel: chat.ChannelPhone, Now: e.CreatedAt},
+	})
 	if err != nil {
-		return chat.Visitor{}, chat.Chat{}, fmt.Errorf("finding the recipient: %w", err)
+		return store.Registered{}, fmt.Errorf("finding the recipient: %w", err)
 	}
-	// An omitted username leaves the name as it is: the store overwrites with what is not empty.
-	visitor, err := d.recipients.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: e.CompanyID, Phone: phone, FirstName: e.Username})
-	if err != nil {
-		return chat.Visitor{}, chat.Chat{}, fmt.Errorf("saving the recipient: %w", err)
-	}
-	c, _, err := d.recipients.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelPhone, Now: e.CreatedAt})
-	if err != nil {
-		return chat.Visitor{}, chat.Chat{}, fmt.Errorf("opening the recipient's chat: %w", err)
-	}
-	return visitor, c, nil
+	return r, nil
 }
 
 // templateData is the data of a TEMPLATE message.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
@@ -68,21 +66,22 @@ func (r Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Id
 	return r, &strongest, nil
 }
 
-// identify returns the id of the visitor whom the form stands for.
-func (d *Desk) identify(ctx context.Context, app chat.Application, f Form, proved *store.Identity) (chatUserID string, err error) {
-	switch {
-	case proved != nil:
-		chatUserID, _, err = d.cfg.Visitors.ResolveVisitor(ctx, []store.Identity{*proved})
-		return chatUserID, err
-	case !app.Identity.On():
-		chatUserID, _, err = d.cfg.Visitors.ResolveVisitor(ctx, f.identities(app.ID))
-		return chatUserID, err
+// identify completes r with the visitor of the form, or with the identities that lead to one.
+func (d *Desk) identify(ctx context.Context, app chat.Application, f Form, proved *store.Identity, r *store.Registration) error {
+	if proved != nil {
+		r.Identities = []store.Identity{*proved}
+		return nil
 	}
+	r.Identities = f.identities(app.ID)
+	if !app.Identity.On() {
+		return nil
+	}
+	r.OnlyUnowned = true // an unproved claim to a known identity leads to no history
 	holder, held, err := d.holder(ctx, app, f)
-	if err != nil || held {
-		return holder, err
+	if held {
+		r.Visitor.ID = holder
 	}
-	return d.claim(ctx, f.identities(app.ID))
+	return err
 }
 
 // holder returns the visitor whose token came with the form, if the form names that visitor: a browser that several people use may
@@ -122,25 +121,6 @@ func (r Form) names(v chat.Visitor) bool {
 		}
 	}
 	return same > 0
-}
-
-// claim makes the identities a new visitor's. Where one of them is known already, a visitor of its own begins that owns none: what
-// is only claimed leads to no history.
-func (d *Desk) claim(ctx context.Context, identities []store.Identity) (chatUserID string, err error) {
-	for _, i := range identities {
-		_, err := d.cfg.Visitors.FindVisitor(ctx, i)
-		if err == nil {
-			return uuid.NewString(), nil
-		}
-		if !apperr.Is(err, apperr.NotFound) {
-			return "", err
-		}
-	}
-	chatUserID, created, err := d.cfg.Visitors.ResolveVisitor(ctx, identities)
-	if err == nil && !created { // somebody else claimed one at the same moment
-		return uuid.NewString(), nil
-	}
-	return chatUserID, err
 }
 
 // provedBy is the kind of the identity that is proved, if one is.

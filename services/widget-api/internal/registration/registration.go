@@ -25,10 +25,7 @@ type Applications interface {
 // Visitors keeps visitors and their chats.
 type Visitors interface {
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
-	FindVisitor(ctx context.Context, i store.Identity) (chatUserID string, err error)
-	ResolveVisitor(ctx context.Context, identities []store.Identity) (chatUserID string, created bool, err error)
-	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
-	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
+	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
 // Publisher returns after the event is stored for the processing layer.
@@ -94,39 +91,30 @@ func (d *Desk) Register(ctx context.Context, f Form, admit func(chat.Application
 	if err := admit(app); err != nil {
 		return "", err
 	}
-	visitor, err := d.visitor(ctx, app, f, proved)
-	if err != nil {
-		return "", err
-	}
 	greetings, err := greetingsOf(app, rules, now)
 	if err != nil {
 		return "", err
 	}
-	c, opened, err := d.cfg.Visitors.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings})
+	registration := store.Registration{
+		Visitor: chat.Visitor{
+			CompanyID: app.CompanyID, AppID: app.ID,
+			FirstName: f.FirstName, LastName: f.LastName,
+			Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(proved),
+		},
+		Chat: store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings},
+	}
+	if err := d.identify(ctx, app, f, proved, &registration); err != nil {
+		return "", err
+	}
+	registered, err := d.cfg.Visitors.Register(ctx, registration)
 	if err != nil {
 		return "", err
 	}
-	if token, err = d.sign(visitor, now); err != nil {
+	d.cfg.Changed(ctx, registered.Visitor.ID)
+	if token, err = d.sign(registered.Visitor, now); err != nil {
 		return "", err
 	}
-	return token, d.publish(ctx, visitor, c, opened, now)
-}
-
-// visitor finds or makes the visitor whom the form stands for and keeps what the form says of them.
-func (d *Desk) visitor(ctx context.Context, app chat.Application, f Form, proved *store.Identity) (chat.Visitor, error) {
-	id, err := d.identify(ctx, app, f, proved)
-	if err != nil {
-		return chat.Visitor{}, err
-	}
-	v, err := d.cfg.Visitors.SaveVisitor(ctx, chat.Visitor{
-		ID: id, CompanyID: app.CompanyID, AppID: app.ID,
-		FirstName: f.FirstName, LastName: f.LastName,
-		Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(proved),
-	})
-	if err == nil {
-		d.cfg.Changed(ctx, id)
-	}
-	return v, err
+	return token, d.publish(ctx, registered, now)
 }
 
 // identities are those that were sent, the strongest first.
@@ -169,9 +157,11 @@ func (d *Desk) sign(v chat.Visitor, now time.Time) (string, error) {
 	})
 }
 
-func (d *Desk) publish(ctx context.Context, v chat.Visitor, c chat.Chat, opened bool, now time.Time) error {
+func (d *Desk) publish(ctx context.Context, r store.Registered, now time.Time) error {
+	v := r.Visitor
 	return d.cfg.Publisher.Publish(ctx, event.VisitorRegistered{
-		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, ChatID: c.ID, ChatOpened: opened, RegisteredAt: now,
+		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID,
+		ChatID: r.Chat.ID, ChatOpened: r.Opened, RegisteredAt: now,
 		Profile:    event.VisitorProfile{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},
 		VerifiedBy: v.VerifiedBy,
 	})
