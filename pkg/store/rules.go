@@ -112,6 +112,9 @@ func (i Identity) Key() string {
 	return i.Scope + "|" + i.Kind + "|" + value
 }
 
+// NewVisitorID returns a random id (UUID version 7). Ids of one time are neighbours in every index, so that registrations write few of its pages.
+func NewVisitorID() string { return uuid.Must(uuid.NewV7()).String() }
+
 // ChatID is the id of a visitor's chat number n, counted from 1. It follows from both, so that concurrent creations meet in one id.
 func ChatID(visitor uuid.UUID, n int) string {
 	return uuid.NewSHA1(visitor, []byte(strconv.Itoa(n))).String()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/parley-chat/parley/pkg/store"
@@ -71,7 +70,7 @@ func (s *Store) takeIdentities(ctx context.Context, keys []string) (ids []string
 		strongest = cmp.Or(strongest, owners[key])
 	}
 	if strongest == "" {
-		fresh = uuid.NewString()
+		fresh = store.NewVisitorID()
 	}
 	var missing []any
 	for _, key := range keys {

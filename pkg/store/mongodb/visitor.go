@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -108,7 +107,7 @@ func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserI
 	for _, i := range r.Identities {
 		_, err := s.FindVisitor(ctx, i)
 		if err == nil {
-			return uuid.NewString(), nil
+			return store.NewVisitorID(), nil
 		}
 		if !apperr.Is(err, apperr.NotFound) {
 			return "", err
@@ -116,7 +115,7 @@ func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserI
 	}
 	chatUserID, created, err := s.ResolveVisitor(ctx, r.Identities)
 	if err == nil && !created { // a concurrent registration took one of them
-		return uuid.NewString(), nil
+		return store.NewVisitorID(), nil
 	}
 	return chatUserID, err
 }

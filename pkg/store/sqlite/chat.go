@@ -14,12 +14,15 @@ import (
 
 const chatColumns = `id, company_id, app_id, chat_user_id, channel, created_at, window_started_at, visitor_wrote_at, closed_at`
 
-// readChat also says when the chat closes by idleness, which follows from the visitor's last message.
 func (s *Store) readChat(r *row) chat.Chat {
-	c := chat.Chat{
+	return s.withIdleClose(chat.Chat{
 		ID: r.text(), CompanyID: r.text(), AppID: r.text(), ChatUserID: r.text(), Channel: chat.Channel(r.text()),
 		CreatedAt: r.time(), WindowStartedAt: r.time(), VisitorWroteAt: r.time(), ClosedAt: r.time(),
-	}
+	})
+}
+
+// withIdleClose adds when the chat closes by idleness, which follows from the visitor's last message.
+func (s *Store) withIdleClose(c chat.Chat) chat.Chat {
 	if s.idleClose > 0 && !c.WindowStartedAt.IsZero() {
 		c.IdleClosesAt = c.WindowStartedAt.Add(s.idleClose)
 	}
@@ -115,24 +118,30 @@ func (s *Store) open(c *conn, owner uuid.UUID, v chat.Visitor, n store.NewChat) 
 	if err != nil {
 		return opened{}, err
 	}
-	created := chat.Chat{
-		ID: store.ChatID(owner, number), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, Channel: n.Channel,
-		CreatedAt: n.Now, WindowStartedAt: n.Now,
-	}
-	if err := insertChat(c, created); err != nil {
+	created, err := s.create(c, store.ChatID(owner, number), v, n)
+	if err != nil {
 		return opened{}, err
+	}
+	_, err = c.exec(`UPDATE visitors SET chat_number = max(chat_number, ?) WHERE id = ?`, number, v.ID)
+	return opened{chat: created, is: true}, err
+}
+
+// create inserts an open chat with its greetings.
+func (s *Store) create(c *conn, id string, v chat.Visitor, n store.NewChat) (created chat.Chat, err error) {
+	created = s.withIdleClose(chat.Chat{
+		ID: id, CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, Channel: n.Channel,
+		CreatedAt: store.UTC(n.Now), WindowStartedAt: store.UTC(n.Now),
+	})
+	if err := insertChat(c, created); err != nil {
+		return chat.Chat{}, err
 	}
 	key := c.LastInsertRowID()
 	for _, m := range n.Greetings {
 		if _, err := insertMessage(c, key, m); err != nil {
-			return opened{}, err
+			return chat.Chat{}, err
 		}
 	}
-	if _, err := c.exec(`UPDATE visitors SET chat_number = max(chat_number, ?) WHERE id = ?`, number, v.ID); err != nil {
-		return opened{}, err
-	}
-	_, err = c.first(`SELECT `+chatColumns+` FROM chats WHERE key = ?`, func(r *row) { created = s.readChat(r) }, key)
-	return opened{chat: created, is: true}, err
+	return created, nil
 }
 
 // nextNumber is the number of the visitor's next chat. The visitor's ChatNumber says where to begin looking; it may be out of date.

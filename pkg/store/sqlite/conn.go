@@ -48,23 +48,13 @@ func (c *conn) first(sql string, read func(*row), args ...any) (found bool, err 
 	return found, err
 }
 
-// exec runs a statement that changes something, and returns how many rows it changed.
+// exec runs a statement that changes something, and returns how many rows it changed. It has no RETURNING clause: with one, SQLite
+// keeps a journal of the statement, which costs several times the change itself.
 func (c *conn) exec(sql string, args ...any) (changed int, err error) {
 	err = c.query(sql, func(*row) bool { return true }, args...)
 	changed = c.Changes()
 	c.wrote = c.wrote || changed > 0 || err != nil
 	return changed, err
-}
-
-// returning is exec for a statement with a RETURNING clause of at most one row.
-func (c *conn) returning(sql string, read func(*row), args ...any) (found bool, err error) {
-	c.wrote = true
-	err = c.query(sql, func(r *row) bool { // to its end: only then has the statement finished
-		found = true
-		read(r)
-		return true
-	}, args...)
-	return found, err
 }
 
 func bind(stmt *sqlite.Stmt, n int, arg any) {

@@ -73,11 +73,14 @@ func (s *Store) EndIdempotencyLease(ctx context.Context, id string) error {
 // AnswerIdempotencyRecord implements [store.IdempotencyRecords].
 func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) (string, error) {
 	return write(ctx, s, "answering an idempotency record", func(c *conn) (first string, err error) {
-		found, err := c.returning(`UPDATE idempotency_records SET answer = iif(answer = '', ?2, answer), leased_until = NULL WHERE id = ?1
-			RETURNING answer`, func(r *row) { first = r.text() }, id, answer)
-		if err == nil && !found {
-			err = store.RecordNotFound()
+		changed, err := c.exec(`UPDATE idempotency_records SET answer = iif(answer = '', ?2, answer), leased_until = NULL WHERE id = ?1`, id, answer)
+		if err != nil {
+			return "", err
 		}
+		if changed == 0 {
+			return "", store.RecordNotFound()
+		}
+		_, err = c.first(`SELECT answer FROM idempotency_records WHERE id = ?`, func(r *row) { first = r.text() }, id)
 		return first, err
 	})
 }

@@ -65,9 +65,7 @@ func (s *Store) kinds() map[store.Kind]kind {
 				return v.ID, store.VisitorRecord(v)
 			}),
 			write: writeWith(func(c *conn, v store.VisitorRecord) error {
-				_, err := c.exec(`INSERT OR REPLACE INTO visitors (`+visitorColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-					v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy, v.ChatNumber, v.TokensValidFrom)
-				return err
+				return writeVisitor(c, `INSERT OR REPLACE`, chat.Visitor(v))
 			}),
 		},
 		"identities": {

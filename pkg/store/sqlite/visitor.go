@@ -12,6 +12,8 @@ import (
 
 const visitorColumns = `id, company_id, app_id, first_name, last_name, email, phone, user_id, verified_by, chat_number, tokens_valid_from`
 
+const selectVisitor = `SELECT ` + visitorColumns + ` FROM visitors WHERE id = ?`
+
 func readVisitor(r *row) chat.Visitor {
 	return chat.Visitor{
 		ID: r.text(), CompanyID: r.text(), AppID: r.text(), FirstName: r.text(), LastName: r.text(), Email: r.text(), Phone: r.text(),
@@ -21,7 +23,7 @@ func readVisitor(r *row) chat.Visitor {
 
 // Visitor implements [store.Visitors].
 func (s *Store) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error) {
-	return one(ctx, s, "reading a visitor", `SELECT `+visitorColumns+` FROM visitors WHERE id = ?`, readVisitor, store.VisitorNotFound, chatUserID)
+	return one(ctx, s, "reading a visitor", selectVisitor, readVisitor, store.VisitorNotFound, chatUserID)
 }
 
 // SaveVisitor implements [store.Visitors].
@@ -30,7 +32,7 @@ func (s *Store) SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, 
 }
 
 func saveVisitor(c *conn, v chat.Visitor) (saved chat.Visitor, err error) {
-	_, err = c.returning(`
+	_, err = c.exec(`
 		INSERT INTO visitors (id, company_id, app_id, first_name, last_name, email, phone, user_id, verified_by)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET
@@ -38,11 +40,18 @@ func saveVisitor(c *conn, v chat.Visitor) (saved chat.Visitor, err error) {
 			last_name  = iif(excluded.last_name = '', last_name, excluded.last_name),
 			email      = iif(excluded.email = '', email, excluded.email),
 			phone      = iif(excluded.phone = '', phone, excluded.phone),
-			user_id    = iif(excluded.user_id = '', user_id, excluded.user_id)
-		RETURNING `+visitorColumns,
-		func(r *row) { saved = readVisitor(r) },
+			user_id    = iif(excluded.user_id = '', user_id, excluded.user_id)`,
 		v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy)
+	if err == nil {
+		_, err = c.first(selectVisitor, func(r *row) { saved = readVisitor(r) }, v.ID)
+	}
 	return saved, err
+}
+
+func writeVisitor(c *conn, insert string, v chat.Visitor) error {
+	_, err := c.exec(insert+` INTO visitors (`+visitorColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, v.CompanyID, v.AppID, v.FirstName, v.LastName, v.Email, v.Phone, v.UserID, v.VerifiedBy, v.ChatNumber, v.TokensValidFrom)
+	return err
 }
 
 // Register implements [store.Visitors] with one commit.
@@ -65,11 +74,13 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity) (store.Registered, error) {
 	v := r.Visitor
 	if v.ID == "" {
-		id, err := registrant(c, sorted, r.OnlyUnowned)
+		who, err := registrant(c, sorted, r.OnlyUnowned)
 		if err != nil {
 			return store.Registered{}, err
 		}
-		v.ID = id
+		if v.ID = who.chatUserID; who.created {
+			return s.registerNew(c, v, r.Chat)
+		}
 	}
 	v, err := saveVisitor(c, v)
 	if err != nil {
@@ -83,19 +94,32 @@ func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity)
 	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.is}, err
 }
 
+// registerNew is register for an id that no row has yet: there is nothing to look for.
+func (s *Store) registerNew(c *conn, v chat.Visitor, n store.NewChat) (store.Registered, error) {
+	v.ChatNumber, v.TokensValidFrom = 1, time.Time{}
+	if err := writeVisitor(c, `INSERT`, v); err != nil {
+		return store.Registered{}, err
+	}
+	owner, err := uuid.Parse(v.ID)
+	if err != nil {
+		return store.Registered{}, invalidVisitorID(err)
+	}
+	created, err := s.create(c, store.ChatID(owner, v.ChatNumber), v, n)
+	return store.Registered{Visitor: v, Chat: created, Opened: true}, err
+}
+
 // registrant returns the visitor to whom the identities lead.
-func registrant(c *conn, sorted []store.Identity, onlyUnowned bool) (chatUserID string, err error) {
+func registrant(c *conn, sorted []store.Identity, onlyUnowned bool) (resolved, error) {
 	if onlyUnowned {
 		owner, _, err := owners(c, sorted)
 		if err != nil {
-			return "", err
+			return resolved{}, err
 		}
 		if owner != "" {
-			return uuid.NewString(), nil
+			return resolved{chatUserID: store.NewVisitorID(), created: true}, nil
 		}
 	}
-	r, err := resolve(c, sorted)
-	return r.chatUserID, err
+	return resolve(c, sorted)
 }
 
 // resolved is the result of ResolveVisitor.
@@ -132,7 +156,7 @@ func resolve(c *conn, sorted []store.Identity) (resolved, error) {
 	}
 	r := resolved{chatUserID: owner, created: owner == ""}
 	if r.created {
-		r.chatUserID = uuid.NewString()
+		r.chatUserID = store.NewVisitorID()
 	}
 	for _, key := range unowned {
 		if _, err := c.exec(`INSERT OR IGNORE INTO identities (key, chat_user_id) VALUES (?, ?)`, key, r.chatUserID); err != nil {
