@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ func main() {
 		turn  = flag.Duration("turn", 4*time.Second, "how long a turn is")
 		chats = flag.Int("chats", visitorCount, "how many chats the company's messages go into, in turns; each is looked up anew every two seconds")
 		lean  = flag.Bool("lean", false, "send with the least work for a client instead of through Go's HTTP client")
+		only  = flag.String("only", "send,widget,recorder,start", "what to measure")
 		role  = flag.String("role", "", "set by the benchmark for its own children")
 		nats  = flag.String("nats", "", "with a role: the NATS URL")
 	)
@@ -37,7 +39,7 @@ func main() {
 	case "publish":
 		err = barePublish(*nats, *turn, *chats)
 	default:
-		err = run(ctx, *bin, sendPlan{turns: *turns, turn: *turn, chats: min(max(*chats, 1), visitorCount), lean: *lean})
+		err = run(ctx, *bin, strings.Split(*only, ","), sendPlan{turns: *turns, turn: *turn, chats: min(max(*chats, 1), visitorCount), lean: *lean})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -66,42 +68,30 @@ type demo struct {
 	AppID       string `json:"appId"`
 }
 
-func run(ctx context.Context, bin string, plan sendPlan) (err error) {
+func run(ctx context.Context, bin string, only []string, plan sendPlan) (err error) {
 	r, err := startBench(ctx, bin)
 	defer r.stop()
 	if err != nil {
 		return err
 	}
-	visitors, err := registerVisitors(ctx, r, visitorCount)
-	if err != nil {
-		return fmt.Errorf("registering visitors: %w", err)
+	for _, part := range []struct {
+		name    string
+		measure func() (string, error)
+	}{
+		{"send", func() (string, error) { f, err := measureSend(ctx, r, plan); return f.table(plan), err }},
+		{"widget", func() (string, error) { rows, err := measureWidget(ctx, r, plan); return widgetTable(rows), err }},
+		{"recorder", func() (string, error) { f, err := measureRecorder(ctx, r, bin); return f.line(), err }},
+		{"start", func() (string, error) { f, err := measureStart(ctx, bin); return f.line(), err }},
+	} {
+		if !slices.Contains(only, part.name) {
+			continue
+		}
+		table, err := part.measure()
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		fmt.Print(table)
 	}
-	send, err := measureSend(ctx, r, visitors, plan)
-	if err != nil {
-		return err
-	}
-	var out strings.Builder
-	send.print(&out, plan)
-	fmt.Print(out.String())
-	widget, err := measureWidget(ctx, r, plan)
-	if err != nil {
-		return err
-	}
-	out.Reset()
-	printWidget(&out, widget)
-	fmt.Print(out.String())
-	recorded, err := measureRecorder(ctx, r, bin)
-	if err != nil {
-		return fmt.Errorf("recorder: %w", err)
-	}
-	started, err := measureStart(ctx, bin)
-	if err != nil {
-		return fmt.Errorf("standalone: %w", err)
-	}
-	out.Reset()
-	recorded.print(&out)
-	started.print(&out)
-	fmt.Print(out.String())
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -116,8 +115,8 @@ func publishReplies(ctx context.Context, r *bench, p *population) error {
 	return group.Wait()
 }
 
-func (f recorderFigure) print(w *strings.Builder) {
-	fmt.Fprintf(w, "\nRecorder, %d replies into 1,000 chats: %.0f events/s, %.3f CPU s per 1,000, engines %.3f, peak RSS %.0f MiB (at least 20,000/s)\n",
+func (f recorderFigure) line() string {
+	return fmt.Sprintf("\nRecorder, %d replies into 1,000 chats: %.0f events/s, %.3f CPU s per 1,000, engines %.3f, peak RSS %.0f MiB (at least 20,000/s)\n",
 		recorderEvents, recorderEvents/f.took.Seconds(), f.cpu.Seconds()*1000/recorderEvents, f.engines.Seconds()*1000/recorderEvents,
 		float64(f.peakRSS)/(1<<20))
 }

@@ -31,9 +31,11 @@ type sendPlan struct {
 }
 
 // measureSend gives the three loads their turns, one after the other, after one turn of each that does not count.
-func measureSend(ctx context.Context, r *bench, visitors []visitor, plan sendPlan) (sendFigures, error) {
-	var f sendFigures
-	visitors = visitors[:plan.chats]
+func measureSend(ctx context.Context, r *bench, plan sendPlan) (f sendFigures, err error) {
+	visitors, err := registerVisitors(ctx, r, plan.chats)
+	if err != nil {
+		return f, fmt.Errorf("registering visitors: %w", err)
+	}
 	sendLoad := load{addr: r.client, status: 200, lean: plan.lean, requests: sendRequests(r.client, r.demo.AccessToken, visitors)}
 	echoLoad := load{addr: r.echoAddr, status: 200, lean: plan.lean, requests: sendRequests(r.echoAddr, r.demo.AccessToken, visitors)}
 	for i := range plan.turns + 1 {
@@ -96,7 +98,8 @@ func sendRequests(addr, token string, visitors []visitor) [][]byte {
 	return requests
 }
 
-func (f sendFigures) print(w *strings.Builder, plan sendPlan) {
+func (f sendFigures) table(plan sendPlan) string {
+	w := new(strings.Builder)
 	var bounds, halves []float64
 	for i := range f.send {
 		a, b := f.echo[i].rate(), f.publish[i].rate()
@@ -115,6 +118,7 @@ func (f sendFigures) print(w *strings.Builder, plan sendPlan) {
 	printRow(w, "POST /message/send", f.send)
 	fmt.Fprintf(w, "\nOf the bound 1/(1/a + 1/b): %.0f%% (at least 80%%). Of (a): %.0f%% (at least 50%%).\n",
 		100*rig.Median(bounds), 100*rig.Median(halves))
+	return w.String()
 }
 
 func printHead(w *strings.Builder) {

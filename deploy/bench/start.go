@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
@@ -64,7 +63,7 @@ func startStandalone(ctx context.Context, bin, dir string, rest time.Duration) (
 	return took, p.RSS(), ctx.Err()
 }
 
-func (f startFigure) print(w *strings.Builder) {
-	fmt.Fprintf(w, "\nStandalone, until /settings answers: first start %.0f ms, second %.0f ms (below 1 s); RSS after %s at rest %.0f MiB (below 60 MiB)\n",
+func (f startFigure) line() string {
+	return fmt.Sprintf("\nStandalone, until /settings answers: first start %.0f ms, second %.0f ms (below 1 s); RSS after %s at rest %.0f MiB (below 60 MiB)\n",
 		f.first.Seconds()*1000, f.second.Seconds()*1000, restTime, float64(f.rss)/(1<<20))
 }

@@ -171,10 +171,12 @@ func requestsOf(visitors []visitor, build func(visitor) []byte) [][]byte {
 	return requests
 }
 
-func printWidget(w *strings.Builder, rows []figureRow) {
+func widgetTable(rows []figureRow) string {
+	w := new(strings.Builder)
 	fmt.Fprintf(w, "\nWidget API, %d keep-alive connections, on SQLite; hot: 100 visitors, cold: 20,000\n\n", connections)
 	printHead(w)
 	for _, f := range rows {
 		printRow(w, f.name, []result{f.result})
 	}
+	return w.String()
 }
