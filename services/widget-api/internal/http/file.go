@@ -48,7 +48,7 @@ func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 	}
 	u, err := a.Conversations.Receive(c.Request().Context(), who, f, base)
 	if err != nil {
-		return err
+		return f.cause(err)
 	}
 	return a.writeFile(c, who, u)
 }

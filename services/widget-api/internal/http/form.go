@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -105,6 +106,15 @@ func (f *form) Rest() (string, error) {
 		faults.Add("file", "must be sent once")
 	}
 	return f.caption, faults.Err()
+}
+
+// cause returns why receiving the form failed with err. net/http cancels the request's context when reading the body fails, while the
+// multipart reader still returns what it has buffered; so the read may have failed before what reports the cancellation began.
+func (f *form) cause(err error) error {
+	if f.body.err != nil && errors.Is(err, context.Canceled) {
+		return f.body.fault(err)
+	}
+	return err
 }
 
 // untilFile reads parts up to the next file, and reports nil where the form has ended.
