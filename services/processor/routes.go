@@ -23,8 +23,9 @@ const (
 )
 
 const (
-	// recorders is how many events are written to the history at once: writes that come together share a commit.
-	recorders = 256
+	// recorders is how many events are written to the history at once. Writes that come together share a commit of up to 256, and as
+	// many get ready meanwhile.
+	recorders = 512
 	// dispatchers is how many messages or pushes are brought to their channel at once.
 	dispatchers = 128
 )

@@ -27,12 +27,12 @@ func (c *conn) query(sql string, each func(*row) (more bool), args ...any) error
 	for i, arg := range args {
 		bind(stmt, i+1, arg)
 	}
-	for {
+	for r := (&row{stmt: stmt}); ; r.column = 0 {
 		there, err := stmt.Step()
 		if err != nil || !there {
 			return err
 		}
-		if !each(&row{stmt: stmt}) {
+		if !each(r) {
 			return stmt.Reset()
 		}
 	}
@@ -87,10 +87,11 @@ func bind(stmt *sqlite.Stmt, n int, arg any) {
 // milliseconds is a time as a column has it. [store.UTC] cuts off, also before 1970, what UnixMilli would round.
 func milliseconds(t time.Time) int64 { return store.UTC(t).UnixMilli() }
 
-// row reads the columns of a result from left to right.
+// row reads the columns of a result from left to right. It is valid until the next row.
 type row struct {
 	stmt   *sqlite.Stmt
 	column int
+	short  [64]byte
 }
 
 func (r *row) next() int {
@@ -99,6 +100,18 @@ func (r *row) next() int {
 }
 
 func (r *row) text() string { return r.stmt.ColumnText(r.next()) }
+
+// repeated is text for a column that mostly has the same value as in the row before, which it returns then without allocating.
+func (r *row) repeated(before string) string {
+	n := r.next()
+	if size := r.stmt.ColumnLen(n); size == len(before) && size <= len(r.short) {
+		r.stmt.ColumnBytes(n, r.short[:])
+		if string(r.short[:size]) == before {
+			return before
+		}
+	}
+	return r.stmt.ColumnText(n)
+}
 
 func (r *row) int() int64 { return r.stmt.ColumnInt64(r.next()) }
 

@@ -12,10 +12,12 @@ import (
 
 const messageColumns = `m.created_at, m.id, m.from_support, m.type, m.sender, m.data`
 
-func readMessage(r *row) chat.Message {
-	m := chat.Message{CreatedAt: r.time(), ID: r.text(), IsFromSupport: r.bool(), Type: chat.MessageType(r.text()), NameOfSender: r.text()}
-	m.Data = json.RawMessage(r.bytes())
-	return m
+// readMessage also takes the message of the row before: neighbours mostly have type and sender in common.
+func readMessage(r *row, before chat.Message) chat.Message {
+	return chat.Message{
+		CreatedAt: r.time(), ID: r.text(), IsFromSupport: r.bool(),
+		Type: chat.MessageType(r.repeated(string(before.Type))), NameOfSender: r.repeated(before.NameOfSender), Data: json.RawMessage(r.bytes()),
+	}
 }
 
 // AppendMessage implements [store.Messages].
@@ -118,13 +120,14 @@ const (
 )
 
 func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) {
+	var m chat.Message
 	size := 0
 	collect := func(r *row) bool {
 		if q.Limit > 0 && len(p.messages) == q.Limit {
 			p.more = true
 			return false
 		}
-		m := readMessage(r)
+		m = readMessage(r, m)
 		size += len(m.Data)
 		if q.MaxBytes > 0 && size > q.MaxBytes && len(p.messages) > 0 {
 			p.more = true
@@ -165,7 +168,7 @@ type located struct {
 // find returns a message by its id.
 func (s *Store) find(ctx context.Context, id string) (located, error) {
 	return one(ctx, s, "reading a message", findMessage,
-		func(r *row) located { return located{chatID: r.text(), message: readMessage(r)} }, store.MessageNotFound, id)
+		func(r *row) located { return located{chatID: r.text(), message: readMessage(r, chat.Message{})} }, store.MessageNotFound, id)
 }
 
 // Message implements [store.Messages].

@@ -90,7 +90,7 @@ func (s *Store) kinds() map[store.Kind]kind {
 		"messages": {
 			table: "messages", key: "m.id", from: `SELECT c.id, ` + messageColumns + ` FROM messages m JOIN chats c ON c.key = m.chat`,
 			decode: decodeWith(func(r *row) (string, store.MessageRecord) {
-				v := messageRecord(r.text(), readMessage(r))
+				v := messageRecord(r.text(), readMessage(r, chat.Message{}))
 				return v.ID, v
 			}),
 			write: writeWith(writeMessageRecord),

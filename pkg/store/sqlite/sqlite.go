@@ -67,7 +67,7 @@ PRAGMA temp_store = MEMORY;`
 
 const readerSettings = `
 PRAGMA query_only = TRUE;
-PRAGMA cache_size = -2000;
+PRAGMA cache_size = -8000;
 PRAGMA temp_store = MEMORY;`
 
 // prepare creates the file if it does not exist, readable only by its owner, brings it to the newest version and returns

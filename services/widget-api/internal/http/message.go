@@ -3,8 +3,8 @@ package http
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -78,7 +78,6 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 		if more {
 			header.Set("Link", linkToNext(page, messages[0].ID))
 		}
-		c.Response().WriteHeader(http.StatusOK)
 		return writeHistory(c.Response(), newPace(c, maxHistoryTime), messages)
 	})
 }
@@ -92,7 +91,7 @@ const (
 
 // writeHistory sends the records in chunks, so that a history is not in memory twice. They are written by hand, because their data
 // must pass byte for byte.
-func writeHistory(w io.Writer, p *pace, messages []chat.Message) error {
+func writeHistory(w http.ResponseWriter, p *pace, messages []chat.Message) error {
 	chunk := append(make([]byte, 0, min(historyChunk+historyChunk/4, 256*len(messages)+2)), '[')
 	for i, m := range messages {
 		if i > 0 {
@@ -107,5 +106,9 @@ func writeHistory(w io.Writer, p *pace, messages []chat.Message) error {
 		}
 		chunk = chunk[:0]
 	}
-	return p.write(w, append(chunk, ']'))
+	chunk = append(chunk, ']')
+	if p.bytes == 0 { // all of it: net/http need not send it in chunks of its own
+		w.Header().Set(echo.HeaderContentLength, strconv.Itoa(len(chunk)))
+	}
+	return p.write(w, chunk)
 }
