@@ -68,10 +68,11 @@ test: deps test-web ## all tests of all modules; with CI=1 with the race detecto
 	go test $(TESTFLAGS) $(filter-out ./services/standalone/...,$(PACKAGES))
 	go test $(TESTFLAGS) ./services/standalone/... # whole systems and browsers: beside nothing else
 
-test-mongodb: ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
+test-mongodb: assets ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 	go test $(TESTFLAGS) -count=1 ./testkit/... ./pkg/store/mongodb
+	go test $(TESTFLAGS) -count=1 -run TestFleetOnMongoDB ./services/standalone/e2e
 
 test-faults: deps ## the long forms of the fault tests
 	PARLEY_FAULTS=long go test -count=1 -timeout=60m -run 'Fault|Restart|Kill|Away|Load|Abuse' $(PACKAGES)

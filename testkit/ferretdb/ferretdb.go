@@ -2,10 +2,11 @@
 // real driver talks to it over a real socket.
 //
 // FerretDB v1 reads a document, changes it and writes it back without a lock: concurrent updates of one document lose some of
-// them. [Serialize] is the remedy for clients of one process.
+// them. So a proxy in front of it lets the write commands of all clients run one at a time.
 package ferretdb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,7 +16,6 @@ import (
 	"sync"
 
 	"github.com/FerretDB/FerretDB/ferretdb"
-	"go.mongodb.org/mongo-driver/v2/event"
 )
 
 // Config says where the server listens and keeps its data: exactly one of Dir and PostgreSQLURL.
@@ -28,9 +28,10 @@ type Config struct {
 
 // Server is a running FerretDB.
 type Server struct {
-	uri  string
-	stop context.CancelFunc
-	done chan struct{} // closed when the server has stopped
+	uri   string
+	front *serializer
+	stop  context.CancelFunc
+	done  chan struct{} // closed when the server has stopped
 }
 
 // starting admits one FerretDB at a time: its New writes variables of its own package.
@@ -39,12 +40,9 @@ var starting sync.Mutex
 // Start starts a server and returns when it accepts connections.
 func Start(c Config) (*Server, error) {
 	engine := &ferretdb.Config{
-		Listener: ferretdb.ListenerConfig{TCP: c.Addr},
+		Listener: ferretdb.ListenerConfig{TCP: "127.0.0.1:0"},
 		Logger:   slog.New(warningsOnly{c.Logger.Handler()}),
 		Handler:  "postgresql", PostgreSQLURL: c.PostgreSQLURL,
-	}
-	if c.Addr == "" {
-		engine.Listener.TCP = "127.0.0.1:0"
 	}
 	if c.Dir != "" {
 		dir, err := filepath.Abs(c.Dir)
@@ -63,8 +61,17 @@ func Start(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting FerretDB: %w", err)
 	}
+	own, err := url.Parse(f.MongoDBURI())
+	if err != nil {
+		return nil, fmt.Errorf("reading FerretDB's own URI: %w", err)
+	}
+	front, err := newSerializer(cmp.Or(c.Addr, "127.0.0.1:0"), own.Host)
+	if err != nil {
+		return nil, err
+	}
+	own.Host, own.RawQuery = front.listener.Addr().String(), "directConnection=true&retryWrites=false"
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{stop: cancel, done: make(chan struct{}), uri: f.MongoDBURI() + "?directConnection=true&retryWrites=false"}
+	s := &Server{stop: cancel, done: make(chan struct{}), uri: own.String(), front: front}
 	go func() {
 		defer close(s.done)
 		_ = f.Run(ctx) // it returns nil, and only when ctx is done
@@ -75,46 +82,11 @@ func Start(c Config) (*Server, error) {
 // URI is what a MongoDB driver connects to. FerretDB has neither sessions nor a replica set, so the driver retries no writes.
 func (s *Server) URI() string { return s.uri }
 
-// Addr is where the server listens.
-func (s *Server) Addr() string {
-	u, err := url.Parse(s.uri)
-	if err != nil {
-		panic("ferretdb: its own URI: " + err.Error())
-	}
-	return u.Host
-}
-
 // Stop ends all connections and returns when the data is closed. It is safe to call twice.
 func (s *Server) Stop() {
+	s.front.stop()
 	s.stop()
 	<-s.done
-}
-
-// Serialize returns a monitor for clients: the write commands of all clients that share it run one at a time.
-func Serialize() *event.CommandMonitor {
-	var running sync.Mutex
-	unlock := func(command string) {
-		if writes(command) {
-			running.Unlock()
-		}
-	}
-	return &event.CommandMonitor{
-		Started: func(_ context.Context, e *event.CommandStartedEvent) {
-			if writes(e.CommandName) {
-				running.Lock()
-			}
-		},
-		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { unlock(e.CommandName) },
-		Failed:    func(_ context.Context, e *event.CommandFailedEvent) { unlock(e.CommandName) },
-	}
-}
-
-func writes(command string) bool {
-	switch command {
-	case "insert", "update", "delete", "findAndModify", "createIndexes":
-		return true
-	}
-	return false
 }
 
 // warningsOnly drops the server's notes about each connection and request.

@@ -3,7 +3,6 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -150,15 +148,10 @@ func (e Engine) open(database string, change ...func(*mongodb.Config)) (*mongodb
 		apply(&c)
 	}
 	if e.IsFerretDB() {
-		serialize, _ := serializers.LoadOrStore(database, ferretdb.Serialize())
 		c.Timeout = 2 * time.Minute // its writes wait for each other
-		c.Monitor = both(c.Monitor, serialize.(*event.CommandMonitor))
 	}
 	return mongodb.Open(c)
 }
-
-// serializers has a monitor for each database on FerretDB, which all stores of this process on that database share.
-var serializers sync.Map
 
 // Suite is the engine as the contract's suite needs it. Its addresses lead through a proxy, which can silence the engine, if the URI
 // names one server by its address.
@@ -230,25 +223,4 @@ func (e Engine) Raw(t testing.TB, database string) *mongo.Database {
 		_ = client.Disconnect(ctx)
 	})
 	return client.Database(database)
-}
-
-// both returns a monitor that tells a and then b; either may be nil.
-func both(a, b *event.CommandMonitor) *event.CommandMonitor {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	return &event.CommandMonitor{
-		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
-			a.Started(ctx, e)
-			b.Started(ctx, e)
-		},
-		Succeeded: func(ctx context.Context, e *event.CommandSucceededEvent) {
-			b.Succeeded(ctx, e)
-			a.Succeeded(ctx, e)
-		},
-		Failed: func(ctx context.Context, e *event.CommandFailedEvent) {
-			b.Failed(ctx, e)
-			a.Failed(ctx, e)
-		},
-	}
 }

@@ -83,6 +83,10 @@ func (f *fleet) start(t *testing.T, name string) {
 	if len(f.settings) > 0 {
 		c.stderr.keepAll()
 	}
+	if name == "mongodb" {
+		_, err := c.await("MONGODB_URI=")
+		check(t, err)
+	}
 	if name == "seed" { // it seeds the demo company before it says its settings
 		_, err := c.await("VISITOR_KEYS_FILE=")
 		check(t, err)
@@ -97,6 +101,9 @@ func (f *fleet) applyStreams(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "streams", "apply", "--wait", limit.String())
 	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"), "FILE_STORE_MAX_BYTES=1073741824")
+	if f.addr["mongodb"] == "" { // FerretDB has no expiring indexes
+		c.Env = append(c.Env, f.storeSettings()...)
+	}
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("parleyctl streams apply: %v\n%s", err, out)
 	}
@@ -143,6 +150,8 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 			return filepath.Join(root(), "deploy/redis/start.sh"), redisPasswords(f.dir), args
 		}
 		return need(t, "redis-server"), nil, args
+	case "mongodb":
+		return program(t, "ferretdb"), nil, []string{"-addr", f.addr[name], "-dir", filepath.Join(f.dir, "ferretdb")}
 	case "seed":
 		return program(t, "standalone"), []string{
 			"PARLEY_NATS_ADDR=127.0.0.1:0", "PARLEY_DATA_DIR=" + filepath.Join(f.dir, "data"),
@@ -155,12 +164,19 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 	}
 	return program(t, binary), append([]string{
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",
-		"NATS_URL=" + f.natsURL(binary), "SQLITE_PATH=" + f.SQLitePath, "REDIS_URL=" + f.redisURL(binary),
+		"NATS_URL=" + f.natsURL(binary), "REDIS_URL=" + f.redisURL(binary),
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
 		"MAX_UPLOADS_VISITOR=64", "MAX_UPLOADS_ADDRESS=64", "MAX_UPLOADS_APPLICATION=64", "FILE_QUOTA_VISITOR=1073741824",
 		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", "BYTE_BUDGET_ADDRESS=0", // everybody has one address here
-	}, f.settings...), nil
+	}, append(f.storeSettings(), f.settings...)...), nil
+}
+
+func (f *fleet) storeSettings() []string {
+	if f.MongoDB != "" {
+		return []string{"MONGODB_URI=" + f.MongoDB, "MONGODB_DATABASE=" + f.Database}
+	}
+	return []string{"SQLITE_PATH=" + f.SQLitePath}
 }
 
 // awaitReady waits until every service's readiness is that status.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 )
@@ -24,6 +25,16 @@ type place struct {
 	SiteURL    string   // the page of another origin that embeds the widget
 	SocketURLs []string // of the gateways; one after the other
 	KeysFile   string   // the visitor keys, to sign what the Widget API would not
+	MongoDB    string   // the URI of the store; empty: SQLite
+	Database   string   // on MongoDB
+}
+
+// store is how a service reaches the store.
+func (p place) store() config.Store {
+	if p.MongoDB != "" {
+		return config.Store{MongoDBURI: p.MongoDB, MongoDBDatabase: p.Database}
+	}
+	return config.Store{SQLitePath: p.SQLitePath}
 }
 
 // standalone is a running standalone with its data folder.

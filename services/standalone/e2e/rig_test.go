@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/backend"
@@ -18,7 +17,7 @@ import (
 // openStore opens the store of a running Parley, to set up what no API can.
 func openStore(t testing.TB, p place) store.Store {
 	t.Helper()
-	s, err := backend.Open(backend.Config{Store: config.Store{SQLitePath: p.SQLitePath}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := backend.Open(backend.Config{Store: p.store(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/nettest"
+)
+
+// TestFleetOnMongoDB takes a deployment that was seeded on SQLite to MongoDB, as an operator does whose machine is outgrown, and runs
+// the session flow there, also while the store is away. MongoDB is the server that MONGODB_URI names, else FerretDB.
+func TestFleetOnMongoDB(t *testing.T) {
+	f := newFleet(t, 2)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	own := os.Getenv("MONGODB_URI") == ""
+	if own {
+		addr, err := nettest.FreeAddr()
+		check(t, err)
+		f.addr["mongodb"] = addr
+		f.start(t, "mongodb")
+	}
+	f.start(t, "seed")
+	if _, err := f.run["seed"].stop(); err != nil {
+		t.Fatal(err)
+	}
+	if f.MongoDB = os.Getenv("MONGODB_URI"); own {
+		f.MongoDB = "mongodb://" + f.addr["mongodb"] + "/?directConnection=true&retryWrites=false"
+	}
+	f.Database = "e2e_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	f.migrate(t)
+	for _, name := range append([]string{"nats", "redis"}, f.services...) {
+		f.start(t, name)
+	}
+	f.awaitReady(t, http.StatusOK, f.services...)
+	t.Run("session", func(t *testing.T) { session(t, f.place, "polling", "websocket") })
+	if own {
+		t.Run("store away", f.storeAway)
+		t.Run("session after it", func(t *testing.T) { session(t, f.place, "websocket") })
+	}
+	for _, name := range f.services {
+		if code, err := f.run[name].stop(); err != nil || code != 0 {
+			t.Errorf("stopping %s: got code %d, %v, want 0", name, code, err)
+		}
+	}
+}
+
+// migrate copies what was seeded.
+func (f *fleet) migrate(t *testing.T) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "migrate", "--from", "sqlite:"+f.SQLitePath, "--to", "mongodb")
+	c.Dir, c.Env = t.TempDir(), append(os.Environ(), f.storeSettings()...)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("parleyctl migrate: %v\n%s", err, out)
+	}
+}
+
+// storeAway kills the store while people write: they get 503, and what was accepted reaches the history afterwards.
+func (f *fleet) storeAway(t *testing.T) {
+	traffic := startTraffic(t, f.place)
+	traffic.await(t, "traffic", &traffic.accepted, 30)
+	check(t, f.run["mongodb"].kill())
+	traffic.await(t, "503 while the store is away", &traffic.refused, 5)
+	f.start(t, "mongodb")
+	traffic.await(t, "traffic after the store is back", &traffic.accepted, 30)
+	f.awaitReady(t, http.StatusOK, f.services...)
+	traffic.checkNothingLost(t, f.place)
+}
