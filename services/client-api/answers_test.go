@@ -94,6 +94,8 @@ func TestErrors(t *testing.T) {
 			"type is required; data is required; chatId is required; dryRun must be true or false"},
 		{"dry run: wrong types", "/message/send?dryRun=yes", w.token, `{"type":1}`, 400, "VALIDATION_ERROR", "",
 			"type must be a string; data is required; chatId is required; dryRun must be true or false"},
+		{"dry run: misspelt", "/message/send?dryrun=true&x=1", w.token, message("TEXT", text, w.chatID), 400, "VALIDATION_ERROR", "",
+			"dryrun is not a parameter of this request (dryRun is); x is not a parameter of this request"},
 		{"dry run: no token", "/message/send?dryRun=true", "", message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"dry run: another company's chat", "/message/send?dryRun=true", w.other, message("TEXT", text, w.chatID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"dry run: a chat that is too old", "/message/send?dryRun=true", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},

@@ -134,7 +134,7 @@ func TestDryRunPublishesNothing(t *testing.T) {
 	window := string(chat.AppendTime(nil, c.WindowExpiresAt()))
 	for _, test := range []struct{ path, body, want string }{
 		{"/message/send?dryRun=true", sendText, `{"message":"Message would be sent","dryRun":true,"windowExpiresAt":"` + window + `"}`},
-		{"/push-message?dryRun=true&other=1", pushIt, `{"message":"Message would be sent","dryRun":true}`},
+		{"/push-message?dryRun=true", pushIt, `{"message":"Message would be sent","dryRun":true}`},
 	} {
 		if got := w.post(test.path, test.body); got.status != http.StatusOK || got.body != test.want {
 			t.Errorf("%s: got %d %s, want 200 %s", test.path, got.status, got.body, test.want)

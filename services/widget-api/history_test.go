@@ -107,7 +107,7 @@ func TestPagesThatAreRefused(t *testing.T) {
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
 	foreign := w.writeText(other, "x")
 	for query, field := range map[string]string{
-		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "limit=": "limit", "limit=1&limit=2": "limit", "before=": "before", "limit=%zz": "query",
+		"Limit=1": "Limit", "limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "limit=": "limit", "limit=1&limit=2": "limit", "before=": "before", "limit=%zz": "query",
 		"before=" + uuid.NewString(): "before", "before=" + foreign.ID: "before", "before=x&limit=5": "before", "before=%ff": "before",
 		"before=" + strings.Repeat("x", 300): "before",
 	} {

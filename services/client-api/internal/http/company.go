@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
@@ -16,8 +17,8 @@ const accessTokenHeader = "x-access-token"
 // companyHandler answers a request of a company that is known.
 type companyHandler func(c echo.Context, companyID string) error
 
-// forCompany finds out who is calling before anything of the body is read.
-func (a api) forCompany(next companyHandler) echo.HandlerFunc {
+// forCompany finds out who is calling before anything of the body is read, and refuses query parameters other than these.
+func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerFunc {
 	name := textproto.CanonicalMIMEHeaderKey(accessTokenHeader)
 	return func(c echo.Context) error {
 		values := c.Request().Header[name]
@@ -29,6 +30,9 @@ func (a api) forCompany(next companyHandler) echo.HandlerFunc {
 			return a.Limits.AuthFailures.Failed(c, err)
 		}
 		if err := a.Limits.admit(c, values[0]); err != nil {
+			return err
+		}
+		if err := httpapi.CheckQuery(c, parameters...); err != nil {
 			return err
 		}
 		return next(c, companyID)

@@ -73,9 +73,9 @@ func New(cfg Config) *echo.Echo {
 		Tracer:     cfg.Tracer,
 		Challenge:  `AccessToken header="` + accessTokenHeader + `"`,
 	})
-	e.POST("/message/send", a.forCompany(a.sendMessage))
+	e.POST("/message/send", a.forCompany(a.sendMessage, "dryRun"))
 	e.GET("/message/:id", besideSend(a.forCompany(a.getMessage)))
-	e.POST("/push-message", a.forCompany(a.pushMessage))
+	e.POST("/push-message", a.forCompany(a.pushMessage, "dryRun"))
 	httpapi.Docs(e, "Parley Client API", cfg.OpenAPI)
 	return e
 }

@@ -108,7 +108,7 @@ func New(cfg Config) *echo.Echo {
 	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read that it is too fast
 	e.GET("/settings/:id", a.getSettings)
 	e.POST("/register", a.register, a.Limits.Register.ByAddress)
-	e.GET("/message", a.forVisitor(a.getHistory))
+	e.GET("/message", a.forVisitor(a.getHistory, "limit", "before"))
 	e.POST("/message", a.forVisitor(a.postMessage))
 	e.POST("/message/:id/read", a.forVisitor(a.readMessage))
 	e.GET("/files/:id/:name", a.getFile)

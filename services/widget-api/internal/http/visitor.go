@@ -12,8 +12,8 @@ import (
 // visitorHandler answers a request of a visitor whose token holds.
 type visitorHandler func(c echo.Context, who credential.VisitorClaims) error
 
-// forVisitor finds out who is calling before anything of the body is read.
-func (a api) forVisitor(next visitorHandler) echo.HandlerFunc {
+// forVisitor finds out who is calling before anything of the body is read, and refuses query parameters other than these.
+func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		token, ok := httpapi.Bearer(c)
 		if !ok {
@@ -27,6 +27,9 @@ func (a api) forVisitor(next visitorHandler) echo.HandlerFunc {
 			return err
 		}
 		if err := a.checkOrigin(c, who); err != nil {
+			return err
+		}
+		if err := httpapi.CheckQuery(c, parameters...); err != nil {
 			return err
 		}
 		return a.Limits.AuthFailures.Failed(c, next(c, who)) // its visitor may be gone, or its tokens revoked
