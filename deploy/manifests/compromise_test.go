@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -135,31 +136,58 @@ func TestPulledEventIsNoRequest(t *testing.T) {
 	i.untouched("the end of a pull request")
 }
 
-// A consumer that pushes would bring events to any subject of the account, an API's too: XX
-func TestServicesCreateNoConsumers(t *testing.T) {
+// A consumer that pushes delivers into the account of the streams. nats-server starts it only where somebody subscribes to its literal
+// subject there, and nobody subscribes to an API's or a stream's that way.
+func TestPushingConsumerReachesNoAPI(t *testing.T) {
 	t.Parallel()
-	for user, stream := range map[string]string{"socket-gateway": subject.Replies, "processor": subject.Status} {
-		s := startParleyNATS(t)
-		operator := applyStreams(t, s)
-		i := intruder{t, user, natsConn(t, s, user), operator}
-		for _, subj := range []string{"chat.in.visitor.message.a.v", "chat.reply.a.v", "chat.status.a.v"} {
-			if _, err := operator.Publish(t.Context(), subj, []byte("{}")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		request, err := json.Marshal(map[string]any{
-			"stream_name": stream,
-			"config":      jetstream.ConsumerConfig{Durable: "spy", AckPolicy: jetstream.AckExplicitPolicy, DeliverSubject: purgeInbound, IdleHeartbeat: 100 * time.Millisecond},
-		})
-		if err != nil {
+	s := startParleyNATS(t)
+	operator := applyStreams(t, s)
+	for _, subj := range []string{"chat.in.visitor.message.a.v", "chat.reply.a.v", "chat.status.a.v"} {
+		if _, err := operator.Publish(t.Context(), subj, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
-		for _, subj := range []string{"$JS.API.CONSUMER.CREATE." + stream + ".spy", "$JS.API.CONSUMER.DURABLE.CREATE." + stream + ".spy"} {
-			if answer, err := i.conn.Request(subj, request, 500*time.Millisecond); err == nil {
-				t.Errorf("%s as %s: got %s, want no answer", subj, user, answer.Data)
+	}
+	for user, stream := range map[string]string{"socket-gateway": subject.Replies, "processor": subject.Status} {
+		i := intruder{t, user, natsConn(t, s, user), operator}
+		js := natsJetStream(t, i.conn)
+		for n, target := range []string{purgeInbound, "$JS.API.STREAM.DELETE.INBOUND", "chat.in.visitor.message.a.forged", "chat.in.push.a.b"} {
+			name := fmt.Sprintf("spy-%d", n)
+			pushing := jetstream.ConsumerConfig{
+				Durable: name, DeliverSubject: target, AckPolicy: jetstream.AckExplicitPolicy, IdleHeartbeat: 100 * time.Millisecond, HeadersOnly: true,
+			}
+			if _, err := js.CreatePushConsumer(t.Context(), stream, pushing); err != nil {
+				t.Fatal(err)
+			}
+			// One that does push, made after it and of the same stream, has delivered by the time the other would have.
+			probe, err := i.operatorProbe(stream, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // the event and two heartbeats
+				if _, err := probe.NextMsg(patience); err != nil {
+					t.Fatal(err)
+				}
+			}
+			consumer, err := operator.PushConsumer(t.Context(), stream, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info := consumer.CachedInfo(); info.PushBound || info.Delivered.Consumer != 0 {
+				t.Errorf("%s has a consumer that delivers to %s: got %+v, want it to wait", user, target, info.Delivered)
 			}
 		}
-		time.Sleep(300 * time.Millisecond)
 		i.untouched("a consumer that pushes")
 	}
+}
+
+// operatorProbe is a consumer of the operator that pushes to a subject which the operator hears.
+func (i intruder) operatorProbe(stream, name string) (*nats.Subscription, error) {
+	deliver := i.operator.Conn().NewInbox()
+	sub, err := i.operator.Conn().SubscribeSync(deliver)
+	if err == nil {
+		_, err = i.operator.CreatePushConsumer(i.t.Context(), stream, jetstream.ConsumerConfig{
+			Name: name + "-probe-" + i.user, DeliverSubject: deliver, AckPolicy: jetstream.AckNonePolicy, IdleHeartbeat: 100 * time.Millisecond, HeadersOnly: true,
+		})
+	}
+	return sub, err
 }

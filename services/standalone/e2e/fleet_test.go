@@ -184,6 +184,7 @@ func (f *fleet) awaitReady(t *testing.T, status int, names ...string) {
 // TestFleetThroughFaults runs the session flow and then takes one part after the other away while people write.
 func TestFleetThroughFaults(t *testing.T) {
 	f := newFleet(t, 2)
+	f.accounts = true
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	for _, name := range f.services { // before their engines: they wait
 		f.start(t, name)
