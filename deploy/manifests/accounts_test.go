@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
@@ -299,4 +300,62 @@ func publishAll(b *testing.B, publisher *bus.Bus) {
 		})
 	}
 	callers.Wait()
+}
+
+// A service's password changes without a gap, as docs/runbook.md says: a second user of its account, then the first one goes.
+func TestSecondUserOfAnAccount(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const first, second = `{ user: client-api, password: "client-api" }`, `{ user: client-api-2, password: "client-api-2" }`
+	text := accounts(t)
+	if !strings.Contains(text, first) {
+		t.Fatalf("accounts.conf does not have the user client-api as %s", first)
+	}
+	write("accounts.conf", text)
+	write("nats-server.conf", fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream: {store_dir: %q}\ninclude accounts.conf\n", t.TempDir()))
+	options, err := server.ProcessConfigFile(filepath.Join(dir, "nats-server.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.NoLog, options.NoSigs = true, true
+	s, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server did not start")
+	}
+	applyStreams(t, s)
+	old := natsConn(t, s, "client-api")
+	publish := func(conn *nats.Conn) {
+		t.Helper()
+		if m, err := conn.Request("chat.in.push.a.b", []byte("{}"), patience); err != nil || !strings.Contains(string(m.Data), `"stream":"SENDS"`) {
+			t.Errorf("got %+v, %v, want the event accepted", m, err)
+		}
+	}
+	publish(old)
+	write("accounts.conf", strings.Replace(text, first, first+", "+second, 1))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	publish(old)
+	if old.Stats().Reconnects > 0 {
+		t.Error("the connection did not stay")
+	}
+	publish(natsConn(t, s, "client-api-2"))
+	write("accounts.conf", strings.Replace(text, first, second, 1))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	publish(natsConn(t, s, "client-api-2"))
+	if _, err := nats.Connect(s.ClientURL(), nats.UserInfo("client-api", "client-api")); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("got %v as the user that is gone, want a refusal", err)
+	}
 }
