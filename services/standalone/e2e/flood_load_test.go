@@ -31,7 +31,7 @@ func TestLoadOfOneApplication(t *testing.T) {
 		f.start(t, name)
 	}
 	f.awaitReady(t, http.StatusOK, f.services...)
-	other := newBystander(t, f)
+	other := newBystander(t, f.place)
 	other.send(t, requests/4) // caches and pools fill
 	before := other.send(t, requests)
 
@@ -90,20 +90,19 @@ func TestLoadOfOneApplication(t *testing.T) {
 
 // bystander is a company that has nothing to do with the flood, and a visitor of its.
 type bystander struct {
-	client, widget *api
+	client         *api
 	secret, chatID string
 	visitor        *visitor
 }
 
-func newBystander(t *testing.T, f *fleet) *bystander {
+func newBystander(t *testing.T, p place) *bystander {
 	t.Helper()
-	s := openStore(t, f.place)
+	s := openStore(t, p)
 	app, _, secret := putCompany(t, s)
-	p := f.place
 	p.AppID, p.CompanyID = app.ID, app.CompanyID
 	c := openChat(t, s, p, time.Now().Add(-time.Minute))
-	v := &visitor{place: p, api: f.widgetAPI(t), token: sign(t, p, claims(p, c.ChatUserID))}
-	return &bystander{client: f.clientAPI(t), widget: v.api, secret: secret, chatID: c.ID, visitor: v}
+	v := &visitor{place: p, api: p.widgetAPI(t), token: sign(t, p, claims(p, c.ChatUserID))}
+	return &bystander{client: p.clientAPI(t), secret: secret, chatID: c.ID, visitor: v}
 }
 
 // latencies are sorted.
@@ -114,16 +113,16 @@ func (l latencies) at(percent int) time.Duration {
 }
 
 // send has the company and its visitor send so many messages each, one after the other. All must be accepted.
-func (v *bystander) send(t *testing.T, n int) [2]latencies {
+func (b *bystander) send(t *testing.T, n int) [2]latencies {
 	t.Helper()
 	var took [2]latencies
 	for range n {
 		began := time.Now()
-		want[sent](t, http.StatusOK, v.client.call(t, http.MethodPost, "/message/send",
-			`{"type":"TEXT","data":{"text":"of another company"},"chatId":"`+v.chatID+`"}`, accessToken(v.secret)))
+		want[sent](t, http.StatusOK, b.client.call(t, http.MethodPost, "/message/send",
+			`{"type":"TEXT","data":{"text":"of another company"},"chatId":"`+b.chatID+`"}`, accessToken(b.secret)))
 		took[0] = append(took[0], time.Since(began))
 		began = time.Now()
-		v.visitor.write(t, "of another company's visitor")
+		b.visitor.write(t, "of another company's visitor")
 		took[1] = append(took[1], time.Since(began))
 	}
 	slices.Sort(took[0])
