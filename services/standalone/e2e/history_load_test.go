@@ -30,7 +30,7 @@ func readers() (visitors, long, longBytes int) {
 	if longForm() {
 		return 200, 4, 100 << 20
 	}
-	return 12, 1, 8 << 20
+	return 6, 1, 8 << 20
 }
 
 func longForm() bool { return os.Getenv("PARLEY_FAULTS") == "long" }
