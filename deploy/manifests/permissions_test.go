@@ -30,7 +30,7 @@ func natsUsers() []string {
 var natsPassword = regexp.MustCompile(`\$NATS_[A-Z_]+_PASSWORD`)
 
 // accounts is accounts.conf with the user's name as each password.
-func accounts(t *testing.T) string {
+func accounts(t testing.TB) string {
 	t.Helper()
 	return natsPassword.ReplaceAllStringFunc(string(read(t, "deploy/nats/accounts.conf")), func(variable string) string {
 		user := strings.TrimSuffix(strings.TrimPrefix(variable, "$NATS_"), "_PASSWORD")
@@ -39,7 +39,7 @@ func accounts(t *testing.T) string {
 }
 
 // startNATS starts nats-server with a configuration file.
-func startNATS(t *testing.T, file string) *server.Server {
+func startNATS(t testing.TB, file string) *server.Server {
 	t.Helper()
 	options, err := server.ProcessConfigFile(file)
 	if err != nil {
@@ -105,24 +105,48 @@ func applyStreams(t *testing.T, s *server.Server) jetstream.JetStream {
 	return js
 }
 
-// allowed tells whether the server lets something be done on a subject: its refusal comes before its answer to the ping of a flush.
-func allowed(t *testing.T, conn *nats.Conn, subject string, act func() error) bool {
+// listener hears what arrives in an account, and for whom it was sent on.
+type listener struct {
+	conn *nats.Conn
+	sub  *nats.Subscription
+}
+
+// listen hears all subjects of a user's account but what the server says to itself.
+func listen(t *testing.T, s *server.Server, user string) listener {
 	t.Helper()
-	if err := act(); err != nil {
+	conn := natsConn(t, s, user)
+	sub, err := conn.SubscribeSync(">")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.FlushTimeout(patience); err != nil {
 		t.Fatal(err)
 	}
-	err := conn.LastError()
-	return !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(strings.ToLower(err.Error()), `"`+strings.ToLower(subject)+`"`)
+	return listener{conn, sub}
+}
+
+// heard returns the subjects that have arrived. Each user has published before: the server passes messages of one connection on in
+// their order, and the mark comes last.
+func (l listener) heard(t *testing.T, mark string) map[string]bool {
+	t.Helper()
+	heard := map[string]bool{}
+	for {
+		m, err := l.sub.NextMsg(patience)
+		if err != nil {
+			t.Fatalf("waiting for %s: %v", mark, err)
+		}
+		if m.Subject == mark {
+			return heard
+		}
+		heard[m.Subject] = true
+	}
 }
 
 func TestNATSPermissions(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
 	const id = "11111111-1111-4111-8111-111111111111"
-	writes := map[string][]string{ // who may publish what
+	writes := map[string][]string{ // whose messages arrive in the account of the streams
 		"chat.in.message." + id + "." + id:                           {"client-api"},
 		"chat.in.push." + id + "." + id:                              {"client-api"},
 		"chat.in.visitor.registered." + id + "." + id:                {"widget-api"},
@@ -133,17 +157,16 @@ func TestNATSPermissions(t *testing.T) {
 		"chat.dead.REPLIES.test":                                     {"socket-gateway", "processor"},
 		"chat.dead.INBOUND.test":                                     {"processor"},
 		"parley.revocation.x":                                        {},
-		"parley.members.REPLIES.socket-gateway":                      {"socket-gateway", "processor"},
-		"parley.members.INBOUND.bot":                                 {"processor"},
-		"parley.hello.socket-gateway":                                {"socket-gateway"},
+		"parley.members.REPLIES.socket-gateway":                      {}, // stays with the replicas
+		"parley.hello.socket-gateway":                                {},
 		"chat.anything":                                              {},
-		"parley.invalidate.visitor.x":                                {"widget-api"},
 		"parley.invalidate.accessToken.x":                            {},
+		"parley.invalidate.visitor.x":                                {}, // goes to the other services
 		"parley.progress.INBOUND.recorder":                           {},
 		"$O.FILES.C.x":                                               {"widget-api"},
 		"_INBOX.client-api.x":                                        {},
-		"_INBOX.socket-gateway.x":                                    {"widget-api"},
-		"_INBOX.parleyctl.x":                                         {"socket-gateway", "processor"},
+		"_INBOX.socket-gateway.x":                                    {},
+		"_INBOX.parleyctl.x":                                         {},
 		"$JS.API.DIRECT.GET.INBOUND":                                 {"watcher"},
 		"$JS.API.DIRECT.GET.SENDS":                                   {"client-api", "watcher"},
 		"$JS.API.DIRECT.GET.REPLIES":                                 {"socket-gateway", "watcher"},
@@ -156,10 +179,10 @@ func TestNATSPermissions(t *testing.T) {
 		"$JS.API.CONSUMER.CREATE.REPLIES.socket-gateway":             {"socket-gateway", "processor"},
 		"$JS.API.CONSUMER.CREATE.REVOCATIONS.any":                    {"socket-gateway"},
 		"$JS.API.CONSUMER.CREATE.STATUS.socket-gateway":              {"processor"},
-		"$JS.API.CONSUMER.CREATE.INBOUND.recorder.chat.in.visitor.>": {"processor"},
+		"$JS.API.CONSUMER.CREATE.INBOUND.recorder.chat.in.visitor.x": {"processor"},
 		"$JS.API.CONSUMER.CREATE.INBOUND.socket-gateway":             {"processor"},
 		"$JS.API.CONSUMER.CREATE.OBJ_FILES.recorder":                 {},
-		"$JS.API.CONSUMER.CREATE.OBJ_FILES.recorder.$O.FILES.>":      {},
+		"$JS.API.CONSUMER.CREATE.OBJ_FILES.recorder.$O.FILES.x":      {},
 		"$JS.API.CONSUMER.MSG.NEXT.OBJ_FILES.recorder":               {},
 		"$JS.API.CONSUMER.DURABLE.CREATE.INBOUND.bot":                {},
 		"$JS.API.CONSUMER.DELETE.REPLIES.recorder":                   {},
@@ -182,37 +205,27 @@ func TestNATSPermissions(t *testing.T) {
 			writes["$JS.API.STREAM.MSG.DELETE."+stream.Name] = nil
 		}
 	}
-	reads := map[string][]string{ // who may subscribe to what
-		"chat.>":                                 {"watcher"},
-		"chat.reply.>":                           {"watcher"},
-		">":                                      {},
-		"_INBOX.client-api.>":                    {"client-api", "watcher"},
-		"_INBOX.>":                               {"watcher"},
-		"parley.ask.origins.*":                   {"widget-api"},
-		"parley.invalidate.>":                    {"client-api", "widget-api", "socket-gateway", "processor"},
-		"parley.progress.INBOUND.bot":            {"processor"},
-		"parley.progress.REPLIES.socket-gateway": {"socket-gateway", "processor"},
-		"parley.members.REPLIES.x":               {"socket-gateway", "processor"},
-		"parley.hello.socket-gateway":            {"socket-gateway"},
-		"$JS.API.>":                              {},
-		"$JS.ACK.>":                              {},
-		"$O.FILES.>":                             {},
-		"$JS.EVENT.ADVISORY.API":                 {},
-	}
 	for _, user := range natsUsers() {
-		conn := natsConn(t, s, user)
-		for subject, may := range writes {
-			got := allowed(t, conn, subject, func() error { return conn.Publish(subject, []byte("{}")) })
-			if want := user == "operator" || slices.Contains(may, user); got != want {
-				t.Errorf("%s publishing %s: got allowed %v, want %v", user, subject, got, want)
+		streams, conn := listen(t, s, "operator"), natsConn(t, s, user)
+		mark := "chat.status.a.b" // of those that may write it
+		publish := func(subject string) {
+			if err := conn.Publish(subject, []byte("{}")); err != nil {
+				t.Fatal(err)
 			}
 		}
-		for subject, may := range reads {
-			var sub *nats.Subscription
-			got := allowed(t, conn, subject, func() (err error) { sub, err = conn.SubscribeSync(subject); return err })
-			_ = sub.Unsubscribe() // a refused one is gone
-			if want := user == "operator" || slices.Contains(may, user); got != want {
-				t.Errorf("%s subscribing to %s: got allowed %v, want %v", user, subject, got, want)
+		for subject := range writes {
+			publish(subject)
+		}
+		if err := conn.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
+		if err := streams.conn.Publish(mark, nil); err != nil {
+			t.Fatal(err)
+		}
+		heard := streams.heard(t, mark)
+		for subject, may := range writes {
+			if got, want := heard[subject], user == "operator" || slices.Contains(may, user); got != want {
+				t.Errorf("%s publishing %s: got %v in the account of the streams, want %v", user, subject, got, want)
 			}
 		}
 	}
@@ -221,6 +234,77 @@ func TestNATSPermissions(t *testing.T) {
 	}
 	if _, err := nats.Connect(s.ClientURL(), nats.UserInfo("processor", "wrong")); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("got %v with a wrong password, want a refusal", err)
+	}
+}
+
+// Who hears what somebody publishes, once each: a service hears its own account, the invalidations, and the questions it answers.
+func TestNATSHearing(t *testing.T) {
+	t.Parallel()
+	s := startParleyNATS(t)
+	everyone := []string{"client-api", "widget-api", "socket-gateway", "processor"}
+	for _, c := range []struct {
+		from, subject string
+		heardBy       []string
+	}{
+		{"operator", "parley.invalidate.accessToken.x", append([]string{"operator"}, everyone...)},
+		{"operator", "parley.progress.INBOUND.bot", []string{"operator", "processor"}},
+		{"operator", "parley.progress.REPLIES.recorder", []string{"operator", "processor"}},
+		{"operator", "parley.progress.REPLIES.socket-gateway", []string{"operator", "processor", "socket-gateway"}},
+		{"operator", "chat.reply.a.v", []string{"operator", "watcher"}},
+		{"widget-api", "parley.invalidate.visitor.x", everyone},
+		{"widget-api", "parley.invalidate.visitor_keys.x", everyone},
+		{"widget-api", "parley.invalidate.accessToken.x", []string{"widget-api"}},
+		{"socket-gateway", "parley.ask.origins.x", []string{"socket-gateway", "widget-api"}},
+		{"socket-gateway", "parley.invalidate.visitor.x", []string{"socket-gateway"}},
+		{"socket-gateway", "parley.members.REPLIES.socket-gateway", []string{"socket-gateway"}},
+		{"socket-gateway", "parley.hello.socket-gateway", []string{"socket-gateway"}},
+		{"processor", "parley.members.INBOUND.bot", []string{"processor"}},
+		{"processor", "chat.reply.a.v", []string{"processor", "operator", "watcher"}},
+		{"client-api", "chat.in.push.a.b", []string{"client-api", "operator", "watcher"}},
+		{"client-api", "_INBOX.socket-gateway.x", []string{"client-api"}},
+		{"client-api", "parley.ask.origins.x", []string{"client-api"}},
+	} {
+		var from *nats.Conn
+		heard := map[string]listener{}
+		for _, user := range natsUsers() {
+			conn := natsConn(t, s, user)
+			if user == c.from {
+				from = natsConn(t, s, user)
+			}
+			pattern := ">"
+			if user == "watcher" {
+				pattern = "chat.>"
+			}
+			sub, err := conn.SubscribeSync(pattern)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.FlushTimeout(patience); err != nil {
+				t.Fatal(err)
+			}
+			heard[user] = listener{conn, sub}
+		}
+		if err := from.Publish(c.subject, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := from.FlushTimeout(patience); err != nil { // the server has passed it on
+			t.Fatal(err)
+		}
+		for user, l := range heard {
+			if err := l.conn.FlushTimeout(patience); err != nil {
+				t.Fatal(err)
+			}
+			got := 0
+			for n, _, _ := l.sub.Pending(); n > 0; n-- {
+				if m, err := l.sub.NextMsg(patience); err == nil && m.Subject == c.subject {
+					got++
+				}
+			}
+			if want := slices.Contains(c.heardBy, user); (got == 1) != want || got > 1 {
+				t.Errorf("%s publishes %s: got it %d times at %s, want it there: %v", c.from, c.subject, got, user, want)
+			}
+			l.conn.Close()
+		}
 	}
 }
 
@@ -262,13 +346,13 @@ func TestServicesCannotTouchStreams(t *testing.T) {
 	}
 }
 
-// A service that answers questions is not made to send its answer where only the one that asks would like to write.
+// A service that answers questions is not made to send its answer where the one that asks would like to write.
 func TestAnswersGoToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
 	operator := applyStreams(t, s)
 	gateway, widget := natsConn(t, s, "socket-gateway"), natsConn(t, s, "widget-api")
-	answered := make(chan error, 2)
+	answered := make(chan error, 3)
 	if _, err := widget.Subscribe("parley.ask.origins.*", func(m *nats.Msg) { answered <- m.Respond([]byte(`{"found":true}`)) }); err != nil {
 		t.Fatal(err)
 	}
@@ -281,11 +365,14 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 	if _, err := gateway.Request("parley.ask.origins.app", nil, patience); err != nil {
 		t.Errorf("an honest question: got %v, want an answer", err)
 	}
-	if err := gateway.PublishRequest("parley.ask.origins.app", "$JS.API.STREAM.PURGE.INBOUND", nil); err != nil {
-		t.Fatal(err)
+	for _, reply := range []string{purgeInbound, "$JS.API.STREAM.PURGE.OBJ_FILES"} {
+		if err := gateway.PublishRequest("parley.ask.origins.app", reply, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	<-answered
-	<-answered
+	for range 3 {
+		<-answered
+	}
 	if err := widget.FlushTimeout(patience); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func checkSettings(t *testing.T, where, service string, set map[string]string) {
 	}
 }
 
-func read(t *testing.T, path string) []byte {
+func read(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {

@@ -2,6 +2,7 @@ package clientapi_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -102,6 +103,33 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.getAs(w.token, "/message/"+sent)
 	if unseen := w.unseen(); len(unseen) > 0 {
 		t.Errorf("the document promises what was not seen: %q", unseen)
+	}
+}
+
+// The document shows the codes of 429 that the API answers, and no other. That no test gets another one every test checks.
+func TestCodesOfLimits(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(cfg *clientapi.Config) {
+		cfg.RateToken, cfg.BytesCompany = config.Rate{Count: 20, Per: time.Hour}, config.Rate{Count: 4 << 10, Per: time.Hour}
+	})
+	for path, there := range map[string]string{"/message/send": w.chatID, "/push-message": templateID} {
+		token, answered := w.addToken(companyID), map[string]bool{}
+		body := sendBody("TEXT", `{"text":"hi"}`, there)
+		if path == "/push-message" {
+			body = `{"templateId":"` + there + `","source":"989121234567"}`
+		}
+		for range 30 {
+			if a := w.postAs(token, path, body); a.status == http.StatusTooManyRequests {
+				answered[a.problem(t).Code] = true
+			}
+		}
+		shown := map[string]bool{}
+		for _, example := range document(t).Paths.Value(path).Post.Responses.Status(http.StatusTooManyRequests).Value.Content["application/json"].Examples {
+			shown[example.Value.Value.(map[string]any)["code"].(string)] = true
+		}
+		if !maps.Equal(answered, shown) || len(shown) != 2 {
+			t.Errorf("%s: got the codes %v, and the document shows %v, want the same two", path, answered, shown)
+		}
 	}
 }
 

@@ -11,8 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
 )
 
 // next follows the Link header of an answer to path, as a browser would; empty where there is none.
@@ -98,6 +101,65 @@ func TestPagesAreTheHistory(t *testing.T) {
 	}
 	if page, following := w.page("/message?limit=5&before="+want[0].ID, token); len(page) != 0 || following != "" {
 		t.Errorf("before the first: got %v, %q, want an empty page without a link", page, following)
+	}
+}
+
+// One answer holds 1,000 messages or 2 MiB of data, whichever is less: the newest. Link leads to the rest, and nothing is left out.
+func TestOneAnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const most, mostBytes = 1000, 2 << 20
+	for name, c := range map[string]struct {
+		count, bytes int // messages, and bytes of the text of each
+		query        string
+		first        int // messages of the first answer
+	}{
+		"messages":                 {1050, 2, "", most},
+		"messages, asked for more": {1050, 2, "?limit=1000", most},
+		"bytes":                    {600, 4000, "", mostBytes / (4000 + len(`{"text":""}`))},
+		"bytes, asked for more":    {600, 4000, "?limit=550", mostBytes / (4000 + len(`{"text":""}`))},
+		"bytes, asked for less":    {600, 4000, "?limit=7", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			token := w.register(bareApp, fmt.Sprintf(`"email":"%s@example.com"`, uuid.NewString()))
+			v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
+			w.must(err)
+			chatOf, err := w.store.CurrentChat(t.Context(), v, time.Now())
+			w.must(err)
+			begun, want := time.Now().UTC().Truncate(time.Millisecond), make([]string, c.count)
+			data := json.RawMessage(`{"text":"` + strings.Repeat("x", c.bytes) + `"}`)
+			var writing sync.WaitGroup
+			for part := range 8 { // writes that come together share a commit
+				writing.Go(func() {
+					for n := part; n < c.count; n += 8 {
+						m := chat.Message{ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: begun.Add(time.Duration(n) * time.Millisecond), Type: chat.Text, Data: data}
+						want[n] = m.ID
+						if err := w.store.AppendMessage(t.Context(), chatOf.ID, m); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			writing.Wait()
+			first, following := w.page("/message"+c.query, token)
+			if len(first) != c.first || following == "" || first[len(first)-1].ID != want[c.count-1] {
+				t.Fatalf("got %d messages and the link %q, want the newest %d and a link", len(first), following, c.first)
+			}
+			all := first
+			for following != "" {
+				var earlier []record
+				earlier, following = w.page(following, token)
+				all = slices.Concat(earlier, all)
+			}
+			for n, r := range all {
+				if n >= len(want) || r.ID != want[n] || len(r.Data) != len(data) {
+					t.Fatalf("message %d of %d: got %s with %d bytes, want the stored one", n, len(all), r.ID, len(r.Data))
+				}
+			}
+			if len(all) != c.count {
+				t.Errorf("got %d messages in all, want %d", len(all), c.count)
+			}
+		})
 	}
 }
 

@@ -113,7 +113,41 @@ func (d *Document) Check(req *http.Request, status int, header http.Header, body
 		return fmt.Errorf("answered with %d, but the document says: %w", status, err)
 	}
 	d.note(route, status)
-	return d.validate(&openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}, status, header, body)
+	if err := d.validate(&openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}, status, header, body); err != nil {
+		return err
+	}
+	if status >= http.StatusBadRequest && req.Method != http.MethodHead {
+		return checkCode(route.Operation, status, body)
+	}
+	return nil
+}
+
+// checkCode holds an error's code against the examples of the document: callers branch on codes, so each has one.
+func checkCode(operation *openapi3.Operation, status int, body []byte) error {
+	var p httpapi.Problem
+	if err := json.Unmarshal(body, &p); err != nil {
+		return err
+	}
+	response := operation.Responses.Status(status)
+	if response == nil {
+		return nil // the document has a default
+	}
+	media := response.Value.Content.Get("application/json")
+	shown := map[string]bool{}
+	for _, example := range media.Examples {
+		shown[codeOf(example.Value.Value)] = true
+	}
+	shown[codeOf(media.Example)] = true
+	if !shown[p.Code] {
+		return fmt.Errorf("answered with %d %s, but the document shows no such code for this status", status, p.Code)
+	}
+	return nil
+}
+
+func codeOf(example any) string {
+	members, _ := example.(map[string]any)
+	code, _ := members["code"].(string)
+	return code
 }
 
 func (d *Document) validate(input *openapi3filter.RequestValidationInput, status int, header http.Header, body []byte) error {

@@ -25,7 +25,7 @@ const document = `{
     "responses": {
       "200": {"description": "it", "content": {"application/json": {"schema": {
         "type": "object", "required": ["id"], "additionalProperties": false, "properties": {"id": {"type": "string"}}}}}},
-      "404": {"description": "none", "content": {"application/json": {"schema": {"type": "object"}}}}
+      "404": {"description": "none", "content": {"application/json": {"schema": {"type": "object"}, "example": {"code": "NOT_FOUND"}}}}
     }}}}
 }`
 
@@ -47,6 +47,8 @@ func things() http.Handler {
 		switch id := c.Param("id"); id {
 		case "none":
 			return apperr.New(apperr.NotFound, "NOT_FOUND", "Not found")
+		case "none-of-another-code":
+			return apperr.New(apperr.NotFound, "THING_NOT_FOUND", "Not found")
 		case "wrong-body":
 			return c.JSON(http.StatusOK, map[string]any{"id": 1})
 		case "extra-field":
@@ -90,6 +92,7 @@ func TestTransportFindsWhatTheDocumentDoesNotSay(t *testing.T) {
 		{"GET", "/docs", ""},
 		{"GET", "/openapi.json", ""},
 		{"GET", "/demo/page", ""},
+		{"GET", "/things/none-of-another-code", "no such code"},
 		{"GET", "/things/wrong-body", "the document says"},
 		{"GET", "/things/extra-field", "the document says"},
 		{"GET", "/things/wrong-type", "the document says"},

@@ -85,6 +85,7 @@ func TestAbuse(t *testing.T) { // not parallel: what it measures is the whole pr
 	if most := int64(sent)*mostKept + mostKeptAnyway; grown > most {
 		t.Errorf("the heap has grown by %d bytes, want at most %d", grown, most)
 	}
+	a.othersAreServed(t)
 	if faults := a.log.faults(); len(faults) > 0 {
 		t.Errorf("got %d lines in the log about faults of ours, want none: %s", len(faults), faults[0])
 	}
@@ -135,6 +136,18 @@ func newAbuse(t *testing.T) *abuse {
 		newAbused(t, c.Handler(), clientapi.OpenAPI(), world.client), newAbused(t, w.Handler(), widgetapi.OpenAPI(), world.widget),
 	}
 	return a
+}
+
+// othersAreServed has another company and its visitor send through the APIs that were abused.
+func (a *abuse) othersAreServed(t *testing.T) {
+	t.Helper()
+	p := a.place
+	for n, base := range []*string{&p.ClientBaseURL, &p.WidgetBaseURL} {
+		server := httptest.NewServer(a.targets[n].handler)
+		defer server.Close()
+		*base = server.URL
+	}
+	newBystander(t, p).send(t, 20)
 }
 
 func newAbused(t *testing.T, h http.Handler, document []byte, cfg abusetest.Config) *abused {

@@ -77,6 +77,9 @@ func TestEdge(t *testing.T) {
 	}
 	t.Run("a file", f.fileThroughTheEdge)
 	t.Run("a gateway goes", f.gatewayGoesBehindTheEdge)
+	t.Run("dead letters", func(t *testing.T) { deadLetters(t, f.operator(t), f.natsURL("operator")) })
+	t.Run("a trace of an operator", f.operatorTraces)
+	t.Run("revocation", f.revocation)
 	t.Run("metrics", f.metricsAreExported)
 	t.Run("permissions", f.permissions)
 }

@@ -178,8 +178,12 @@ func traceComplete(o *operator, messageID string) error {
 // TestParleyctlDeadLetters replays what cannot work: it dies again, of the consumer that it was replayed for, and of no other.
 func TestParleyctlDeadLetters(t *testing.T) {
 	s := commonStandalone(t)
-	o := newOperator(t, s)
-	nc, err := nats.Connect(s.NATSURL)
+	deadLetters(t, newOperator(t, s), s.NATSURL)
+}
+
+func deadLetters(t *testing.T, o *operator, natsURL string) {
+	t.Helper()
+	nc, err := nats.Connect(natsURL)
 	check(t, err)
 	defer nc.Close()
 	_, err = nc.Request(subject.VisitorMessage("nobody", "nothing"), []byte("no JSON"), limit) // the stream answers

@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // natsUsers are the users of deploy/nats/accounts.conf.
@@ -34,9 +38,57 @@ func redisPasswords(dir string) []string {
 // them is refused the tests of deploy/manifests hold.
 func (f *fleet) permissions(t *testing.T) {
 	for _, name := range f.services {
-		// NATS says permission, Redis NOPERM.
-		if log := strings.ToLower(f.run[name].stderr.String()); strings.Contains(log, "permission") || strings.Contains(log, "noperm") {
+		// The first two are NATS's where a service's account does not import a subject, the last is Redis's.
+		log := strings.ToLower(f.run[name].stderr.String())
+		refused := func(words string) bool { return strings.Contains(log, words) }
+		if slices.ContainsFunc([]string{"no responders", "no stream takes this subject", "permission", "noperm"}, refused) {
 			t.Errorf("%s was refused something:\n%s", name, log)
 		}
 	}
+}
+
+// operator is somebody with parleyctl and the operator's user.
+func (f *fleet) operator(t *testing.T) *operator {
+	return &operator{t: t, path: program(t, "parleyctl"), env: []string{"NATS_URL=" + f.natsURL("operator"), "SQLITE_PATH=" + f.SQLitePath}}
+}
+
+// operatorTraces asks the processes of each consumer about a message: requests that cross from the streams' account into the services'.
+func (f *fleet) operatorTraces(t *testing.T) {
+	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
+	chats := ask[[]struct{ ID string }](o, "chats", "list", "--app", f.AppID, "--email", v.email)
+	if len(chats) != 1 {
+		t.Fatalf("got %+v, want the visitor's chat", chats)
+	}
+	accepted := want[sent](t, http.StatusOK, f.clientAPI(t).call(t, http.MethodPost, "/message/send",
+		map[string]any{"chatId": chats[0].ID, "type": "TEXT", "data": map[string]string{"text": "traced"}}, accessToken(f.AccessToken)))
+	eventually(t, "the trace is complete", func() error { return traceComplete(o, accepted.MessageID) })
+}
+
+// revocation ends a visitor's tokens and sockets on every replica, and says how long that took.
+func (f *fleet) revocation(t *testing.T) {
+	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
+	var sockets []*socket
+	for _, name := range f.services {
+		if strings.HasPrefix(name, "gateway") {
+			sockets = append(sockets, connected(t, "http://"+f.addr[name], v.token, "websocket"))
+		}
+	}
+	chats := ask[[]struct{ ChatUserID string }](o, "chats", "list", "--app", f.AppID, "--email", v.email)
+	if len(chats) != 1 {
+		t.Fatalf("got %+v, want the visitor's chat", chats)
+	}
+	began := time.Now()
+	o.run("visitors", "revoke", chats[0].ChatUserID, "--yes")
+	t.Logf("parleyctl took %v", time.Since(began).Round(time.Millisecond))
+	for n, s := range sockets {
+		s.await(t, "disconnect")
+		t.Logf("the socket on gateway %d had ended %v after parleyctl was started", n+1, time.Since(began).Round(time.Millisecond))
+	}
+	eventually(t, "the token is refused", func() error {
+		if got := v.api.call(t, http.MethodGet, "/message", nil, bearer(v.token)); got.status != http.StatusUnauthorized {
+			return fmt.Errorf("got %d, want 401", got.status)
+		}
+		return nil
+	})
+	t.Logf("the Widget API refused the token %v after parleyctl was started", time.Since(began).Round(time.Millisecond))
 }

@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+const (
+	// mostHistoryRSS is what the Widget API may take with everybody's history in it.
+	mostHistoryRSS = 256 << 20
+
+	smallText, largeText = 2 << 10, 64 << 10 // bytes of a message
+	onePage              = 1000              // small messages, which are about as many bytes as one answer holds
+)
+
+// readers is how many visitors ask at once, how many of them have a long chat, and how long that is.
+func readers() (visitors, long, longBytes int) {
+	if longForm() {
+		return 200, 4, 100 << 20
+	}
+	return 6, 1, 8 << 20
+}
+
+func longForm() bool { return os.Getenv("PARLEY_FAULTS") == "long" }
+
+// reader is a visitor with a chat that does not fit into one answer.
+type reader struct{ token, newest string }
+
+// TestLoadOfLongHistories has all visitors ask for their chats at once. Each gets the newest part of it, and the process stays small.
+func TestLoadOfLongHistories(t *testing.T) {
+	f := newFleet(t, 0)
+	f.services = []string{"widget-api"}
+	for _, name := range []string{"seed", "nats", "redis", "widget-api"} {
+		f.start(t, name)
+	}
+	f.awaitReady(t, http.StatusOK, f.services...)
+	visitors, long, longBytes := readers()
+	began := time.Now()
+	all := f.seedReaders(t, visitors, long, longBytes)
+	pid := f.run["widget-api"].cmd.Process.Pid
+	t.Logf("%d chats, %d of them of %d MiB, in %v; the Widget API's peak RSS is %d MiB",
+		visitors, long, longBytes>>20, time.Since(began).Round(time.Millisecond), peakRSS(t, pid)>>20)
+
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, Timeout: 4 * limit}
+	var answered, again, received atomic.Int64
+	var asking sync.WaitGroup
+	began = time.Now()
+	for _, r := range all {
+		asking.Go(func() {
+			for tries := 0; ; tries++ {
+				status, n, err := r.ask(client, f.WidgetBaseURL)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case status == http.StatusServiceUnavailable && tries < 10: // what every client does
+					again.Add(1)
+					continue
+				case status != http.StatusOK:
+					t.Errorf("got %d, want 200", status)
+				default:
+					answered.Add(1)
+					received.Add(n)
+				}
+				return
+			}
+		})
+	}
+	asking.Wait()
+	peak := peakRSS(t, pid)
+	t.Logf("%d answers with %d MiB in %v, %d after a 503; the Widget API's peak RSS is %d MiB",
+		answered.Load(), received.Load()>>20, time.Since(began).Round(time.Millisecond), again.Load(), peak>>20)
+	if peak > mostHistoryRSS {
+		t.Errorf("got a peak RSS of %d MiB, want at most %d", peak>>20, mostHistoryRSS>>20)
+	}
+}
+
+// ask checks that the answer is the newest part of the chat and says where the rest is.
+func (r reader) ask(client *http.Client, base string) (status int, n int64, err error) {
+	req, err := http.NewRequest(http.MethodGet, base+"/message", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+r.token)
+	answer, err := client.Do(req)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return answer.StatusCode, 0, err
+	}
+	const most = 3 << 20 // 2 MiB of data and the records around them
+	end := body[max(0, len(body)-2*smallText):]
+	if len(body) < onePage*smallText/2 || len(body) > most || !bytes.Contains(end, []byte(r.newest)) || answer.Header.Get("Link") == "" {
+		return answer.StatusCode, 0, fmt.Errorf("got %d bytes with the link %q, want the newest messages and a link", len(body), answer.Header.Get("Link"))
+	}
+	return answer.StatusCode, int64(len(body)), nil
+}
+
+// seedReaders writes the chats straight into the database: large messages, and then a page of small ones.
+func (f *fleet) seedReaders(t *testing.T, visitors, long, longBytes int) []reader {
+	t.Helper()
+	s := openStore(t, f.place)
+	readers := make([]reader, visitors)
+	large := []byte(`{"text":"` + strings.Repeat("x", largeText) + `"}`)
+	small := []byte(`{"text":"` + strings.Repeat("x", smallText) + `"}`)
+	for n := range readers {
+		opened := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+		c := openChat(t, s, f.place, opened)
+		bulk := 1 << 20 / largeText // more than a page
+		if n < long {
+			bulk = longBytes / largeText
+		}
+		newest := uuid.Must(uuid.NewV7()).String()
+		readers[n] = reader{token: sign(t, f.place, claims(f.place, c.ChatUserID)), newest: newest}
+		var writing sync.WaitGroup
+		for part := range 64 { // writes that come together share a commit
+			writing.Go(func() {
+				for k := part; k < bulk+onePage; k += 64 {
+					m := chat.Message{ID: uuid.NewString(), CreatedAt: opened.Add(time.Duration(k) * time.Millisecond), Type: chat.Text, Data: small}
+					if k < bulk {
+						m.Data = large
+					}
+					if k == bulk+onePage-1 {
+						m.ID = newest
+					}
+					if err := s.AppendMessage(t.Context(), c.ID, m); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		writing.Wait()
+	}
+	return readers
+}
