@@ -50,7 +50,7 @@ func (b *Bus) Publish(ctx context.Context, e event.Event) error {
 	started := time.Now()
 	ctx, span := b.beginSend(ctx, e)
 	err := b.publishEvent(ctx, e)
-	result, err := publishFate(err)
+	result, err := publishOutcome(err)
 	b.metrics.published[result].Observe(time.Since(started).Seconds())
 	span.Finish(err)
 	if err != nil {
@@ -102,8 +102,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// publishFate says what a failed publish means to the caller: its result for the metrics, and the coded error.
-func publishFate(err error) (result string, coded error) {
+// publishOutcome says what a failed publish means to the caller: its result for the metrics, and the coded error.
+func publishOutcome(err error) (result string, coded error) {
 	if err == nil {
 		return resultOK, nil
 	}

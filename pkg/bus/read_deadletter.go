@@ -122,7 +122,7 @@ func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 	if !validSubject(m.Subject) || !subject.Valid(l.Stream) || !subject.Valid(l.Consumer) {
 		return apperr.New(apperr.Invalid, "INVALID_DEAD_LETTER", fmt.Sprintf("Dead letter %d does not say where it belongs", l.Sequence))
 	}
-	if _, err := publishFate(b.publishMsg(ctx, m)); err != nil {
+	if _, err := publishOutcome(b.publishMsg(ctx, m)); err != nil {
 		return fmt.Errorf("publishing dead letter %d again: %w", l.Sequence, err)
 	}
 	return b.DropDeadLetter(ctx, l.Sequence)

@@ -234,7 +234,7 @@ func (f *dataFaults) variant(path string, value []byte, variants func(kind strin
 func (r *rule) judge(value []byte) string {
 	switch r.shape {
 	case wholeNumber:
-		return judgeWholeNumber(value)
+		return checkWholeNumber(value)
 	case anyObject:
 		if !isObject(value) {
 			return "must be an object"
@@ -253,7 +253,7 @@ func (r *rule) judge(value []byte) string {
 	}
 	switch r.shape {
 	case webURL:
-		return judgeURL(string(s))
+		return checkURL(string(s))
 	case phoneNumber:
 		if _, ok := ParsePhone(string(s)); !ok {
 			return "must be a phone number"
@@ -262,15 +262,15 @@ func (r *rule) judge(value []byte) string {
 	return ""
 }
 
-func judgeWholeNumber(value []byte) string {
+func checkWholeNumber(value []byte) string {
 	if _, err := strconv.ParseUint(string(value), 10, 63); err != nil {
 		return "must be an integer from 0"
 	}
 	return ""
 }
 
-// judgeURL keeps javascript: and the like, which a widget might open, out of chats.
-func judgeURL(s string) string {
+// checkURL keeps javascript: and the like, which a widget might open, out of chats.
+func checkURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "must be an http or https URL"

@@ -2,9 +2,9 @@ package chat
 
 import "time"
 
-// Stamp is what makes a message the same message however often it is published: its id and its time. The zero Stamp leaves
+// MessageIdentity is what makes a message the same message however often it is published: its id and its time. The zero MessageIdentity leaves
 // both to whoever accepts the message.
-type Stamp struct {
+type MessageIdentity struct {
 	ID string
 	At time.Time
 	// Again says that an earlier try under the same stamp did not come to its end: the message may be there already.

@@ -74,8 +74,8 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return addr.Prefix(addr.BitLen())
 }
 
-// Edge is what an API knows of its callers' addresses, and where replicas count together.
-type Edge struct {
+// Callers is what an API knows of its callers' addresses, and where replicas count together.
+type Callers struct {
 	RedisURL       string   `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; the socket-gateway needs it, the APIs count their limits there"`
 	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the API"`
 	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with a wrong or without a token, count/time; 0: no limit"`
@@ -88,4 +88,4 @@ type Budgets struct {
 }
 
 // Validate says what is wrong with the block; see [Check].
-func (e Edge) Validate() []string { return Redis{RedisURL: e.RedisURL}.Validate() }
+func (e Callers) Validate() []string { return Redis{RedisURL: e.RedisURL}.Validate() }

@@ -30,13 +30,13 @@ func TestRate(t *testing.T) {
 func TestEdgeFromTheEnvironment(t *testing.T) {
 	t.Setenv("TRUSTED_PROXIES", "10.1.2.3/8, 192.0.2.1,fd00::/8")
 	t.Setenv("RATE_LIMIT_AUTH_FAILURES", "7/1m")
-	got, err := config.Load[config.Edge]()
+	got, err := config.Load[config.Callers]()
 	if want := "[10.0.0.0/8 192.0.2.1/32 fd00::/8]"; err != nil || fmt.Sprint(got.TrustedProxies) != want || got.RateAuth.Count != 7 {
 		t.Errorf("got %+v, %v, want the networks %s and 7", got, err, want)
 	}
 	t.Setenv("TRUSTED_PROXIES", "10.0.0.0/33")
 	t.Setenv("RATE_LIMIT_AUTH_FAILURES", "7")
-	_, err = config.Load[config.Edge]()
+	_, err = config.Load[config.Callers]()
 	const want = "configuration: TRUSTED_PROXIES must be networks such as 10.0.0.0/8, separated by commas; RATE_LIMIT_AUTH_FAILURES must be a rate such as 600/1m, or 0"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -46,7 +46,7 @@ func TestEdgeFromTheEnvironment(t *testing.T) {
 // Off stays off, also in a Config that is written by hand and gets its defaults later; unset gets the default.
 func TestEdgeDefaults(t *testing.T) {
 	t.Parallel()
-	var edge config.Edge
+	var edge config.Callers
 	if err := config.SetDefaults(&edge); err != nil || edge.RateAuth != (config.Rate{Count: 60, Per: time.Minute}) || edge.TrustedProxies != nil {
 		t.Errorf("got %+v, %v, want 60 a minute and nobody trusted", edge, err)
 	}

@@ -121,7 +121,7 @@ func (s *Session) takePayload(buf []byte) (payload []byte, last bool) {
 		}
 		s.queue, s.queued = nil, 0
 		if last = s.state != stateOpen; last {
-			buf = AppendPayloadPacket(buf, Packet{Type: s.farewellLocked()})
+			buf = AppendPayloadPacket(buf, Packet{Type: s.lastPacketLocked()})
 		} else if len(buf) == 0 && s.upgrading {
 			buf = AppendPayloadPacket(buf, Packet{Type: Noop})
 		}
@@ -132,8 +132,8 @@ func (s *Session) takePayload(buf []byte) (payload []byte, last bool) {
 	return buf, last
 }
 
-// farewellLocked is what ends the last poll: a client that has said it leaves gets a mere noop.
-func (s *Session) farewellLocked() PacketType {
+// lastPacketLocked is what ends the last poll: a client that has said it leaves gets a mere noop.
+func (s *Session) lastPacketLocked() PacketType {
 	if s.left {
 		return Noop
 	}

@@ -12,7 +12,7 @@ import (
 type Answer struct {
 	Status   int
 	Body     []byte // JSON
-	Replayed bool   // it is another request's, with the same key; set by the desk, for refusals too
+	Replayed bool   // it is another request's, with the same key; set by the Executor, for refusals too
 }
 
 // kept is an answer as it is recorded: a success, or a refusal, whose error is answered anew with the id of the request that

@@ -55,7 +55,7 @@ type Request struct {
 func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
 
 // Act does what a request asks for, once more where the stamp says so. The message that it makes has the stamp's id and time.
-type Act func(ctx context.Context, stamp chat.Stamp) (Answer, error)
+type Act func(ctx context.Context, stamp chat.MessageIdentity) (Answer, error)
 
 // Do returns what act returns, or what it returned for an earlier request with the same key. Errors of its own: Invalid with
 // the reason IDEMPOTENCY_KEY_REUSED where the earlier request was another one, Conflict with the reason IDEMPOTENCY_KEY_IN_USE
@@ -147,7 +147,7 @@ func (e *Executor) act(ctx context.Context, c store.IdempotencyRecord, again boo
 			e.release(ctx, c)
 		}
 	}()
-	answer, err = act(ctx, chat.Stamp{ID: c.MessageID, At: c.At, Again: again})
+	answer, err = act(ctx, chat.MessageIdentity{ID: c.MessageID, At: c.At, Again: again})
 	text, ok := keep(answer, err)
 	if !ok {
 		return answer, err

@@ -26,20 +26,20 @@ type clock struct{ at atomic.Int64 }
 func (c *clock) now() time.Time       { return time.UnixMilli(c.at.Load()) }
 func (c *clock) move(d time.Duration) { c.at.Add(d.Milliseconds()) }
 
-// world is a desk on a real store.
+// world is an executor on a real store.
 type world struct {
-	t     *testing.T
-	store store.Store
-	clock *clock
-	desk  *idempotency.Executor
-	acts  atomic.Int64
+	t        *testing.T
+	store    store.Store
+	clock    *clock
+	executor *idempotency.Executor
+	acts     atomic.Int64
 }
 
 func open(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, store: storetest.Open(t), clock: &clock{}}
 	w.clock.at.Store(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixMilli())
-	w.desk = w.replica()
+	w.executor = w.replica()
 	return w
 }
 
@@ -50,13 +50,13 @@ func (w *world) replica() *idempotency.Executor {
 var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
 
 // send answers with the stamp's id, so that two answers of one message are equal.
-func (w *world) send(_ context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+func (w *world) send(_ context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 	w.acts.Add(1)
 	return idempotency.Answer{Status: 200, Body: []byte(stamp.ID)}, nil
 }
 
 func (w *world) do(r idempotency.Request, act idempotency.Act) (idempotency.Answer, error) {
-	return w.desk.Do(w.t.Context(), r, act)
+	return w.executor.Do(w.t.Context(), r, act)
 }
 
 // ok is do for what must succeed.
@@ -115,7 +115,7 @@ func TestAnotherRequestWithTheKeyIsRefused(t *testing.T) {
 func TestARequestInProgressIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	w.ok(request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+	w.ok(request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 		for _, step := range []struct{ at, wait time.Duration }{
 			{0, time.Second}, {5 * time.Second, 5 * time.Second}, {15 * time.Second, 10 * time.Second}, {9500 * time.Millisecond, time.Second},
 		} {
@@ -139,7 +139,7 @@ func TestARequestInProgressIsSaidToBe(t *testing.T) {
 func TestOneOfManyActs(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	replicas := []*idempotency.Executor{w.desk, w.replica()}
+	replicas := []*idempotency.Executor{w.executor, w.replica()}
 	var group sync.WaitGroup
 	ids := make([]string, 50)
 	for i := range ids {
@@ -170,9 +170,9 @@ func TestOneOfManyActs(t *testing.T) {
 func TestFailuresAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	var stamps []chat.Stamp
+	var stamps []chat.MessageIdentity
 	fail := func(err error) idempotency.Act {
-		return func(_ context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		return func(_ context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 			stamps = append(stamps, stamp)
 			return idempotency.Answer{}, err
 		}
@@ -188,7 +188,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = w.do(request, func(context.Context, chat.Stamp) (idempotency.Answer, error) { panic("a fault") })
+		_, _ = w.do(request, func(context.Context, chat.MessageIdentity) (idempotency.Answer, error) { panic("a fault") })
 	}()
 	answer := w.ok(request, w.send)
 	for i, s := range stamps {
@@ -209,7 +209,7 @@ func TestRefusalsAreGivenAgain(t *testing.T) {
 		{Code: apperr.Invalid, Reason: "X", Message: "x", Fields: []apperr.Field{{Name: "a", Message: "is wrong"}}},
 	} {
 		w := open(t)
-		refuse := func(context.Context, chat.Stamp) (idempotency.Answer, error) {
+		refuse := func(context.Context, chat.MessageIdentity) (idempotency.Answer, error) {
 			return idempotency.Answer{}, want.Wrap(errors.New("why"))
 		}
 		_, _ = w.do(request, refuse)
@@ -231,11 +231,11 @@ func TestALeaseIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	var second idempotency.Answer
-	var first chat.Stamp
-	late := w.ok(request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+	var first chat.MessageIdentity
+	late := w.ok(request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 		first = stamp
 		w.clock.move(idempotency.Lease)
-		second = w.ok(request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		second = w.ok(request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 			if !stamp.Again || stamp.ID != first.ID || !stamp.At.Equal(first.At) {
 				t.Errorf("got the stamp %+v, want %+v again", stamp, first)
 			}
@@ -293,7 +293,7 @@ func TestACallerThatLeavesIsAnsweredLater(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	ctx, leave := context.WithCancel(t.Context())
-	_, err := w.desk.Do(ctx, request, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+	_, err := w.executor.Do(ctx, request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 		leave()
 		if ctx.Err() != nil {
 			t.Error("the work ended with its caller")
@@ -319,8 +319,8 @@ func (deaf) AnswerIdempotencyRecord(context.Context, string, string) (string, er
 func TestAnAnswerThatCannotBeRecordedIsGiven(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	desk := idempotency.NewExecutor(deaf{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
-	first, err := desk.Do(t.Context(), request, w.send)
+	executor := idempotency.NewExecutor(deaf{w.store}, w.clock.now, slog.New(slog.DiscardHandler))
+	first, err := executor.Do(t.Context(), request, w.send)
 	if err != nil {
 		t.Fatalf("got %v, want the answer", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// counted is where a shelf under test reads from.
+// counted is where a cache under test reads from.
 type counted struct {
 	reads  atomic.Int64
 	answer func(read int64) (string, error)

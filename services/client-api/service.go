@@ -52,7 +52,7 @@ type Config struct {
 	config.Chats
 	config.Tracing
 
-	config.Edge
+	config.Callers
 	config.Budgets
 
 	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
@@ -107,22 +107,22 @@ func New(cfg Config) (*Service, error) {
 	})
 	s.once = idempotency.NewExecutor(s.store, cfg.Now, cfg.Logger)
 	s.handler = api.New(api.Config{
-		Gate:       access.NewGate(s.cache, cfg.Now),
-		Messages:   message.NewSender(s.cache, s.store, s.bus, cfg.Now),
-		Pushes:     push.NewDesk(s.cache, s.store, s.bus, cfg.Now),
-		Statuses:   status.NewDesk(s.store, inbound{s.bus}),
-		Once:       s.once,
-		Limits:     s.limits(),
-		Proxies:    cfg.TrustedProxies,
-		OpenAPI:    openAPI,
-		Logger:     cfg.Logger,
-		Registerer: cfg.Registerer,
-		Tracer:     cfg.Tracer,
+		Authenticator: access.NewAuthenticator(s.cache, cfg.Now),
+		Messages:      message.NewSender(s.cache, s.store, s.bus, cfg.Now),
+		Pushes:        push.New(s.cache, s.store, s.bus, cfg.Now),
+		Statuses:      status.New(s.store, inbound{s.bus}),
+		Once:          s.once,
+		Limits:        s.limits(),
+		Proxies:       cfg.TrustedProxies,
+		OpenAPI:       openAPI,
+		Logger:        cfg.Logger,
+		Registerer:    cfg.Registerer,
+		Tracer:        cfg.Tracer,
 	})
 	return s, nil
 }
 
-// inbound looks at the stream of what was accepted for the status desk.
+// inbound looks at the stream of what was accepted for the status of a message.
 type inbound struct{ bus *bus.Bus }
 
 // Accepted implements [status.Inbound].

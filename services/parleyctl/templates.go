@@ -66,8 +66,8 @@ func (a *app) printTemplate(t chat.MessageTemplate) error {
 func (a *app) templates() *cobra.Command {
 	return under("templates", "Create, list, approve and reject message templates", []string{"template"},
 		a.templatesCreate(), a.templatesList(), a.templatesShow(),
-		a.templatesJudge("approve", "Let a template be sent", chat.TemplateApproved),
-		a.templatesJudge("reject", "Keep a template from being sent", chat.TemplateRejected))
+		a.templatesReview("approve", "Let a template be sent", chat.TemplateApproved),
+		a.templatesReview("reject", "Keep a template from being sent", chat.TemplateRejected))
 }
 
 func (a *app) templatesCreate() *cobra.Command {
@@ -214,7 +214,7 @@ func (a *app) templatesShow() *cobra.Command {
 	}
 }
 
-func (a *app) templatesJudge(verb, short, status string) *cobra.Command {
+func (a *app) templatesReview(verb, short, status string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " TEMPLATE", Short: short, Long: short + ". It holds within a second.",
 		Args: takes("TEMPLATE"), ValidArgsFunction: a.completeTemplates,

@@ -187,7 +187,7 @@ func (f *faultWorld) abuse(g *child, requests int, seed uint64) {
 				}
 			}
 			if i.opened < requests/abusers/50 {
-				f.t.Errorf("got only %d sessions opened, want requests that get beyond the door", i.opened)
+				f.t.Errorf("got only %d sessions opened, want requests that get beyond the limiter", i.opened)
 			}
 		})
 	}

@@ -79,8 +79,8 @@ func (c *child) terminate() {
 	<-c.ended
 }
 
-// door is a way of TCP to several gateways: each connection goes to the next one that answers. It can be cut.
-type door struct {
+// limiter is a way of TCP to several gateways: each connection goes to the next one that answers. It can be cut.
+type limiter struct {
 	t        *testing.T
 	listener net.Listener
 	url      string
@@ -93,9 +93,9 @@ type door struct {
 	conns    map[net.Conn]struct{}
 }
 
-func newDoor(t *testing.T) *door {
+func newDoor(t *testing.T) *limiter {
 	t.Helper()
-	d := &door{t: t, listener: listen(t), conns: make(map[net.Conn]struct{})}
+	d := &limiter{t: t, listener: listen(t), conns: make(map[net.Conn]struct{})}
 	d.url = "http://" + d.addr()
 	d.serving.Go(d.accept)
 	t.Cleanup(func() {
@@ -106,23 +106,23 @@ func newDoor(t *testing.T) *door {
 	return d
 }
 
-func (d *door) addr() string { return d.listener.Addr().String() }
+func (d *limiter) addr() string { return d.listener.Addr().String() }
 
-func (d *door) open(url string) {
+func (d *limiter) open(url string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.backends = append(d.backends, strings.TrimPrefix(url, "http://"))
 }
 
 // close sends nobody there any more; who is there stays.
-func (d *door) close(url string) {
+func (d *limiter) close(url string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.backends = slices.DeleteFunc(d.backends, func(b string) bool { return b == strings.TrimPrefix(url, "http://") })
 }
 
 // shake breaks all connections.
-func (d *door) shake() {
+func (d *limiter) shake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.conns {
@@ -131,20 +131,20 @@ func (d *door) shake() {
 }
 
 // cut breaks all connections and lets none through until repair.
-func (d *door) cut() {
+func (d *limiter) cut() {
 	d.mu.Lock()
 	d.shut = true
 	d.mu.Unlock()
 	d.shake()
 }
 
-func (d *door) repair() {
+func (d *limiter) repair() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shut = false
 }
 
-func (d *door) accept() {
+func (d *limiter) accept() {
 	for {
 		c, err := d.listener.Accept()
 		if err != nil {
@@ -154,7 +154,7 @@ func (d *door) accept() {
 	}
 }
 
-func (d *door) serve(c net.Conn) {
+func (d *limiter) serve(c net.Conn) {
 	defer c.Close()
 	to := d.dial()
 	if to == nil {
@@ -173,7 +173,7 @@ func (d *door) serve(c net.Conn) {
 	to.Close()
 }
 
-func (d *door) dial() net.Conn {
+func (d *limiter) dial() net.Conn {
 	d.mu.Lock()
 	backends, shut := slices.Clone(d.backends), d.shut
 	d.next++
@@ -191,7 +191,7 @@ func (d *door) dial() net.Conn {
 	return nil
 }
 
-func (d *door) note(conns ...net.Conn) bool {
+func (d *limiter) note(conns ...net.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range conns {
@@ -200,7 +200,7 @@ func (d *door) note(conns ...net.Conn) bool {
 	return !d.shut
 }
 
-func (d *door) forget(conns ...net.Conn) {
+func (d *limiter) forget(conns ...net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range conns {

@@ -40,16 +40,16 @@ func TestFaultNetworkDrops(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			registries := []*prometheus.Registry{prometheus.NewRegistry(), prometheus.NewRegistry()}
-			door := newDoor(t)
+			limiter := newDoor(t)
 			for _, r := range registries {
-				door.open(w.start(func(c *socketgateway.Config) { c.Registerer = r }).url)
+				limiter.open(w.start(func(c *socketgateway.Config) { c.Registerer = r }).url)
 			}
-			crowd := newCrowd(t, w, door.url, transports, crowdSize)
+			crowd := newCrowd(t, w, limiter.url, transports, crowdSize)
 			crowd.publish()
 			crowd.awaitEach(3)
-			door.cut()
+			limiter.cut()
 			outage(lasting(time.Second, 30*time.Second))
-			door.repair()
+			limiter.repair()
 			crowd.awaitRecovered(crowdSize)
 			crowd.finish()
 			hits := 0.0
@@ -67,14 +67,14 @@ func TestFaultNetworkDrops(t *testing.T) {
 func TestFaultNetworkDropsBeforeTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	door := newDoor(t)
-	door.open(w.start().url)
-	crowd := newCrowd(t, w, door.url, "websocket", crowdSize)
-	door.cut()
+	limiter := newDoor(t)
+	limiter.open(w.start().url)
+	crowd := newCrowd(t, w, limiter.url, "websocket", crowdSize)
+	limiter.cut()
 	crowd.awaitGone()
 	crowd.publish()
 	crowd.awaitSent(crowdSize * 5)
-	door.repair()
+	limiter.repair()
 	crowd.awaitRecovered(crowdSize)
 	crowd.finish()
 }
@@ -84,16 +84,16 @@ func TestFaultGatewayKilled(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	first := w.startChild()
-	door := newDoor(t)
-	door.open(first.url)
-	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	limiter := newDoor(t)
+	limiter.open(first.url)
+	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
 	crowd.publish()
 	crowd.awaitEach(3)
 	second := w.startChild()
 	w.awaitServing(second)
-	door.open(second.url)
+	limiter.open(second.url)
 	first.kill()
-	door.close(first.url)
+	limiter.close(first.url)
 	crowd.awaitRecovered(crowdSize)
 	crowd.finish()
 }
@@ -102,22 +102,22 @@ func TestFaultGatewayKilled(t *testing.T) {
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
-	door := newDoor(t)
+	limiter := newDoor(t)
 	var running []*child
 	for range 3 {
 		p := w.startChild()
 		w.awaitServing(p)
-		door.open(p.url)
+		limiter.open(p.url)
 		running = append(running, p)
 	}
-	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
 	crowd.publish()
 	for _, old := range running {
 		crowd.awaitEach(3)
 		p := w.startChild()
 		w.awaitServing(p)
-		door.open(p.url)
-		door.close(old.url)
+		limiter.open(p.url)
+		limiter.close(old.url)
 		old.terminate()
 	}
 	crowd.finish()
@@ -130,14 +130,14 @@ func TestFaultRollingRestart(t *testing.T) {
 func TestFaultRedisRestart(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
-	door := newDoor(t)
+	limiter := newDoor(t)
 	var gateways []*gateway
 	for range 2 {
 		g := w.start()
 		gateways = append(gateways, g)
-		door.open(g.url)
+		limiter.open(g.url)
 	}
-	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
 	crowd.publish()
 	for range 2 {
 		crowd.awaitEach(3)
@@ -177,16 +177,16 @@ func TestFaultGatewayLosesRedis(t *testing.T) {
 func TestFaultNATSRestart(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
-	door := newDoor(t)
+	limiter := newDoor(t)
 	for range 2 {
-		door.open(w.start().url)
+		limiter.open(w.start().url)
 	}
-	crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
 	crowd.publish()
 	for range 2 {
 		crowd.awaitEach(3)
 		w.nats.Stop()
-		door.shake() // those who come back meanwhile are not lost either
+		limiter.shake() // those who come back meanwhile are not lost either
 		outage(lasting(time.Second, 10*time.Second))
 		w.nats = startNATS(t, w.natsAddr, w.natsDir)
 	}
@@ -201,15 +201,15 @@ func TestFaultOrderAndOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("%d gateways", gateways), func(t *testing.T) {
 			t.Parallel()
 			w := newFaultWorld(t)
-			door := newDoor(t)
+			limiter := newDoor(t)
 			var running []*child
 			for range gateways {
 				p := w.startChild()
 				w.awaitServing(p)
-				door.open(p.url)
+				limiter.open(p.url)
 				running = append(running, p)
 			}
-			crowd := newCrowd(t, w.world, door.url, "websocket", crowdSize)
+			crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
 			crowd.publish()
 			for _, p := range running {
 				crowd.awaitEach(3)
@@ -219,11 +219,11 @@ func TestFaultOrderAndOnce(t *testing.T) {
 			}
 			for _, p := range running {
 				crowd.awaitEach(3)
-				door.close(p.url)
+				limiter.close(p.url)
 				p.kill()
 				fresh := w.startChild()
 				w.awaitServing(fresh)
-				door.open(fresh.url)
+				limiter.open(fresh.url)
 			}
 			crowd.finish()
 		})

@@ -131,7 +131,7 @@ type Service struct {
 	remote  *credential.RemoteKeys // nil where the keys are in this process
 	sockets *socketio.Server
 	gateway *realtime.Gateway
-	edge    *edge
+	ingress *ingress
 }
 
 // New returns a gateway that connects in the background but does not listen yet; Run closes what it has opened. Its error
@@ -204,7 +204,7 @@ func (s *Service) open() (err error) {
 	s.gateway = realtime.New(realtime.Config{
 		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
 		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
-		Revoked: func(ctx context.Context, chatUserID string) { s.edge.revoked(ctx, chatUserID) }, // called while it runs: the edge is there
+		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.revoked(ctx, chatUserID) }, // called while it runs: the ingress is there
 	})
 	if s.redis != nil {
 		s.redis.gateway.Store(s.gateway)
@@ -212,7 +212,7 @@ func (s *Service) open() (err error) {
 	if err := metrics.Watch(s.sockets.Stats); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
-	s.edge, err = s.openEdge(id, namespace)
+	s.ingress, err = s.openIngress(id, namespace)
 	return err
 }
 
@@ -226,7 +226,7 @@ func (s *Service) openBus() (*bus.Bus, error) {
 }
 
 // Handler returns what is served at /socket.io/. It works from New until Run returns.
-func (s *Service) Handler() http.Handler { return s.edge.handler }
+func (s *Service) Handler() http.Handler { return s.ingress.handler }
 
 // Run serves sockets and delivers replies until ctx is done. Then it takes no new sockets, leaves the consumer to another
 // gateway when what it has taken is emitted, closes the sockets one by one over DrainTimeout, whose clients connect
@@ -275,8 +275,8 @@ func (s *Service) serve(ctx context.Context) error {
 	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRest()
 	group, running := errgroup.WithContext(ctx)
-	s.edge.register(ctx, s.advertiseAddr(ln))
-	group.Go(func() error { return s.edge.run(running, rest, s.advertiseAddr(ln), s.bus) })
+	s.ingress.register(ctx, s.advertiseAddr(ln))
+	group.Go(func() error { return s.ingress.run(running, rest, s.advertiseAddr(ln), s.bus) })
 	group.Go(func() error { return s.gateway.Run(rest) })
 	group.Go(func() error {
 		return stayAlone(running, s.bus, hello{ID: s.id, StartedAt: s.cfg.Now(), Alone: s.redis == nil})
@@ -288,11 +288,11 @@ func (s *Service) serve(ctx context.Context) error {
 		group.Go(func() error { return s.remote.Run(rest) })
 	}
 	if ln != nil {
-		group.Go(func() error { return httpapi.Serve(rest, ln, s.edge.handler, s.cfg.Logger, grace) })
+		group.Go(func() error { return httpapi.Serve(rest, ln, s.ingress.handler, s.cfg.Logger, grace) })
 	}
 	group.Go(func() error {
 		defer stopRest()
-		defer context.AfterFunc(running, s.edge.door.Shut)()
+		defer context.AfterFunc(running, s.ingress.limiter.Shut)()
 		err := s.gateway.Deliver(running)
 		s.gateway.Drain(rest, s.cfg.DrainTimeout)
 		return errors.Join(err, s.sockets.Close())
@@ -337,8 +337,8 @@ func (s *Service) close() error {
 	if s.sockets != nil {
 		errs = append(errs, s.sockets.Close())
 	}
-	if s.edge != nil {
-		errs = append(errs, s.edge.close())
+	if s.ingress != nil {
+		errs = append(errs, s.ingress.close())
 	}
 	if s.bus != nil {
 		s.bus.Close()

@@ -24,8 +24,8 @@ type Limits struct {
 	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"0" doc:"bytes of the events of one application's visitors"`
 }
 
-func (l Limits) edge() config.Edge {
-	return config.Edge{TrustedProxies: l.TrustedProxies, RateAuth: l.RateAuth}
+func (l Limits) callers() config.Callers {
+	return config.Callers{TrustedProxies: l.TrustedProxies, RateAuth: l.RateAuth}
 }
 
 func (l Limits) budgets() config.Budgets {
@@ -33,7 +33,7 @@ func (l Limits) budgets() config.Budgets {
 }
 
 func (l Limits) limitClient(cfg *clientapi.Config) {
-	cfg.Edge, cfg.Budgets, cfg.RateToken = l.edge(), l.budgets(), l.RateToken
+	cfg.Callers, cfg.Budgets, cfg.RateToken = l.callers(), l.budgets(), l.RateToken
 }
 
 // limitGateway leaves the gateway's bounds as they are, but for those that a person with a few browsers could meet.
@@ -42,7 +42,7 @@ func (l Limits) limitGateway(cfg *socketgateway.Config) {
 }
 
 func (l Limits) limitWidget(cfg *widgetapi.Config) {
-	cfg.Edge, cfg.Budgets = l.edge(), l.budgets()
+	cfg.Callers, cfg.Budgets = l.callers(), l.budgets()
 	cfg.BytesVisitor, cfg.BytesAddress, cfg.BytesApplication = l.BytesVisitor, l.BytesAddress, l.BytesApplication
 	cfg.RateVisitor, cfg.RateAddress, cfg.RateRegister = l.RateVisitor, l.RateAddress, l.RateRegister
 }

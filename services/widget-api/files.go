@@ -90,13 +90,13 @@ func (s *Service) streams() []string {
 	return used
 }
 
-// openShelf opens the store that the configuration names. The store needs no connection yet.
-func (s *Service) openShelf() error {
+// openAttachments opens the store that the configuration names. The store needs no connection yet.
+func (s *Service) openAttachments() error {
 	store, err := s.fileStore()
 	if err != nil {
 		return err
 	}
-	s.shelf = attachment.NewShelf(attachment.Config{
+	s.files = attachment.New(attachment.Config{
 		Store: store, Records: s.store, Quota: attachment.Quota{Visitor: s.cfg.QuotaVisitor, Application: s.cfg.QuotaApplication}, Retention: s.cfg.FileRetention, Timeout: s.cfg.UploadTimeout + storeTime,
 		Sweep: cmp.Or(s.cfg.FileSweep, defaultFileSweep), Logger: s.cfg.Logger, Now: s.cfg.Now,
 	})

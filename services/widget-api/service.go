@@ -54,7 +54,7 @@ type Config struct {
 	config.Chats
 	config.Tracing
 
-	config.Edge
+	config.Callers
 	config.Budgets
 
 	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
@@ -108,7 +108,7 @@ type Service struct {
 	store   store.Store
 	cache   *store.Cache
 	once    *idempotency.Executor
-	shelf   *attachment.Shelf
+	files   *attachment.Service
 	redis   *ratelimit.Redis // nil: this replica counts by itself
 	handler http.Handler
 
@@ -139,16 +139,16 @@ func (s *Service) api() http.Handler {
 	verifier := credential.NewVerifier(s.keys, s.cfg.Now)
 	return api.New(api.Config{
 		Applications: applications,
-		Registrations: registration.NewDesk(registration.Config{
+		Registrations: registration.New(registration.Config{
 			Applications: applications, Visitors: s.store, Publisher: s.bus, Signer: s.keys, Tokens: verifier,
 			Changed: s.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
 		}),
-		Conversations: conversation.NewDesk(conversation.Config{
+		Conversations: conversation.New(conversation.Config{
 			Applications: applications, Directory: s.cache, Chats: s.store, Receipts: s.store, Replies: replies{s.bus}, Publisher: s.bus,
-			Files: s.shelf, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
+			Files: s.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
 		Once:       s.once,
-		Files:      s.shelf,
+		Files:      s.files,
 		Uploads:    s.cfg.uploads(),
 		PublicURL:  s.cfg.PublicURL,
 		Now:        s.cfg.Now,
@@ -163,7 +163,7 @@ func (s *Service) api() http.Handler {
 	})
 }
 
-// replies looks at the stream of replies for the conversation's desk.
+// replies looks at the stream of replies for the conversations.
 type replies struct{ bus *bus.Bus }
 
 // LastReply implements [conversation.Replies].
@@ -230,7 +230,7 @@ func (s *Service) open() (err error) {
 	if err != nil {
 		return errors.Join(err, backend.Close(s.store))
 	}
-	if err = s.openShelf(); err != nil {
+	if err = s.openAttachments(); err != nil {
 		s.bus.Close()
 		return errors.Join(err, backend.Close(s.store))
 	}
@@ -277,7 +277,7 @@ func (s *Service) serve(ctx context.Context) error {
 		group.Go(func() error { return server.Run(opsCtx) })
 	}
 	group.Go(func() error { return s.keys.Run(running, s.cfg.Logger, func() { s.keysChanged(running) }) })
-	group.Go(func() error { return s.shelf.Run(running) })
+	group.Go(func() error { return s.files.Run(running) })
 	group.Go(func() error {
 		defer stopOps()
 		return s.serveAPI(running)

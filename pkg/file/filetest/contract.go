@@ -173,7 +173,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // senderGoes ends the context in the middle, with content that would go on.
 func senderGoes(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
-	content := &gate{open: random(large), reached: make(chan struct{}), release: make(chan struct{})}
+	content := &blockingReader{open: random(large), reached: make(chan struct{}), release: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() {
 		_, err := h.Store.Put(ctx, newFile(time.Time{}), content)
@@ -190,14 +190,14 @@ func senderGoes(t *testing.T, h Harness) {
 	}
 }
 
-// gate gives what is open, says that it has been reached, and goes on without end once it is released.
-type gate struct {
+// blockingReader gives what is open, says that it has been reached, and goes on without end once it is released.
+type blockingReader struct {
 	open             []byte
 	once             sync.Once
 	reached, release chan struct{}
 }
 
-func (g *gate) Read(p []byte) (int, error) {
+func (g *blockingReader) Read(p []byte) (int, error) {
 	if len(g.open) > 0 {
 		n := copy(p, g.open)
 		g.open = g.open[n:]
@@ -242,7 +242,7 @@ func expired(t *testing.T, h Harness) {
 
 // crash ends an upload as kill -9 would, and looks who collects what is left.
 func crash(t *testing.T, h Harness) {
-	content := &gate{open: random(large), reached: make(chan struct{}), release: make(chan struct{})}
+	content := &blockingReader{open: random(large), reached: make(chan struct{}), release: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() {
 		_, err := h.Store.Put(t.Context(), newFile(time.Time{}), content)

@@ -17,7 +17,7 @@ type direct struct {
 	command string
 	timeout time.Duration
 
-	link *link // nil if there is none
+	link *redisConn // nil if there is none
 	in   *respReader
 	used time.Time // when it last worked
 	out  []byte

@@ -214,7 +214,7 @@ func (s *subscriber) markDown() (wasReady bool) {
 }
 
 // flush sends the differences between what is wanted and what was sent.
-func (s *subscriber) flush(l *link) error {
+func (s *subscriber) flush(l *redisConn) error {
 	more, less := s.differences()
 	subscribe, unsubscribe := "SUBSCRIBE", "UNSUBSCRIBE"
 	if s.sharded {
@@ -273,7 +273,7 @@ func (s *subscriber) forgetLocked(sub *subscription) {
 }
 
 // receive reads the connection until it fails.
-func (s *subscriber) receive(l *link) error {
+func (s *subscriber) receive(l *redisConn) error {
 	in := newRESPReader(lifeSigns{l.conn, &s.lastSeen})
 	for {
 		p, err := in.push()
@@ -349,7 +349,7 @@ func (s *subscriber) wakeLocked(sub *subscription) {
 
 // watch sends pings while nothing else comes, and gives a silent connection up. Redis has its time from when a ping was
 // written: on a machine that is late the next tick of a clock could come right behind.
-func (s *subscriber) watch(ctx context.Context, l *link) error {
+func (s *subscriber) watch(ctx context.Context, l *redisConn) error {
 	timer := time.NewTimer(s.health)
 	defer timer.Stop()
 	for pinged := int64(-1); ; timer.Reset(s.health) {

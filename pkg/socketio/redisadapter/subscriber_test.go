@@ -38,7 +38,7 @@ func TestPingHasItsTime(t *testing.T) {
 				want, after = context.DeadlineExceeded, 3*time.Second
 			}
 			start := time.Now()
-			if err := s.watch(ctx, &link{conn: ours}); !errors.Is(err, want) || time.Since(start) != after {
+			if err := s.watch(ctx, &redisConn{conn: ours}); !errors.Is(err, want) || time.Since(start) != after {
 				t.Errorf("answered %t: got %v after %v, want %v after %v", answered, err, time.Since(start), want, after)
 			}
 		})

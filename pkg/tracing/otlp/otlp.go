@@ -33,7 +33,7 @@ func Open(cfg config.Tracing, service, version string, log *slog.Logger) (tracer
 		return nil, nil, fmt.Errorf("preparing to send traces: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&teller{SpanExporter: exporter, log: log}),
+		sdktrace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: log}),
 		sdktrace.WithSampler(sampler(cfg)),
 		sdktrace.WithResource(describe(cfg, service, version)),
 	)
@@ -82,15 +82,15 @@ func sampler(cfg config.Tracing) sdktrace.Sampler {
 	return sdktrace.ParentBased(sdktrace.AlwaysSample())
 }
 
-// teller says in the log when spans cannot be sent, and when they can again.
-type teller struct {
+// loggingExporter says in the log when spans cannot be sent, and when they can again.
+type loggingExporter struct {
 	sdktrace.SpanExporter
 	log     *slog.Logger
 	failing atomic.Bool
 }
 
 // ExportSpans implements [sdktrace.SpanExporter].
-func (t *teller) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+func (t *loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := t.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err != nil && !t.failing.Swap(true):

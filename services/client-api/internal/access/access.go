@@ -15,18 +15,20 @@ type Tokens interface {
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
 }
 
-// Gate lets companies in.
-type Gate struct {
+// Authenticator finds the company of an access token.
+type Authenticator struct {
 	tokens Tokens
 	now    func() time.Time
 }
 
-// NewGate returns a gate for the holders of tokens.
-func NewGate(tokens Tokens, now func() time.Time) *Gate { return &Gate{tokens: tokens, now: now} }
+// NewAuthenticator returns an Authenticator for access tokens.
+func NewAuthenticator(tokens Tokens, now func() time.Time) *Authenticator {
+	return &Authenticator{tokens: tokens, now: now}
+}
 
 // Company returns the id of the company whose access token secret is. A token that is unknown, expired or revoked is
 // Unauthenticated, and the answer does not say which.
-func (g *Gate) Company(ctx context.Context, secret string) (string, error) {
+func (g *Authenticator) Company(ctx context.Context, secret string) (string, error) {
 	hash, ok := credential.HashAccessToken(secret)
 	if !ok {
 		return "", unauthorized()

@@ -68,10 +68,10 @@ func BenchmarkSend(b *testing.B) {
 	secret, hash, _ := credential.NewAccessToken()
 	d := directory{chat.AccessToken{Hash: hash, CompanyID: companyID}}
 	api := http.New(http.Config{
-		Gate:       access.NewGate(d, time.Now),
-		Messages:   message.NewSender(d, nil, &encoder{}, time.Now),
-		Logger:     ops.NewLogger(io.Discard, "bench", slog.LevelInfo),
-		Registerer: prometheus.NewRegistry(),
+		Authenticator: access.NewAuthenticator(d, time.Now),
+		Messages:      message.NewSender(d, nil, &encoder{}, time.Now),
+		Logger:        ops.NewLogger(io.Discard, "bench", slog.LevelInfo),
+		Registerer:    prometheus.NewRegistry(),
 	})
 	raw := []byte(`{"type":"TEXT","data":{"text":"Your order has been shipped and will arrive tomorrow."},"chatId":"` + chatID + `"}`)
 	body := bytes.NewReader(nil)

@@ -25,7 +25,7 @@ func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerF
 		if len(values) != 1 {
 			return a.Limits.AuthFailures.Failed(c, apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized"))
 		}
-		companyID, err := a.Gate.Company(c.Request().Context(), values[0])
+		companyID, err := a.Authenticator.Company(c.Request().Context(), values[0])
 		if err != nil {
 			return a.Limits.AuthFailures.Failed(c, err)
 		}

@@ -44,7 +44,7 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if idempotency.Asked(c.Request().Header) {
 		return a.sendOnce(c, companyID, &r)
 	}
-	body, err := a.send(c.Request().Context(), companyID, r.draft(), chat.Stamp{})
+	body, err := a.send(c.Request().Context(), companyID, r.draft(), chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}
@@ -53,14 +53,14 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 
 func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 	same := idempotency.Fingerprint(r.Type, strings.ToLower(r.ChatID), idempotency.Canonical(r.Data))
-	return a.Once.Answer(c, "POST /message/send|"+companyID, same, func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+	return a.Once.Answer(c, "POST /message/send|"+companyID, same, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 		body, err := a.send(ctx, companyID, r.draft(), stamp)
 		return idempotency.Answer{Status: http.StatusOK, Body: body}, err
 	})
 }
 
 // send returns the body of the answer.
-func (a api) send(ctx context.Context, companyID string, d message.Draft, stamp chat.Stamp) ([]byte, error) {
+func (a api) send(ctx context.Context, companyID string, d message.Draft, stamp chat.MessageIdentity) ([]byte, error) {
 	sent, err := a.Messages.Send(ctx, companyID, d, stamp)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	if idempotency.Asked(c.Request().Header) {
 		return a.pushOnce(c, companyID, order)
 	}
-	body, err := a.push(c.Request().Context(), companyID, order, chat.Stamp{})
+	body, err := a.push(c.Request().Context(), companyID, order, chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}
@@ -84,14 +84,14 @@ func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
 		parts = append(parts, name, o.Parameters[name])
 	}
 	return a.Once.Answer(c, "POST /push-message|"+companyID, idempotency.Fingerprint(parts...),
-		func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 			body, err := a.push(ctx, companyID, o, stamp)
 			return idempotency.Answer{Status: http.StatusOK, Body: body}, err
 		})
 }
 
 // push returns the body of the answer.
-func (a api) push(ctx context.Context, companyID string, o push.Order, stamp chat.Stamp) ([]byte, error) {
+func (a api) push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) ([]byte, error) {
 	messageID, err := a.Pushes.Push(ctx, companyID, o, stamp)
 	if err != nil {
 		return nil, err

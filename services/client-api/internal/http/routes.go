@@ -18,20 +18,20 @@ import (
 	"github.com/parley-chat/parley/services/client-api/internal/push"
 )
 
-// Gate knows which company an access token belongs to.
-type Gate interface {
+// Authenticator knows which company an access token belongs to.
+type Authenticator interface {
 	Company(ctx context.Context, secret string) (companyID string, err error)
 }
 
 // Messages sends messages into chats.
 type Messages interface {
-	Send(ctx context.Context, companyID string, d message.Draft, stamp chat.Stamp) (message.Sent, error)
+	Send(ctx context.Context, companyID string, d message.Draft, stamp chat.MessageIdentity) (message.Sent, error)
 	Check(ctx context.Context, companyID string, d message.Draft) (windowExpiresAt time.Time, err error)
 }
 
 // Pushes reaches phone numbers through templates.
 type Pushes interface {
-	Push(ctx context.Context, companyID string, o push.Order, stamp chat.Stamp) (messageID string, err error)
+	Push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) (messageID string, err error)
 	Check(ctx context.Context, companyID string, o push.Order) error
 }
 
@@ -47,17 +47,17 @@ type Once interface {
 
 // Config is what the API needs.
 type Config struct {
-	Gate       Gate
-	Messages   Messages
-	Pushes     Pushes
-	Statuses   Statuses
-	Once       Once
-	Limits     Limits
-	Proxies    []netip.Prefix // see [httpapi.Config]
-	OpenAPI    []byte
-	Logger     *slog.Logger
-	Registerer prometheus.Registerer
-	Tracer     *tracing.Tracer // nil: no traces
+	Authenticator Authenticator
+	Messages      Messages
+	Pushes        Pushes
+	Statuses      Statuses
+	Once          Once
+	Limits        Limits
+	Proxies       []netip.Prefix // see [httpapi.Config]
+	OpenAPI       []byte
+	Logger        *slog.Logger
+	Registerer    prometheus.Registerer
+	Tracer        *tracing.Tracer // nil: no traces
 }
 
 type api struct{ Config }

@@ -52,7 +52,7 @@ type Sent struct {
 // Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is closed or older
 // than 24 hours is Invalid with the reason CHAT_TOO_OLD. The message gets the stamp's id and time, and new ones from the zero
 // stamp.
-func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat.Stamp) (Sent, error) {
+func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat.MessageIdentity) (Sent, error) {
 	if stamp.Again {
 		if written, err := s.histories.HasMessage(ctx, stamp.ID); err != nil || written {
 			return s.sentBefore(ctx, d, stamp, err)
@@ -63,7 +63,7 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat
 		if err != nil {
 			return Sent{}, fmt.Errorf("making a message id: %w", err)
 		}
-		stamp = chat.Stamp{ID: id.String(), At: s.now().UTC().Truncate(time.Millisecond)}
+		stamp = chat.MessageIdentity{ID: id.String(), At: s.now().UTC().Truncate(time.Millisecond)}
 	}
 	c, err := s.openChat(ctx, companyID, d.ChatID, stamp.At)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Sender) Check(ctx context.Context, companyID string, d Draft) (windowEx
 }
 
 // sentBefore answers for a message that an earlier try has sent, of whatever age its chat is by now.
-func (s *Sender) sentBefore(ctx context.Context, d Draft, stamp chat.Stamp, err error) (Sent, error) {
+func (s *Sender) sentBefore(ctx context.Context, d Draft, stamp chat.MessageIdentity, err error) (Sent, error) {
 	if err != nil {
 		return Sent{}, err
 	}

@@ -103,23 +103,23 @@ func (o Order) validateSource(f *apperr.Fields) {
 	}
 }
 
-// Desk takes orders.
-type Desk struct {
+// Service takes orders.
+type Service struct {
 	templates Templates
 	histories Histories
 	publisher Publisher
 	now       func() time.Time
 }
 
-// NewDesk returns a desk.
-func NewDesk(templates Templates, histories Histories, publisher Publisher, now func() time.Time) *Desk {
-	return &Desk{templates: templates, histories: histories, publisher: publisher, now: now}
+// New returns the service.
+func New(templates Templates, histories Histories, publisher Publisher, now func() time.Time) *Service {
+	return &Service{templates: templates, histories: histories, publisher: publisher, now: now}
 }
 
 // Push accepts a valid order of a company and returns the id of the message that the recipient will get. A template that is
 // unknown, another company's or not approved is NotFound; parameters that do not fit it are Invalid. The message gets the
 // stamp's id and time, and new ones from the zero stamp.
-func (d *Desk) Push(ctx context.Context, companyID string, o Order, stamp chat.Stamp) (messageID string, err error) {
+func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp chat.MessageIdentity) (messageID string, err error) {
 	if stamp.Again {
 		if written, err := d.histories.HasMessage(ctx, stamp.ID); err != nil || written {
 			return stamp.ID, err
@@ -130,7 +130,7 @@ func (d *Desk) Push(ctx context.Context, companyID string, o Order, stamp chat.S
 		if err != nil {
 			return "", fmt.Errorf("making a message id: %w", err)
 		}
-		stamp = chat.Stamp{ID: id.String(), At: d.now().UTC().Truncate(time.Millisecond)}
+		stamp = chat.MessageIdentity{ID: id.String(), At: d.now().UTC().Truncate(time.Millisecond)}
 	}
 	template, err := d.fitting(ctx, companyID, o)
 	if err != nil {
@@ -149,13 +149,13 @@ func (d *Desk) Push(ctx context.Context, companyID string, o Order, stamp chat.S
 }
 
 // Check says what Push would, and sends nothing.
-func (d *Desk) Check(ctx context.Context, companyID string, o Order) error {
+func (d *Service) Check(ctx context.Context, companyID string, o Order) error {
 	_, err := d.fitting(ctx, companyID, o)
 	return err
 }
 
 // fitting returns the order's template if the order's parameters are what it asks for.
-func (d *Desk) fitting(ctx context.Context, companyID string, o Order) (chat.MessageTemplate, error) {
+func (d *Service) fitting(ctx context.Context, companyID string, o Order) (chat.MessageTemplate, error) {
 	template, err := d.approved(ctx, companyID, o.TemplateID)
 	if err != nil {
 		return template, err
@@ -168,7 +168,7 @@ func (d *Desk) fitting(ctx context.Context, companyID string, o Order) (chat.Mes
 	return template, wrong.Err()
 }
 
-func (d *Desk) approved(ctx context.Context, companyID, templateID string) (chat.MessageTemplate, error) {
+func (d *Service) approved(ctx context.Context, companyID, templateID string) (chat.MessageTemplate, error) {
 	id, ok := chat.ParseID(templateID)
 	if !ok {
 		return chat.MessageTemplate{}, notFound()

@@ -20,20 +20,20 @@ type Inbound interface {
 	Accepted(ctx context.Context, companyID, messageID string) (at time.Time, chatID string, err error)
 }
 
-// Desk answers for messages.
-type Desk struct {
+// Service answers for messages.
+type Service struct {
 	statuses Statuses
 	inbound  Inbound
 }
 
-// NewDesk returns a desk.
-func NewDesk(statuses Statuses, inbound Inbound) *Desk {
-	return &Desk{statuses: statuses, inbound: inbound}
+// New returns the service.
+func New(statuses Statuses, inbound Inbound) *Service {
+	return &Service{statuses: statuses, inbound: inbound}
 }
 
 // Status returns what is known of a company's message, from the moment in which it was accepted. NotFound for one that is
 // unknown or another company's.
-func (d *Desk) Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error) {
+func (d *Service) Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error) {
 	id, ok := chat.ParseID(messageID)
 	if !ok {
 		return "", s, notFound()

@@ -44,8 +44,8 @@ type Config struct {
 	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Door lets connections and sockets in. Its methods are safe for concurrent use.
-type Door struct {
+// Limiter admits connections and sockets. Its methods are safe for concurrent use.
+type Limiter struct {
 	cfg      Config
 	rate     *rate.Limiter
 	refusals *prometheus.CounterVec
@@ -54,9 +54,9 @@ type Door struct {
 	visitors sync.Mutex // makes counting a visitor's sockets and turning one away a single step
 }
 
-// NewDoor returns a door.
-func NewDoor(cfg Config) (*Door, error) {
-	d := &Door{cfg: cfg, refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+// New returns a door.
+func New(cfg Config) (*Limiter, error) {
+	d := &Limiter{cfg: cfg, refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_gateway_refusals_total", Help: "Who was turned away, by the bound that was reached: connections, rate, visitor; or stopping.",
 	}, []string{"bound"})}
 	if cfg.ConnectRate > 0 {
@@ -69,11 +69,11 @@ func NewDoor(cfg Config) (*Door, error) {
 }
 
 // Shut lets nobody in any more: this gateway stops, and others are there.
-func (d *Door) Shut() { d.shut.Store(true) }
+func (d *Limiter) Shut() { d.shut.Store(true) }
 
 // Handler lets handshakes through to next within the bounds, and all other requests. Of several that come at once more
 // may pass than there is room for: next bounds those that join.
-func (d *Door) Handler(next http.Handler) http.Handler {
+func (d *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isHandshake(r) {
 			if err := d.admit(); err != nil {
@@ -90,7 +90,7 @@ func isHandshake(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("sid") == ""
 }
 
-func (d *Door) admit() error {
+func (d *Limiter) admit() error {
 	if d.shut.Load() {
 		d.refusals.WithLabelValues("stopping").Inc()
 		return &apperr.Error{Code: apperr.Unavailable, Reason: codeStopping, Message: messageStopping, RetryAfter: rateWait}
@@ -120,7 +120,7 @@ func Refusal(ctx context.Context) error {
 }
 
 // refuse answers so that a page of another origin can read it.
-func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (d *Limiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
 	d.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
@@ -128,7 +128,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // Guard bounds the sockets of a visitor on this gateway. It comes behind the middleware that puts a socket into its
 // visitor's room: whoever is in there counts, and leaves the count with the room, however a socket ends.
-func (d *Door) Guard(n *socketio.Namespace) {
+func (d *Limiter) Guard(n *socketio.Namespace) {
 	if d.cfg.MaxSocketsPerVisitor > 0 {
 		n.Use(func(_ context.Context, s *socketio.Socket) error { return d.admitSocket(n, s) })
 	}
@@ -139,7 +139,7 @@ type refusalData struct {
 	RetryAfter int    `json:"retryAfter"` // seconds
 }
 
-func (d *Door) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
+func (d *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
 	d.visitors.Lock()
 	defer d.visitors.Unlock()
 	for _, room := range s.Rooms() {

@@ -52,8 +52,8 @@ type Tokens interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
 
-// Gate lets visitors into the namespace.
-type Gate struct {
+// Authenticator admits visitors to the namespace.
+type Authenticator struct {
 	namespace   *socketio.Namespace
 	tokens      Tokens
 	expiry      *Expiry
@@ -70,7 +70,7 @@ type Gate struct {
 }
 
 // guard puts the gate before the namespace. Nothing but fresh tokens is taken from clients: visitors write over HTTP.
-func (g *Gate) guard() {
+func (g *Authenticator) guard() {
 	g.namespace.Use(g.admit)
 	g.namespace.OnConnection(g.connected)
 	g.namespace.On(EventToken, g.renew)
@@ -95,7 +95,7 @@ type handshake struct {
 
 // admit verifies the token of the CONNECT packet and puts the socket into its visitor's room. The room's subscription is
 // confirmed when the client gets its answer: what is published from then on reaches it.
-func (g *Gate) admit(ctx context.Context, s *socketio.Socket) error {
+func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	from := s.Handshake()
 	shown := readHandshake(from.Auth)
 	claims, err := g.enter(ctx, shown.Token, from.Header.Get(headerOrigin))
@@ -118,7 +118,7 @@ func (g *Gate) admit(ctx context.Context, s *socketio.Socket) error {
 }
 
 // enter says for whom a token speaks that holds, and may be shown by a page of that origin.
-func (g *Gate) enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
+func (g *Authenticator) enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	claims, err := g.verify(ctx, token)
 	if err != nil {
 		return claims, err
@@ -128,7 +128,7 @@ func (g *Gate) enter(ctx context.Context, token, origin string) (credential.Visi
 
 // join puts the socket into its room. The session begins at the position before that: what is behind it and does not reach
 // the client live is there when the client comes back.
-func (g *Gate) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
+func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	position, stream, err := g.floors.Position(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
@@ -160,7 +160,7 @@ func (g *Gate) join(ctx context.Context, s *socketio.Socket, claims credential.V
 
 // recover sends what the client has missed, behind the answer to its CONNECT. That answer repeats the pid, which tells the
 // client that nothing is missing; a new one tells it to load the history, as does one that comes back too often.
-func (g *Gate) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
+func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
 	if !g.recoveries.Take(ctx, known.room).Allowed {
 		g.metrics.recovery(recoveryLimited)
 		return fresh, nil
@@ -189,7 +189,7 @@ func (g *Gate) recover(ctx context.Context, s *socketio.Socket, known *session, 
 }
 
 // connected is called only for sockets that have got their answer, and whose end will therefore be told.
-func (g *Gate) connected(s *socketio.Socket) {
+func (g *Authenticator) connected(s *socketio.Socket) {
 	known := s.Data().(*session)
 	if known.held {
 		s.Release(known.isNew)
@@ -244,7 +244,7 @@ type refusalData struct {
 
 // refusal is the one table from an error's code to what a client is told. What is our fault is logged, a wrong token only
 // counted.
-func (g *Gate) refusal(ctx context.Context, err error) (message, code string) {
+func (g *Authenticator) refusal(ctx context.Context, err error) (message, code string) {
 	if errors.Is(err, errOriginNotAllowed) {
 		return errOriginNotAllowed.Message, codeOriginNotAllowed
 	}

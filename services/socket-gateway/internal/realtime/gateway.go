@@ -32,7 +32,7 @@ type Config struct {
 // Gateway is the namespace of the visitors and what happens in it.
 type Gateway struct {
 	cfg       Config
-	gate      *Gate
+	gate      *Authenticator
 	deliverer *Deliverer
 	rooms     *Rooms
 	receipts  *Receipts
@@ -51,7 +51,7 @@ func New(cfg Config) *Gateway {
 	g.rooms.tracer = cfg.Tracer
 	g.floors = NewAckFloors(log, cfg.Metrics, g.rooms.Renew)
 	g.gap = NewGap(g.rooms, log, g.floors, cfg.Logger)
-	g.gate = &Gate{
+	g.gate = &Authenticator{
 		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
 		receipts: g.receipts, log: log,
 		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),

@@ -66,7 +66,7 @@ func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims
 
 // revoke ends the sockets of a visitor whose tokens are revoked, and refuses what was issued before validFrom. It reports whether
 // that is news to sockets that may be there.
-func (g *Gate) revoke(chatUserID string, validFrom time.Time) bool {
+func (g *Authenticator) revoke(chatUserID string, validFrom time.Time) bool {
 	if !g.revocations.add(chatUserID, validFrom) || !g.revocations.isCaughtUp() { // before looking for sockets: who joins later is refused
 		return false
 	}

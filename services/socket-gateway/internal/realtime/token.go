@@ -24,11 +24,11 @@ type renewal struct {
 }
 
 // renew takes a fresh token for a socket that is connected.
-func (g *Gate) renew(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
+func (g *Authenticator) renew(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
 	_ = ack(g.renewed(s, args.String(0))) // the client may have left, or not ask
 }
 
-func (g *Gate) renewed(s *socketio.Socket, token string) renewal {
+func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
 	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
 	defer cancel()
 	known := s.Data().(*session)
@@ -47,7 +47,7 @@ func (g *Gate) renewed(s *socketio.Socket, token string) renewal {
 }
 
 // verify says for whom a token speaks that holds and was not revoked.
-func (g *Gate) verify(ctx context.Context, token string) (credential.VisitorClaims, error) {
+func (g *Authenticator) verify(ctx context.Context, token string) (credential.VisitorClaims, error) {
 	claims, err := g.tokens.Verify(ctx, token)
 	if err != nil {
 		return claims, err

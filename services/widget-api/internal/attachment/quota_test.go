@@ -71,14 +71,14 @@ func (l *ledger) bytes() int64 {
 	return u.Bytes
 }
 
-func limited(l *ledger, q attachment.Quota, s *broken) *attachment.Shelf {
-	return attachment.NewShelf(attachment.Config{
+func limited(l *ledger, q attachment.Quota, s *broken) *attachment.Service {
+	return attachment.New(attachment.Config{
 		Store: s, Records: l, Quota: q, Retention: 24 * time.Hour, Timeout: time.Minute, Sweep: time.Hour,
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 }
 
-func keep(t *testing.T, s *attachment.Shelf, app, visitor string, content io.Reader, size int64) (attachment.Kept, string) {
+func keep(t *testing.T, s *attachment.Service, app, visitor string, content io.Reader, size int64) (attachment.Kept, string) {
 	t.Helper()
 	kept, err := s.Keep(t.Context(), chat.Application{ID: app}, visitor, attachment.Incoming{Content: content, MaxSize: size})
 	if err == nil {
@@ -131,7 +131,7 @@ func TestQuotaIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := new(ledger)
-		for name, s := range map[string]*attachment.Shelf{
+		for name, s := range map[string]*attachment.Service{
 			"the store fails":  limited(l, attachment.Quota{Visitor: 100, Application: 100}, &broken{err: errors.New("away")}),
 			"the store hangs":  limited(l, attachment.Quota{Visitor: 100, Application: 100}, &broken{hangs: true}),
 			"the sender fails": limited(l, attachment.Quota{Visitor: 100, Application: 100}, &broken{}),

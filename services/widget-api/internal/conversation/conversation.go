@@ -47,7 +47,7 @@ type Replies interface {
 	LastReply(ctx context.Context, appID, chatUserID string) (event.Reply, time.Time, error)
 }
 
-// Config is what a [Desk] needs.
+// Config is what a [Service] needs.
 type Config struct {
 	Applications Applications
 	Directory    Directory
@@ -61,18 +61,18 @@ type Config struct {
 	Now          func() time.Time
 }
 
-// Desk serves visitors whose tokens hold.
-type Desk struct{ cfg Config }
+// Service serves visitors whose tokens hold.
+type Service struct{ cfg Config }
 
-// NewDesk returns a desk.
-func NewDesk(cfg Config) *Desk { return &Desk{cfg: cfg} }
+// New returns the service.
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
 // History calls answer once with a page of the messages of the visitor's open chat, ascending, and whether there are earlier ones,
 // and returns its error. The last page has every reply that was published before History was called. The page counts against the
 // memory of all reads until answer returns. It returns Unauthenticated when the token's visitor is gone or the token is revoked,
 // NotFound when there is no open chat or the application is gone, Invalid when the page ends before what is not a message of this
 // chat, and Unavailable when too many read at once.
-func (d *Desk) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(messages []chat.Message, more bool) error) error {
+func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(messages []chat.Message, more bool) error) error {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (d *Desk) History(ctx context.Context, who credential.VisitorClaims, p Page
 // Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It
 // returns Unauthenticated when the token's visitor is gone, and NotFound when the application is. The message gets the stamp's
 // id and time, and new ones from the zero stamp.
-func (d *Desk) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, stamp chat.Stamp) (chat.Message, error) {
+func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, stamp chat.MessageIdentity) (chat.Message, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
@@ -109,7 +109,7 @@ func (d *Desk) Write(ctx context.Context, who credential.VisitorClaims, draft Dr
 		if err != nil {
 			return chat.Message{}, fmt.Errorf("making a message id: %w", err)
 		}
-		stamp = chat.Stamp{ID: id.String(), At: d.now()}
+		stamp = chat.MessageIdentity{ID: id.String(), At: d.now()}
 	}
 	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
 	if stamp.Again { // in the chat that was open then, which need not be today's
@@ -133,7 +133,7 @@ func (d *Desk) Write(ctx context.Context, who credential.VisitorClaims, draft Dr
 
 // record puts the message into the history at once, so that the visitor's next look at it shows the message. The message is
 // accepted whatever becomes of this: the recorder does the same again from the stream, and appending is idempotent.
-func (d *Desk) record(ctx context.Context, chatID string, m chat.Message) {
+func (d *Service) record(ctx context.Context, chatID string, m chat.Message) {
 	if err := d.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), chatID, m); err != nil {
 		d.cfg.Logger.WarnContext(ctx, "the history will show a message only when the recorder has it",
 			"chatId", chatID, "messageId", m.ID, "error", err)
@@ -141,10 +141,10 @@ func (d *Desk) record(ctx context.Context, chatID string, m chat.Message) {
 }
 
 // now is the time as the chats' own times are: in milliseconds.
-func (d *Desk) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
+func (d *Service) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
 
 // visitor returns whom the token was made for. A revoked token is Unauthenticated.
-func (d *Desk) visitor(ctx context.Context, who credential.VisitorClaims) (chat.Visitor, error) {
+func (d *Service) visitor(ctx context.Context, who credential.VisitorClaims) (chat.Visitor, error) {
 	v, err := d.cfg.Directory.Visitor(ctx, who.ChatUserID)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
@@ -159,7 +159,7 @@ func (d *Desk) visitor(ctx context.Context, who credential.VisitorClaims) (chat.
 
 // admit refuses a visitor whose application is gone, or who has not proved who they are where everybody must: a token from
 // the time before that is good for nothing but to register again.
-func (d *Desk) admit(ctx context.Context, v chat.Visitor) (chat.Application, error) {
+func (d *Service) admit(ctx context.Context, v chat.Visitor) (chat.Application, error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, v.AppID)
 	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {
 		return app, unauthorized()

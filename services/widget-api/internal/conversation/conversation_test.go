@@ -31,7 +31,7 @@ var away = apperr.Away("test", errors.New("gone"))
 // publishing guards what is published, of all surroundings: these are copied.
 var publishing sync.Mutex
 
-// surroundings are what the desk stands on, with faults at will.
+// surroundings are what the service stands on, with faults at will.
 type surroundings struct {
 	published []event.Event
 	appended  []chat.Message
@@ -42,7 +42,7 @@ type surroundings struct {
 
 	append error
 
-	stamp    chat.Stamp
+	stamp    chat.MessageIdentity
 	last     event.Reply
 	lastAt   time.Time
 	lastErr  error
@@ -113,8 +113,8 @@ func (s *surroundings) LastReply(context.Context, string, string) (event.Reply, 
 	return s.last, s.lastAt, s.lastErr
 }
 
-func (s *surroundings) desk(log *slog.Logger) *conversation.Desk {
-	return conversation.NewDesk(conversation.Config{
+func (s *surroundings) service(log *slog.Logger) *conversation.Service {
+	return conversation.New(conversation.Config{
 		Applications: s, Directory: s, Chats: s, Receipts: s, Replies: s, Publisher: s, Logger: log, Now: time.Now,
 	})
 }
@@ -128,13 +128,13 @@ func (s *surroundings) Publish(_ context.Context, e event.Event) error {
 
 func (s *surroundings) write(t *testing.T, log *slog.Logger) (chat.Message, error) {
 	t.Helper()
-	return s.desk(log).Write(t.Context(), claims, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.stamp)
+	return s.service(log).Write(t.Context(), claims, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.stamp)
 }
 
 // A second try publishes the same message; and nothing, once the history has it.
 func TestAnotherTryWritesTheSameMessage(t *testing.T) {
 	t.Parallel()
-	stamp := chat.Stamp{ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true}
+	stamp := chat.MessageIdentity{ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true}
 	s := &surroundings{stamp: stamp}
 	for range 2 {
 		m, err := s.write(t, slog.New(slog.DiscardHandler))
@@ -171,7 +171,7 @@ func TestNotInTheHistoryUnlessPublished(t *testing.T) {
 
 func (s *surroundings) history(t *testing.T, p conversation.Page) (got []chat.Message, err error) {
 	t.Helper()
-	err = s.desk(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(messages []chat.Message, _ bool) error {
+	err = s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(messages []chat.Message, _ bool) error {
 		got = messages
 		return nil
 	})

@@ -28,7 +28,7 @@ type page struct {
 }
 
 // read returns the page as it is stored now.
-func (d *Desk) read(ctx context.Context, c chat.Chat, p Page) (page, error) {
+func (d *Service) read(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	limit := MaxPage
 	if p.Limit > 0 {
 		limit = min(p.Limit, MaxPage)

@@ -25,7 +25,7 @@ const reportsAtOnce = 16
 // Read notes that the visitor has read everything in the open chat up to a message, and reports it to those who wait to hear
 // it. Doing so again changes nothing. It returns Unauthenticated when the token's visitor is gone, and NotFound when there is
 // no such message in the open chat, no open chat, or no application any more.
-func (d *Desk) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
+func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (d *Desk) Read(ctx context.Context, who credential.VisitorClaims, messageID
 
 // message finds a message of the chat. The visitor may have had it over the socket a moment ago, and the recorder may be just
 // writing it.
-func (d *Desk) message(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
+func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
 	m, err := d.cfg.Chats.Message(ctx, c.ID, id)
 	if !apperr.Is(err, apperr.NotFound) {
 		return m, err
@@ -82,7 +82,7 @@ func (d *Desk) message(ctx context.Context, c chat.Chat, id string) (chat.Messag
 
 // delivered reports what of a history is on the visitor's device with it: who was away when a message came gets it so. The
 // history is answered whatever becomes of this; the next one reports it again.
-func (d *Desk) delivered(ctx context.Context, c chat.Chat, history []chat.Message) {
+func (d *Service) delivered(ctx context.Context, c chat.Chat, history []chat.Message) {
 	if !slices.ContainsFunc(history, func(m chat.Message) bool { return m.IsFromSupport }) {
 		return
 	}
@@ -101,7 +101,7 @@ func (d *Desk) delivered(ctx context.Context, c chat.Chat, history []chat.Messag
 }
 
 // report returns nil when the stream has every report.
-func (d *Desk) report(ctx context.Context, c chat.Chat, messageIDs []string, status string, at time.Time) error {
+func (d *Service) report(ctx context.Context, c chat.Chat, messageIDs []string, status string, at time.Time) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reportsAtOnce)
 	for _, id := range messageIDs {

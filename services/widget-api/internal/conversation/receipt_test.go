@@ -61,7 +61,7 @@ func TestReadIsReportedToWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &surroundings{unread: []string{"a", "b"}}
 		s.recorder = func(int) []chat.Message { return []chat.Message{support("a"), support("b")} }
-		if err := s.desk(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, "b"); err != nil || s.readUpTo != "b" {
+		if err := s.service(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, "b"); err != nil || s.readUpTo != "b" {
 			t.Fatalf("got %v and up to %q, want up to b", err, s.readUpTo)
 		}
 		if got := s.reported(t); !slices.Equal(got, []string{"a read", "b read"}) {
@@ -69,7 +69,7 @@ func TestReadIsReportedToWhoWaits(t *testing.T) {
 		}
 	})
 	s := &surroundings{unread: []string{"a"}, publish: away, recorder: func(int) []chat.Message { return []chat.Message{support("a")} }}
-	if err := s.desk(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, "a"); !apperr.Is(err, apperr.Unavailable) {
+	if err := s.service(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, "a"); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v, want Unavailable where the report is not taken", err)
 	}
 }
@@ -95,7 +95,7 @@ func TestReadOfWhatIsOnlyJustThere(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &surroundings{last: tt.last, lastAt: time.Now().Add(-tt.ago), recorder: tt.recorder}
-				err := s.desk(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, id)
+				err := s.service(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, id)
 				if tt.found != (err == nil) || !tt.found && !apperr.Is(err, apperr.NotFound) {
 					t.Errorf("got %v, want found: %v", err, tt.found)
 				}

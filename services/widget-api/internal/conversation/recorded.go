@@ -20,7 +20,7 @@ const (
 // loads the history: what went out over the socket just before must be in it, or the visitor would see it only at the next
 // load. Where that cannot be told, or takes too long, the history is returned as it stands. Who pages back has had the last
 // reply.
-func (d *Desk) recorded(ctx context.Context, c chat.Chat, p Page) (page, error) {
+func (d *Service) recorded(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	if p.Before != "" {
 		return d.read(ctx, c, p)
 	}

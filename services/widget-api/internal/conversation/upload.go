@@ -23,7 +23,7 @@ type Form interface {
 	Rest() (caption string, err error)
 }
 
-// Upload is a file that has arrived and the message that it will be: [Desk.Write] makes it one, or [Desk.Discard] removes it.
+// Upload is a file that has arrived and the message that it will be: [Service.Write] makes it one, or [Service.Discard] removes it.
 type Upload struct {
 	Draft   Draft
 	Caption string
@@ -33,7 +33,7 @@ type Upload struct {
 // Receive stores the file of a form. base is the public address of this API. Whom the file belongs to is found out before anything
 // of it is read: it returns Unauthenticated when the token's visitor is gone, NotFound when the application is, and the form's
 // errors. When it fails, nothing is kept.
-func (d *Desk) Receive(ctx context.Context, who credential.VisitorClaims, form Form, base string) (Upload, error) {
+func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, form Form, base string) (Upload, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return Upload{}, err
@@ -66,4 +66,4 @@ func (d *Desk) Receive(ctx context.Context, who credential.VisitorClaims, form F
 }
 
 // Discard removes the file of an upload that has not become a message.
-func (d *Desk) Discard(ctx context.Context, u Upload) { d.cfg.Files.Discard(ctx, u.File) }
+func (d *Service) Discard(ctx context.Context, u Upload) { d.cfg.Files.Discard(ctx, u.File) }

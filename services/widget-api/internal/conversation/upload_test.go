@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
-// cupboard keeps files for a desk, and counts what it still has.
+// cupboard keeps files for a service, and counts what it still has.
 type cupboard struct {
 	fail error
 	kept int
@@ -46,8 +46,8 @@ func (a *arriving) Rest() (string, error) { return "caption", a.rest }
 func receive(t *testing.T, c *cupboard, f *arriving, who credential.VisitorClaims) (conversation.Upload, error) {
 	t.Helper()
 	s := &surroundings{}
-	desk := conversation.NewDesk(conversation.Config{Applications: s, Directory: s, Chats: s, Replies: s, Publisher: s, Files: c})
-	return desk.Receive(t.Context(), who, f, "https://chat.example.com")
+	service := conversation.New(conversation.Config{Applications: s, Directory: s, Chats: s, Replies: s, Publisher: s, Files: c})
+	return service.Receive(t.Context(), who, f, "https://chat.example.com")
 }
 
 func TestReceive(t *testing.T) {

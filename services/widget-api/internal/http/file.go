@@ -62,7 +62,7 @@ func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversat
 			a.Conversations.Discard(ctx, u)
 		}
 	}()
-	write := func(ctx context.Context, stamp chat.Stamp) (chat.Message, error) {
+	write := func(ctx context.Context, stamp chat.MessageIdentity) (chat.Message, error) {
 		m, err := a.Conversations.Write(ctx, who, u.Draft, stamp)
 		written = err == nil
 		return m, err
@@ -70,7 +70,7 @@ func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversat
 	if idempotency.Asked(c.Request().Header) {
 		return a.writeOnce(c, who, fingerprint(u), write)
 	}
-	m, err := write(ctx, chat.Stamp{})
+	m, err := write(ctx, chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}

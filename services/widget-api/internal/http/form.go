@@ -129,7 +129,7 @@ func (f *form) untilFile() (*multipart.Part, error) {
 		}
 		switch part.FormName() {
 		case "file":
-			return part, judgeFilePart(part)
+			return part, checkFilePart(part)
 		case "caption":
 			if err := f.readCaption(part); err != nil {
 				return nil, err
@@ -138,8 +138,8 @@ func (f *form) untilFile() (*multipart.Part, error) {
 	}
 }
 
-// judgeFilePart tells a file from a field that is called file, which is a mistake of the page that sends it.
-func judgeFilePart(part *multipart.Part) error {
+// checkFilePart tells a file from a field that is called file, which is a mistake of the page that sends it.
+func checkFilePart(part *multipart.Part) error {
 	if part.FileName() == "" && part.Header.Get(echo.HeaderContentType) == "" {
 		return apperr.Fields{{Name: "file", Message: "must be a file"}}.Err()
 	}

@@ -23,7 +23,7 @@ func pacedContext() *pace {
 	return newPace(echo.New().NewContext(httptest.NewRequest(http.MethodPost, "/", nil), httptest.NewRecorder()), time.Minute)
 }
 
-// read reads a form as conversation.Desk does.
+// read reads a form as conversation.Service does.
 func read(f *form) (content []byte, name, caption string, err error) {
 	in, err := f.File()
 	if err != nil {

@@ -43,11 +43,11 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 	if idempotency.Asked(c.Request().Header) {
 		d := r.draft()
 		return a.writeOnce(c, who, idempotency.Fingerprint(string(d.Type), idempotency.Canonical(d.Data)),
-			func(ctx context.Context, stamp chat.Stamp) (chat.Message, error) {
+			func(ctx context.Context, stamp chat.MessageIdentity) (chat.Message, error) {
 				return a.Conversations.Write(ctx, who, d, stamp)
 			})
 	}
-	m, err := a.Conversations.Write(c.Request().Context(), who, r.draft(), chat.Stamp{})
+	m, err := a.Conversations.Write(c.Request().Context(), who, r.draft(), chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 // writeOnce is for requests with an Idempotency-Key; the fingerprint says what was sent, whatever the same would look like in
 // another request.
 func (a api) writeOnce(
-	c echo.Context, who credential.VisitorClaims, fingerprint string, write func(context.Context, chat.Stamp) (chat.Message, error),
+	c echo.Context, who credential.VisitorClaims, fingerprint string, write func(context.Context, chat.MessageIdentity) (chat.Message, error),
 ) error {
 	return a.Once.Answer(c, "POST /message|"+who.ChatUserID, fingerprint,
-		func(ctx context.Context, stamp chat.Stamp) (idempotency.Answer, error) {
+		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := write(ctx, stamp)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
 		})

@@ -67,7 +67,7 @@ func (r Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Id
 }
 
 // identify completes r with the visitor of the form, or with the identities that lead to one.
-func (d *Desk) identify(ctx context.Context, app chat.Application, f Form, proved *store.Identity, r *store.Registration) error {
+func (d *Service) identify(ctx context.Context, app chat.Application, f Form, proved *store.Identity, r *store.Registration) error {
 	if proved != nil {
 		r.Identities = []store.Identity{*proved}
 		return nil
@@ -86,7 +86,7 @@ func (d *Desk) identify(ctx context.Context, app chat.Application, f Form, prove
 
 // holder returns the visitor whose token came with the form, if the form names that visitor: a browser that several people use may
 // still have the token of another one. A token that does not hold counts as none.
-func (d *Desk) holder(ctx context.Context, app chat.Application, f Form) (chatUserID string, held bool, err error) {
+func (d *Service) holder(ctx context.Context, app chat.Application, f Form) (chatUserID string, held bool, err error) {
 	if f.Token == "" {
 		return "", false, nil
 	}

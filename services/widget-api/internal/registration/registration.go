@@ -43,7 +43,7 @@ type Tokens interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
 
-// Config is what a [Desk] needs.
+// Config is what a [Service] needs.
 type Config struct {
 	Applications Applications
 	Visitors     Visitors
@@ -55,11 +55,11 @@ type Config struct {
 	Now          func() time.Time
 }
 
-// Desk registers visitors.
-type Desk struct{ cfg Config }
+// Service registers visitors.
+type Service struct{ cfg Config }
 
-// NewDesk returns a desk.
-func NewDesk(cfg Config) *Desk { return &Desk{cfg: cfg} }
+// New returns the service.
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
 // Register makes or updates the visitor of a valid form, opens a chat with the application's greetings unless one is open,
 // and returns a token once the event is published. admit is asked when the form is right and before anything is written; its error
@@ -68,7 +68,7 @@ func NewDesk(cfg Config) *Desk { return &Desk{cfg: cfg} }
 //
 // It returns NotFound when there is no such application with a widget, and Invalid with the reason ORIGIN_NOT_ALLOWED,
 // MISSING_REQUIRED_FIELDS or IDENTITY_NOT_VERIFIED.
-func (d *Desk) Register(ctx context.Context, f Form, admit func(chat.Application) error) (token string, err error) {
+func (d *Service) Register(ctx context.Context, f Form, admit func(chat.Application) error) (token string, err error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, f.AppID)
 	if err != nil {
 		return "", err
@@ -150,14 +150,14 @@ func greetingsOf(app chat.Application, rules chat.WidgetRules, now time.Time) ([
 	return greetings, nil
 }
 
-func (d *Desk) sign(v chat.Visitor, now time.Time) (string, error) {
+func (d *Service) sign(v chat.Visitor, now time.Time) (string, error) {
 	return d.cfg.Signer.Sign(credential.VisitorClaims{
 		ChatUserID: v.ID, AppID: v.AppID, CompanyID: v.CompanyID,
 		TokenID: uuid.NewString(), IssuedAt: credential.IssueTime(now, v.TokensValidFrom), ExpiresAt: now.Add(d.cfg.TokenTTL),
 	})
 }
 
-func (d *Desk) publish(ctx context.Context, r store.Registered, now time.Time) error {
+func (d *Service) publish(ctx context.Context, r store.Registered, now time.Time) error {
 	v := r.Visitor
 	return d.cfg.Publisher.Publish(ctx, event.VisitorRegistered{
 		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID,

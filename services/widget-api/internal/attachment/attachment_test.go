@@ -54,8 +54,8 @@ func (b *broken) Sweep(context.Context, time.Time) (file.Swept, error) {
 	return file.Swept{}, b.err
 }
 
-func shelf(s file.Store, log io.Writer) *attachment.Shelf {
-	return attachment.NewShelf(attachment.Config{
+func service(s file.Store, log io.Writer) *attachment.Service {
+	return attachment.New(attachment.Config{
 		Store: s, Records: new(ledger), Timeout: time.Minute, Sweep: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now,
 	})
 }
@@ -64,7 +64,7 @@ func shelf(s file.Store, log io.Writer) *attachment.Shelf {
 func TestKeepInAStoreThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := shelf(&broken{hangs: true}, io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: strings.NewReader("x")})
+		_, err := service(&broken{hangs: true}, io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: strings.NewReader("x")})
 		if !apperr.Is(err, apperr.Unavailable) {
 			t.Errorf("got %v, want Unavailable", err)
 		}
@@ -76,13 +76,13 @@ func TestKeepStoresAllOfTheContent(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, file.SniffLength - 1, file.SniffLength, file.SniffLength + 1, 3 * file.SniffLength} {
 		b, content := new(broken), strings.Repeat("x", size)
-		kept, err := shelf(b, io.Discard).Keep(t.Context(), chat.Application{ID: "app"}, "visitor", attachment.Incoming{Content: strings.NewReader(content)})
+		kept, err := service(b, io.Discard).Keep(t.Context(), chat.Application{ID: "app"}, "visitor", attachment.Incoming{Content: strings.NewReader(content)})
 		if err != nil || b.stored != content || kept.AppID != "app" || len(kept.Digest) != 64 {
 			t.Errorf("%d bytes: got %d, %+v, %v, want all of it", size, len(b.stored), kept, err)
 		}
 	}
 	read := errors.New("broken line")
-	_, err := shelf(new(broken), io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: io.MultiReader(strings.NewReader("x"), failing{read})})
+	_, err := service(new(broken), io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: io.MultiReader(strings.NewReader("x"), failing{read})})
 	if !errors.Is(err, read) {
 		t.Errorf("got %v, want the reader's error", err)
 	}
@@ -96,7 +96,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 func TestDiscardThatFails(t *testing.T) {
 	t.Parallel()
 	log, id := new(bytes.Buffer), file.NewID(time.Time{})
-	shelf(&broken{err: errors.New("away")}, log).Discard(t.Context(), attachment.Kept{File: file.File{ID: id, Name: "a.png"}})
+	service(&broken{err: errors.New("away")}, log).Discard(t.Context(), attachment.Kept{File: file.File{ID: id, Name: "a.png"}})
 	if !strings.Contains(log.String(), "a.png") || strings.Contains(log.String(), id) {
 		t.Errorf("got the log %q, want the name without the id", log)
 	}
@@ -109,7 +109,7 @@ func TestRunSweepsAgainAndAgain(t *testing.T) {
 		b := &broken{err: errors.New("away")}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- shelf(b, io.Discard).Run(ctx) }()
+		go func() { done <- service(b, io.Discard).Run(ctx) }()
 		time.Sleep(5 * time.Hour)
 		cancel()
 		if err := <-done; err != nil || b.swept < 4 || b.swept > 6 {

@@ -490,7 +490,7 @@ func join(t *testing.T, baseURL, token string) (sid string) {
 	}
 }
 
-// tryToJoin says how that went: refused at the door, closed since it was full, or joined.
+// tryToJoin says how that went: refused at the limiter, closed since it was full, or joined.
 func tryToJoin(t *testing.T, baseURL, token string) string {
 	status, _, body := request(t, http.MethodGet, baseURL+"/socket.io/?EIO=4&transport=polling", nil)
 	if status == http.StatusServiceUnavailable {

@@ -21,7 +21,7 @@ import (
 // ReasonTypeMismatch is the machine word of a file whose content is not what its sender says.
 const ReasonTypeMismatch = "FILE_TYPE_MISMATCH"
 
-// Config is what a [Shelf] needs.
+// Config is what a [Service] needs.
 type Config struct {
 	Store     file.Store
 	Records   Records
@@ -33,15 +33,15 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Shelf keeps the files of all visitors.
-type Shelf struct {
+// Service keeps the files of all visitors.
+type Service struct {
 	cfg    Config
 	quotas *quotas
 }
 
-// NewShelf returns a shelf; [Shelf.Run] keeps it clean.
-func NewShelf(cfg Config) *Shelf {
-	return &Shelf{cfg: cfg, quotas: newQuotas(cfg.Records, cfg.Quota, cfg.Now)}
+// New returns the service; [Service.Run] removes expired files.
+func New(cfg Config) *Service {
+	return &Service{cfg: cfg, quotas: newQuotas(cfg.Records, cfg.Quota, cfg.Now)}
 }
 
 // Incoming is a file on its way in.
@@ -62,7 +62,7 @@ type Kept struct {
 // Keep stores a visitor's file for as long as the application keeps its files. It returns Invalid for a file that is empty, that is
 // not what the sender says or for which the quota of the visitor or of the application has no room (FILE_QUOTA_EXCEEDED, before
 // anything of the file is read), and the error of in.Content. When it fails, nothing is kept.
-func (s *Shelf) Keep(ctx context.Context, app chat.Application, chatUserID string, in Incoming) (Kept, error) {
+func (s *Service) Keep(ctx context.Context, app chat.Application, chatUserID string, in Incoming) (Kept, error) {
 	record := chat.StoredFile{
 		ID: file.NewID(s.expiry(app)), CompanyID: app.CompanyID, AppID: app.ID, ChatUserID: chatUserID, Size: in.MaxSize, CreatedAt: s.cfg.Now(),
 	}
@@ -83,7 +83,7 @@ func (s *Shelf) Keep(ctx context.Context, app chat.Application, chatUserID strin
 	return kept, nil
 }
 
-func (s *Shelf) keep(ctx context.Context, id string, app chat.Application, in Incoming) (Kept, error) {
+func (s *Service) keep(ctx context.Context, id string, app chat.Application, in Incoming) (Kept, error) {
 	head := make([]byte, file.SniffLength)
 	n, err := file.Fill(in.Content, head)
 	if err != nil && !file.Ended(err) {
@@ -101,7 +101,7 @@ func (s *Shelf) keep(ctx context.Context, id string, app chat.Application, in In
 	}, &replay{head: head[:n], rest: in.Content, ended: file.Ended(err)})
 }
 
-func (s *Shelf) store(ctx context.Context, kind file.Kind, f file.File, content io.Reader) (Kept, error) {
+func (s *Service) store(ctx context.Context, kind file.Kind, f file.File, content io.Reader) (Kept, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	digest := sha256.New()
@@ -115,7 +115,7 @@ func (s *Shelf) store(ctx context.Context, kind file.Kind, f file.File, content 
 	return Kept{File: stored, Kind: kind, Digest: hex.EncodeToString(digest.Sum(nil))}, nil
 }
 
-func (s *Shelf) expiry(app chat.Application) time.Time {
+func (s *Service) expiry(app chat.Application) time.Time {
 	retention := s.cfg.Retention
 	if app.FileRetention > 0 {
 		retention = app.FileRetention
@@ -153,12 +153,12 @@ func (r *replay) Read(p []byte) (int, error) {
 
 // Discard removes a file that no message will name, also when its sender has gone. What cannot be removed now stays until it
 // expires: nobody knows its address.
-func (s *Shelf) Discard(ctx context.Context, k Kept) {
+func (s *Service) Discard(ctx context.Context, k Kept) {
 	s.discard(ctx, k)
 	s.quotas.forget(ctx, k.ID, k.AppID, k.Size)
 }
 
-func (s *Shelf) discard(ctx context.Context, k Kept) {
+func (s *Service) discard(ctx context.Context, k Kept) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {
@@ -169,7 +169,7 @@ func (s *Shelf) discard(ctx context.Context, k Kept) {
 const discardTimeout = 10 * time.Second
 
 // Find returns the file with that id and name. It returns NotFound for every other one, and for one that has expired.
-func (s *Shelf) Find(ctx context.Context, id, name string) (file.File, file.Content, error) {
+func (s *Service) Find(ctx context.Context, id, name string) (file.File, file.Content, error) {
 	if !file.ValidID(id) || file.Expired(id, s.cfg.Now()) {
 		return file.File{}, nil, file.NotFound()
 	}
@@ -184,7 +184,7 @@ func (s *Shelf) Find(ctx context.Context, id, name string) (file.File, file.Cont
 }
 
 // Run removes what has expired, and what broken uploads have left, until ctx is done.
-func (s *Shelf) Run(ctx context.Context) error {
+func (s *Service) Run(ctx context.Context) error {
 	for {
 		s.sweep(ctx)
 		pause := s.cfg.Sweep + rand.N(s.cfg.Sweep/10+1) // several replicas need not do the same at once
@@ -196,7 +196,7 @@ func (s *Shelf) Run(ctx context.Context) error {
 	}
 }
 
-func (s *Shelf) sweep(ctx context.Context) {
+func (s *Service) sweep(ctx context.Context) {
 	swept, err := s.cfg.Store.Sweep(ctx, s.cfg.Now())
 	switch {
 	case ctx.Err() != nil:

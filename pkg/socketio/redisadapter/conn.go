@@ -14,10 +14,10 @@ import (
 // errClient is returned where there is no single node to connect to.
 var errClient = errors.New("redisadapter: the client is neither a *redis.Client nor a *redis.ClusterClient")
 
-// link is a connection of our own. go-redis makes it, with all that its options say of TLS, passwords, sentinels
+// redisConn is a connection of our own. go-redis makes it, with all that its options say of TLS, passwords, sentinels
 // and databases, and hands it over when Redis has answered; from then on nobody else reads or writes it. What
 // passes here for each reply is so little that the general client would cost several times as much.
-type link struct {
+type redisConn struct {
 	conn net.Conn      // nil until it is ours
 	held *redis.Conn   // go-redis's side of conn
 	made *redis.Client // knows of conn and of nothing else
@@ -30,7 +30,7 @@ type dialed struct {
 }
 
 // dial connects to the client's node.
-func dial(ctx context.Context, client redis.UniversalClient) (*link, error) {
+func dial(ctx context.Context, client redis.UniversalClient) (*redisConn, error) {
 	node, err := nodeOf(ctx, client)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func dial(ctx context.Context, client redis.UniversalClient) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what is dialed and not taken over is closed
 	made := make(chan dialed, 1)
-	l := &link{made: redis.NewClient(options(ctx, node.Options(), made))}
+	l := &redisConn{made: redis.NewClient(options(ctx, node.Options(), made))}
 	l.held = l.made.Conn()
 	if err = l.held.Ping(ctx).Err(); err == nil {
 		err = l.takeOver(ctx, <-made)
@@ -51,7 +51,7 @@ func dial(ctx context.Context, client redis.UniversalClient) (*link, error) {
 }
 
 // takeOver makes the connection ours.
-func (l *link) takeOver(ctx context.Context, d dialed) error {
+func (l *redisConn) takeOver(ctx context.Context, d dialed) error {
 	if !d.unwatch() {
 		return ctx.Err()
 	}
@@ -92,7 +92,7 @@ func options(ctx context.Context, of *redis.Options, made chan<- dialed) *redis.
 }
 
 // write sends b within a time.
-func (l *link) write(b []byte, timeout time.Duration) error {
+func (l *redisConn) write(b []byte, timeout time.Duration) error {
 	if err := l.conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (l *link) write(b []byte, timeout time.Duration) error {
 	return err
 }
 
-func (l *link) close() {
+func (l *redisConn) close() {
 	if l.conn != nil {
 		_ = l.conn.Close()
 	}

@@ -18,22 +18,22 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
 )
 
-// edge is what a request passes before the engine: the gateway that holds its session, then the bounds. Old clients' requests
+// ingress is what a request passes before the engine: the gateway that holds its session, then the bounds. Old clients' requests
 // go to the legacy server instead of the engine.
-type edge struct {
+type ingress struct {
 	handler   http.Handler
-	door      *admission.Door
+	limiter   *admission.Limiter
 	registry  *peer.Registry
 	forwarder *peer.Forwarder
 	legacy    *legacy.Process // nil: the engine tells old clients that their protocol is not supported
 }
 
-func (s *Service) openEdge(id peer.ID, namespace *socketio.Namespace) (e *edge, err error) {
-	e = &edge{registry: peer.NewRegistry(s.redis.universalClient(), id, s.cfg.Logger)}
+func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ingress, err error) {
+	e = &ingress{registry: peer.NewRegistry(s.redis.universalClient(), id, s.cfg.Logger)}
 	others := httpapi.New(httpapi.Config{Service: serviceName, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer})
 	others.GET(socketPath, refused)
 	others.GET(strings.TrimSuffix(socketPath, "/"), refused)
-	e.door, err = admission.NewDoor(admission.Config{
+	e.limiter, err = admission.New(admission.Config{
 		MaxConnections: s.cfg.MaxConnections, ConnectRate: s.cfg.ConnectRate, MaxSocketsPerVisitor: s.cfg.MaxSocketsPerVisitor,
 		Connections: func() int { return s.sockets.Joined() + e.legacyConnections() },
 		Refuse:      others, Registerer: s.cfg.Registerer,
@@ -41,16 +41,16 @@ func (s *Service) openEdge(id peer.ID, namespace *socketio.Namespace) (e *edge, 
 	if err != nil {
 		return nil, err
 	}
-	e.door.Guard(namespace)
+	e.limiter.Guard(namespace)
 	if e.forwarder, err = peer.NewForwarder(id, e.registry, s.cfg.Registerer, s.cfg.Logger); err != nil {
 		return nil, err
 	}
-	sockets := e.door.Handler(s.sockets)
+	sockets := e.limiter.Handler(s.sockets)
 	if s.cfg.SocketIOLegacy {
 		if e.legacy, err = s.openLegacy(id); err != nil {
 			return nil, errors.Join(err, e.close())
 		}
-		sockets = byProtocol(e.door.Handler(e.legacy), sockets)
+		sockets = byProtocol(e.limiter.Handler(e.legacy), sockets)
 	}
 	e.handler = routes(e.forwarder.Handler(sockets), others)
 	return e, nil
@@ -90,7 +90,7 @@ func (s *Service) advertiseAddr(ln net.Listener) string {
 }
 
 // register enters the gateway, if it has an address, before it serves: its first sessions may be asked for elsewhere at once.
-func (e *edge) register(ctx context.Context, addr string) {
+func (e *ingress) register(ctx context.Context, addr string) {
 	if addr != "" {
 		_ = e.registry.Register(ctx, addr) // run tries again; that Redis is away is told elsewhere
 	}
@@ -98,7 +98,7 @@ func (e *edge) register(ctx context.Context, addr string) {
 
 // run keeps the gateway registered until rest is done, and then ends what is being passed on to others. The legacy server
 // closes its sockets when ctx is done, while the gateway closes its own.
-func (e *edge) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
+func (e *ingress) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer e.forwarder.Close()
@@ -113,20 +113,20 @@ func (e *edge) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
 }
 
 // revoked passes on to the legacy server that a visitor's tokens are revoked.
-func (e *edge) revoked(ctx context.Context, chatUserID string) {
+func (e *ingress) revoked(ctx context.Context, chatUserID string) {
 	if e.legacy != nil {
 		e.legacy.Revoke(ctx, chatUserID)
 	}
 }
 
-func (e *edge) legacyConnections() int {
+func (e *ingress) legacyConnections() int {
 	if e.legacy == nil {
 		return 0
 	}
 	return e.legacy.Connections()
 }
 
-func (e *edge) close() error {
+func (e *ingress) close() error {
 	e.forwarder.Close()
 	if e.legacy == nil {
 		return nil
