@@ -165,7 +165,7 @@ function Header() {
               <p>{language.t('forgetConfirm')}</p>
               <div class="pair">
                 <button type="button" class="secondary" onClick={shut}>{language.t('cancel')}</button>
-                <button type="button" class="danger" onClick={() => { shut(); void session.forget(); }}>{language.t('forgetYes')}</button>
+                <button type="button" class="danger" onClick={() => { shut(); session.end(); }}>{language.t('forgetYes')}</button>
               </div>
             </>
           ) : (
