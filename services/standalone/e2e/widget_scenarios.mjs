@@ -3,14 +3,18 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { build } from 'esbuild';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const require = createRequire(import.meta.url);
 const axeSource = require.resolve('axe-core/axe.min.js');
 const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64');
+
+/** A picture with something to see on it. */
+const picture = readFileSync(fileURLToPath(new URL('../../processor/internal/bot/assets/parley.png', import.meta.url)));
 
 const launcher = (page) => page.getByRole('button', { name: 'Open chat' });
 const composer = (page) => page.getByLabel('Your message');
@@ -78,6 +82,8 @@ export async function flow({ config, open, say }) {
   assert.equal(await page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.activeElement?.name), 'firstName', 'the focus goes to the first field');
   assert.deepEqual(await stored(), nothing, 'opening stores nothing either');
 
+  const files = page.asked.filter(own).map((u) => new URL(u).pathname.replace(/(settings\/).*|-[0-9a-f]{8}/, '$1'));
+  assert.deepEqual(files.filter((f) => /^\/(widget|settings)/.test(f)).sort(), ['/settings/', '/widget.js', '/widget/chat.js', '/widget/en.js'], 'what the first screen needs is asked for once');
   await page.getByLabel('Email').fill('no address');
   await page.getByRole('button', { name: 'Start the chat' }).click();
   await page.getByText('Please fill in this field.').waitFor();
@@ -183,7 +189,7 @@ export async function screens({ config, open, say }) {
   let audited = 0;
   for (const [language, rtl] of [['en', false], ['fa', true]]) {
     for (const scheme of ['light', 'dark']) {
-      for (const phone of scheme === 'light' ? [false, true] : [false]) {
+      for (const phone of [false, true]) {
         const page = await open({
           url, colorScheme: scheme, bypassCSP: true, reducedMotion: 'reduce',
           ...(phone && { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true }),
@@ -204,7 +210,8 @@ export async function screens({ config, open, say }) {
             for (const n of v.nodes) say(`axe ${name} ${language} ${scheme}: ${v.id}: ${n.target.flat().join(' ')}: ${n.any.concat(n.all, n.none).map((c) => c.message).join('; ')}`);
           }
           const file = ['widget', name, rtl ? 'rtl' : '', scheme === 'dark' ? 'dark' : '', phone ? 'phone' : ''].filter(Boolean).join('-');
-          await page.screenshot({ path: join(config.shots, `${file}.png`) });
+          const around = { x: rtl ? 0 : 620, y: 0, width: 480, height: 850 };
+          await page.screenshot({ path: join(config.shots, `${file}.png`), ...(!phone && !/launcher|chat/.test(name) && { clip: around }) });
         };
         await look('launcher');
         await page.evaluate(() => Parley.open());
@@ -235,7 +242,25 @@ export async function screens({ config, open, say }) {
         await page.locator('.header .round').first().click();
         await page.locator('.menu').waitFor();
         await look('menu');
+        await page.locator('.menu .item').last().click();
+        await page.locator('.danger').waitFor();
+        await look('forget');
         await page.keyboard.press('Escape');
+        await page.locator('input[type=file]').first().setInputFiles([{ name: 'parcel.png', mimeType: 'image/png', buffer: picture }, { name: 'receipt.pdf', mimeType: 'application/pdf', buffer: Buffer.alloc(70_000, 120) }]);
+        await page.locator('.staged li').last().waitFor();
+        await page.locator('textarea').fill('The parcel and the receipt');
+        await look('staged');
+        const refuse = (route) => route.fulfill({ status: 413, headers: cors, json: { statusCode: 413, code: 'FILE_QUOTA', message: 'no' } });
+        await page.route(/\/message$/, refuse);
+        await page.locator('.sendbutton').click();
+        await page.locator('.pending.bad').last().waitFor();
+        await eventually('both are refused', async () => assert.equal(await page.locator('.pending.bad').count(), 2));
+        await look('refused');
+        for (let left = 2; left > 0; left--) {
+          await page.locator('.pending.bad .textbutton').last().click();
+          await eventually('it is deleted', async () => assert.equal(await page.locator('.pending.bad').count(), left - 1));
+        }
+        await page.unroute(/\/message$/, refuse);
         await page.context().setOffline(true);
         await page.locator('.banner').waitFor();
         await page.locator('#parley-text').fill('Written without a connection');
@@ -250,6 +275,17 @@ export async function screens({ config, open, say }) {
           assert.equal(await page.locator('textarea').evaluate((e) => parseFloat(getComputedStyle(e).fontSize)), 16);
         }
         assert.equal(await page.locator('.p').getAttribute('dir'), rtl ? 'rtl' : 'ltr');
+
+        // On the next page, with all of it unread.
+        await page.evaluate((key) => {
+          const { r, ...rest } = JSON.parse(localStorage.getItem(key));
+          localStorage.setItem(key, JSON.stringify({ ...rest, n: 1 }));
+        }, `parley.${config.appId}`);
+        await page.context().setOffline(false);
+        await page.reload();
+        await page.addScriptTag({ path: axeSource });
+        await page.getByRole('button', { name: /: 12$/ }).waitFor(); // with the greeting, which the stream has
+        await look('launcher-unread');
         assert.deepEqual(page.faults, []);
         await page.context().close();
       }
@@ -329,7 +365,7 @@ async function api(page, config) {
   assert.match((await seen('registered'))[0].chatUserId, /^[0-9a-f-]{36}$/);
   await write(page, 'thanks');
   await said(page, 'You are welcome.').waitFor();
-  assert.deepEqual((await seen('message')).map((m) => [m.type, m.isFromSupport, m.data.text]), [['TEXT', false, 'thanks'], ['TEXT', true, 'You are welcome.']]);
+  await eventually('both messages are told', async () => assert.deepEqual((await seen('message')).map((m) => `${m.type} ${m.isFromSupport} ${m.data.text}`).sort(), ['TEXT false thanks', 'TEXT true You are welcome.']));
   await page.evaluate(() => Parley.close());
   await page.evaluate(() => Parley.identify({ userId: 'somebody else', email: 'else@example.com', firstName: 'Eve' })); // ends the session of the first one
   await eventually('registered again', async () => assert.equal(new Set((await seen('registered')).map((r) => r.chatUserId)).size, 2));
@@ -526,10 +562,10 @@ export async function tabs({ open, say }) {
   await two.evaluate(() => Parley.close());
   const title = await two.title();
   await companyWrites(two);
-  await two.getByRole('button', { name: 'Open chat (1)' }).waitFor();
+  await two.getByRole('button', { name: 'Open chat: 1' }).waitFor();
   await eventually('the title counts', async () => assert.equal(await two.title(), `(1) ${title}`));
   await two.reload(); // a stored session with unread messages loads by itself
-  await two.getByRole('button', { name: 'Open chat (1)' }).click();
+  await two.getByRole('button', { name: 'Open chat: 1' }).click();
   await eventually('read', async () => assert.equal(await two.title(), title));
 
   // A session that ends here ends everywhere, and leaves nothing.
@@ -670,7 +706,7 @@ export async function takeover({ open, say }) {
   await said(three, 'Hello from the company').waitFor();
   let hangs = true;
   const woken = two.evaluate(() => {
-    const end = Date.now() + 8_000;
+    const end = Date.now() + 6_000;
     while (Date.now() < end);
   }).then(() => { hangs = false; });
   await write(three, 'while the leader hangs');
@@ -703,7 +739,7 @@ export async function sound({ open, say }) {
   await rows(two).first().waitFor();
   const heard = async () => (await Promise.all([one, two].map((p) => p.evaluate(() => window.tones / 2)))).reduce((a, b) => a + b);
   const unread = async (n) => {
-    for (const page of [one, two]) await page.getByRole('button', { name: `Open chat (${n})` }).waitFor();
+    for (const page of [one, two]) await page.getByRole('button', { name: `Open chat: ${n}` }).waitFor();
   };
   await write(two, 'in sight');
   for (const page of [one, two]) await said(page, 'You wrote “in sight”').waitFor();
@@ -727,7 +763,7 @@ export async function sound({ open, say }) {
   await unread(1);
   assert.equal(await heard(), 1, 'no sound when it is off');
   await two.reload();
-  await two.getByRole('button', { name: 'Open chat (1)' }).click();
+  await two.getByRole('button', { name: 'Open chat: 1' }).click();
   await two.getByRole('button', { name: 'More options' }).click();
   await two.getByRole('button', { name: 'Turn sound on' }).waitFor(); // remembered
   assert.deepEqual([...one.faults, ...two.faults], []);
@@ -906,7 +942,7 @@ export async function navigation({ config, open, say }) {
 
 /** The package of bundlers: load(), and the React component, on a page with trusted types. */
 export async function packaged({ config, open, say }) {
-  const folder = join(dirname(fileURLToPath(import.meta.url)), '../../../web/widget/package');
+  const folder = fileURLToPath(new URL('../../../web/widget/package', import.meta.url));
   const source = `
     import { createElement, StrictMode, useState } from 'react';
     import { createRoot } from 'react-dom/client';

@@ -179,6 +179,7 @@ class ChatScreen implements Chat {
   /** The number of unread messages stands in the page's title. */
   #retitle(unread: number): void {
     this.#untitle();
+    this.#host.launcher.title = unread && this.#language ? this.#language.n('unread', unread) : '';
     if (!unread || !this.#language) return;
     const own = document.title;
     const shown = this.#language.t('titleUnread', { n: this.#language.number(unread), title: own });

@@ -34,7 +34,7 @@ export interface Host {
   theme: Theme;
   identity?: Identity | undefined;
   /** The answer of GET /settings, asked for beside the chat; for the first use. */
-  settings?: Promise<Response | undefined> | undefined;
+  settingsAnswer?: Promise<Response | undefined> | undefined;
   emit(event: EventName, detail?: unknown): void;
   /** The number on the launcher. */
   badge(unread: number): void;

@@ -67,9 +67,9 @@ function mount(script: HTMLScriptElement) {
     dress() {
       const rtl = /ar|fa|he/.test(language());
       const open = !!chat?.isOpen;
-      launcher.ariaLabel = (open && host.closeLabel) || (__LABELS__[language()] ?? __LABELS__.en) + (unread ? ` (${unread})` : '');
-      launcher.ariaExpanded = String(open);
       badge.textContent = unread ? (unread > 99 ? '99+' : String(unread)) : '';
+      launcher.ariaLabel = (open && host.closeLabel) || (__LABELS__[language()] ?? __LABELS__.en) + (unread ? `: ${badge.textContent}` : '');
+      launcher.ariaExpanded = String(open);
       element.dir = rtl ? 'rtl' : 'ltr';
       element.lang = host.language;
       element.className = data.position || (rtl ? 'left' : 'right');
@@ -101,7 +101,7 @@ function mount(script: HTMLScriptElement) {
     };
     const links = [preload(__CHAT__, __INTEGRITY__)];
     if (__LABELS__[language()]) links.push(preload(`widget/${language()}-${__LANGUAGES__}.js`, ''));
-    host.settings = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(() => undefined);
+    host.settingsAnswer = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(() => undefined);
     try {
       // A browser may remember that a module failed, by its address.
       const module = (await import(base + __CHAT__ + (failures ? `?${failures}` : ''))) as { mount(host: Host): Promise<Chat> };

@@ -94,13 +94,13 @@ export class Session {
   }
 
   async #loadSettings(): Promise<void> {
-    const early = this.#host.settings;
-    this.#host.settings = undefined;
+    const early = this.#host.settingsAnswer;
+    this.#host.settingsAnswer = undefined;
     const settings = await this.api.settings(this.#host.appId, await early);
     if (this.#ended) return;
     this.dispatch({ type: 'settings', settings });
     if (this.registered) this.dispatch({ type: 'phase', phase: 'chat' });
-    else if (!(await this.#registerSilently())) this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
+    else if (!(await this.#registerSilently()) && this.state.phase !== 'form') this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
   }
 
   #settingsFailed(err: unknown): void {
