@@ -246,6 +246,7 @@ export async function screens({ config, open, say }) {
         await page.locator('.danger').waitFor();
         await look('forget');
         await page.keyboard.press('Escape');
+        assert.equal(await page.locator('.menu').count(), 0, 'Escape closes the menu, also when it asks');
         await page.locator('input[type=file]').first().setInputFiles([{ name: 'parcel.png', mimeType: 'image/png', buffer: picture }, { name: 'receipt.pdf', mimeType: 'application/pdf', buffer: Buffer.alloc(70_000, 120) }]);
         await page.locator('.staged li').last().waitFor();
         await page.locator('textarea').fill('The parcel and the receipt');
@@ -332,7 +333,18 @@ export async function keyboard({ open, say }) {
   assert.match(await focused(), /What time is it/);
   await page.keyboard.press('Enter');
   await said(page, /^Your message came at/).waitFor();
+  await page.keyboard.press('Escape'); // out of the message
+  await tabTo(/^More options/);
+  await page.keyboard.press('Enter');
+  await tabTo(/^Delete this chat/);
+  await page.keyboard.press('Enter');
+  await eventually('the question has the focus, on what does no harm', async () => assert.equal(await focused(), 'Cancel'));
   await page.keyboard.press('Escape');
+  await eventually('and gives it back', async () => assert.equal(await focused(), 'More options'));
+  await page.keyboard.press('Enter');
+  await page.locator('.menu').waitFor();
+  await tabTo(/^Messages$/);
+  assert.equal(await page.locator('.menu').count(), 0, 'the menu closes behind the focus');
   await page.keyboard.press('Escape');
   await eventually('Escape closes and gives the focus back', async () => assert.match(await focused(), /^Open chat/));
   assert.deepEqual(page.faults, []);
