@@ -883,6 +883,10 @@ export async function phone({ config, open, say }) {
   await page.getByRole('button', { name: 'Start the chat' }).tap();
   await rows(page).first().waitFor();
   await composer(page).tap();
+  const [camera] = await Promise.all([page.waitForEvent('filechooser'), page.getByRole('button', { name: 'Take a photo' }).tap()]);
+  assert.equal(await camera.element().getAttribute('capture'), 'environment');
+  await camera.setFiles([{ name: 'photo.png', mimeType: 'image/png', buffer: png }]);
+  await page.getByRole('button', { name: 'Remove photo.png' }).tap();
   for (let i = 0; i < 6; i++) await write(page, `line ${i}`);
   await said(page, 'You wrote “line 5”').waitFor();
   await page.evaluate(() => keyboard(420, 60));
