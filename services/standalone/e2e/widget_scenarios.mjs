@@ -188,8 +188,8 @@ export async function screens({ config, open, say }) {
   let findings = 0;
   let audited = 0;
   for (const [language, rtl] of [['en', false], ['fa', true]]) {
-    for (const scheme of ['light', 'dark']) {
-      for (const phone of [false, true]) {
+    for (const phone of [false, true]) {
+      await Promise.all(['light', 'dark'].map(async (scheme) => {
         const page = await open({
           url, colorScheme: scheme, bypassCSP: true, reducedMotion: 'reduce',
           ...(phone && { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true }),
@@ -279,6 +279,7 @@ export async function screens({ config, open, say }) {
 
         // On the next page, with all of it unread; without its position in the stream, which has another greeting.
         await page.evaluate((key) => {
+          Parley.destroy();
           const { r, p, ...rest } = JSON.parse(localStorage.getItem(key));
           localStorage.setItem(key, JSON.stringify({ ...rest, n: 1 }));
         }, `parley.${config.appId}`);
@@ -289,7 +290,7 @@ export async function screens({ config, open, say }) {
         await look('launcher-unread');
         assert.deepEqual(page.faults, []);
         await page.context().close();
-      }
+      }));
     }
   }
   say(`widget axe: ${findings} findings on ${audited} screens`);
