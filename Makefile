@@ -24,7 +24,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines compose-secrets build assets deps test test-web test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale tools clean
+.PHONY: help run engines compose-secrets build assets deps test test-web test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -114,6 +114,10 @@ bench-scale: build ## what replicas of processor and gateway bring, and what is 
 	@scripts/require redis-server redis-server
 	go run ./deploy/bench/scale
 	go run ./deploy/bench/realtime -rows readers -contenders parley
+
+bench-widget: assets ## how fast the widget opens and types, in Chromium, on what `make run` serves beside it
+	@scripts/require chromium chromium
+	node web/widget/bench.mjs
 
 release-contract: $(TOOLS)/buf-$(BUF_VERSION) ## make today's .proto files what the breaking-change check compares with
 	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) build -o released.binpb

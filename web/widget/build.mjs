@@ -42,14 +42,13 @@ const styles = {
   },
 };
 
-/** The module "languages": a table of the files of the languages. */
-const languageTable = (files) => ({
+/** The module "languages": how each language is loaded. */
+const languageTable = (codes, hash) => ({
   name: 'languages',
   setup(b) {
     b.onResolve({ filter: /^languages$/ }, () => ({ path: 'languages', namespace: 'table' }));
-    b.onResolve({ filter: /./, namespace: 'table' }, ({ path }) => ({ path, external: true }));
     b.onLoad({ filter: /.*/, namespace: 'table' }, () => ({
-      contents: `export default {${Object.entries(files).map(([code, file]) => `${code}:()=>import('./${basename(file)}')`)}}`,
+      contents: `export default Object.fromEntries('${codes.join(' ')}'.split(' ').map(code=>[code,(file='./'+code+'-${hash}.js')=>import(file)]))`,
     }));
   },
 });
@@ -64,18 +63,20 @@ const common = {
 
 const integrity = (bytes) => 'sha256-' + createHash('sha256').update(bytes).digest('base64');
 
-const hashed = (name, bytes) => `widget/${name}-${createHash('sha256').update(bytes).digest('hex').slice(0, 8)}.js`;
+const hashOf = (...bytes) => bytes.reduce((hash, b) => hash.update(b), createHash('sha256')).digest('hex').slice(0, 8);
 
-/** Each language: its texts, and its file. */
+const hashed = (name, bytes) => `widget/${name}-${hashOf(bytes)}.js`;
+
+/** The texts of each language, and its file. All have the hash of all: so the loader can ask for the visitor's at once. */
 async function languages() {
-  const texts = {}, files = {}, contents = new Map();
+  const texts = {}, bytes = {};
   for (const code of await languageCodes()) {
-    const { outputFiles: [{ contents: bytes }] } = await build({ ...common, entryPoints: [`src/i18n/${code}.ts`], format: 'esm' });
-    texts[code] = (await import('data:text/javascript;base64,' + Buffer.from(bytes).toString('base64'))).default;
-    files[code] = hashed(code, bytes);
-    contents.set(files[code], bytes);
+    const { outputFiles: [{ contents }] } = await build({ ...common, entryPoints: [`src/i18n/${code}.ts`], format: 'esm' });
+    texts[code] = (await import('data:text/javascript;base64,' + Buffer.from(contents).toString('base64'))).default;
+    bytes[code] = contents;
   }
-  return { texts, files, contents };
+  const hash = hashOf(...Object.values(bytes));
+  return { texts, hash, files: new Map(Object.entries(bytes).map(([code, contents]) => [`widget/${code}-${hash}.js`, contents])) };
 }
 
 /** Names of our own that neither another file of the widget nor another tab sees: they get short ones. */
@@ -83,19 +84,31 @@ const internal = `dispatch reachable outbox storage announce spoken dropped onSe
   loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend blocked opened configs setSound addFile
   putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl`.split(/\s+/);
 
+/** Names that only the official client uses, among its own files: neither a page nor the browser sees them. */
+const clients = `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime
+  _readyState _prevBufferLen _transportsByName _pingTimeoutTimer _reconnectionAttempts _reconnection _reconnectionDelay _reconnectionDelayMax
+  _randomizationFactor _upgrades _onClose _autoConnect _queue _queueSeq _drainQueue _parser _timeout _create _cleanup _lastOffset _pid _registerAckCallback
+  _open _close _packet _maxPayload _pollComplete _polling _socket _xhr _index _method _uri _data _hasPiggyback
+  emitReserved setTimeoutFn clearTimeoutFn writeBuffer reconstructor priorWebsocketSuccess skipReconnect backoff transportImplementations
+  receiveBuffer sendBuffer supportsBinary notifyOutgoingListeners emitBuffered maybeReconnectOnOpen onreconnect ondecoded subDestroy subEvents
+  _resetPingTimeout _onPacket _onDrain _onError _onOpen _onTransportOpen _clearAcks _hasPingExpired _getWritablePackets _sendPacket _probe
+  cookieJar onevent onack onpacket onconnect ondisconnect emitEvent takeFinished hasBinary reconPack onHandshake filterUpgrades createTransport setTransport`
+  .split(/\s+/);
+
 /** Everything but the loader and the languages. */
-async function chat(languageFiles) {
-  const result = await build({ ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps: new RegExp(`^(${internal.join('|')})$`), plugins: [...common.plugins, languageTable(languageFiles)] });
+async function chat(codes, hash) {
+  const result = await build({ ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps: new RegExp(`^(${[...internal, ...clients].join('|')})$`), plugins: [...common.plugins, languageTable(codes, hash)] });
   return { bytes: result.outputFiles[0].contents, inputs: Object.keys(result.metafile.inputs) };
 }
 
-async function loader(chatFile, chatBytes, texts) {
+async function loader(chatFile, chatBytes, texts, languageHash) {
   const result = await build({
     ...common, entryPoints: ['src/loader.ts'], format: 'iife',
     define: {
       ...common.define,
       __CHAT__: JSON.stringify(chatFile),
       __INTEGRITY__: JSON.stringify(integrity(chatBytes)),
+      __LANGUAGES__: JSON.stringify(languageHash),
       __LABELS__: JSON.stringify(Object.fromEntries(Object.entries(texts).map(([code, t]) => [code, t.open]))),
     },
   });
@@ -116,11 +129,12 @@ async function licences(inputs) {
 }
 
 async function main() {
-  const { texts, files: languageFiles, contents: files } = await languages();
-  const { bytes: chatBytes, inputs } = await chat(languageFiles);
+  const { texts, hash, files } = await languages();
+  const languageFiles = [...files.keys()];
+  const { bytes: chatBytes, inputs } = await chat(Object.keys(texts), hash);
   const chatFile = hashed('chat', chatBytes);
   files.set(chatFile, chatBytes);
-  const bytes = await loader(chatFile, chatBytes, texts);
+  const bytes = await loader(chatFile, chatBytes, texts, hash);
   files.set('widget.js', bytes);
   files.set(hashed('loader', bytes), bytes); // for pages that pin it
   files.set('widget/licenses.txt', await licences(inputs));
@@ -138,7 +152,7 @@ async function main() {
   await writeFile(join(dist, 'manifest.json'), JSON.stringify(manifest, null, 2) + '\n');
 
   const gz = (file) => manifest[file].gzip;
-  const language = Math.max(...Object.values(languageFiles).map(gz)); // a visitor loads one
+  const language = Math.max(...languageFiles.map(gz)); // a visitor loads one
   const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + gz(chatFile) + language };
   for (const [name, size] of Object.entries(sizes)) {
     console.log(`widget ${name}: ${size} bytes gzip, budget ${budgets[name]}`);

@@ -10,6 +10,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
 )
 
 // startScenario runs one scenario of widget_scenarios.mjs. What it is told through the pipe is one order a line.
@@ -50,12 +54,55 @@ func TestWidget(t *testing.T) {
 	need(t, "curl")
 	s := commonStandalone(t)
 	other, _, _ := putCompany(t, openStore(t, s.place))
-	for _, scenario := range []string{"flow", "keyboard", "tabs", "scale", "life", "screens"} {
+	for _, scenario := range []string{
+		"flow", "keyboard", "tabs", "takeover", "sound", "files", "phone", "navigation", "packaged", "scale", "life", "broken", "screens",
+	} {
 		t.Run(scenario, func(t *testing.T) {
 			c, _ := startScenario(t, scenario, s.place, map[string]string{"otherAppId": other.ID})
 			finish(t, c)
 		})
 	}
+}
+
+// The company's server proves who its visitors are, and tokens are renewed before they expire.
+func TestWidgetIdentity(t *testing.T) {
+	s := commonStandalone(t)
+	stored := openStore(t, s.place)
+	app, _, _ := putCompany(t, stored)
+	app.WidgetConfigs = []byte(`{"formInputs":["email"]}`)
+	check(t, stored.PutApplication(t.Context(), app))
+	secret := credential.NewIdentitySecret()
+	_, err := stored.RotateIdentitySecret(t.Context(), app.ID, secret, time.Now(), 0)
+	check(t, err)
+	check(t, stored.SetVerification(t.Context(), app.ID, chat.VerificationSession))
+
+	c, orders := startScenario(t, "identity", s.place, map[string]string{"verifiedAppId": app.ID})
+	p := s.place
+	p.AppID, p.CompanyID = app.ID, app.CompanyID
+	for line := range c.lines {
+		var subject string
+		var issued, expires int64
+		switch ask := strings.Fields(line); ask[0] {
+		case "prove":
+			token, err := credential.IdentityToken(secret, credential.ProvedIdentity{UserID: ask[1]}, time.Now().Add(time.Minute))
+			check(t, err)
+			fmt.Fprintln(orders, token)
+		case "hash":
+			fmt.Fprintln(orders, credential.UserHash(secret, ask[1]))
+		case "token":
+			_, err := fmt.Sscan(strings.Join(ask[1:], " "), &subject, &issued, &expires)
+			check(t, err)
+			shown := claims(p, subject)
+			shown["iat"], shown["exp"] = time.Now().Unix()+issued, time.Now().Unix()+expires
+			fmt.Fprintln(orders, sign(t, p, shown))
+		case "done":
+			return
+		default:
+			t.Log(line)
+		}
+	}
+	<-c.ended
+	t.Errorf("the scenario failed:\n%s", c.stderr)
 }
 
 // Gateways are killed under the widget, behind an edge that keeps nobody to a gateway.

@@ -24,8 +24,9 @@ export class Api {
 
   constructor(readonly base: string) {}
 
-  async settings(appId: string): Promise<Settings> {
-    const s = object(await this.#json('GET', `settings/${encodeURIComponent(appId)}`));
+  /** `early` is an answer that has been asked for already. */
+  async settings(appId: string, early?: Response): Promise<Settings> {
+    const s = object(await (early?.ok ? early.json() : this.#json('GET', `settings/${encodeURIComponent(appId)}`)));
     return { id: text(s.id), botName: text(s.botName), name: text(s.name), widgetConfigs: object(s.widgetConfigs) };
   }
 
@@ -34,8 +35,10 @@ export class Api {
     return { maxFileBytes: Number(l.maxFileBytes) || 0 };
   }
 
-  async register(body: Data): Promise<string> {
-    return text(object(await this.#json('POST', 'register', body)).accessToken);
+  /** With `token` it renews that one: the same visitor goes on. */
+  async register(body: Data, token = ''): Promise<string> {
+    const headers = token ? { Authorization: `Bearer ${token}` } : undefined;
+    return text(object(await this.#json('POST', 'register', body, headers)).accessToken);
   }
 
   async history(limit: number, before?: string): Promise<Page> {

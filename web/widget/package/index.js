@@ -7,36 +7,35 @@ const METHODS = ['open', 'close', 'toggle', 'show', 'hide', 'identify', 'logout'
  * @returns {import('./index.d.ts').Parley}
  */
 export function load({ baseUrl, appId, nonce, ...look }) {
-  let ended = false;
-  let script;
+  if (typeof document === 'undefined') return { ...Object.fromEntries(METHODS.map((name) => [name, () => {}])), ready: () => new Promise(() => {}), destroy() {} };
+
+  const script = document.createElement('script');
   const waiting = [];
-  const loaded = () => (typeof window === 'undefined' ? undefined : window.Parley?.widgets?.[appId]);
-  const flush = () => {
-    const api = loaded();
-    if (ended) return api?.destroy();
-    for (const act of waiting.splice(0)) act(api);
-  };
+  let api; // when the script has run
+  let ended = false;
   const when = (act) => {
-    const api = loaded();
-    if (api && !waiting.length) act(api);
+    if (ended) return;
+    if (api) act(api);
     else waiting.push(act);
   };
   const parley = Object.fromEntries(METHODS.map((name) => [name, (...args) => when((api) => api[name](...args))]));
   parley.ready = () => new Promise((resolve) => when(() => resolve(parley)));
   parley.destroy = () => {
     ended = true;
-    waiting.length = 0;
-    loaded()?.destroy();
-    script?.remove();
+    api?.destroy();
+    script.remove();
+    delete script.dataset.appId; // a script that is on its way still runs, and then does nothing
   };
-  if (typeof document === 'undefined') return { ...parley, ...Object.fromEntries(METHODS.map((name) => [name, () => {}])), ready: () => new Promise(() => {}), destroy() {} };
 
-  script = document.createElement('script');
   script.async = true;
   if (nonce) script.nonce = nonce;
   script.dataset.appId = appId;
   for (const [key, value] of Object.entries(look)) if (value !== undefined) script.dataset[key] = Array.isArray(value) ? value.join(' ') : String(value);
-  script.addEventListener('load', flush, { once: true });
+  script.addEventListener('load', () => {
+    if (ended) return;
+    api = window.Parley?.widgets?.[appId];
+    if (api) for (const act of waiting.splice(0)) act(api);
+  });
   const url = `${baseUrl.replace(/\/$/, '')}/widget.js`;
   script.src = window.trustedTypes ? policy().createScriptURL(url) : url;
   document.head.append(script);

@@ -96,11 +96,11 @@ class ChatScreen implements Chat {
   }
 
   logout(): void {
-    this.#session.logout();
+    this.#session.end();
   }
 
   forget(): void {
-    void this.#session.forget();
+    this.#session.end();
   }
 
   setLanguage(): void {
@@ -168,7 +168,7 @@ class ChatScreen implements Chat {
     if (!this.#language) return;
     const seen = state.open && document.visibilityState === 'visible' && document.hasFocus();
     if (state.open) this.#announce(this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }));
-    if (state.sound && !seen) void chime(this.#host.key).catch(() => {});
+    if (state.sound && !seen) void chime(this.#host.key, m.id).catch(() => {});
   }
 
   readonly #announce = (text: string): void => {
@@ -179,6 +179,7 @@ class ChatScreen implements Chat {
   /** The number of unread messages stands in the page's title. */
   #retitle(unread: number): void {
     this.#untitle();
+    this.#host.launcher.title = unread && this.#language ? this.#language.n('unread', unread) : '';
     if (!unread || !this.#language) return;
     const own = document.title;
     const shown = this.#language.t('titleUnread', { n: this.#language.number(unread), title: own });
@@ -195,12 +196,13 @@ class ChatScreen implements Chat {
     if (document.visibilityState === 'visible') this.#draw();
   };
 
-  /** On phones the keyboard covers the page: the panel takes what is left. */
+  /** On phones the keyboard covers the page: the panel takes what is left. Who zooms in sees a part of it, as of any page. */
   readonly #viewport = (): void => {
     const v = window.visualViewport;
     if (!v) return;
-    this.#sizes.set('--height', `${v.height}px`);
-    this.#sizes.set('--top', `${v.offsetTop}px`);
+    const zoomed = v.scale > 1.01;
+    this.#sizes.set('--height', zoomed ? '100%' : `${v.height}px`);
+    this.#sizes.set('--top', zoomed ? '0' : `${v.offsetTop}px`);
   };
 
   #draw(): void {

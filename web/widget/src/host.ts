@@ -33,6 +33,8 @@ export interface Host {
   language: string;
   theme: Theme;
   identity?: Identity | undefined;
+  /** The answer of GET /settings, asked for beside the chat; for the first use. */
+  settingsAnswer?: Promise<Response | undefined> | undefined;
   emit(event: EventName, detail?: unknown): void;
   /** The number on the launcher. */
   badge(unread: number): void;

@@ -13,7 +13,7 @@ export class Language {
   readonly #plural: Intl.PluralRules;
   readonly #number: Intl.NumberFormat;
   readonly #time: Intl.DateTimeFormat;
-  readonly #day: Intl.DateTimeFormat;
+  readonly #day: (at: number) => string;
   readonly #full: Intl.DateTimeFormat;
   readonly #relative: Intl.RelativeTimeFormat;
 
@@ -22,7 +22,10 @@ export class Language {
     this.#plural = new Intl.PluralRules(locale);
     this.#number = new Intl.NumberFormat(locale);
     this.#time = new Intl.DateTimeFormat(locale, { timeStyle: 'short' });
-    this.#day = new Intl.DateTimeFormat(locale, { dateStyle: 'full' });
+    const date = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(locale, options).format;
+    const [full, weekday, long] = [date({ dateStyle: 'full' }), date({ weekday: 'long' }), date({ dateStyle: 'long' })];
+    // The full style of the Persian calendar has the year first, which nobody writes.
+    this.#day = code === 'fa' ? (at) => `${weekday(at)} ${long(at)}` : full;
     this.#full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
     this.#relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' });
   }
@@ -62,7 +65,7 @@ export class Language {
   /** The heading of a day. */
   day(at: number, now: number): string {
     const days = Math.round((midnight(at) - midnight(now)) / 86_400_000);
-    return days === 0 ? this.t('today') : days === -1 ? this.t('yesterday') : this.#day.format(at);
+    return days === 0 ? this.t('today') : days === -1 ? this.t('yesterday') : this.#day(at);
   }
 }
 

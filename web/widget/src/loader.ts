@@ -6,6 +6,7 @@ import styles from './loader.css';
 
 declare const __CHAT__: string;
 declare const __INTEGRITY__: string;
+declare const __LANGUAGES__: string;
 declare const __LABELS__: Record<string, string>;
 
 type Listener = (detail: unknown) => void;
@@ -17,17 +18,6 @@ const doc = globalThis.document;
 
 /** What is called before the chat is there, and what the loader keeps of it. */
 const forwarded = { identify: 'identity', setLanguage: 'language', setTheme: 'theme', logout: '', forget: '', close: '' } as const;
-
-function icon(path: string): SVGSVGElement {
-  const make = (name: string, key: string, value: string) => {
-    const e = doc.createElementNS('http://www.w3.org/2000/svg', name);
-    e.setAttribute(key, value);
-    return e;
-  };
-  const svg = make('svg', 'viewBox', '0 0 24 24') as SVGSVGElement;
-  svg.append(make('path', 'd', path));
-  return svg;
-}
 
 function mount(script: HTMLScriptElement) {
   const data = script.dataset;
@@ -44,7 +34,7 @@ function mount(script: HTMLScriptElement) {
   const launcher = doc.createElement('button');
   launcher.type = 'button';
   const badge = doc.createElement('span');
-  launcher.append(icon('M12 2.5C6.5 2.5 2 6.3 2 11c0 2.7 1.5 5.1 3.8 6.7-.1 1.2-.6 2.3-1.5 3.2-.3.3-.1.8.4.8 2.1-.1 3.9-.9 5.2-2 5.8.8 12.1-3.1 12.1-8.7 0-4.7-4.5-8.5-10-8.5Z'), badge);
+  launcher.append(badge);
   root.append(launcher);
 
   const listeners: [EventName, Listener][] = [];
@@ -75,12 +65,11 @@ function mount(script: HTMLScriptElement) {
       colours!.replaceSync(`:host{--back:${hex(back)};--front:${hex(front)};view-transition-name:parley-${CSS.escape(appId)}}`);
     },
     dress() {
-      const language = host.language.slice(0, 2).toLowerCase();
-      const rtl = /ar|fa|he/.test(language);
+      const rtl = /ar|fa|he/.test(language());
       const open = !!chat?.isOpen;
-      launcher.ariaLabel = (open && host.closeLabel) || (__LABELS__[language] ?? __LABELS__.en) + (unread ? ` (${unread})` : '');
-      launcher.ariaExpanded = String(open);
       badge.textContent = unread ? (unread > 99 ? '99+' : String(unread)) : '';
+      launcher.ariaLabel = (open && host.closeLabel) || (__LABELS__[language()] ?? __LABELS__.en) + (unread ? `: ${badge.textContent}` : '');
+      launcher.ariaExpanded = String(open);
       element.dir = rtl ? 'rtl' : 'ltr';
       element.lang = host.language;
       element.className = data.position || (rtl ? 'left' : 'right');
@@ -100,25 +89,33 @@ function mount(script: HTMLScriptElement) {
     }
   };
 
+  const language = () => host.language.slice(0, 2).toLowerCase();
+
   async function fetchChat() {
     launcher.className = 'busy';
-    const link = Object.assign(doc.createElement('link'), { rel: 'modulepreload', crossOrigin: '', integrity: __INTEGRITY__, nonce: script.nonce, href: base + __CHAT__ });
-    doc.head.append(link);
+    // All that the first screen needs, at once: the chat would ask for the others only when it is there.
+    const preload = (file: string, integrity: string) => {
+      const link = Object.assign(doc.createElement('link'), { rel: 'modulepreload', crossOrigin: '', integrity, nonce: script.nonce, href: base + file });
+      doc.head.append(link);
+      return link;
+    };
+    const links = [preload(__CHAT__, __INTEGRITY__)];
+    if (__LABELS__[language()]) links.push(preload(`widget/${language()}-${__LANGUAGES__}.js`, ''));
+    host.settingsAnswer = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(() => undefined);
     try {
       // A browser may remember that a module failed, by its address.
       const module = (await import(base + __CHAT__ + (failures ? `?${failures}` : ''))) as { mount(host: Host): Promise<Chat> };
       if (gone) return;
       chat = await module.mount(host);
       if (gone) chat.destroy();
-      launcher.className = '';
     } catch (err) {
       loading = undefined;
       failures++;
-      launcher.className = 'failed';
+      badge.textContent = '!';
       host.emit('error', { code: 'LOAD_FAILED', message: String(err) });
-    } finally {
-      link.remove();
     }
+    launcher.className = '';
+    links.forEach((link) => link.remove());
   }
 
   const load = () => (loading ??= fetchChat());
@@ -198,7 +195,7 @@ function mount(script: HTMLScriptElement) {
   };
   const watch = new MutationObserver(attach);
 
-  launcher.onpointerdown = load; // the click follows
+  launcher.onpointerenter = launcher.onpointerdown = load; // the click follows
   launcher.onclick = toggle;
   launcher.hidden = data.launcher === 'none';
   addEventListener('storage', onStorage);

@@ -50,9 +50,9 @@ export function Content(p: ContentProps) {
     case 'INTERACTIVE':
       return (
         <>
-          {part(d.header) && <p class="head">{part(d.header)}</p>}
+          {part(d.header) && <p class="head" dir="auto">{part(d.header)}</p>}
           <Words text={part(d.body)} {...p} />
-          {part(d.footer) && <p class="foot">{part(d.footer)}</p>}
+          {part(d.footer) && <p class="foot" dir="auto">{part(d.footer)}</p>}
           <Buttons buttons={buttonsOf(d)} label={p.render.t('choose')} {...p} />
         </>
       );

@@ -10,6 +10,10 @@ import { Tabs, type TabEvent } from './tabs.js';
 const PAGE = 50;
 /** Pages that are read to find the end of a gap; further back the visitor scrolls. */
 const GAP_PAGES = 20;
+/** For how long a page that begins goes on in the stream where the last one was; later the history has all of it. */
+const HANDOVER = 60_000;
+/** A token is renewed when this share of its time is left. */
+const LAST_PART = 0.2;
 /** How long a tab may have slept before it asks for what it missed. */
 const STALE = 30_000;
 
@@ -46,7 +50,7 @@ export class Session {
       storage: this.storage,
       transport: this.api,
       maySend: () => this.#tabs.leads && !!this.api.token && !this.#ended,
-      changed: () => this.#outboxChanged(true),
+      changed: () => this.#outboxChanged(),
       accepted: (m, key) => this.#accepted(m, key),
       progress: (key, share) => this.#progressed(key, share),
       blocked: (err) => this.#blocked(err),
@@ -54,6 +58,7 @@ export class Session {
     this.#tabs = new Tabs({ name: config.host.key, alone: this.storage.blocked, heard: (e) => this.#heard(e), lead: (leads) => this.#lead(leads) });
     addEventListener('online', this.#online);
     addEventListener('offline', this.#offline);
+    addEventListener('storage', this.#stored);
     document.addEventListener('visibilitychange', this.#visible);
   }
 
@@ -89,11 +94,13 @@ export class Session {
   }
 
   async #loadSettings(): Promise<void> {
-    const settings = await this.api.settings(this.#host.appId);
+    const early = this.#host.settingsAnswer;
+    this.#host.settingsAnswer = undefined;
+    const settings = await this.api.settings(this.#host.appId, await early);
     if (this.#ended) return;
     this.dispatch({ type: 'settings', settings });
     if (this.registered) this.dispatch({ type: 'phase', phase: 'chat' });
-    else if (!(await this.#registerSilently())) this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
+    else if (!(await this.#registerSilently()) && this.state.phase !== 'form') this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
   }
 
   #settingsFailed(err: unknown): void {
@@ -150,18 +157,17 @@ export class Session {
 
   async register(fields: Record<string, string>): Promise<boolean> {
     const body: Data = { ...clean(this.#host.identity ?? {}), ...clean(fields), appId: this.#host.appId };
-    if (!body.email && !body.phone && !body.userId) body.userId = `web-${crypto.randomUUID()}`;
+    if (!body.email && !body.phone && !body.userId && !body.identityToken) body.userId = `web-${crypto.randomUUID()}`;
     this.dispatch({ type: 'form', form: { busy: true, errors: {}, problem: '' } });
     try {
       const token = await this.api.register(body);
       if (this.#ended) return false;
-      this.#registration = body;
       this.#identified = fingerprint(this.#host.identity);
-      this.storage.update({ t: token, i: this.#identified || undefined, n: 0, w: true });
+      this.storage.update({ t: token, u: { ...body, identityToken: undefined }, i: this.#identified || undefined, n: 0, w: true, p: undefined });
       this.#enter(token);
-      this.#tabs.post({ kind: 'session' });
+      this.#registration = body;
       this.dispatch({ type: 'phase', phase: 'chat' });
-      this.#host.emit('registered', { chatUserId: subjectOf(token) });
+      this.#host.emit('registered', { chatUserId: text(claimsOf(token).sub) });
       return true;
     } catch (err) {
       if (this.#ended) return false;
@@ -188,17 +194,11 @@ export class Session {
     if (this.state.phase === 'form') void this.#registerSilently();
   }
 
-  logout(): void {
+  /** Ends the session in all tabs, and removes all that the widget has stored in this browser. */
+  end(): void {
+    this.#post({ kind: 'ended' });
     this.#leave();
     void this.storage.clear();
-    this.#tabs.post({ kind: 'session' });
-  }
-
-  /** Removes all that the widget has stored in this browser. */
-  async forget(): Promise<void> {
-    this.#leave();
-    await this.storage.clear();
-    this.#post({ kind: 'session' });
   }
 
   // One session
@@ -208,7 +208,7 @@ export class Session {
     this.#era++;
     const stored = this.storage.session();
     this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
-    this.#outboxChanged(false);
+    this.#outboxChanged();
     this.dispatch({ type: 'connection', connection: 'connecting' });
     this.#tabs.start();
     if (!this.#tabs.leads) void this.sync();
@@ -242,6 +242,8 @@ export class Session {
     }
     this.#connect();
     this.outbox.kick();
+    const { iat, exp } = claimsOf(this.api.token) as { iat: number; exp: number };
+    if (exp - Date.now() / 1000 < (exp - iat) * LAST_PART) void this.#renew();
   }
 
   #connect(): void {
@@ -249,7 +251,7 @@ export class Session {
     const at = new URL(this.api.base);
     const socket = (this.#socket = io(`${at.origin}/message`, {
       path: `${at.pathname}socket.io/`,
-      auth: (give) => give({ token: this.api.token }),
+      auth: (give) => give({ token: this.api.token, ...this.#resume(socket) }),
       forceNew: true,
       upgrade: this.#host.websocket,
       reconnectionDelay: 300,
@@ -258,6 +260,7 @@ export class Session {
     }));
     socket.on('connect', () => {
       this.#connection('online');
+      this.#mark();
       // What passed by is in the stream if the server recovered the session, else in the history.
       if (!socket.recovered || this.state.older === 'unknown') void this.sync();
       this.outbox.kick();
@@ -274,19 +277,33 @@ export class Session {
       this.#connection(navigator.onLine ? (this.state.connection === 'connecting' ? 'unavailable' : this.#broken()) : 'offline');
       if (code) this.#later(() => socket.connect()); // after a refusal the client does not try again by itself
     });
-    socket.on('token_expiring', () => void this.#renew(socket));
+    socket.on('token_expiring', () => void this.#renew());
   }
 
-  /** Renews the token in place where we know who the visitor is. */
-  async #renew(socket: Socket): Promise<void> {
-    const body = this.#registration ?? (this.#host.identity && { ...clean(this.#host.identity), appId: this.#host.appId });
-    if (!body) return;
+  /** What a new socket shows to go on where that of another tab, or of the last page, has ended. Its own it shows by itself. */
+  #resume(socket: Socket): Data {
+    const [pid, offset, at] = this.storage.session().p ?? [];
+    const fresh = this.state.older !== 'unknown' || Date.now() - at! < HANDOVER;
+    return pid && fresh && !place(socket)._pid ? { pid, offset } : {};
+  }
+
+  #mark(): void {
+    const { _pid, _lastOffset } = place(this.#socket!);
+    if (_pid) this.storage.update({ p: [_pid, _lastOffset, Date.now()] });
+  }
+
+  /** Renews the token in place: the visitor shows the old one and says again who they are. */
+  async #renew(): Promise<void> {
     const era = this.#era;
-    const token = await this.api.register(body).catch(() => '');
-    if (!token || era !== this.#era) return;
+    const known = this.#registration ?? this.storage.session().u ?? this.#host.identity;
+    if (!known) return;
+    const body = { ...known, ...clean(this.#host.identity ?? {}), appId: this.#host.appId };
+    const token = await this.api.register(body, this.api.token).catch(() => '');
+    // Another visitor's: the application asks for a proof that we do not have.
+    if (era !== this.#era || !token || claimsOf(token).sub !== claimsOf(this.api.token).sub) return;
     this.api.token = token;
     this.storage.update({ t: token });
-    socket.emit('token', token);
+    this.#socket?.emit('token', token);
   }
 
   #later(act: () => void): void {
@@ -362,13 +379,15 @@ export class Session {
     const m = readMessage(record);
     if (!m) return;
     this.#post({ kind: 'message', message: m });
+    this.#mark();
     this.#take(m);
   }
 
   #take(m: Message): void {
     if (this.state.messages.some((k) => k.id === m.id)) return;
+    const first = this.state.older === 'unknown'; // the history is on its way: this is part of what was before
     this.dispatch({ type: 'messages', messages: [m] });
-    this.#arrived(m);
+    if (!first) this.#arrived(m);
   }
 
   #arrived(m: Message): void {
@@ -381,17 +400,22 @@ export class Session {
 
   sendText(value: string): void {
     this.outbox.add({ type: 'TEXT', data: { text: value } });
-    this.#remember();
+    this.#sent();
   }
 
   choose(choice: { text: string; payload: string; replyTo: string }): void {
     this.outbox.add({ type: 'MULTIPLE_CHOICE_REPLY', data: { ...choice } });
-    this.#remember();
+    this.#sent();
   }
 
   async sendFile(file: File, caption: string): Promise<void> {
     await this.outbox.addFile(file, file.name || 'file', caption);
+    this.#sent();
+  }
+
+  #sent(): void {
     this.#remember();
+    this.#tabs.check(); // somebody must send it
   }
 
   /** How large a file may be. The server says so before the first one is sent. */
@@ -410,15 +434,15 @@ export class Session {
     this.#post({ kind: 'cancel', key });
   }
 
-  #outboxChanged(tell: boolean): void {
-    this.dispatch({ type: 'outbox', outbox: this.outbox.items });
-    if (tell) this.#post({ kind: 'outbox' });
+  /** `accepted` is the key of an item that another tab has sent: the storage may still show it. */
+  #outboxChanged(accepted?: string): void {
+    this.dispatch({ type: 'outbox', outbox: this.outbox.items.filter((i) => i.key !== accepted) });
   }
 
   #accepted(m: Message, key: string): void {
     this.#available();
     this.dispatch({ type: 'messages', messages: [m] });
-    this.#outboxChanged(false);
+    this.#outboxChanged();
     this.#post({ kind: 'message', message: m, key });
     this.#remember();
     this.#host.emit('message', m);
@@ -454,7 +478,6 @@ export class Session {
     this.dispatch({ type: 'read', read: [m.createdAt, m.id] });
     this.storage.update({ r: [m.createdAt, m.id] });
     this.#remember();
-    this.#post({ kind: 'read' });
     void this.api.read(m.id).catch(() => {}); // the next one says it again
   }
 
@@ -488,40 +511,49 @@ export class Session {
       case 'message': {
         const m = readMessage(e.message);
         if (!m) return;
-        if (e.key) this.#outboxChanged(false);
+        if (e.key) this.#outboxChanged(e.key);
         if (m.isFromSupport) this.#take(m);
         else this.dispatch({ type: 'messages', messages: [m] });
         return;
       }
-      case 'outbox':
-        this.#outboxChanged(false);
-        this.#remember();
-        return this.outbox.kick();
       case 'progress':
         return this.dispatch({ type: 'progress', key: e.key, share: e.share });
       case 'cancel':
-        return this.#tabs.leads ? this.outbox.remove(e.key) : this.#outboxChanged(false);
+        return this.#tabs.leads ? this.outbox.remove(e.key) : this.#outboxChanged();
       case 'connection':
         if (this.#tabs.leads) return;
         if (e.connection === 'online' && this.state.connection !== 'online') void this.sync();
         return this.dispatch({ type: 'connection', connection: e.connection as Connection });
-      case 'read':
-        return this.dispatch({ type: 'read', read: this.storage.session().r ?? ['', ''] });
-      case 'session':
-        return this.#sessionChanged();
+      case 'ended':
+        this.#leave();
+        return void this.storage.clear(); // what this tab has written meanwhile
       case 'hello':
         if (this.#tabs.leads) this.#post({ kind: 'connection', connection: this.state.connection });
         return;
     }
   }
 
-  /** Another tab has registered, or ended the session. */
+  /** Another tab has changed what is stored, and this one sees it now. */
+  readonly #stored = ({ key }: StorageEvent): void => {
+    if (key?.startsWith(`${this.storage.key}.o.`)) {
+      this.#outboxChanged();
+      this.#remember();
+      this.outbox.kick();
+    } else if (!key || key === this.storage.key) this.#sessionChanged();
+  };
+
   #sessionChanged(): void {
-    const token = this.storage.session().t ?? '';
-    if (token === this.api.token) return;
-    this.#leave();
-    if (!token) return;
-    this.#enter(token);
+    const { t = '', r, s } = this.storage.session();
+    this.dispatch({ type: 'sound', sound: !s });
+    if (t && claimsOf(t).sub === claimsOf(this.api.token).sub) {
+      this.api.token = t; // renewed
+      if (r) this.dispatch({ type: 'read', read: r });
+      return;
+    }
+    if (t === this.api.token) return;
+    if (this.registered) this.#leave();
+    if (!t) return;
+    this.#enter(t);
     if (this.state.settings) this.dispatch({ type: 'phase', phase: 'chat' });
   }
 
@@ -558,6 +590,7 @@ export class Session {
     clearTimeout(this.#retry);
     removeEventListener('online', this.#online);
     removeEventListener('offline', this.#offline);
+    removeEventListener('storage', this.#stored);
     document.removeEventListener('visibilitychange', this.#visible);
     this.outbox.stop();
     this.#disconnect();
@@ -592,13 +625,16 @@ function fingerprint(identity: Identity | undefined): string {
   return h.toString(36);
 }
 
-/** The subject of a token, without a check: the server has just made it. */
-function subjectOf(token: string): string {
+/** What a token says, without a check: the server has made it. */
+function claimsOf(token: string): Data {
   try {
-    return text((JSON.parse(atob(token.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))) as Data).sub);
+    return JSON.parse(atob(token.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))) as Data;
   } catch {
-    return '';
+    return {};
   }
 }
+
+/** What the official client keeps to itself: the session that the server can recover, and the last event's offset. */
+const place = (socket: Socket) => socket as unknown as { _pid?: string; _lastOffset?: string };
 
 export type { Settings };

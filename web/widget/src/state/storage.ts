@@ -1,3 +1,4 @@
+import type { Data } from '@parley/shared/message.js';
 import type { Stored } from '../host.js';
 
 /** What a session keeps in the browser. */
@@ -8,6 +9,10 @@ export interface SessionRecord extends Stored {
   s?: boolean;
   /** Whose session it is, where the site has said so. */
   i?: string;
+  /** What the visitor has registered with, without proofs that expire: with it the token is renewed. */
+  u?: Data;
+  /** Where the socket is in the stream of replies, and since when: another tab, or the next page, goes on from there. */
+  p?: [pid: string, offset: string | undefined, at: number];
 }
 
 /** Texts by key: localStorage, or memory where the browser keeps nothing. */

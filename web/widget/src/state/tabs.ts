@@ -1,12 +1,13 @@
-/** What the tabs of one session tell each other. */
+/**
+ * What the tabs of one session tell each other. It carries all that the others need: localStorage shows a write of another tab later
+ * than a channel delivers, so what is stored is followed by `storage` events.
+ */
 export type TabEvent =
   | { kind: 'message'; message: unknown; key?: string }
-  | { kind: 'outbox' }
   | { kind: 'progress'; key: string; share: number }
   | { kind: 'cancel'; key: string }
   | { kind: 'connection'; connection: string }
-  | { kind: 'read' }
-  | { kind: 'session' }
+  | { kind: 'ended' }
   | { kind: 'hello' }
   | { kind: 'ping' }
   | { kind: 'pong' };

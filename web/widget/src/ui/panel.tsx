@@ -130,24 +130,39 @@ export function Panel(p: PanelProps) {
 }
 
 function Header() {
-  const { state, language, session, close } = useScreen();
+  const { state, language, session, host, close } = useScreen();
+  const header = useRef<HTMLDivElement>();
   const [menu, setMenu] = useState(false);
   const [sure, setSure] = useState(false);
   const button = useRef<HTMLButtonElement>();
   const { settings } = state;
   const online = state.connection === 'online';
-  const shut = () => {
+  const hide = () => {
     setMenu(false);
     setSure(false);
+  };
+  const shut = () => {
+    hide();
     button.current?.focus();
   };
+  // The menu closes when something else is touched or focused.
+  useEffect(() => {
+    if (!menu) return undefined;
+    const elsewhere = (e: Event) => header.current!.contains(e.target as Node) || hide();
+    const events = ['pointerdown', 'focusin'];
+    events.forEach((type) => host.root.addEventListener(type, elsewhere));
+    return () => events.forEach((type) => host.root.removeEventListener(type, elsewhere));
+  }, [menu]);
+  useEffect(() => {
+    if (sure) header.current!.querySelector<HTMLElement>('.secondary')!.focus();
+  }, [sure]);
   const onKeyDown = (e: KeyboardEvent) => {
     if (e.key !== 'Escape' || !menu) return;
     e.stopPropagation();
     shut();
   };
   return (
-    <div class="header" onKeyDown={onKeyDown}>
+    <div ref={header} class="header" onKeyDown={onKeyDown}>
       <Avatar name={settings?.botName ?? settings?.name ?? ''} />
       <div class="names">
         <h2 class="title" tabIndex={-1}>{settings?.name}</h2>
@@ -165,7 +180,7 @@ function Header() {
               <p>{language.t('forgetConfirm')}</p>
               <div class="pair">
                 <button type="button" class="secondary" onClick={shut}>{language.t('cancel')}</button>
-                <button type="button" class="danger" onClick={() => { shut(); void session.forget(); }}>{language.t('forgetYes')}</button>
+                <button type="button" class="danger" onClick={() => { shut(); session.end(); }}>{language.t('forgetYes')}</button>
               </div>
             </>
           ) : (

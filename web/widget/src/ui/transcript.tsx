@@ -51,6 +51,7 @@ export class Transcript extends Component<TranscriptProps, Window> {
 
   override componentDidMount() {
     this.#resize = new ResizeObserver((entries) => this.#resized(entries));
+    this.#resize.observe(this.#log.current!); // the keyboard of a phone takes a part of it
     this.#after();
   }
 
@@ -135,8 +136,10 @@ export class Transcript extends Component<TranscriptProps, Window> {
   readonly #scrolled = () => {
     const log = this.#log.current!;
     if (!log.clientHeight) return; // closed
-    this.#sticky = log.scrollHeight - log.scrollTop - log.clientHeight < 48;
-    this.#mark();
+    // Only who scrolls up leaves the end: the log may have shrunk, or its content grown, before the event of our own scrolling.
+    this.#sticky = log.scrollHeight - log.scrollTop - log.clientHeight < 48 || (this.#sticky && log.scrollTop >= this.#scrollTop);
+    if (this.#sticky) this.#follow();
+    else this.#mark();
     this.#look();
   };
 
