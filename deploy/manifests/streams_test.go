@@ -95,7 +95,9 @@ func TestStreamsFitTheVolume(t *testing.T) {
 	project := compose(t)
 	sizes := make(map[string]string)
 	for name, value := range project.Services["streams"].Environment {
-		sizes[name] = *value
+		if value != nil { // else it is the default
+			sizes[name] = *value
+		}
 	}
 	room = *project.Services["nats"].Environment["NATS_MAX_FILE_STORE"]
 	starts(t, room, streamSizes(t, sizes))
