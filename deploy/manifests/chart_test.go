@@ -201,7 +201,7 @@ func TestChartValues(t *testing.T) {
 	objects, _, err := helmTemplate(map[string]any{
 		"image":        map[string]any{"tag": "v9.9.9", "pullPolicy": "Always", "pullSecrets": []any{"pull"}},
 		"nodeSelector": map[string]any{"disk": "ssd"},
-		"services": map[string]any{"processor": map[string]any{
+		"services": map[string]any{"client-api": map[string]any{"tag": "v9.9.8"}, "processor": map[string]any{
 			"config": map[string]any{"BOT_CONCURRENCY": 500}, "autoscaling": map[string]any{"maxReplicas": 3},
 			"resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}},
 		}},
@@ -212,6 +212,7 @@ func TestChartValues(t *testing.T) {
 	}
 	for object, want := range map[string][]string{
 		"Deployment processor":              {"/processor:v9.9.9", "imagePullPolicy: Always", "name: pull", "disk: ssd", "memory: 1Gi"},
+		"Deployment client-api":             {"/client-api:v9.9.8"},
 		"ConfigMap processor":               {`BOT_CONCURRENCY: "500"`, "BOT: none"},
 		"HorizontalPodAutoscaler processor": {"maxReplicas: 3", "minReplicas: 2"},
 		"ConfigMap parley-nats-accounts":    {"jetstream"},

@@ -9,7 +9,8 @@
 
 {{/* The image of a service. */}}
 {{- define "parley.image" -}}
-{{ .root.Values.image.prefix }}{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- $own := (get .root.Values.services .name | default dict).tag -}}
+{{ .root.Values.image.prefix }}{{ .name }}:{{ $own | default .root.Values.image.tag | default .root.Chart.AppVersion }}
 {{- end -}}
 
 {{/* An object with the labels that kustomize gives it, printed. */}}
