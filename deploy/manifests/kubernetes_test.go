@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -205,7 +207,15 @@ func joined(objects map[string]string) string {
 func podsOf(t *testing.T, objects map[string]string) string {
 	t.Helper()
 	var text strings.Builder
-	for name, pod := range decode(t, objects).pods {
+	c := decode(t, objects)
+	sets := all[*appsv1.StatefulSet](c)
+	for name, pod := range c.pods {
+		if set := sets[name]; set != nil { // whose controller adds the volumes
+			for _, claim := range set.Spec.VolumeClaimTemplates {
+				source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}
+				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: source})
+			}
+		}
 		spec, err := json.Marshal(pod.Spec)
 		if err != nil {
 			t.Fatal(err)
