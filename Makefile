@@ -14,7 +14,7 @@ TOOLS   := $(CURDIR)/.tools/bin
 MODULES := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
 # go.work names the modules; this is every package of every one of them.
 PACKAGES := $(addsuffix /...,$(addprefix ./,$(MODULES)))
-SERVICES := client-api widget-api socket-gateway processor parleyctl standalone
+SERVICES := client-api widget-api socket-gateway processor panel parleyctl standalone
 FUZZTIME ?= 20s
 
 # What --version and the metric parley_build_info say; the commit and its date the compiler knows.

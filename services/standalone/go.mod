@@ -10,6 +10,7 @@ require (
 	github.com/parley-chat/parley/pkg v0.0.0
 	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/parley-chat/parley/services/client-api v0.0.0
+	github.com/parley-chat/parley/services/panel v0.0.0
 	github.com/parley-chat/parley/services/processor v0.0.0
 	github.com/parley-chat/parley/services/socket-gateway v0.0.0
 	github.com/parley-chat/parley/services/widget-api v0.0.0
@@ -114,6 +115,7 @@ replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
 	github.com/parley-chat/parley/proto-events => ../../proto-events
 	github.com/parley-chat/parley/services/client-api => ../client-api
+	github.com/parley-chat/parley/services/panel => ../panel
 	github.com/parley-chat/parley/services/processor => ../processor
 	github.com/parley-chat/parley/services/socket-gateway => ../socket-gateway
 	github.com/parley-chat/parley/services/widget-api => ../widget-api
