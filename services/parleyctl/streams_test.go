@@ -410,7 +410,7 @@ func TestStreams(t *testing.T) {
 	if len(list) != len(subject.Streams()) || list[0]["name"] != "INBOUND" || list[0]["messages"] != 2.0 || list[0]["maxAge"] != "168h" {
 		t.Errorf("got %v", list)
 	}
-	if table := w.ctl("streams", "list").done(); !strings.Contains(table, "1.0 GiB  0.0%  168h") {
+	if table := w.ctl("streams", "list").done(); !strings.Contains(table, "1.0 GiB   0.0%  168h") {
 		t.Errorf("got\n%s", table)
 	}
 	w.ctl("streams", "consumers", "x").fails(parleyctl.ExitUsage, "must be one of")
