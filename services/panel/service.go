@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/store"
@@ -87,6 +88,9 @@ type Service struct {
 	store   store.Store
 	redis   *ratelimit.Redis // nil: this replica counts by itself
 	handler http.Handler
+
+	stopping context.Context // done when streams of events are to end
+	stop     context.CancelFunc
 }
 
 // New returns a service that connects in the background but does not listen yet; Run closes what it has opened. Its error names
@@ -103,6 +107,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Now = time.Now
 	}
 	s := &Service{cfg: cfg}
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -143,7 +148,7 @@ func (s *Service) api() http.Handler {
 			Store: s.store, Admin: operations, ByAddress: limiter("sign-in", s.cfg.RateSignIn), ByAccount: limiter("account", s.cfg.RateAccount),
 			Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
-		Admin: operations, Store: s.store,
+		Admin: operations, Store: s.store, Bus: s.bus, Once: idempotency.NewExecutor(s.store, s.cfg.Now, s.cfg.Logger), Stopping: s.stopping,
 		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version,
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
@@ -162,6 +167,8 @@ func (s *Service) Run(ctx context.Context) (err error) {
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
 	group, running := errgroup.WithContext(ctx)
 	defer context.AfterFunc(running, server.SetStopping)()
+	defer s.stop()
+	defer context.AfterFunc(running, s.stop)()
 	if s.cfg.OpsAddr != "" || s.cfg.OpsListener != nil {
 		group.Go(func() error { return server.Run(opsCtx) })
 	}

@@ -15,8 +15,10 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/panel/internal/live"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 	"github.com/parley-chat/parley/services/panel/internal/web"
 )
@@ -26,7 +28,10 @@ type Config struct {
 	SignIn        *signin.Service
 	Admin         *admin.Service
 	Store         store.Store
-	PublicURL     string // where browsers reach the panel; empty: where each request has reached it
+	Bus           live.Bus
+	Once          Once
+	Stopping      context.Context // done when streams of events are to end
+	PublicURL     string          // where browsers reach the panel; empty: where each request has reached it
 	WidgetBaseURL string
 	ClientBaseURL string
 	Version       string
@@ -35,6 +40,11 @@ type Config struct {
 	Logger        *slog.Logger
 	Registerer    prometheus.Registerer
 	Tracer        *tracing.Tracer // nil: no traces
+}
+
+// Once answers a request with an Idempotency-Key, and acts only where that was not done before.
+type Once interface {
+	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 
 type api struct{ Config }
@@ -121,6 +131,19 @@ func (a api) routes() []route {
 		{http.MethodPost, "/api/templates/:id/reject", account.ApproveTemplates, a.rejectTemplate},
 		{http.MethodGet, "/api/templates/:id/history", account.ReadTemplates, a.getTemplateHistory},
 		{http.MethodPost, "/api/templates/:id/test", account.WriteTemplates, a.testTemplate},
+
+		{http.MethodGet, "/api/chats", account.Inbox, a.getChats},
+		{http.MethodGet, "/api/chats/unread", account.Inbox, a.countUnread},
+		{http.MethodGet, "/api/chats/:id", account.Inbox, a.getChat},
+		{http.MethodGet, "/api/chats/:id/messages", account.Inbox, a.getMessages},
+		{http.MethodPost, "/api/chats/:id/messages", account.Inbox, a.reply},
+		{http.MethodPut, "/api/chats/:id/control", account.Inbox, a.setControl},
+		{http.MethodPut, "/api/chats/:id/assignee", account.Inbox, a.setAssignee},
+		{http.MethodPost, "/api/chats/:id/close", account.Inbox, a.closeChat},
+		{http.MethodPost, "/api/chats/:id/read", account.Inbox, a.readChat},
+		{http.MethodPost, "/api/chats/:id/presence", account.Inbox, a.notePresence},
+		{http.MethodGet, "/api/agents", account.Inbox, a.getAgents},
+		{http.MethodGet, "/api/events", account.Inbox, a.getEvents},
 
 		{http.MethodGet, "/api/users", account.People, a.getUsers},
 		{http.MethodPost, "/api/users", account.People, a.inviteUser},

@@ -140,8 +140,8 @@ func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Who, 
 	return Who{User: u, Session: session, Secret: secret}, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
 }
 
-// Resume returns who has the session with that secret; Unauthenticated when it does not hold. It extends the session.
-func (s *Service) Resume(ctx context.Context, secret string) (Who, error) {
+// Check returns who has the session with that secret; Unauthenticated when it does not hold.
+func (s *Service) Check(ctx context.Context, secret string) (Who, error) {
 	if secret == "" {
 		return Who{}, errSession
 	}
@@ -160,13 +160,22 @@ func (s *Service) Resume(ctx context.Context, secret string) (Who, error) {
 	case err != nil:
 		return Who{}, err
 	}
-	if now.Sub(session.LastSeenAt) >= seenEvery {
-		session.LastSeenAt, session.ExpiresAt = now, session.Extended(now)
-		if err := s.Store.SessionUsed(ctx, session.ID, session.LastSeenAt, session.ExpiresAt); err != nil && !apperr.Is(err, apperr.NotFound) {
-			return Who{}, err
-		}
-	}
 	return Who{User: u, Session: session, Secret: secret}, nil
+}
+
+// Resume is Check that also extends the session.
+func (s *Service) Resume(ctx context.Context, secret string) (Who, error) {
+	who, err := s.Check(ctx, secret)
+	now := s.Now()
+	if err != nil || now.Sub(who.Session.LastSeenAt) < seenEvery {
+		return who, err
+	}
+	who.Session.LastSeenAt, who.Session.ExpiresAt = now, who.Session.Extended(now)
+	err = s.Store.SessionUsed(ctx, who.Session.ID, who.Session.LastSeenAt, who.Session.ExpiresAt)
+	if apperr.Is(err, apperr.NotFound) {
+		err = errSession
+	}
+	return who, err
 }
 
 // End ends one session.
