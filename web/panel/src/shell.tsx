@@ -129,7 +129,6 @@ function Shell() {
   return (
     <div class={drawer ? 'shell drawer' : 'shell'}>
       <TitleBadge unread={count.count} />
-      <a class="skip" href="#/" onClick={(e) => { e.preventDefault(); main.current?.focus(); }}>{strings.skip}</a>
       <header class="topbar">
         <IconButton icon="menu" label={strings.nav.open} aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
         <span>{current?.label ?? strings.product}</span>
@@ -137,6 +136,7 @@ function Shell() {
       </header>
       <div class="scrim" onClick={() => setDrawer(false)} />
       <nav class="nav" aria-label={strings.nav.label}>
+        <a class="skip" href="#/" onClick={(e) => { e.preventDefault(); main.current?.focus(); }}>{strings.skip}</a>
         <div class="brand">
           <Logo />
           {operator
@@ -168,7 +168,7 @@ function Shell() {
         </ul>
         <Menu
           up
-          label={strings.nav.user(user.name || user.email)}
+          label={strings.nav.user(user.name || user.email, strings.roles[user.role])}
           class="me"
           items={[
             { label: strings.nav.account, icon: 'account', act: () => navigate('/account') },

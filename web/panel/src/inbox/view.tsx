@@ -38,7 +38,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState('');
   const [closing, setClosing] = useState(false);
-  const [details, setDetails] = useState(innerWidth > 1180);
+  const [details, setDetails] = useState(innerWidth >= 1440);
   const [picture, setPicture] = useState<{ url: string; name: string }>();
   const [now, setNow] = useState(Date.now());
   const composer = useRef<ComposerHandle>(null);
@@ -125,6 +125,11 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       if (typing.current) tell(false);
     };
   }, []);
+
+  // A list that was asked for before the chat was read may still say that it is unread.
+  useEffect(() => {
+    if (listed?.unread && lastRead.current && lastRead.current === conversation.state.value.messages.findLast((m) => !m.isFromSupport)?.id) list.onRead({ chatId });
+  }, [listed?.unread]);
 
   const act = async (what: string, run: () => Promise<Chat>, done?: string) => {
     if (busy) return;

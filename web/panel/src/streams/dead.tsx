@@ -41,12 +41,12 @@ export function DeadLetters() {
       {!pages.ready && !!pages.error && <Failed error={pages.error} retry={pages.reload} />}
       {pages.ready && !pages.items.length && <Empty icon="check" title={s.noDead}>{stream || consumer ? s.noDeadFilter : s.noDeadLead}</Empty>}
       {pages.items.length > 0 && (
-        <Table label={s.dead} head={[<input type="checkbox" class="box" aria-label={s.chooseAll} checked={all} onChange={() => setChosen(all ? new Set() : new Set(pages.items.map((l) => l.sequence)))} />, s.when, s.event, s.consumer, s.reason, s.attempts]}>
+        <Table label={s.dead} numbers={[5]} head={[<input type="checkbox" class="box" aria-label={s.chooseAll} checked={all} onChange={() => setChosen(all ? new Set() : new Set(pages.items.map((l) => l.sequence)))} />, s.when, s.event, s.consumer, s.reason, s.attempts]}>
           {pages.items.map((l) => (
             <tr key={l.sequence}>
               <td><input type="checkbox" class="box" aria-label={s.choose(l.sequence)} checked={chosen.has(l.sequence)} onChange={() => toggle(l.sequence)} /></td>
               <td class="nowrap">{formatFull(l.time)}<div class="sub">#{l.sequence}</div></td>
-              <td><button type="button" class="textbutton" onClick={() => setShown(l.sequence)}>{l.eventType}</button><div class="sub wrap-any">{l.subject}</div></td>
+              <td><button type="button" class="textbutton" onClick={() => setShown(l.sequence)}>{l.eventType}</button><div class="sub subject" title={l.subject}>{l.subject}</div></td>
               <td class="nowrap">{l.consumer}<div class="sub">{l.stream}</div></td>
               <td class="reason">{l.reason}</td>
               <td class="num">{l.attempts}</td>
@@ -146,7 +146,7 @@ function Act({ what, sequences, filter, close }: { what: 'redrive' | 'drop'; seq
       {shown && !results && <Notice kind="info">{s.dryRun(count(shown.length, s.letterForms))}</Notice>}
       {shown && (
         <div class="result-list">
-          <Table label={s.results} class="flat" head={['#', s.event, s.consumer, s.result]}>
+          <Table label={s.results} class="flat" numbers={[0]} head={['#', s.event, s.consumer, s.result]}>
             {shown.map((r) => (
               <tr key={r.sequence}><td class="num">{r.sequence}</td><td>{r.eventType}</td><td>{r.consumer}</td><td><Badge kind={r.result === 'failed' ? 'bad' : results ? 'good' : 'plain'}>{r.result}</Badge>{r.error && <div class="sub">{r.error}</div>}</td></tr>
             ))}

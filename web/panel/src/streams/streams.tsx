@@ -91,7 +91,7 @@ function StreamCard({ stream: x, rates }: { stream: Stream; rates: Rates }) {
     >
       {!x.consumers.length && <p class="faint">{s.noConsumers}</p>}
       {x.consumers.length > 0 && (
-        <Table label={s.consumersOf(x.name)} class="flat" head={[s.consumer, s.state, s.pending, s.inFlight, s.redelivered, s.oldest, s.rate, s.active]}>
+        <Table label={s.consumersOf(x.name)} class="flat" numbers={[2, 3, 4, 5, 6]} head={[s.consumer, s.state, s.pending, s.inFlight, s.redelivered, s.oldest, s.rate, s.active]}>
           {x.consumers.map((c) => <ConsumerRows key={c.name} consumer={c} rate={rate(rates.consumers[`${x.name} ${c.name}`])} />)}
         </Table>
       )}

@@ -57,7 +57,7 @@ export type GlyphName = keyof typeof paths;
 
 export function Glyph({ name, size = 18, class: more }: { name: GlyphName; size?: 14 | 16 | 18 | 20 | 24 | 32; class?: string }) {
   return (
-    <svg viewBox="0 0 24 24" width={size} height={size} class={more ? `glyph ${more}` : 'glyph'} aria-hidden="true" focusable="false">
+    <svg viewBox="0 0 24 24" width={size} height={size} class={['glyph', name === 'more' && 'glyph-more', more].filter(Boolean).join(' ')} aria-hidden="true" focusable="false">
       <path d={paths[name]} />
     </svg>
   );

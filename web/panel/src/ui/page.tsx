@@ -71,12 +71,12 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
 }
 
 /** A table that scrolls by itself where the page is narrow. */
-export function Table({ label, head, children, class: more }: { label: string; head: ComponentChildren[]; children: ComponentChildren; class?: string }) {
+export function Table({ label, head, numbers = [], children, class: more }: { label: string; head: ComponentChildren[]; /** Columns of numbers. */ numbers?: number[]; children: ComponentChildren; class?: string }) {
   return (
     <div class={more ? `table-wrap ${more}` : 'table-wrap'} tabIndex={0} role="region" aria-label={label}>
       <table>
         <caption class="sr">{label}</caption>
-        <thead><tr>{head.map((h, i) => <th key={i} scope="col">{h}</th>)}</tr></thead>
+        <thead><tr>{head.map((h, i) => <th key={i} scope="col" class={numbers.includes(i) ? 'num' : undefined}>{h}</th>)}</tr></thead>
         <tbody>{children}</tbody>
       </table>
     </div>
