@@ -201,3 +201,6 @@ func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	g, _ := r.(prometheus.Gatherer)
 	return g
 }
+
+// Routes lists the routes that need a session, as "METHOD /path".
+func Routes() []string { return api.Routes() }

@@ -158,3 +158,11 @@ func (a api) routes() []route {
 
 // ctxOf is the request's context.
 func ctxOf(c echo.Context) context.Context { return c.Request().Context() }
+
+// Routes lists the routes that need a session, as "METHOD /path".
+func Routes() (all []string) {
+	for _, r := range (api{}).routes() {
+		all = append(all, r.method+" "+r.path)
+	}
+	return all
+}

@@ -1,0 +1,3 @@
+package panel_test
+
+func childMain() {}
