@@ -168,7 +168,8 @@ function Shell() {
         </ul>
         <Menu
           up
-          label={strings.nav.user(user.name || user.email, strings.roles[user.role])}
+          named
+          label={strings.nav.user}
           class="me"
           items={[
             { label: strings.nav.account, icon: 'account', act: () => navigate('/account') },
@@ -179,7 +180,7 @@ function Shell() {
           ]}
         >
           <Avatar name={user.id} letters={initials(user.name || user.email)} size="small" />
-          <span class="me-text"><b>{user.name || user.email}</b><small>{strings.roles[user.role]}</small></span>
+          <span class="me-text"><b>{user.name || user.email}</b><small>{strings.roles[user.role]}<span class="sr">, {strings.nav.user}</span></small></span>
           <Glyph name="up" size={16} />
         </Menu>
       </nav>

@@ -129,10 +129,11 @@ export default function Inbox() {
 
   return (
     <div class={chatId ? 'inbox has-chat' : 'inbox'}>
+      <h1 class="sr">{strings.nav.inbox}</h1>
       <section class="chats" aria-label={s.chats}>
         <header class="chats-head">
           <div class="chats-title">
-            <h1>{strings.nav.inbox}</h1>
+            <span class="chats-name" aria-hidden="true">{strings.nav.inbox}</span>
             <LiveMark state={liveState} />
             <span class="grow-1" />
             <AlertsMenu />

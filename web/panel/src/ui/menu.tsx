@@ -20,10 +20,12 @@ export interface MenuProps {
   children?: ComponentChildren;
   class?: string;
   up?: boolean;
+  /** The button's own text names it. */
+  named?: boolean;
 }
 
 /** A button with a list of actions. It stands above everything else, so no scrolling box cuts it off. */
-export function Menu({ label, items, children, class: more, up }: MenuProps) {
+export function Menu({ label, items, children, class: more, up, named }: MenuProps) {
   const [open, setOpen] = useState(false);
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
@@ -75,7 +77,7 @@ export function Menu({ label, items, children, class: more, up }: MenuProps) {
   return (
     <>
       {children
-        ? <button type="button" ref={button} class={more} aria-label={label} title={label} {...press}>{children}</button>
+        ? <button type="button" ref={button} class={more} {...(!named && { 'aria-label': label, title: label })} {...press}>{children}</button>
         : <IconButton buttonRef={button} icon="more" label={label} class={more} {...press} />}
       {open && (
         <div ref={list} id={id} popover="manual" role="menu" aria-label={label} class={`menu ${place}`} onKeyDown={keys}>
