@@ -2,12 +2,14 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Notify sends a notice on a core NATS subject. Nothing keeps it: a replica that is disconnected at that moment does not hear it.
@@ -67,6 +69,33 @@ func (b *Bus) Purge(ctx context.Context, stream, filter string) (removed int, er
 	}
 	if err := s.Purge(ctx, jetstream.WithPurgeSubject(stored)); err != nil {
 		return 0, readError(stream, err)
+	}
+	return removed, nil
+}
+
+// PurgeWhere removes from DEAD and OUTBOUND, whose subjects name no chat, the events that about accepts, and returns how many those were. It
+// reads both streams.
+func (b *Bus) PurgeWhere(ctx context.Context, about func(subj string, data []byte) bool) (removed int, err error) {
+	for _, stream := range []string{subject.Dead, subject.Outbound} {
+		for d, err := range b.Read(ctx, Span{Stream: stream}) {
+			if apperr.Is(err, apperr.NotFound) {
+				break
+			}
+			if err != nil {
+				return removed, err
+			}
+			if !about(d.Subject, d.Data) {
+				continue
+			}
+			s, err := b.js.Stream(ctx, stream)
+			if err != nil {
+				return removed, readError(stream, err)
+			}
+			if err := s.SecureDeleteMsg(ctx, d.Sequence); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+				return removed, readError(stream, err)
+			}
+			removed++
+		}
 	}
 	return removed, nil
 }

@@ -51,6 +51,7 @@ func steps(c company) []step {
 		{"GET", chats, "", account.Inbox, true},
 		{"GET", chats + "/messages", "", account.Inbox, true},
 		{"POST", chats + "/messages", `{"type":"TEXT","data":{"text":"x"}}`, account.Inbox, true},
+		{"POST", chats + "/files", "x", account.Inbox, true},
 		{"PUT", chats + "/control", `{"control":"agent"}`, account.Inbox, true},
 		{"PUT", chats + "/assignee", `{"userId":null}`, account.Inbox, true},
 		{"POST", chats + "/read", `{}`, account.Inbox, true},
@@ -66,6 +67,16 @@ func steps(c company) []step {
 		{"DELETE", "/api/users/" + user + "/sessions", "", account.People, true},
 		{"DELETE", "/api/users/" + user, "", account.People, true},
 		{"GET", "/api/audit" + q, "", account.Audit, true},
+		{"GET", "/api/visitors" + q, "", account.Visitors, true},
+		{"GET", "/api/visitors/" + c.visitor + "/export", "", account.Visitors, true},
+		{"POST", "/api/visitors/" + c.visitor + "/erase", `{"confirm":"` + c.visitor + `"}`, account.Visitors, true},
+		{"GET", "/api/streams", "", account.Streams, false},
+		{"GET", "/api/dead-letters", "", account.Streams, false},
+		{"GET", "/api/dead-letters/1", "", account.Streams, false},
+		{"POST", "/api/dead-letters/redrive", `{}`, account.Streams, false},
+		{"POST", "/api/dead-letters/drop", `{}`, account.Streams, false},
+		{"GET", "/api/trace/unknown", "", account.Streams, false},
+		{"GET", "/api/tail", "", account.Streams, false},
 		{"POST", "/api/templates/preview", `{"text":"x"}`, account.ReadTemplates, false},
 		{"POST", "/api/companies", `{"name":"new"}`, account.Companies, false},
 		{"GET", "/api/companies", "", "", false},
@@ -142,7 +153,7 @@ func unlimited(cfg *panel.Config) { cfg.RateSignIn, cfg.RateAccount = config.Rat
 func TestWalkCoversEveryRoute(t *testing.T) {
 	t.Parallel()
 	c := company{id: "C", app: "A", template: "T", visitor: "V", chat: "K", token: "H", users: map[account.Role]account.User{account.Agent: {ID: "U"}}}
-	ids := strings.NewReplacer("/C", "/:id", "/A/", "/:id/", "/T/", "/:id/", "/K/", "/:id/", "/H/", "/:id/", "/U", "/:id", "/V", "/:id", "/unknown", "/:id", "/message", "/message")
+	ids := strings.NewReplacer("/C", "/:id", "/A/", "/:id/", "/T/", "/:id/", "/K/", "/:id/", "/H/", "/:id/", "/U", "/:id", "/V", "/:id", "/unknown", "/:id", "/dead-letters/1/", "/dead-letters/:sequence/")
 	var walked []string
 	for _, s := range steps(c) {
 		path, _, _ := strings.Cut(s.path, "?")

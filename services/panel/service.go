@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
@@ -26,6 +28,7 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 	api "github.com/parley-chat/parley/services/panel/internal/http"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
+	"github.com/parley-chat/parley/services/panel/internal/upload"
 )
 
 const (
@@ -33,6 +36,9 @@ const (
 
 	// grace is how long requests that are in flight at the stop may take: longer than a publish waits for its ack.
 	grace = 10 * time.Second
+
+	// defaultFileBytes is FILE_MAX_BYTES of a Config that was written by hand.
+	defaultFileBytes = 25 << 20
 )
 
 // Config is what the panel needs.
@@ -49,8 +55,10 @@ type Config struct {
 	ClientURL      string          `env:"CLIENT_URL,required" doc:"address under which companies' systems reach the Client API: for the examples"`
 	RedisURL       string          `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; replicas count their limits there"`
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the panel"`
-	RateSignIn     config.Rate     `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
-	RateAccount    config.Rate     `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
+	FileConfig
+
+	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
+	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
 
 	Logger      *slog.Logger               `env:"-"`
 	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
@@ -83,11 +91,13 @@ func isBaseURL(s string) bool {
 
 // Service is one panel. It is run once.
 type Service struct {
-	cfg     Config
-	bus     *bus.Bus
-	store   store.Store
-	redis   *ratelimit.Redis // nil: this replica counts by itself
-	handler http.Handler
+	cfg        Config
+	bus        *bus.Bus
+	store      store.Store
+	files      file.Store
+	closeFiles func()
+	redis      *ratelimit.Redis // nil: this replica counts by itself
+	handler    http.Handler
 
 	stopping context.Context // done when streams of events are to end
 	stop     context.CancelFunc
@@ -135,6 +145,10 @@ func (s *Service) open() (err error) {
 	if err != nil {
 		return errors.Join(err, backend.Close(s.store))
 	}
+	if err := s.openFiles(); err != nil {
+		s.bus.Close()
+		return errors.Join(err, backend.Close(s.store))
+	}
 	return nil
 }
 
@@ -148,7 +162,11 @@ func (s *Service) api() http.Handler {
 			Store: s.store, Admin: operations, ByAddress: limiter("sign-in", s.cfg.RateSignIn), ByAccount: limiter("account", s.cfg.RateAccount),
 			Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
-		Admin: operations, Store: s.store, Bus: s.bus, Once: idempotency.NewExecutor(s.store, s.cfg.Now, s.cfg.Logger), Stopping: s.stopping,
+		Admin: operations, Store: s.store, Bus: s.bus, Streams: s.bus, Files: s.files,
+		Uploads: &upload.Service{
+			Store: s.files, Records: s.store, BaseURL: s.cfg.WidgetURL, MaxBytes: cmp.Or(s.cfg.FileMaxBytes, defaultFileBytes), Retention: s.cfg.FileRetention, Now: s.cfg.Now,
+		},
+		Once: idempotency.NewExecutor(s.store, s.cfg.Now, s.cfg.Logger), Stopping: s.stopping,
 		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version,
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
@@ -159,7 +177,7 @@ func (s *Service) Handler() http.Handler { return s.handler }
 
 // Run serves until ctx is done, finishes the requests that are in flight and returns nil.
 func (s *Service) Run(ctx context.Context) (err error) {
-	defer func() { s.bus.Close(); err = errors.Join(err, backend.Close(s.store), s.redis.Close()) }()
+	defer func() { s.closeFiles(); s.bus.Close(); err = errors.Join(err, backend.Close(s.store), s.redis.Close()) }()
 	server := ops.New(ops.Config{
 		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
 		Checks: []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "store", Check: s.store.Ready}},

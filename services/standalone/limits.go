@@ -45,7 +45,9 @@ func (l Limits) limitGateway(cfg *socketgateway.Config) {
 	cfg.TrustedProxies, cfg.RecoveryRate = l.TrustedProxies, config.Rate{}
 }
 
-func (l Limits) limitPanel(cfg *panel.Config) { cfg.RateSignIn, cfg.RateAccount = l.RateSignIn, l.RateAccount }
+func (l Limits) limitPanel(cfg *panel.Config) {
+	cfg.RateSignIn, cfg.RateAccount = l.RateSignIn, l.RateAccount
+}
 
 func (l Limits) limitWidget(cfg *widgetapi.Config) {
 	cfg.Edge, cfg.Budgets = l.edge(), l.budgets()

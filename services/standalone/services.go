@@ -106,7 +106,12 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 }
 
 func buildPanel(s *services, c servicesConfig) (err error) {
-	cfg := panel.Config{NATS: c.nats(), Store: c.sqlite(), SharedStore: c.store, PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL}
+	cfg := panel.Config{NATS: c.nats(), Store: c.sqlite(), SharedStore: c.store, PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL,
+		FileConfig: panel.FileConfig{
+			FileStore: c.files.FileStore, FileMaxBytes: c.files.FileMaxBytes, FileRetention: c.files.FileRetention, S3Endpoint: c.files.S3Endpoint,
+			S3Region: c.files.S3Region, S3Bucket: c.files.S3Bucket, S3AccessKeyID: c.files.S3AccessKeyID, S3SecretAccessKey: c.files.S3SecretAccessKey,
+		},
+	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}

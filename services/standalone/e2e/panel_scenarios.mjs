@@ -20,6 +20,7 @@ const go = (page, path) => page.evaluate((to) => (location.hash = to), '#' + pat
 const heading = (page, name) => page.getByRole('heading', { level: 1, name }).waitFor();
 const reply = (page) => page.getByLabel('Your reply');
 const log = (page) => page.getByRole('log', { name: 'Messages' });
+const said = (page, text) => log(page).getByText(text).first();
 const row = (page, name) => page.locator('a.chat-row').filter({ hasText: name });
 
 async function eventually(what, check) {
@@ -201,7 +202,7 @@ export async function inbox(stage) {
   await eventually('the title counts', async () => assert.match(await first.title(), /^\(1\) Inbox/));
 
   await row(first, 'Ada').click();
-  await log(first).getByText('Where is my parcel?').waitFor();
+  await said(first, 'Where is my parcel?').waitFor();
   await first.getByText('Bot answers').waitFor();
   await eventually('what is read is not unread', async () => assert.match(await first.title(), /^Inbox/));
   await row(second, 'Ada').click();
@@ -212,13 +213,13 @@ export async function inbox(stage) {
   await second.getByText(/ is typing…/).waitFor();
   await reply(first).press('Enter');
   await ada.said('I look for it.').waitFor();
-  await log(second).getByText('I look for it.').waitFor();
+  await said(second, 'I look for it.').waitFor();
   await first.getByText('With you').waitFor();
   await eventually('the other agent sees who has it', async () => assert.match(await second.locator('.conv-title').textContent(), /With /));
   await eventually('delivery is told', async () => assert.match(await log(first).locator('article').last().textContent(), /Delivered|Read/));
   const before = await ada.locator('[role=log] article[data-id]').count();
   await ada.write('menu');
-  await log(first).getByText('menu', { exact: true }).waitFor();
+  await said(first, 'menu').waitFor();
 
   // Choices, a file, and the visitor's answer.
   await button(first, 'Offer choices').click();
@@ -234,7 +235,7 @@ export async function inbox(stage) {
   await reply(first).fill('The way to the depot');
   await reply(first).press('Enter');
   await ada.said('The way to the depot').waitFor();
-  await log(second).getByText('The way to the depot').waitFor();
+  await said(second, 'The way to the depot').waitFor();
   assert.equal(await ada.locator('[role=log] article[data-id]').count(), before + 4, 'the bot was silent: menu, question, choice and picture');
 
   // Back to the bot.
@@ -242,7 +243,7 @@ export async function inbox(stage) {
   await second.getByText('Bot answers').waitFor();
   await ada.write('menu');
   await ada.getByRole('button', { name: 'Show me a picture' }).last().waitFor();
-  await log(first).getByText('Show me a picture').last().waitFor();
+  await said(first, 'Show me a picture').waitFor();
 
   // The other agent takes it, and closes it.
   await button(second, 'Take over').click();
@@ -266,16 +267,16 @@ export async function keyboard(stage) {
   await registered(config, 'Dora', 'Second');
   await eventually('the newest is first', async () => assert.match(await page.locator('a.chat-row').first().textContent(), /Dora/));
   await page.locator('body').press('j');
-  await log(page).getByText('Second').waitFor();
+  await said(page, 'Second').waitFor();
   await page.keyboard.press('j');
-  await log(page).getByText('First').waitFor();
+  await said(page, 'First').waitFor();
   await page.keyboard.press('t');
   await page.getByText('With you').waitFor();
   await page.keyboard.press('r');
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Your reply');
   await page.keyboard.type('jar? no: r, t and e are letters here');
   await page.keyboard.press('Enter');
-  await log(page).getByText('jar? no: r, t and e are letters here').waitFor();
+  await said(page, 'jar? no: r, t and e are letters here').waitFor();
   await page.keyboard.press('Escape');
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('role')), 'log');
   await page.keyboard.press('ArrowUp');
@@ -383,7 +384,7 @@ export async function templates(stage) {
   await picker.getByLabel('Template').selectOption({ label: 'Order sent' });
   await picker.getByLabel('order').fill('1042');
   await button(picker, 'Send').click();
-  await log(page).getByText('Hello Ada, order 1042 leaves on Monday.').waitFor();
+  await said(page, 'Hello Ada, order 1042 leaves on Monday.').waitFor();
   await sound(page, config);
 }
 
@@ -526,14 +527,14 @@ export async function screens(stage) {
   const template = await api(page, 'POST', 'templates', { name: 'Order sent', text: 'Hello {{username}}, order {{order}} is on its way.', parameters: [{ name: 'order', default: '' }] });
   await api(page, 'POST', `templates/${template.id}/submit`, {});
   await row(page, 'Ada').click();
-  await log(page).getByText('Hello, where is my parcel?').waitFor();
+  await said(page, 'Hello, where is my parcel?').waitFor();
   await reply(page).fill('I look for it. One moment, please.');
   await reply(page).press('Enter');
   await ada.said('I look for it.').waitFor();
   const { chats } = await api(page, 'GET', 'chats?q=Ada');
   const { messages } = await api(page, 'GET', `chats/${chats[0].id}/messages`);
   const shown = [
-    ['inbox', `/inbox/${chats[0].id}`, () => log(page).getByText('I look for it.').waitFor()],
+    ['inbox', `/inbox/${chats[0].id}`, () => said(page, 'I look for it.').waitFor()],
     ['tokens', '/tokens', () => page.getByRole('row').filter({ hasText: 'Order system' }).waitFor()],
     ['applications', '/applications', () => page.locator('.app-tile').first().waitFor()],
     ['application', `/applications/${config.appId}`, () => page.frameLocator('iframe').locator('.header').waitFor()],

@@ -14,12 +14,15 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/panel/internal/live"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
+	"github.com/parley-chat/parley/services/panel/internal/upload"
 	"github.com/parley-chat/parley/services/panel/internal/web"
 )
 
@@ -29,6 +32,9 @@ type Config struct {
 	Admin         *admin.Service
 	Store         store.Store
 	Bus           live.Bus
+	Streams       *bus.Bus
+	Files         file.Store
+	Uploads       *upload.Service
 	Once          Once
 	Stopping      context.Context // done when streams of events are to end
 	PublicURL     string          // where browsers reach the panel; empty: where each request has reached it
@@ -137,6 +143,7 @@ func (a api) routes() []route {
 		{http.MethodGet, "/api/chats/:id", account.Inbox, a.getChat},
 		{http.MethodGet, "/api/chats/:id/messages", account.Inbox, a.getMessages},
 		{http.MethodPost, "/api/chats/:id/messages", account.Inbox, a.reply},
+		{http.MethodPost, "/api/chats/:id/files", account.Inbox, a.replyFile},
 		{http.MethodPut, "/api/chats/:id/control", account.Inbox, a.setControl},
 		{http.MethodPut, "/api/chats/:id/assignee", account.Inbox, a.setAssignee},
 		{http.MethodPost, "/api/chats/:id/close", account.Inbox, a.closeChat},
@@ -144,6 +151,18 @@ func (a api) routes() []route {
 		{http.MethodPost, "/api/chats/:id/presence", account.Inbox, a.notePresence},
 		{http.MethodGet, "/api/agents", account.Inbox, a.getAgents},
 		{http.MethodGet, "/api/events", account.Inbox, a.getEvents},
+
+		{http.MethodGet, "/api/streams", account.Streams, a.getStreams},
+		{http.MethodGet, "/api/dead-letters", account.Streams, a.getLetters},
+		{http.MethodGet, "/api/dead-letters/:sequence", account.Streams, a.getLetter},
+		{http.MethodPost, "/api/dead-letters/redrive", account.Streams, a.redriveLetters},
+		{http.MethodPost, "/api/dead-letters/drop", account.Streams, a.dropLetters},
+		{http.MethodGet, "/api/trace/:id", account.Streams, a.getTrace},
+		{http.MethodGet, "/api/tail", account.Streams, a.getTail},
+
+		{http.MethodGet, "/api/visitors", account.Visitors, a.getVisitors},
+		{http.MethodGet, "/api/visitors/:id/export", account.Visitors, a.exportVisitor},
+		{http.MethodPost, "/api/visitors/:id/erase", account.Visitors, a.eraseVisitor},
 
 		{http.MethodGet, "/api/users", account.People, a.getUsers},
 		{http.MethodPost, "/api/users", account.People, a.inviteUser},
