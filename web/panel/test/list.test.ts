@@ -52,6 +52,8 @@ test('a chat that is not in the list is asked for once', async () => {
   await settled();
   assert.deepEqual(asked, ['n']);
   assert.deepEqual(ids(), ['n', 'a']);
+  assert.equal(l.find('n')!.lastMessage?.id, '1', 'the answer may be older than the event');
+  assert.equal(l.find('n')!.unread, true);
 });
 
 test('a chat that no longer matches leaves, unless it is open on the screen', async () => {

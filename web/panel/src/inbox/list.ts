@@ -44,7 +44,8 @@ export class ChatList {
   readonly state = new Store<ListState>(empty);
   #filter: ChatFilter = {};
   #run = new AbortController();
-  readonly #asked = new Set<string>();
+  /** Chats that are asked for, with what has happened to them meanwhile: the answer may be older. */
+  readonly #asked = new Map<string, ((c: Chat) => Chat)[]>();
 
   constructor(readonly config: ListConfig) {}
 
@@ -111,15 +112,19 @@ export class ChatList {
   #change(id: string, change: (c: Chat) => Chat): void {
     const known = this.find(id);
     if (known) this.put(change(known));
-    else void this.#ask(id);
+    else void this.#ask(id, change);
   }
 
   /** Asks for a chat that is not in the list: once, however many events name it meanwhile. */
-  async #ask(id: string): Promise<void> {
-    if (this.#asked.has(id) || this.#filter.q) return;
-    this.#asked.add(id);
+  async #ask(id: string, change: (c: Chat) => Chat): Promise<void> {
+    const waiting = this.#asked.get(id);
+    if (waiting) waiting.push(change);
+    if (waiting || this.#filter.q) return;
+    const changes = [change];
+    this.#asked.set(id, changes);
     try {
-      this.put(await this.config.get(id));
+      const chat = await this.config.get(id);
+      this.put(changes.reduce((c, f) => f(c), chat));
     } catch {
       // not ours to see, or away: the next load brings it
     } finally {
@@ -147,7 +152,7 @@ export class ChatList {
   }
 
   onRegistered(e: LiveEvents['registered']): void {
-    if (!this.find(e.chatId)) void this.#ask(e.chatId);
+    if (!this.find(e.chatId)) void this.#ask(e.chatId, (c) => c);
   }
 
   onRead(e: LiveEvents['read']): void {

@@ -27,6 +27,9 @@ const s = strings.inbox;
 
 export interface ViewProps { chatId: string; list: ChatList; agents: Agent[]; apps: Application[]; query: string }
 
+/** When a reply's status is asked for after it was sent, in milliseconds; then with each presence. No event tells of it. */
+const STATUS = [600, 2000, 6000];
+
 /** How often the others hear that this chat is open here. */
 const PRESENCE = 20_000;
 
@@ -55,6 +58,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         sent: (message) => {
           list.onMessage({ chatId, message });
           void refresh(); // the first reply takes the chat over
+          for (const ms of STATUS) timers.current.push(setTimeout(askStatus, ms));
         },
       }),
     [],
@@ -73,6 +77,13 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       },
       (err: unknown) => setError(err),
     );
+
+  const timers = useRef<ReturnType<typeof setTimeout>[]>([]);
+  /** Asks again as long as the newest reply has not been read. */
+  const askStatus = () => {
+    const newest = conversation.state.value.messages.findLast((m) => m.isFromSupport);
+    if (!document.hidden && newest && newest.status !== 'read' && newest.status !== 'failed') void conversation.load();
+  };
 
   const lastRead = useRef('');
   const markRead = () => {
@@ -93,7 +104,10 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     void conversation.load().then(markRead);
     const tell = (is: boolean) => void api.presence(chatId, is).catch(() => {});
     tell(false);
-    const pulse = setInterval(() => tell(typing.current), PRESENCE);
+    const pulse = setInterval(() => {
+      tell(typing.current);
+      askStatus();
+    }, PRESENCE);
     const clock = setInterval(() => {
       conversation.expire();
       setNow(Date.now());
@@ -106,8 +120,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       }),
       live.on('chat', (e) => {
         if (e.chatId !== chatId) return;
-        setOwn((c) => c && applyChat(c, e, (id) => agents.find((a) => a.id === id)?.name ?? s.somebody));
-        if (e.byUserId !== me.id) void refresh();
+        setOwn((c) => c && applyChat(c, e, list.config.agentName));
       }),
       live.on('presence', (e) => e.chatId === chatId && conversation.onPresence(e)),
       live.on('reset', () => {
@@ -119,6 +132,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     return () => {
       stops.forEach((stop) => stop());
       clearInterval(pulse);
+      timers.current.forEach(clearTimeout);
       clearInterval(clock);
       removeEventListener('focus', markRead);
       conversation.stop();
