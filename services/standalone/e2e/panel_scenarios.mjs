@@ -225,8 +225,8 @@ export async function inbox(stage) {
   await button(first, 'Offer choices').click();
   const offer = dialog(first, 'Offer choices');
   await offer.getByLabel('Question').fill('When shall we deliver?');
-  await offer.getByLabel('Answer 1').fill('Morning');
-  await offer.getByLabel('Answer 2').fill('Evening');
+  await offer.getByLabel('Answer 1', { exact: true }).fill('Morning');
+  await offer.getByLabel('Answer 2', { exact: true }).fill('Evening');
   await button(offer, 'Send').click();
   await ada.getByRole('button', { name: 'Evening' }).click();
   await log(first).locator('.choice.taken').filter({ hasText: 'Evening' }).waitFor();
@@ -305,7 +305,7 @@ export async function applications(stage) {
   await frame.getByText('Preview only').waitFor();
   await frame.getByLabel('Your message').fill('hello');
   await frame.getByLabel('Your message').press('Enter');
-  await frame.getByText('This is a preview: nothing is sent.').waitFor();
+  await frame.getByText('This is a preview: nothing is sent.', { exact: true }).waitFor();
   await button(page, 'Form').click();
   await frame.getByRole('button', { name: 'Start the chat' }).waitFor();
   await button(page, 'Phone').click();
@@ -324,12 +324,13 @@ export async function applications(stage) {
 
   await page.getByRole('link', { name: 'Form and greetings' }).click();
   await button(page, 'Add greeting').click();
-  await page.getByLabel('Greeting', { exact: false }).last().fill('And one more thing.');
-  await frame.getByRole('button', { name: 'Start the chat' }).waitFor();
+  await page.getByRole('textbox', { name: /^Greeting/ }).last().fill('And one more thing.');
+  await button(page, 'Chat').click();
+  await frame.getByText('And one more thing.').first().waitFor();
   await page.getByRole('link', { name: 'Install' }).click(); // what is not saved goes with it
   assert.match(await page.getByRole('region', { name: 'Embed snippet' }).textContent(), new RegExp(`widget\\.js.*${config.appId}`));
   await button(page, 'Add origin').click();
-  await page.getByLabel('Origin', { exact: false }).last().fill('https://www.example.com/shop');
+  await page.getByRole('textbox', { name: /^Origin/ }).last().fill('https://www.example.com/shop');
   await page.getByText('An origin has no path.').waitFor();
   await page.keyboard.press('Tab');
   await page.getByText('You have unsaved changes.').waitFor();
@@ -473,14 +474,14 @@ export async function scale(stage) {
     before: (p) => p.route(/\/api\/chats\?/, (route) => {
       const from = Number(new URL(route.request().url()).searchParams.get('cursor') ?? 0);
       asked.push(from);
-      const size = 2000; // larger than the server's, so that the test ends
+      const size = 5000; // larger than the server's, so that the test ends
       return route.fulfill({ json: { chats: Array.from({ length: Math.min(size, total - from) }, (_, i) => chatOf(from + i)), next: from + size < total ? String(from + size) : null } });
     }),
   });
   const list = page.locator('.virtual');
   await row(page, 'Visitor 0').first().waitFor();
   const start = Date.now();
-  for (let n = 0; n < total / 2000 - 1; n++) {
+  for (let n = 0; n < total / 5000 - 1; n++) {
     await list.evaluate((e) => (e.scrollTop = e.scrollHeight));
     await eventually(`page ${n + 2}`, async () => assert.ok(asked.length > n + 1));
   }

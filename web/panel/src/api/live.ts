@@ -29,6 +29,7 @@ export class Live {
   #lastId = '';
   #retry: ReturnType<typeof setTimeout> | undefined;
   #running = false;
+  #wasLive = false;
 
   on<K extends keyof LiveEvents>(name: K, f: Listener<K>): () => void {
     const set = this.#listeners.get(name) ?? new Set();
@@ -53,6 +54,7 @@ export class Live {
     this.#source?.close();
     this.#source = undefined;
     this.#lastId = '';
+    this.#wasLive = false;
     this.state.set('connecting');
   }
 
@@ -64,10 +66,20 @@ export class Live {
     this.#connect();
   };
 
+  #tell(name: string, data: unknown): void {
+    for (const f of [...(this.#listeners.get(name) ?? [])]) f(data as never);
+  }
+
   #connect(): void {
     if (!this.#running) return;
     const source = (this.#source = new EventSource(client.url('events', { lastEventId: this.#lastId })));
-    source.addEventListener('ready', () => this.state.set('live'));
+    const resumed = this.#lastId !== '';
+    source.addEventListener('ready', (e) => {
+      if (e.lastEventId) this.#lastId = e.lastEventId;
+      if (this.#wasLive && !resumed) this.#tell('reset', {}); // nothing said where to go on
+      this.#wasLive = true;
+      this.state.set('live');
+    });
     source.addEventListener('offline', this.#lost);
     source.onerror = () => {
       this.#lost();
@@ -87,7 +99,7 @@ export class Live {
         } catch {
           return;
         }
-        for (const f of [...(this.#listeners.get(name) ?? [])]) f(data as never);
+        this.#tell(name, data);
       });
     }
   }
