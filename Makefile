@@ -140,4 +140,4 @@ $(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/prot
 
 clean: ## what the targets above made, the demo's data too
 	rm -rf bin .tools .parley node_modules
-	git clean -fdxq services/widget-api/internal/web/dist services/panel/internal/web/dist
+	git clean -fdxq services/widget-api/internal/web/dist services/panel/internal/web/dist services/panel/internal/web/dist

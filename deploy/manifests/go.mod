@@ -9,6 +9,7 @@ require (
 	github.com/parley-chat/parley/pkg v0.0.0
 	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/parley-chat/parley/services/client-api v0.0.0
+	github.com/parley-chat/parley/services/panel v0.0.0
 	github.com/parley-chat/parley/services/processor v0.0.0
 	github.com/parley-chat/parley/services/socket-gateway v0.0.0
 	github.com/parley-chat/parley/services/widget-api v0.0.0
@@ -209,6 +210,7 @@ replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
 	github.com/parley-chat/parley/proto-events => ../../proto-events
 	github.com/parley-chat/parley/services/client-api => ../../services/client-api
+	github.com/parley-chat/parley/services/panel => ../../services/panel
 	github.com/parley-chat/parley/services/processor => ../../services/processor
 	github.com/parley-chat/parley/services/socket-gateway => ../../services/socket-gateway
 	github.com/parley-chat/parley/services/widget-api => ../../services/widget-api

@@ -24,7 +24,7 @@ const patience = 15 * time.Second
 
 // natsUsers are the users of deploy/nats/accounts.conf.
 func natsUsers() []string {
-	return []string{"client-api", "widget-api", "socket-gateway", "processor", "operator", "watcher"}
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher"}
 }
 
 var natsPassword = regexp.MustCompile(`\$NATS_[A-Z_]+_PASSWORD`)
@@ -199,6 +199,13 @@ func TestNATSPermissions(t *testing.T) {
 		"$O.FILES.>":                             {},
 		"$JS.EVENT.ADVISORY.API":                 {},
 	}
+	for subject := range writes {
+		if panelMayPublish(subject) {
+			writes[subject] = append(writes[subject], "panel")
+		}
+	}
+	reads["parley.invalidate.>"] = append(reads["parley.invalidate.>"], "panel")
+	reads["parley.panel.*"] = []string{"panel"}
 	for _, user := range natsUsers() {
 		conn := natsConn(t, s, user)
 		for subject, may := range writes {
@@ -224,13 +231,27 @@ func TestNATSPermissions(t *testing.T) {
 	}
 }
 
+// panelMayPublish is what the panel does for operators and agents: it writes events, removes what an erasure names, and reads everything,
+// but touches no stream's configuration.
+func panelMayPublish(subject string) bool {
+	for _, prefix := range []string{
+		"chat.", "parley.invalidate.", "parley.revocation.", "parley.progress.", "$O.FILES.", "$JS.API.DIRECT.GET.", "$JS.API.STREAM.MSG.GET.",
+		"$JS.API.STREAM.MSG.DELETE.", "$JS.API.STREAM.PURGE.", "$JS.API.CONSUMER.CREATE.", "$JS.API.CONSUMER.DELETE.", "$JS.API.CONSUMER.MSG.NEXT.",
+	} {
+		if strings.HasPrefix(subject, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // What a compromised service would like to do to the streams leaves them as they are.
 func TestServicesCannotTouchStreams(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
 	operator := applyStreams(t, s)
 	settings := bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: 1 << 20}
-	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "processor"} {
+	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
 		js := natsJetStream(t, natsConn(t, s, user))
 		bent := settings.Streams()[1]
 		bent.RePublish = &jetstream.RePublish{Source: ">", Destination: "spy.>"}
