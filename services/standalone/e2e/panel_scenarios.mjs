@@ -527,6 +527,8 @@ export async function screens(stage) {
   assert.ok(token.secret);
   const template = await api(page, 'POST', 'templates', { name: 'Order sent', text: 'Hello {{username}}, order {{order}} is on its way.', parameters: [{ name: 'order', default: '' }] });
   await api(page, 'POST', `templates/${template.id}/submit`, {});
+  await api(page, 'POST', 'users', { email: 'grace@example.com', name: 'Grace Hopper', role: 'agent' });
+  await api(page, 'POST', 'users', { email: 'linus@example.com', name: 'Linus Bell', role: 'developer' });
   await row(page, 'Ada').click();
   await said(page, 'Hello, where is my parcel?').waitFor();
   await reply(page).fill('I look for it. One moment, please.');
@@ -546,7 +548,7 @@ export async function screens(stage) {
     ['streams', '/streams', () => page.getByRole('heading', { name: 'INBOUND' }).waitFor()],
     ['trace', `/streams/trace/${messages.at(-1).id}`, () => page.getByText('What became of it').waitFor()],
     ['dead', '/streams/dead', () => page.getByText('No dead letters').waitFor()],
-    ['people', '/people', () => page.getByRole('row').filter({ hasText: config.email }).waitFor()],
+    ['people', '/people', () => page.getByRole('row').filter({ hasText: 'Grace Hopper' }).waitFor()],
     ['visitors', '/visitors', () => page.getByRole('row').filter({ hasText: 'Katherine' }).waitFor()],
     ['audit', '/audit', () => page.getByRole('row').filter({ hasText: 'token.create' }).waitFor()],
     ['account', '/account', () => page.getByText('This browser').waitFor()],

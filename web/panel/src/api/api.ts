@@ -123,7 +123,9 @@ export const streams = {
 
 export const people = {
   users: (signal?: Signal) => get<{ users: User[] }>('users', {}, signal).then((a) => a.users),
-  invite: (body: { email: string; name?: string; role: Role }) => post<{ user: User; invitationUrl: string }>('users', body),
+  /** The operators of the installation: they belong to no company. */
+  operators: (signal?: Signal) => get<{ users: User[] }>('users', { companyId: '' }, signal).then((a) => a.users.filter((u) => u.role === 'operator')),
+  invite: (body: { email: string; name?: string; role: Role }) => client.call<{ user: User; invitationUrl: string }>('users', { method: 'POST', body, ...(body.role === 'operator' && { query: { companyId: '' } }) }),
   inviteAgain: (user: string) => post<{ user: User; invitationUrl: string }>(`users/${id(user)}/invitation`),
   change: (user: string, body: { name?: string; role?: Role; disabled?: boolean }) => patch<User>(`users/${id(user)}`, body),
   remove: (user: string) => remove<void>(`users/${id(user)}`),

@@ -41,7 +41,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState('');
   const [closing, setClosing] = useState(false);
-  const [details, setDetails] = useState(innerWidth >= 1440);
+  const [details, setDetails] = useState(innerWidth >= 1500);
   const [picture, setPicture] = useState<{ url: string; name: string }>();
   const [now, setNow] = useState(Date.now());
   const composer = useRef<ComposerHandle>(null);
@@ -240,7 +240,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         {!state.ready && !state.error && <div class="log"><Skeleton rows={7} /></div>}
         {!state.ready && !!state.error && <Failed error={state.error} retry={() => void conversation.load()} />}
         {state.ready && (
-          <Log messages={state.messages} pending={state.pending} older={state.older} loadOlder={() => void conversation.loadOlder()} conversation={conversation} render={render} botName={botName} me={me.name} visitor={chat?.visitor.name ?? ''} now={now} />
+          <Log messages={state.messages} pending={state.pending} older={state.older} loadOlder={() => void conversation.loadOlder()} conversation={conversation} render={render} botName={botName} me={me} visitor={chat?.visitor} now={now} />
         )}
         <p class="typing" role="status">{writing.length > 0 && s.typing(writing.map((l) => l.name).join(', '))}</p>
         {chat && (
@@ -292,8 +292,8 @@ interface LogProps {
   conversation: Conversation;
   render: Render;
   botName: string;
-  me: string;
-  visitor: string;
+  me: { id: string; name: string };
+  visitor: Chat['visitor'] | undefined;
   now: number;
 }
 
@@ -376,7 +376,7 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
           {older === 'failed' && <p class="log-note" role="alert">{s.olderFailed} <button type="button" class="textbutton" onClick={loadOlder}>{strings.tryAgain}</button></p>}
           {older === 'none' && <p class="log-note">{messages.length ? s.beginning : s.noMessages}</p>}
           {messages.map((m, i) => (
-            <Row key={m.id} m={m} prev={messages[i - 1]} next={messages[i + 1]} chosen={chosen[m.id]} render={render} kind={!m.isFromSupport ? 'visitor' : m.nameOfSender === me ? 'own' : m.nameOfSender === botName ? 'robot' : 'agent'} visitor={visitor} now={now} />
+            <Row key={m.id} m={m} prev={messages[i - 1]} next={messages[i + 1]} chosen={chosen[m.id]} render={render} kind={!m.isFromSupport ? 'visitor' : m.nameOfSender === me.name ? 'own' : m.nameOfSender === botName ? 'robot' : 'agent'} colour={!m.isFromSupport ? (visitor?.id ?? '') : m.nameOfSender === me.name ? me.id : m.nameOfSender} visitor={visitor?.name ?? ''} now={now} />
           ))}
           {pending.map((p) => <PendingRow key={p.key} item={p} conversation={conversation} />)}
         </div>
@@ -386,9 +386,9 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
   );
 }
 
-interface RowProps { m: Message; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; visitor: string; now: number }
+interface RowProps { m: Message; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** What the avatar's colour follows from. */ colour: string; visitor: string; now: number }
 
-function Row({ m, prev, next, chosen, render, kind, visitor, now }: RowProps) {
+function Row({ m, prev, next, chosen, render, kind, colour, visitor, now }: RowProps) {
   const first = !joined(prev, m);
   const last = !joined(m, next);
   const name = m.nameOfSender || (kind === 'visitor' ? visitor : s.support);
@@ -396,7 +396,7 @@ function Row({ m, prev, next, chosen, render, kind, visitor, now }: RowProps) {
     <>
       {(!prev || !sameDay(prev, m)) && <h3 class="day"><span>{formatDay(m.createdAt, now)}</span></h3>}
       <article class={`msg ${kind}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-id={m.id} tabIndex={-1} aria-label={`${name}, ${formatFull(m.createdAt)}`}>
-        {last ? (kind === 'robot' ? <span class="avatar small robot" aria-hidden="true"><Glyph name="bot" size={16} /></span> : <Avatar name={name} letters={initials(name)} size="small" />) : <span class="avatar small blank" aria-hidden="true" />}
+        {last ? (kind === 'robot' ? <span class="avatar small robot" aria-hidden="true"><Glyph name="bot" size={16} /></span> : <Avatar name={colour} letters={initials(name)} size="small" />) : <span class="avatar small blank" aria-hidden="true" />}
         <div class="msg-body">
           {first && <p class="msg-who"><span dir="auto">{name}</span>{kind === 'robot' && <span class="tag">{s.bot}</span>}</p>}
           <div class="bubble"><Content message={m} render={render} reachable chosen={chosen} /></div>

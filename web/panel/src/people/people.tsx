@@ -10,7 +10,7 @@ import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
 import { Confirm, Dialog } from '../ui/dialog.js';
-import { Field, Select, TextInput } from '../ui/field.js';
+import { Field, Segmented, Select, TextInput } from '../ui/field.js';
 import { Menu } from '../ui/menu.js';
 import { Page, Table } from '../ui/page.js';
 import { Avatar, Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
@@ -23,7 +23,9 @@ const statuses = { active: 'good', invited: 'warn', disabled: 'bad' } as const;
 
 export default function People() {
   const { session, company } = useStore(app);
-  const { data, error, loading, reload, set } = useLoad((signal) => api.users(signal), []);
+  const operator = session!.user.role === 'operator';
+  const [of, setOf] = useState<'company' | 'operators'>(company ? 'company' : 'operators');
+  const { data, error, loading, reload, set } = useLoad((signal) => (of === 'operators' ? api.operators(signal) : api.users(signal)), [of]);
   const [inviting, setInviting] = useState(false);
   const [link, setLink] = useState<{ user: User; invitationUrl: string }>();
   const [editing, setEditing] = useState<User>();
@@ -31,7 +33,9 @@ export default function People() {
   const [removing, setRemoving] = useState<User>();
   const [renaming, setRenaming] = useState(false);
   const me = session!.user;
-  const put = (u: User) => set((old) => (old.some((x) => x.id === u.id) ? old.map((x) => (x.id === u.id ? u : x)) : [...old, u]));
+  const put = (u: User) => {
+    if ((u.role === 'operator') === (of === 'operators')) set((old) => (old.some((x) => x.id === u.id) ? old.map((x) => (x.id === u.id ? u : x)) : [...old, u]));
+  };
   const act = async (run: () => Promise<unknown>, said: string) => {
     try {
       await run();
@@ -51,6 +55,7 @@ export default function People() {
         </>
       }
     >
+      {operator && company && <div><Segmented label={s.title} value={of} change={(v) => setOf(v)} options={[{ value: 'company', label: company.name }, { value: 'operators', label: s.operators }]} /></div>}
       {!data && loading && <Skeleton />}
       {!data && !!error && <Failed error={error} retry={reload} />}
       {data?.length === 0 && <Empty icon="people" title={s.empty} action={<Button kind="primary" icon="mail" onClick={() => setInviting(true)}>{s.invite}</Button>}>{s.emptyLead}</Empty>}
@@ -82,7 +87,7 @@ export default function People() {
           ))}
         </Table>
       )}
-      {inviting && <Invite operator={me.role === 'operator'} hasCompany={!!company} close={() => setInviting(false)} done={(a) => { setInviting(false); put(a.user); setLink(a); }} />}
+      {inviting && <Invite operator={operator} hasCompany={!!company} first={of === 'operators' ? 'operator' : 'agent'} close={() => setInviting(false)} done={(a) => { setInviting(false); put(a.user); setLink(a); }} />}
       {link && (
         <Dialog title={s.linkTitle(link.user.email)} wide close={() => setLink(undefined)} footer={<Button kind="primary" data-autofocus onClick={() => setLink(undefined)}>{strings.done}</Button>}>
           <Notice kind="warn">{s.linkOnce}</Notice>
@@ -112,10 +117,10 @@ export default function People() {
 
 const roleOptions = (operator: boolean, company: boolean) => (['owner', 'developer', 'agent', 'operator'] as Role[]).filter((r) => (r === 'operator' ? operator : company)).map((r) => ({ value: r, label: strings.roles[r] }));
 
-function Invite({ operator, hasCompany, close, done }: { operator: boolean; hasCompany: boolean; close(): void; done(a: { user: User; invitationUrl: string }): void }) {
+function Invite({ operator, hasCompany, first, close, done }: { operator: boolean; hasCompany: boolean; first: Role; close(): void; done(a: { user: User; invitationUrl: string }): void }) {
   const [email, setEmail] = useState('');
   const [name, setName] = useState('');
-  const [role, setRole] = useState<Role>(hasCompany ? 'agent' : 'operator');
+  const [role, setRole] = useState<Role>(first);
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>();
