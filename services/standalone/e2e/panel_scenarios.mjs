@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -260,7 +261,18 @@ export async function inbox(stage) {
 /** A whole conversation without a pointer. */
 export async function keyboard(stage) {
   const { config } = stage;
-  const page = await signedIn(stage);
+  const page = await signedIn(stage, {
+    before: (p) => p.addInitScript(() => {
+      window.notified = [];
+      window.Notification = class {
+        static permission = 'default';
+        static requestPermission = async () => (window.Notification.permission = 'granted');
+        constructor(title) {
+          window.notified.push(title);
+        }
+      };
+    }),
+  });
   await page.getByText('Live', { exact: true }).waitFor();
   await registered(config, 'Carl', 'First');
   await row(page, 'Carl').waitFor();
@@ -288,8 +300,15 @@ export async function keyboard(stage) {
   await page.keyboard.press('Escape');
   await page.keyboard.press('e');
   assert.equal(await page.getByRole('dialog').count(), 0, 'single keys are off');
-  await page.keyboard.press('Tab');
-  await page.locator('body').press('/');
+
+  // A desktop notification, once it has been asked for and while the page is not in front.
+  await button(page, 'Notifications').click();
+  await page.getByLabel('Show desktop notifications').click();
+  await eventually('the browser was asked', async () => assert.equal(await page.evaluate(() => window.Notification.permission), 'granted'));
+  await button(dialog(page, 'Notifications'), 'Done').click();
+  await page.evaluate(() => (document.hasFocus = () => false));
+  await registered(config, 'Finn', 'Is anybody there?');
+  await eventually('it notifies', async () => assert.deepEqual(await page.evaluate(() => window.notified), ['Finn wrote']));
   await sound(page, config);
 }
 
@@ -456,8 +475,33 @@ export async function people(stage) {
   await page.getByText('The password is wrong.').waitFor();
   await page.getByRole('dialog').getByLabel('Current password').fill(config.password);
   await button(page, 'Next').click();
-  await page.getByRole('region', { name: 'Setup key' }).waitFor();
+  const key = (await page.getByRole('region', { name: 'Setup key' }).textContent()).replace(/\s/g, '');
+  await page.getByRole('dialog').getByLabel('Authentication code').fill(oneTimeCode(key, 0));
+  await button(page, 'Confirm').click();
+  await page.getByText('Two-factor authentication is on').waitFor();
+  await button(page, 'Sign out everywhere').click();
+  await button(dialog(page, 'Sign out everywhere'), 'Sign out everywhere').click();
+  await page.getByLabel('Email').fill(config.email);
+  await page.getByLabel('Password', { exact: true }).fill(config.password);
+  await button(page, 'Sign in').click();
+  await page.getByLabel('Authentication code').fill('000000');
+  await button(page, 'Sign in').click();
+  await page.getByText('That code is wrong or has expired.').waitFor();
+  await page.getByLabel('Authentication code').fill(oneTimeCode(key, 1)); // each code counts once: the next one
+  await button(page, 'Sign in').click();
+  await heading(page, 'Your account'); // where the page was
   await sound(page, config);
+}
+
+/** A code of RFC 6238 for the current period, or a later one. */
+function oneTimeCode(base32, later) {
+  let bits = '';
+  for (const c of base32) bits += 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(c).toString(2).padStart(5, '0');
+  const key = Buffer.from(bits.match(/.{8}/g).map((b) => parseInt(b, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + later));
+  const mac = createHmac('sha1', key).update(counter).digest();
+  return String((mac.readUInt32BE(mac[19] & 15) & 0x7fffffff) % 1_000_000).padStart(6, '0');
 }
 
 const chatOf = (i) => ({
