@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -57,6 +58,11 @@ type Config struct {
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the panel"`
 	FileConfig
 
+	OIDCIssuer       string `env:"OIDC_ISSUER" doc:"URL of an OpenID Connect issuer with whose verified e-mail addresses users sign in; empty: none. Needs PANEL_URL; the redirect address is {PANEL_URL}/api/oidc/callback"`
+	OIDCClientID     string `env:"OIDC_CLIENT_ID" doc:"the panel's client id at the issuer"`
+	OIDCClientSecret string `env:"OIDC_CLIENT_SECRET" doc:"the panel's client secret at the issuer"`
+	OIDCName         string `env:"OIDC_NAME" envDefault:"your identity provider" doc:"what the sign-in page calls the issuer"`
+
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
 
@@ -80,6 +86,9 @@ func (c Config) Validate() []string {
 	}
 	if c.PanelURL == "" && c.HTTPAddr != "" && c.Listener == nil && !config.LoopbackAddr(c.HTTPAddr) {
 		problems = append(problems, "PANEL_URL is required unless HTTP_ADDR is a loopback address")
+	}
+	if c.OIDCIssuer != "" && (!isBaseURL(c.OIDCIssuer) || c.OIDCClientID == "" || c.PanelURL == "") {
+		problems = append(problems, "OIDC_ISSUER must be an http or https URL and needs OIDC_CLIENT_ID and PANEL_URL")
 	}
 	return append(problems, config.Redis{RedisURL: c.RedisURL}.Validate()...)
 }
@@ -162,6 +171,7 @@ func (s *Service) api() http.Handler {
 			Store: s.store, Admin: operations, ByAddress: limiter("sign-in", s.cfg.RateSignIn), ByAccount: limiter("account", s.cfg.RateAccount),
 			Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
+		OIDC:  s.cfg.oidc(),
 		Admin: operations, Store: s.store, Bus: s.bus, Streams: s.bus, Files: s.files,
 		Uploads: &upload.Service{
 			Store: s.files, Records: s.store, BaseURL: s.cfg.WidgetURL, MaxBytes: cmp.Or(s.cfg.FileMaxBytes, defaultFileBytes), Retention: s.cfg.FileRetention, Now: s.cfg.Now,
@@ -170,6 +180,17 @@ func (s *Service) api() http.Handler {
 		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version,
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
+}
+
+// oidc is nil where no issuer is set up.
+func (c Config) oidc() *signin.OIDC {
+	if c.OIDCIssuer == "" {
+		return nil
+	}
+	return &signin.OIDC{
+		Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: c.OIDCClientSecret, Name: c.OIDCName,
+		RedirectURL: strings.TrimSuffix(c.PanelURL, "/") + "/api/oidc/callback",
+	}
 }
 
 // Handler returns the panel. It works from New until Run returns.

@@ -29,6 +29,7 @@ import (
 // Config is what the API needs.
 type Config struct {
 	SignIn        *signin.Service
+	OIDC          *signin.OIDC // nil: not set up
 	Admin         *admin.Service
 	Store         store.Store
 	Bus           live.Bus
@@ -93,6 +94,8 @@ func (a api) open() []openRoute {
 	return []openRoute{
 		{http.MethodGet, "/api/meta", a.getMeta},
 		{http.MethodPost, "/api/session", a.signIn},
+		{http.MethodGet, oidcPath + "/start", a.startOIDC},
+		{http.MethodGet, oidcPath + "/callback", a.finishOIDC},
 		{http.MethodPost, "/api/invitation/check", a.checkInvitation},
 		{http.MethodPost, "/api/invitation", a.acceptInvitation},
 	}

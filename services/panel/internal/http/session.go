@@ -77,7 +77,11 @@ type oidcView struct {
 }
 
 func (a api) getMeta(c echo.Context) error {
-	return c.JSON(http.StatusOK, metaView{Version: a.Version, WidgetBaseURL: a.WidgetBaseURL, ClientBaseURL: a.ClientBaseURL})
+	v := metaView{Version: a.Version, WidgetBaseURL: a.WidgetBaseURL, ClientBaseURL: a.ClientBaseURL}
+	if a.OIDC != nil {
+		v.OIDC = &oidcView{a.OIDC.Name}
+	}
+	return c.JSON(http.StatusOK, v)
 }
 
 // unruly is a request body whose rules are known further inside.
