@@ -70,8 +70,8 @@ func (a api) embed(app chat.Application) embedView {
 	base := strings.TrimSuffix(a.WidgetBaseURL, "/")
 	socket := strings.Replace(base, "http", "ws", 1)
 	return embedView{
-		Snippet: `<script src="` + html.EscapeString(base) + `/widget.js" data-app-id="` + app.ID + `" async></script>`,
-		CSP:     "script-src " + base + "; connect-src " + base + " " + socket + "; img-src " + base + " data: blob:; media-src " + base + " blob:",
+		Snippet: `<script async src="` + html.EscapeString(base) + `/widget.js" data-app-id="` + app.ID + `"></script>`,
+		CSP:     "script-src " + base + "; connect-src " + base + " " + socket + "; img-src " + base + "; media-src " + base,
 	}
 }
 
