@@ -441,10 +441,8 @@ export async function people(stage) {
   await button(page, 'Actions for Bob').click();
   await page.getByRole('menuitem', { name: 'Sessions' }).click();
   await button(dialog(page, 'Sessions of Bob'), 'Sign out everywhere').click();
-  await eventually('Bob is signed out', async () => {
-    await bob.reload();
-    await bob.getByRole('heading', { name: 'Sign in to Parley' }).waitFor({ timeout: 2000 });
-  });
+  await bob.getByText('Your session has ended.').waitFor(); // his page hears of it by itself
+  await bob.getByRole('heading', { name: 'Sign in to Parley' }).waitFor();
 
   await registered(config, 'Zoe', 'Please forget me');
   await go(page, '/visitors');
@@ -539,7 +537,7 @@ export async function scale(stage) {
   await sound(page, config);
 }
 
-/** Without live events the page says so, and catches up. */
+/** Without live events the page says so, and catches up; a reply whose answer is lost is sent once. */
 export async function notLive(stage) {
   const { config } = stage;
   let away = false;
@@ -555,6 +553,24 @@ export async function notLive(stage) {
   away = false;
   await row(page, 'Eve').waitFor();
   await page.getByText('Live', { exact: true }).waitFor();
+
+  const keys = [];
+  await page.route(/\/api\/chats\/[^/]+\/messages/, async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    keys.push(route.request().headers()['idempotency-key']);
+    if (keys.length > 1) return route.continue();
+    await route.fetch(); // it arrives, and its answer does not
+    return route.abort();
+  });
+  await row(page, 'Eve').click();
+  await reply(page).fill('Only once');
+  await reply(page).press('Enter');
+  await eventually('it is sent again', async () => assert.equal(keys.length, 2));
+  await page.locator('.pending').waitFor({ state: 'detached' });
+  assert.equal(keys[0], keys[1]);
+  const { messages } = await api(page, 'GET', `chats/${(await api(page, 'GET', 'chats?q=Eve')).chats[0].id}/messages`);
+  assert.equal(messages.filter((m) => m.data.text === 'Only once').length, 1);
+  assert.equal(await log(page).getByText('Only once').count(), 1);
   assert.deepEqual(page.faults, []);
 }
 

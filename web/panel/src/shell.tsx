@@ -19,7 +19,7 @@ import { Menu } from './ui/menu.js';
 import { Page, TitleBadge } from './ui/page.js';
 import { Toasts } from './ui/toast.js';
 import { refreshUnread, startUnread, unread } from './unread.js';
-import type { Permission } from './api/types.js';
+import type { Company, Permission } from './api/types.js';
 
 interface Section {
   path: string;
@@ -120,6 +120,12 @@ function Shell() {
     return () => removeEventListener('keydown', escape);
   }, [drawer]);
 
+  /** Another company's chats and applications are not found in this one. */
+  const open = (c: Company) => {
+    if (c.id === company?.id) return;
+    navigate('/' + (current ?? first).path);
+    choose(c);
+  };
   const signOut = async () => {
     await api.signOut().catch(() => {});
     signedOut();
@@ -146,7 +152,7 @@ function Shell() {
                 class="company"
                 up={false}
                 items={[
-                  ...companies.map((c) => ({ label: c.name, checked: c.id === company?.id, act: () => choose(c) })),
+                  ...companies.map((c) => ({ label: c.name, checked: c.id === company?.id, act: () => open(c) })),
                   can('companies') && { label: strings.people.newCompany, icon: 'plus' as const, act: () => setCreating(true) },
                 ]}
               >

@@ -58,7 +58,6 @@ export function choose(company: Company | undefined): void {
   const operator = !app.value.session?.company;
   client.companyId = operator && company ? company.id : '';
   if (operator && company) localStorage.setItem(CHOSEN, company.id);
-  live.stop();
   app.update((a) => ({ ...a, company, companies: company && !a.companies.some((c) => c.id === company.id) ? [...a.companies, company] : a.companies.map((c) => (c.id === company?.id ? company : c)) }));
 }
 
