@@ -62,7 +62,7 @@ func (a api) streaming(c echo.Context, who caller, changed func(context.Context)
 	defer context.AfterFunc(a.Stopping, cancel)()
 	out, err := openEventStream(c)
 	if err != nil {
-		return nil //nolint:nilerr // the browser has gone
+		return nil // the browser has gone
 	}
 	events, ended := make(chan live.Event), make(chan error, 1)
 	go func() {
@@ -97,7 +97,7 @@ func (a api) streaming(c echo.Context, who caller, changed func(context.Context)
 			return nil
 		}
 		if err != nil {
-			return nil //nolint:nilerr // the browser has gone
+			return nil // the browser has gone
 		}
 	}
 }
@@ -107,7 +107,8 @@ func drain(events <-chan live.Event, ended <-chan error) {
 	for {
 		select {
 		case <-events:
-		case <-ended:
+		case err := <-ended:
+			_ = err // told already, or of a browser that has gone
 			return
 		}
 	}

@@ -338,9 +338,7 @@ type presenceEvent struct {
 
 func (f Feed) tellNotice(data []byte, tell func(Event) error) error {
 	var n Notice
-	if json.Unmarshal(data, &n) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(data, &n) // what is malformed has no kind
 	switch n.Kind {
 	case Presence:
 		return tellJSON("", n.Kind, presenceEvent{n.ChatID, n.UserID, n.Name, n.Typing, n.Expires}, tell)
