@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { jetstream } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 
 const require = createRequire(import.meta.url);
 const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
@@ -425,6 +427,34 @@ export async function streams(stage) {
   await page.locator('.steps').getByText('In the history').waitFor();
   await page.getByRole('link', { name: 'Dead letters' }).click();
   await page.getByText('No dead letters').waitFor();
+
+  // Something that no consumer can read.
+  const nats = await connect({ servers: config.nats });
+  await jetstream(nats).publish(`chat.in.visitor.message.${config.appId}.${message.id}`, 'not an event');
+  await nats.close();
+  const letters = page.locator('tbody tr');
+  await eventually('it is given up', async () => {
+    await page.reload();
+    await letters.first().waitFor({ timeout: 2000 });
+  });
+  const events = letters.getByRole('button');
+  await events.first().click();
+  await page.getByRole('dialog').getByRole('region', { name: 'Payload' }).getByText('not an event').waitFor();
+  await button(page.getByRole('dialog'), 'Close').last().click();
+  await button(page, 'Redrive all').click();
+  const redrive = dialog(page, 'Redrive dead letters?');
+  await redrive.getByText('would be redriven').first().waitFor();
+  await redrive.getByText('Nothing has happened yet.').waitFor();
+  await redrive.getByRole('button', { name: /^Redrive \d/ }).click();
+  await page.getByText(/^\d+ redriven$/).waitFor();
+  await eventually('it is given up again', async () => {
+    await page.reload();
+    await letters.first().waitFor({ timeout: 2000 });
+  });
+  await page.getByLabel('Choose all').click();
+  await button(page, 'Delete').click();
+  await dialog(page, 'Delete dead letters?').getByRole('button', { name: /^Delete \d/ }).click();
+  await page.getByText(/^\d+ deleted$/).waitFor();
   await sound(page, config);
 }
 

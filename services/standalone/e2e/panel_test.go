@@ -13,7 +13,7 @@ func TestPanel(t *testing.T) {
 			// Its own: what one scenario does would be seen in the others' lists.
 			s := ownStandalone(t, t.TempDir())
 			c, _ := startScenario(t, scenario, s.place, map[string]string{
-				"module": "./panel_scenarios.mjs", "panel": s.PanelURL, "email": s.PanelEmail, "password": s.PanelPassword, "clientBase": s.ClientBaseURL, "accessToken": s.AccessToken,
+				"module": "./panel_scenarios.mjs", "panel": s.PanelURL, "email": s.PanelEmail, "password": s.PanelPassword, "clientBase": s.ClientBaseURL, "accessToken": s.AccessToken, "nats": s.NATSURL,
 			})
 			finish(t, c)
 		})

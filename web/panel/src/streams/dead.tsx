@@ -46,7 +46,7 @@ export function DeadLetters() {
             <tr key={l.sequence}>
               <td><input type="checkbox" class="box" aria-label={s.choose(l.sequence)} checked={chosen.has(l.sequence)} onChange={() => toggle(l.sequence)} /></td>
               <td class="nowrap">{formatFull(l.time)}<div class="sub">#{l.sequence}</div></td>
-              <td><button type="button" class="textbutton" onClick={() => setShown(l.sequence)}>{l.eventType}</button><div class="sub subject" title={l.subject}>{l.subject}</div></td>
+              <td><button type="button" class="textbutton" onClick={() => setShown(l.sequence)}>{l.eventType || s.unknownEvent}</button><div class="sub subject" title={l.subject}>{l.subject}</div></td>
               <td class="nowrap">{l.consumer}<div class="sub">{l.stream}</div></td>
               <td class="reason">{l.reason}</td>
               <td class="num">{l.attempts}</td>
@@ -93,8 +93,8 @@ function LetterDialog({ sequence, close, redrive }: { sequence: number; close():
           <Notice kind="bad">{l.reason}</Notice>
           <Facts
             facts={[
-              [s.event, l.eventType], [s.when, formatFull(l.time)], [s.consumer, `${l.stream} / ${l.consumer}`], [s.attempts, String(l.attempts)], [s.subject, <code class="wrap-any">{l.subject}</code>],
-              [s.eventId, <code class="wrap-any">{l.eventId}</code>], ...(l.messageId ? [[s.messageId, <a href={`#/streams/trace/${l.messageId}`} onClick={close}>{l.messageId}</a>] as [string, preact.ComponentChild]] : []),
+              [s.event, l.eventType || s.unknownEvent], [s.when, formatFull(l.time)], [s.consumer, `${l.stream} / ${l.consumer}`], [s.attempts, String(l.attempts)], [s.subject, <code class="wrap-any">{l.subject}</code>],
+              ...(l.eventId ? [[s.eventId, <code class="wrap-any">{l.eventId}</code>] as [string, preact.ComponentChild]] : []), ...(l.messageId ? [[s.messageId, <a href={`#/streams/trace/${l.messageId}`} onClick={close}>{l.messageId}</a>] as [string, preact.ComponentChild]] : []),
             ]}
           />
           <div class="field"><span class="legend">{s.payload}</span><Code label={s.payload} text={typeof l.payload === 'string' ? l.payload : JSON.stringify(l.payload, null, 2)} /></div>
@@ -148,7 +148,7 @@ function Act({ what, sequences, filter, close }: { what: 'redrive' | 'drop'; seq
         <div class="result-list">
           <Table label={s.results} class="flat" numbers={[0]} head={['#', s.event, s.consumer, s.result]}>
             {shown.map((r) => (
-              <tr key={r.sequence}><td class="num">{r.sequence}</td><td>{r.eventType}</td><td>{r.consumer}</td><td><Badge kind={r.result === 'failed' ? 'bad' : results ? 'good' : 'plain'}>{r.result}</Badge>{r.error && <div class="sub">{r.error}</div>}</td></tr>
+              <tr key={r.sequence}><td class="num">{r.sequence}</td><td>{r.eventType || s.unknownEvent}</td><td>{r.consumer}</td><td><Badge kind={r.result === 'failed' ? 'bad' : results ? 'good' : 'plain'}>{r.result}</Badge>{r.error && <div class="sub">{r.error}</div>}</td></tr>
             ))}
           </Table>
         </div>
