@@ -70,6 +70,7 @@ deps: assets ## what the tests need beside Go: official clients, redis-server, C
 	@scripts/require redis-server redis-server
 	@scripts/require chromium chromium
 	@scripts/require caddy caddy
+	@scripts/require systemd-analyze systemd
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 
 test: deps test-web ## all tests of all modules; with CI=1 with the race detector, and nothing may be skipped

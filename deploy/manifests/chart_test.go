@@ -87,7 +87,7 @@ func chartValuesOf(components []string) map[string]any {
 }
 
 var (
-	configHash = regexp.MustCompile(`^(client-api|widget-api|socket-gateway|processor)-[0-9a-z]{10}$`)
+	configHash = regexp.MustCompile(`^(client-api|widget-api|socket-gateway|processor|panel)-[0-9a-z]{10}$`)
 	jobHash    = regexp.MustCompile(`^streams-[0-9a-f]{8}$`)
 )
 

@@ -230,7 +230,7 @@ func TestNetworkComponents(t *testing.T) {
 	in, out := networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress
 	edge := build(t, "production", "edge-cidr")
 	dns := build(t, "production", "node-local-dns", "parleyctl", "backup")
-	for _, name := range []string{"client-api", "widget-api", "socket-gateway"} {
+	for _, name := range []string{"client-api", "widget-api", "socket-gateway", "panel"} {
 		cidr := edge.settings(name, edge.pods[name].Spec.Containers[0])["TRUSTED_PROXIES"]
 		if !edge.opens(name, in, cidr, intstr.FromString("http")) {
 			t.Errorf("%s believes %s and does not admit it", name, cidr)

@@ -60,9 +60,14 @@
 {{- $_ := set $config $parts._0 $parts._1 -}}
 {{- end -}}
 {{- if eq .name "widget-api" }}{{ $_ := set $config "PUBLIC_URL" (printf "https://%s" .root.Values.hosts.widget) }}{{ end -}}
+{{- if eq .name "panel" }}
+{{- $_ := set $config "PANEL_URL" (printf "https://%s" .root.Values.hosts.panel) -}}
+{{- $_ := set $config "WIDGET_URL" (printf "https://%s" .root.Values.hosts.widget) -}}
+{{- $_ := set $config "CLIENT_URL" (printf "https://%s" .root.Values.hosts.client) -}}
+{{- end -}}
 {{- if and .root.Values.otlp.enabled (ne .name "streams") }}{{ $config = merge (dict) .root.Values.otlp.config $config }}{{ end -}}
-{{- if and .root.Values.edge.cidrs (has .name (list "client-api" "widget-api" "socket-gateway")) }}{{ $_ := set $config "TRUSTED_PROXIES" (join "," .root.Values.edge.cidrs) }}{{ end -}}
-{{- if and .root.Values.s3.enabled (eq .name "widget-api") }}{{ $config = merge (dict "FILE_STORE" "s3") .root.Values.s3.config $config }}{{ end -}}
+{{- if and .root.Values.edge.cidrs (has .name (list "client-api" "widget-api" "socket-gateway" "panel")) }}{{ $_ := set $config "TRUSTED_PROXIES" (join "," .root.Values.edge.cidrs) }}{{ end -}}
+{{- if and .root.Values.s3.enabled (has .name (list "widget-api" "panel")) }}{{ $config = merge (dict "FILE_STORE" "s3") .root.Values.s3.config $config }}{{ end -}}
 {{- $config = merge (dict) .values $config -}}
 {{- if and .root.Values.s3.enabled (eq .name "streams") }}{{ $_ := set $config "FILE_STORE_MAX_BYTES" "0" }}{{ end -}}
 {{- $text := dict -}}
