@@ -41,6 +41,31 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+var (
+	repositoryPath = regexp.MustCompile("`((?:deploy|docs|pkg|proto-events|services|testkit|web)/[^`\\s]+)`")
+	step           = regexp.MustCompile("(?m)^\\| `([^`]+\\.go)` \\| `([A-Za-z]+)` \\|")
+)
+
+// TestArchitectureNamesWhatExists looks for every path and every function that docs/architecture.md names.
+func TestArchitectureNamesWhatExists(t *testing.T) {
+	t.Parallel()
+	page := string(read(t, "docs/architecture.md"))
+	paths, steps := repositoryPath.FindAllStringSubmatch(page, -1), step.FindAllStringSubmatch(page, -1)
+	if len(paths) < 40 || len(steps) < 15 {
+		t.Fatalf("got %d paths and %d functions, want those of the page", len(paths), len(steps))
+	}
+	for _, match := range paths {
+		if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
+			t.Errorf("%s does not exist", match[1])
+		}
+	}
+	for _, match := range steps {
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + match[2] + `\(`).Match(read(t, match[1])) {
+			t.Errorf("%s has no function %s", match[1], match[2])
+		}
+	}
+}
+
 // documents are the README and its like, and what stands in docs.
 func documents(t *testing.T) []string {
 	t.Helper()
