@@ -9,6 +9,7 @@ BUF_VERSION           := v1.75.0
 PROTOC_GEN_GO_VERSION := v1.36.12
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.9.0
+KUBERNETES_VERSION    := v1.34.2
 
 TOOLS   := $(CURDIR)/.tools/bin
 MODULES := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
@@ -24,7 +25,7 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines compose-secrets build assets deps test test-web test-mongodb test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
+.PHONY: help run engines compose-secrets build assets deps test test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -73,6 +74,19 @@ test-mongodb: assets ## the store's tests on FerretDB and on the MongoDB at MONG
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 	go test $(TESTFLAGS) -count=1 ./testkit/... ./pkg/store/mongodb
 	go test $(TESTFLAGS) -count=1 -run TestFleetOnMongoDB ./services/standalone/e2e
+
+KUBERNETES := $(TOOLS)/kubernetes-$(KUBERNETES_VERSION)
+test-kubernetes: $(KUBERNETES) ## the manifests, components and the chart on a real kube-apiserver; builds it (minutes, once)
+	KUBERNETES_BIN=$(KUBERNETES) go test -count=1 -timeout=30m -tags kubernetes -run TestKubernetes ./deploy/manifests
+
+# kube-apiserver and kubectl of one version, and the etcd that it was made for; deploy/kubernetes pins them.
+KUBERNETES_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34
+$(KUBERNETES): deploy/kubernetes/go.mod
+	@mkdir -p $(TOOLS)/build/kubernetes
+	cd deploy/kubernetes && export GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath && \
+	  go build -ldflags "$(KUBERNETES_LDFLAGS)" -o $(TOOLS)/build/kubernetes/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl && \
+	  go build -ldflags "-s -w" -o $(TOOLS)/build/kubernetes/etcd go.etcd.io/etcd/server/v3
+	@rm -rf $@ && mv $(TOOLS)/build/kubernetes $@
 
 test-faults: deps ## the long forms of the fault tests
 	PARLEY_FAULTS=long go test -count=1 -timeout=60m -run 'Fault|Restart|Kill|Away|Load|Abuse' $(PACKAGES)

@@ -59,6 +59,11 @@ func TestAlerts(t *testing.T) {
 	states := map[string]state{
 		"ParleyDown": {`up{job="client-api",instance="a"} 1 0x30`, `up{job="client-api",instance="a"} 1x30
 up{job="other",instance="b"} 0x30`},
+		"ParleyDependencyDown": {
+			`parley_dependency_up{service="client-api",dependency="nats",instance="a"} 1 0x30
+parley_dependency_up{service="client-api",dependency="nats",instance="b"} 1x30`,
+			`parley_dependency_up{service="client-api",dependency="nats",instance="a"} 1 1 0 1x30`,
+		},
 		"ParleyServerErrors": {
 			`parley_http_request_seconds_count{service="client-api",status="503"} 0+6x30
 parley_http_request_seconds_count{service="client-api",status="200"} 0+60x30`,

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,15 +10,23 @@ import (
 	"testing"
 	"time"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
+
+// update writes what is made from other files.
+var update = flag.Bool("update", false, "write the files that are made from others")
 
 // scaledObject is what we use of KEDA's; its own types would bring all of KEDA.
 type scaledObject struct {
@@ -62,39 +71,6 @@ type scaledObject struct {
 	} `json:"spec"`
 }
 
-// withComponents renders the production overlay with components, and returns its objects by kind and name.
-func withComponents(t *testing.T, components ...string) map[string]string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "k8s"))); err != nil {
-		t.Fatal(err)
-	}
-	overlay := filepath.Join(dir, "overlays/production/kustomization.yaml")
-	text, err := os.ReadFile(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list strings.Builder
-	for _, c := range components {
-		if !strings.Contains(string(text), "../../components/"+c) {
-			t.Errorf("the production overlay does not name the component %s", c)
-		}
-		list.WriteString("\n  - ../../components/" + c)
-	}
-	if err := os.WriteFile(overlay, []byte(string(text)+"\ncomponents:"+list.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Dir(overlay))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := make(map[string]string)
-	for _, r := range made.Resources() {
-		kinds[r.GetKind()+" "+r.GetName()] = r.MustYaml()
-	}
-	return kinds
-}
-
 // takesOver tells whether KEDA admits a ScaledObject where the Deployment's own autoscaler still runs, and is then its only one.
 func takesOver(t *testing.T, kinds map[string]string, name string) (scaled scaledObject) {
 	t.Helper()
@@ -111,10 +87,244 @@ func takesOver(t *testing.T, kinds map[string]string, name string) (scaled scale
 	return scaled
 }
 
+// Each component renders by itself and beside the others: pods are restricted, settings known, secrets named, ways open at both ends.
+func TestComponentsTogetherAndApart(t *testing.T) {
+	t.Parallel()
+	said := string(read(t, "k8s/overlays/production/kustomization.yaml"))
+	for _, name := range components(t) {
+		if !strings.Contains(said, "../../components/"+name) {
+			t.Errorf("the production overlay does not name the component %s", name)
+		}
+	}
+	for _, set := range sets(t) {
+		t.Run(setName(set), func(t *testing.T) {
+			t.Parallel()
+			c := build(t, "production", set...)
+			checkRestricted(t, c)
+			checkSecrets(t, c, false)
+			for name := range services() {
+				for _, k := range c.pods[name].Spec.Containers {
+					settings := c.settings(name, k)
+					delete(settings, "SSL_CERT_DIR") // Go's own
+					checkSettings(t, "components", name, settings)
+				}
+			}
+			for name := range c.pods {
+				if len(c.policiesOf(name, networkingv1.PolicyTypeEgress)) < 2 {
+					t.Errorf("%s has no policy beside the one that denies everything", name)
+				}
+			}
+		})
+	}
+}
+
+// policiesOf are the policies of one direction that apply to a workload.
+func (c *cluster) policiesOf(workload string, direction networkingv1.PolicyType) (found []*networkingv1.NetworkPolicy) {
+	for _, p := range all[*networkingv1.NetworkPolicy](c) {
+		if slices.Contains(p.Spec.PolicyTypes, direction) && slices.Contains(c.selected(&p.Spec.PodSelector), workload) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// opens tells whether a policy of a workload leads to, or admits, an address on a port.
+func (c *cluster) opens(workload string, direction networkingv1.PolicyType, cidr string, port intstr.IntOrString) bool {
+	for _, p := range c.policiesOf(workload, direction) {
+		ways := make([]networkingv1.NetworkPolicyEgressRule, 0, len(p.Spec.Egress)+len(p.Spec.Ingress))
+		ways = append(ways, p.Spec.Egress...)
+		for _, in := range p.Spec.Ingress {
+			ways = append(ways, networkingv1.NetworkPolicyEgressRule{To: in.From, Ports: in.Ports})
+		}
+		for _, way := range ways {
+			if slices.ContainsFunc(way.To, func(to networkingv1.NetworkPolicyPeer) bool { return to.IPBlock != nil && to.IPBlock.CIDR == cidr }) &&
+				slices.ContainsFunc(way.Ports, func(p networkingv1.NetworkPolicyPort) bool { return *p.Port == port }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// The alerts find the jobs that the monitor makes, and are those of deploy/prometheus; the dashboards are those of deploy/grafana.
+func TestMonitoringComponent(t *testing.T) {
+	t.Parallel()
+	c := build(t, "production", "monitoring")
+	monitor := all[*monitoringv1.PodMonitor](c)["parley"]
+	down := regexp.MustCompile(`job=~"([^"]+)"`).FindStringSubmatch(string(read(t, "deploy/prometheus/alerts.yml")))
+	if monitor == nil || down == nil {
+		t.Fatal("want a PodMonitor, and an alert on the job")
+	}
+	selected := c.selected(&monitor.Spec.Selector)
+	for name := range services() {
+		pod := c.pods[name]
+		job := pod.Labels[monitor.Spec.JobLabel]
+		if !slices.Contains(selected, name) || !regexp.MustCompile("^(?:"+down[1]+")$").MatchString(job) {
+			t.Errorf("%s has the job %q, for which ParleyDown cannot fire", name, job)
+		}
+		port := *monitor.Spec.PodMetricsEndpoints[0].Port
+		if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == port }) {
+			t.Errorf("%s has no port %s", name, port)
+		}
+	}
+	var rules struct {
+		Groups any `json:"groups"`
+	}
+	if err := yaml.Unmarshal(read(t, "deploy/prometheus/alerts.yml"), &rules); err != nil {
+		t.Fatal(err)
+	}
+	rule := "k8s/components/monitoring/prometheusrule.yaml"
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+		"metadata": map[string]any{"name": "parley", "labels": map[string]any{"app.kubernetes.io/part-of": "parley"}}, "spec": rules,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append([]byte("# Made from deploy/prometheus/alerts.yml: go test ./deploy/manifests -run TestMonitoringComponent -update\n"), text...)
+	if *update {
+		if err := os.WriteFile(filepath.Join(root, rule), text, 0o644); err != nil { //nolint:gosec // for everybody to read
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, rule); string(got) != string(text) {
+		t.Errorf("%s is stale: run the test with -update", rule)
+	}
+	boards := all[*corev1.ConfigMap](c)["parley-dashboards"]
+	paths, err := filepath.Glob(filepath.Join(root, "deploy/grafana/dashboards/*.json"))
+	if err != nil || boards.Labels["grafana_dashboard"] == "" || len(boards.Data) != len(paths) {
+		t.Errorf("got %d dashboards with the labels %v, want %d", len(boards.Data), boards.Labels, len(paths))
+	}
+}
+
+// The routes of the Gateway API are those of the Ingress, which they replace.
+func TestGatewayAPIComponent(t *testing.T) {
+	t.Parallel()
+	c, before := build(t, "production", "gateway-api"), build(t, "production")
+	if n := len(all[*networkingv1.Ingress](c)); n != 0 {
+		t.Errorf("got %d ingresses beside the routes, want none", n)
+	}
+	routes := all[*gatewayv1.HTTPRoute](c)
+	for name, ingress := range all[*networkingv1.Ingress](before) {
+		route := routes[name]
+		if route == nil || string(route.Spec.Hostnames[0]) != ingress.Spec.Rules[0].Host {
+			t.Errorf("got no route for %s", ingress.Spec.Rules[0].Host)
+			continue
+		}
+		for i, path := range ingress.Spec.Rules[0].HTTP.Paths {
+			rule := route.Spec.Rules[i]
+			backend := rule.BackendRefs[0]
+			if strings.TrimSuffix(*rule.Matches[0].Path.Value, "/") != strings.TrimSuffix(path.Path, "/") || string(backend.Name) != path.Backend.Service.Name {
+				t.Errorf("%s: got %+v, want %s at %s", name, rule, path.Backend.Service.Name, path.Path)
+			}
+			if service := all[*corev1.Service](c)[string(backend.Name)]; service.Spec.Ports[0].Port != *backend.Port {
+				t.Errorf("%s: got port %d of %s, which it does not have", name, *backend.Port, backend.Name)
+			}
+		}
+	}
+}
+
+// What each component of the network opens, it opens to those who need it.
+func TestNetworkComponents(t *testing.T) {
+	t.Parallel()
+	in, out := networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress
+	edge := build(t, "production", "edge-cidr")
+	dns := build(t, "production", "node-local-dns", "parleyctl", "backup")
+	for _, name := range []string{"client-api", "widget-api", "socket-gateway"} {
+		cidr := edge.settings(name, edge.pods[name].Spec.Containers[0])["TRUSTED_PROXIES"]
+		if !edge.opens(name, in, cidr, intstr.FromString("http")) {
+			t.Errorf("%s believes %s and does not admit it", name, cidr)
+		}
+	}
+	for name := range dns.pods {
+		if !dns.opens(name, out, "169.254.20.10/32", intstr.FromInt(53)) {
+			t.Errorf("%s does not reach the node's DNS", name)
+		}
+	}
+	tls := build(t, "production", "parleyctl", "backup", "tls")
+	for name, pod := range tls.pods {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "parley-engines-ca" }) {
+			t.Errorf("%s does not know the authority", name)
+		}
+		for _, k := range containers(pod) {
+			if !slices.ContainsFunc(k.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "engines-ca" }) {
+				t.Errorf("%s/%s does not see the authority", name, k.Name)
+			}
+		}
+	}
+	if p := all[*networkingv1.NetworkPolicy](tls)["redis-tls"]; p.Spec.Egress[0].Ports[0].Port.IntValue() != 6380 {
+		t.Errorf("got %+v, want Redis's port for TLS", p.Spec)
+	}
+	for _, component := range []string{"webhook", "s3"} {
+		c := build(t, "production", component)
+		for name, p := range all[*networkingv1.NetworkPolicy](c) {
+			for _, way := range p.Spec.Egress {
+				for _, to := range way.To {
+					if to.IPBlock != nil && to.IPBlock.CIDR == "0.0.0.0/0" && !slices.Contains(to.IPBlock.Except, "100.64.0.0/10") {
+						t.Errorf("%s leads to the addresses of the cloud itself", name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// With files in a bucket NATS keeps none.
+func TestS3Component(t *testing.T) {
+	t.Parallel()
+	c := build(t, "production", "s3")
+	if got := c.streams().FileStoreMaxBytes; got != 0 {
+		t.Errorf("got %d bytes for files in NATS, want none", got)
+	}
+	set := c.settings("widget-api", c.pods["widget-api"].Spec.Containers[0])
+	set["NATS_URL"], set["MONGODB_URI"], set["REDIS_URL"] = "nats://nats", "mongodb://mongodb", "redis://redis"
+	set["S3_ACCESS_KEY_ID"], set["S3_SECRET_ACCESS_KEY"] = "id", "secret"
+	config, err := config.LoadFrom[widgetapi.Config](func(name string) string { return set[name] })
+	if err != nil || config.FileStore != widgetapi.FileStoreS3 || config.S3Bucket == "" {
+		t.Errorf("got %+v, %v, want a bucket", config.FileConfig, err)
+	}
+}
+
+// NATS's namespace admits Parley's pods, and those who look at its metrics.
+func TestNATSNamespace(t *testing.T) {
+	t.Parallel()
+	objects, err := kustomize(filepath.Join(root, "k8s/nats"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := decode(t, objects)
+	production := build(t, "production")
+	policy := all[*networkingv1.NetworkPolicy](c)["nats"]
+	clients := policy.Spec.Ingress[0]
+	namespace := all[*corev1.Namespace](production)["parley"]
+	if clients.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != namespace.Name || clients.Ports[0].Port.IntValue() != 4222 {
+		t.Errorf("got %+v, want the namespace of the production overlay", clients)
+	}
+	for name := range services() {
+		if !slices.Contains(production.selected(clients.From[0].PodSelector), name) {
+			t.Errorf("%s does not reach NATS", name)
+		}
+	}
+}
+
+// kubectl apply -k -l, as in the order of an upgrade, finds all that a service needs.
+func TestObjectsOfAServiceHaveItsName(t *testing.T) {
+	each(t, func(t *testing.T, c *cluster) {
+		for name := range services() {
+			pod := c.pods[name]
+			for _, from := range pod.Spec.Containers[0].EnvFrom {
+				if m := all[*corev1.ConfigMap](c)[from.ConfigMapRef.Name]; m.Labels["app.kubernetes.io/name"] != name {
+					t.Errorf("%s reads %s, which has the labels %v", name, m.Name, m.Labels)
+				}
+			}
+		}
+	})
+}
+
 // The components take their place in the production overlay: KEDA's scaler instead of the processor's own, on consumers that there are.
 func TestComponents(t *testing.T) {
 	t.Parallel()
-	kinds := withComponents(t, "keda", "webhook")
+	kinds := rendered(t, "production", "keda", "webhook")
 	if _, there := kinds["NetworkPolicy processor-webhook"]; !there {
 		t.Error("got no way out for the webhook")
 	}
@@ -185,13 +395,13 @@ func TestGatewaysScaleOnConnections(t *testing.T) {
 	t.Parallel()
 	const metric = "parley_gateway_connections"
 	var h autoscalingv2.HorizontalPodAutoscaler
-	if err := yaml.UnmarshalStrict([]byte(withComponents(t, "connections")["HorizontalPodAutoscaler socket-gateway"]), &h); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(rendered(t, "production", "connections")["HorizontalPodAutoscaler socket-gateway"]), &h); err != nil {
 		t.Fatal(err)
 	}
 	if m := h.Spec.Metrics; len(m) != 2 || m[0].Pods == nil || m[0].Pods.Metric.Name != metric || m[1].Resource == nil {
 		t.Errorf("got %+v, want connections and CPU", m)
 	}
-	scaled := takesOver(t, withComponents(t, "keda-connections"), "socket-gateway")
+	scaled := takesOver(t, rendered(t, "production", "keda-connections"), "socket-gateway")
 	if len(scaled.Spec.Triggers) != 1 || !strings.Contains(scaled.Spec.Triggers[0].Metadata.Query, metric+`{namespace="parley"}`) {
 		t.Errorf("got %+v, want connections of the namespace", scaled.Spec.Triggers)
 	}
@@ -203,7 +413,7 @@ func TestGatewaysScaleOnConnections(t *testing.T) {
 // The component parleyctl runs no pod by itself, and its lines are commands that there are.
 func TestParleyctlInTheCluster(t *testing.T) {
 	t.Parallel()
-	kinds := withComponents(t, "parleyctl")
+	kinds := rendered(t, "production", "parleyctl")
 	var d appsv1.Deployment
 	if err := yaml.UnmarshalStrict([]byte(kinds["Deployment parleyctl"]), &d); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
@@ -17,11 +18,18 @@ import (
 // fullVersion ends an image's or an action's name that always means the same, as far as a tag can.
 var fullVersion = regexp.MustCompile(`[:@]v?\d+\.\d+\.\d+(-[a-z]+)?$`)
 
-// compose loads docker-compose.yml strictly, as `docker compose` does, with all profiles.
-func compose(t *testing.T) *types.Project {
+// compose loads docker-compose.yml with deploy/compose/observability.yml strictly, as `docker compose` does, with all profiles and what .env sets.
+func compose(t *testing.T, env ...string) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithEnv(composeSecrets(t)),
-		cli.WithProfiles([]string{"*"}), cli.WithResolvedPaths(true))
+	return composeFiles(t, env, "docker-compose.yml", "deploy/compose/observability.yml")
+}
+
+func composeFiles(t *testing.T, env []string, files ...string) *types.Project {
+	t.Helper()
+	for i, file := range files {
+		files[i] = filepath.Join(root, file)
+	}
+	options, err := cli.NewProjectOptions(files, cli.WithEnv(append(composeSecrets(t), env...)), cli.WithProfiles([]string{"*"}), cli.WithResolvedPaths(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +138,10 @@ func TestComposeSetsWhatTheServicesRead(t *testing.T) {
 		seen[service] = true
 		set := make(map[string]string)
 		for variable, value := range project.Services[name].Environment {
-			set[variable] = *value
+			set[variable] = ""
+			if value != nil { // else .env says nothing
+				set[variable] = *value
+			}
 		}
 		checkSettings(t, "docker-compose.yml: "+name, service, set)
 	}
@@ -141,12 +152,11 @@ func TestComposeSetsWhatTheServicesRead(t *testing.T) {
 
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
-	project := compose(t)
+	project := composeFiles(t, nil, "docker-compose.yml")
 	for profile, want := range map[string][]string{
-		"":              {"client-api", "edge", "mongodb", "nats", "processor", "redis", "socket-gateway", "streams", "visitor-keys", "widget-api"},
-		"scale":         {"socket-gateway-2", "socket-gateway-3"},
-		"observability": {"grafana", "prometheus", "traces"},
-		"tools":         {"parleyctl"},
+		"":      {"client-api", "edge", "mongodb", "nats", "processor", "redis", "socket-gateway", "streams", "visitor-keys", "widget-api"},
+		"scale": {"socket-gateway-2", "socket-gateway-3"},
+		"tools": {"parleyctl"},
 	} {
 		var got []string
 		for name, s := range project.Services {
@@ -178,7 +188,7 @@ func TestComposeStartsInOrder(t *testing.T) {
 					t.Errorf("%s waits for %s to end, which is started again", name, needed)
 				}
 			default:
-				if !slices.Contains(s.Profiles, "observability") {
+				if name != "grafana" {
 					t.Errorf("%s does not wait for %s to be ready: %s", name, needed, how.Condition)
 				}
 			}
@@ -200,11 +210,75 @@ func TestComposeStartsInOrder(t *testing.T) {
 
 func mentions(environment types.MappingWithEquals, part string) bool {
 	for _, value := range environment {
-		if strings.Contains(*value, "//"+part) || strings.Contains(*value, "@"+part) {
+		if value != nil && (strings.Contains(*value, "//"+part) || strings.Contains(*value, "@"+part)) {
 			return true
 		}
 	}
 	return false
+}
+
+// Every service that is not asked for by name writes a log that is rotated, within a bound of memory that is that of Kubernetes, and is asked for its
+// health seldom.
+func TestComposeIsGentle(t *testing.T) {
+	t.Parallel()
+	project := compose(t)
+	production := build(t, "production")
+	for name, s := range project.Services {
+		if s.Logging == nil || s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
+			t.Errorf("%s: got the log %+v, want it rotated", name, s.Logging)
+		}
+		if s.MemLimit == 0 {
+			t.Errorf("%s has no bound of memory", name)
+		}
+		service := ours(project)[name]
+		if _, runs := services()[service]; runs {
+			pod := production.pods[service]
+			if limit := pod.Spec.Containers[0].Resources.Limits.Memory().Value(); int64(s.MemLimit) != limit {
+				t.Errorf("%s: got %d bytes of memory, want %d as in Kubernetes", name, s.MemLimit, limit)
+			}
+		}
+		if check := s.HealthCheck; check != nil && (check.Interval == nil || time.Duration(*check.Interval) < 30*time.Second || check.StartInterval == nil) {
+			t.Errorf("%s is asked for its health all the time: %+v", name, check)
+		}
+	}
+	for _, name := range []string{"edge", "nats", "redis", "mongodb"} {
+		if project.Services[name].HealthCheck == nil {
+			t.Errorf("%s has no check", name)
+		}
+	}
+}
+
+// What .env sets reaches the services that read it; what it does not set is the service's default.
+func TestComposePassesEnvOn(t *testing.T) {
+	t.Parallel()
+	passed := regexp.MustCompile(`^(RATE_LIMIT|BYTE_BUDGET|S3|FILE)_`)
+	project := compose(t, "STREAM_MAX_BYTES=2000000", "STREAM_MAX_AGE=1h", "RATE_LIMIT_VISITOR=7/1m")
+	for name, service := range ours(project) {
+		if _, runs := services()[service]; !runs {
+			continue
+		}
+		for variable := range variables(services()[service]) {
+			if _, there := project.Services[name].Environment[variable]; !there && passed.MatchString(variable) {
+				t.Errorf("%s: .env cannot set %s", name, variable)
+			}
+		}
+	}
+	value := func(service, variable string) string {
+		v := project.Services[service].Environment[variable]
+		if v == nil {
+			return ""
+		}
+		return *v
+	}
+	if got := value("widget-api", "RATE_LIMIT_VISITOR") + " " + value("widget-api", "RATE_LIMIT_ADDRESS") + " " + value("streams", "STREAM_MAX_BYTES"); got != "7/1m  2000000" {
+		t.Errorf("got %q, want what .env says", got)
+	}
+	without := composeFiles(t, nil, "docker-compose.yml")
+	for name, service := range ours(project) {
+		if _, runs := services()[service]; runs && (value(name, "OTEL_EXPORTER_OTLP_ENDPOINT") != "http://traces:4318" || without.Services[name].Environment["OTEL_EXPORTER_OTLP_ENDPOINT"] != nil) {
+			t.Errorf("%s: want traces sent to the viewer where it runs, and nowhere else", name)
+		}
+	}
 }
 
 // What is mounted from the repository is there.

@@ -1,15 +1,14 @@
 package manifests
 
 import (
-	"bytes"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // overlays are what is applied to a cluster.
@@ -35,20 +34,19 @@ type cluster struct {
 	replicas map[string]bool                   // workloads that set their number of replicas
 }
 
-// build runs kustomize (the library that kubectl has in it) and decodes strictly: an unknown or doubled field is an error.
-func build(t *testing.T, overlay string) *cluster {
+// build renders an overlay with components and decodes it.
+func build(t *testing.T, overlay string, components ...string) *cluster {
 	t.Helper()
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "k8s/overlays", overlay))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := made.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return decode(t, rendered(t, overlay, components...))
+}
+
+// decode is strict: an unknown or doubled field is an error.
+func decode(t *testing.T, documents map[string]string) *cluster {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, autoscalingv2.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
+		monitoringv1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -56,24 +54,36 @@ func build(t *testing.T, overlay string) *cluster {
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	c := &cluster{t: t, pods: map[string]corev1.PodTemplateSpec{}, replicas: map[string]bool{}}
-	for _, document := range bytes.Split(text, []byte("\n---\n")) {
-		object, _, err := decoder.Decode(document, nil, nil)
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		if strings.HasPrefix(name, "ScaledObject ") {
+			if err := yaml.UnmarshalStrict([]byte(documents[name]), &scaledObject{}); err != nil {
+				t.Fatalf("%v\n%s", err, documents[name])
+			}
+			continue
+		}
+		object, _, err := decoder.Decode([]byte(documents[name]), nil, nil)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, document)
+			t.Fatalf("%v\n%s", err, documents[name])
 		}
-		c.objects = append(c.objects, object)
-		switch w := object.(type) {
-		case *appsv1.Deployment:
-			c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
-			c.selects("deployment "+w.Name, w.Spec.Selector, w.Name)
-		case *batchv1.Job:
-			c.pods[w.Name] = w.Spec.Template
-		case *appsv1.StatefulSet:
-			c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
-			c.selects("stateful set "+w.Name, w.Spec.Selector, w.Name)
-		}
+		c.add(object)
 	}
 	return c
+}
+
+func (c *cluster) add(object runtime.Object) {
+	c.objects = append(c.objects, object)
+	switch w := object.(type) {
+	case *appsv1.Deployment:
+		c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
+		c.selects("deployment "+w.Name, w.Spec.Selector, w.Name)
+	case *batchv1.Job:
+		c.pods[w.Name] = w.Spec.Template
+	case *batchv1.CronJob:
+		c.pods[w.Name] = w.Spec.JobTemplate.Spec.Template
+	case *appsv1.StatefulSet:
+		c.pods[w.Name], c.replicas[w.Name] = w.Spec.Template, w.Spec.Replicas != nil
+		c.selects("stateful set "+w.Name, w.Spec.Selector, w.Name)
+	}
 }
 
 // all returns the objects of one type by name.
@@ -146,31 +156,34 @@ func TestEveryServiceRuns(t *testing.T) {
 	})
 }
 
-func TestPodsAreRestricted(t *testing.T) {
-	each(t, func(t *testing.T, c *cluster) {
-		for name, pod := range c.pods {
-			s := pod.Spec.SecurityContext
-			if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-				t.Errorf("%s: want a pod that is not root's and has the runtime's seccomp profile", name)
+func TestPodsAreRestricted(t *testing.T) { each(t, checkRestricted) }
+
+func checkRestricted(t *testing.T, c *cluster) {
+	t.Helper()
+	for name, pod := range c.pods {
+		s := pod.Spec.SecurityContext
+		if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: want a pod that is not root's and has the runtime's seccomp profile", name)
+		}
+		if a := pod.Spec.AutomountServiceAccountToken; a == nil || *a {
+			t.Errorf("%s gets a token of Kubernetes", name)
+		}
+		for _, k := range containers(pod) {
+			s := k.SecurityContext
+			if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
+				s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
+				t.Errorf("%s/%s: want no escalation, a read-only root, no capabilities", name, k.Name)
 			}
-			if a := pod.Spec.AutomountServiceAccountToken; a == nil || *a {
-				t.Errorf("%s gets a token of Kubernetes", name)
+			if ours := strings.Contains(k.Image, "parley/") && strings.HasSuffix(k.Image, ":dev"); !ours && !fullVersion.MatchString(k.Image) {
+				t.Errorf("%s/%s: got image %q, want one with a full version", name, k.Name, k.Image)
 			}
-			for _, k := range containers(pod) {
-				s := k.SecurityContext
-				if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
-					s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
-					t.Errorf("%s/%s: want no escalation, a read-only root, no capabilities", name, k.Name)
-				}
-				if ours := strings.Contains(k.Image, "parley/") && strings.HasSuffix(k.Image, ":dev"); !ours && !fullVersion.MatchString(k.Image) {
-					t.Errorf("%s/%s: got image %q, want one with a full version", name, k.Name, k.Image)
-				}
-				if k.Resources.Requests.Cpu().IsZero() || k.Resources.Requests.Memory().IsZero() || k.Resources.Limits.Memory().IsZero() {
-					t.Errorf("%s/%s: want requests, and a limit of memory", name, k.Name)
-				}
+			requests, limits := k.Resources.Requests, k.Resources.Limits
+			if requests.Cpu().IsZero() || requests.Memory().IsZero() || !requests.Memory().Equal(*limits.Memory()) ||
+				requests.StorageEphemeral().IsZero() || limits.StorageEphemeral().IsZero() {
+				t.Errorf("%s/%s: got %v and %v, want requests, as much memory as its limit, and bounds on ephemeral storage", name, k.Name, requests, limits)
 			}
 		}
-	})
+	}
 }
 
 // The settings are the service's own, and all that it needs are there.
@@ -211,26 +224,30 @@ func (c *cluster) settings(name string, k corev1.Container) map[string]string {
 
 // Every secret that a pod needs is made by the overlay, or named by it for somebody else to make, with its keys.
 func TestSecretsAreKnown(t *testing.T) {
-	each(t, func(t *testing.T, c *cluster) {
-		said := string(read(t, "k8s/overlays/production/kustomization.yaml"))
-		for name, pod := range c.pods {
-			for _, k := range containers(pod) {
-				for _, e := range k.Env {
-					if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil || e.ValueFrom.SecretKeyRef.Optional != nil {
-						continue
-					}
-					ref := e.ValueFrom.SecretKeyRef
-					secret := all[*corev1.Secret](c)[ref.Name]
-					if secret != nil && secret.Data[ref.Key] != nil {
-						continue
-					}
-					if t.Name() == "TestSecretsAreKnown/dev" || !strings.Contains(said, ref.Name+" ") || !strings.Contains(said, ref.Key) {
-						t.Errorf("%s: nobody makes %s of the secret %s", name, ref.Key, ref.Name)
-					}
+	each(t, func(t *testing.T, c *cluster) { checkSecrets(t, c, strings.HasSuffix(t.Name(), "/dev")) })
+}
+
+// checkSecrets wants all secrets made where made is true; elsewhere it is enough that the production overlay names them.
+func checkSecrets(t *testing.T, c *cluster, made bool) {
+	t.Helper()
+	said := string(read(t, "k8s/overlays/production/kustomization.yaml"))
+	for name, pod := range c.pods {
+		for _, k := range containers(pod) {
+			for _, e := range k.Env {
+				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil || e.ValueFrom.SecretKeyRef.Optional != nil {
+					continue
+				}
+				ref := e.ValueFrom.SecretKeyRef
+				secret := all[*corev1.Secret](c)[ref.Name]
+				if secret != nil && secret.Data[ref.Key] != nil {
+					continue
+				}
+				if made || !strings.Contains(said, ref.Name+" ") || !strings.Contains(said, ref.Key) {
+					t.Errorf("%s: nobody makes %s of the secret %s", name, ref.Key, ref.Name)
 				}
 			}
 		}
-	})
+	}
 }
 
 // The ports are those on which the services listen when nobody tells them others.
@@ -340,19 +357,22 @@ func TestSelectorsMatch(t *testing.T) {
 	})
 }
 
-// The widget's host has the sockets under /socket.io/, and lets them live.
+// Each host has one Ingress; the widget's has the sockets under /socket.io/, and lets them live.
 func TestIngressReachesTheGateway(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		ingresses := all[*networkingv1.Ingress](c)
-		gateway, widget, client := ingresses["socket-gateway"], ingresses["widget-api"], ingresses["client-api"]
-		rule := gateway.Spec.Rules[0]
-		if rule.Host != widget.Spec.Rules[0].Host || rule.Host == client.Spec.Rules[0].Host {
-			t.Errorf("got hosts %s, %s, %s, want the gateway at the widget's", rule.Host, widget.Spec.Rules[0].Host, client.Spec.Rules[0].Host)
+		widget, client := ingresses["widget-api"], ingresses["client-api"]
+		if len(ingresses) != 2 || widget.Spec.Rules[0].Host == client.Spec.Rules[0].Host {
+			t.Errorf("got %d ingresses, want one for each of two hosts", len(ingresses))
 		}
-		if path := rule.HTTP.Paths[0]; path.Path != "/socket.io/" || *path.PathType != networkingv1.PathTypePrefix {
-			t.Errorf("got path %s, want /socket.io/", path.Path)
+		paths := make(map[string]string)
+		for _, path := range widget.Spec.Rules[0].HTTP.Paths {
+			paths[path.Path+" "+string(*path.PathType)] = path.Backend.Service.Name
 		}
-		if timeout, _ := strconv.Atoi(gateway.Annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"]); timeout < 3600 {
+		if want := map[string]string{"/socket.io/ Prefix": "socket-gateway", "/ Prefix": "widget-api"}; !maps.Equal(paths, want) {
+			t.Errorf("got %v, want %v", paths, want)
+		}
+		if timeout, _ := strconv.Atoi(widget.Annotations["nginx.ingress.kubernetes.io/proxy-read-timeout"]); timeout < 3600 {
 			t.Errorf("got a timeout of %d s, want an hour at least", timeout)
 		}
 		for _, i := range ingresses {

@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -92,10 +95,49 @@ func TestStreamsFitTheVolume(t *testing.T) {
 	project := compose(t)
 	sizes := make(map[string]string)
 	for name, value := range project.Services["streams"].Environment {
-		sizes[name] = *value
+		if value != nil { // else it is the default
+			sizes[name] = *value
+		}
 	}
 	room = *project.Services["nats"].Environment["NATS_MAX_FILE_STORE"]
 	starts(t, room, streamSizes(t, sizes))
+}
+
+// Production's streams hold the load that its overlay states, and what one company or application may fill is a part of one.
+func TestProductionCarriesItsLoad(t *testing.T) {
+	t.Parallel()
+	stated := regexp.MustCompile(`(\d+) events a second .*, kept for (\d+) hours, (\d+) bytes each and a quarter to spare`).
+		FindStringSubmatch(string(read(t, "k8s/overlays/production/kustomization.yaml")))
+	if stated == nil {
+		t.Fatal("the production overlay states no load")
+	}
+	number := func(text string) int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c := build(t, "production")
+	streams := c.streams()
+	age := time.Duration(number(stated[2])) * time.Hour
+	if need := number(stated[1]) * number(stated[3]) * int64(age.Seconds()) * 5 / 4; streams.StreamMaxAge != age || streams.StreamMaxBytes < need {
+		t.Errorf("got %d bytes for %v, want at least %d for %v", streams.StreamMaxBytes, streams.StreamMaxAge, need, age)
+	}
+	for name, budget := range map[string]struct {
+		share     int64
+		variables []string
+	}{"client-api": {4, []string{"BYTE_BUDGET_COMPANY"}}, "widget-api": {4, []string{"BYTE_BUDGET_COMPANY", "BYTE_BUDGET_APPLICATION"}}} {
+		for _, variable := range budget.variables {
+			var rate config.Rate
+			if err := rate.UnmarshalText([]byte(c.settings(name, c.pods[name].Spec.Containers[0])[variable])); err != nil {
+				t.Fatal(err)
+			}
+			if rate.Per != age || int64(rate.Count) > streams.StreamMaxBytes/budget.share {
+				t.Errorf("%s: got %s %v, want at most a quarter of a stream in its age", name, variable, rate)
+			}
+		}
+	}
 }
 
 // chartValues is what we use of the NATS chart's values.

@@ -31,6 +31,7 @@ type workflowService struct {
 
 type workflowStep struct {
 	Name string            `json:"name,omitempty"`
+	If   string            `json:"if,omitempty"`
 	Uses string            `json:"uses,omitempty"`
 	Run  string            `json:"run,omitempty"`
 	With map[string]any    `json:"with,omitempty"`
@@ -77,6 +78,9 @@ func TestWorkflowRunsTheTargets(t *testing.T) {
 	}
 	if !strings.Contains(runs, "make audit") || !strings.Contains(makefile, "/cmd/govulncheck)") || !strings.Contains(makefile, "\tnpm audit\n") {
 		t.Error("nobody looks for known holes in Go and npm packages")
+	}
+	if !strings.Contains(runs, "make test-kubernetes") || !strings.Contains(runs, "scripts/cluster-chat") {
+		t.Error("nobody applies the manifests to a Kubernetes, or chats in a cluster")
 	}
 	if !strings.Contains(runs, ".ci/run") || tested != "make test-mongodb" {
 		t.Errorf("got %q on MongoDB, want .ci/run and make test-mongodb", tested)

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -255,7 +256,7 @@ func TestProfilesAreOptInAndLocal(t *testing.T) {
 	}
 }
 
-func TestReadyNamesEachDependency(t *testing.T) {
+func TestVerboseReadinessNamesEachDependency(t *testing.T) {
 	t.Parallel()
 	fine := func(context.Context) error { return nil }
 	url, server := serve(t, ops.Config{Service: "s", Checks: []ops.Check{
@@ -263,7 +264,7 @@ func TestReadyNamesEachDependency(t *testing.T) {
 		{Name: "mongodb", Check: func(context.Context) error { return errors.New("no reachable servers") }},
 		{Name: "redis", Check: func(context.Context) error { panic("oops") }},
 	}})
-	status, body := get(t, url+"/readyz")
+	status, body := get(t, url+"/readyz?verbose")
 	want := `{"service":"s","status":"unavailable","dependencies":{"mongodb":"no reachable servers","nats":"ok","redis":"panic: oops"}}`
 	if status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("readyz: got %d %s, want 503 %s", status, body, want)
@@ -276,6 +277,93 @@ func TestReadyNamesEachDependency(t *testing.T) {
 		t.Errorf("readyz when stopping: got %d %s, want 503 and stopping", status, body)
 	}
 }
+
+// A replica is ready when each dependency has been usable once, and stays ready when they go away: they are away for all replicas.
+func TestReadinessWaitsForDependenciesAndOutlivesThem(t *testing.T) {
+	t.Parallel()
+	var nats, store atomic.Bool
+	check := func(up *atomic.Bool) func(context.Context) error {
+		return func(context.Context) error {
+			if !up.Load() {
+				return errors.New("away")
+			}
+			return nil
+		}
+	}
+	server := ops.New(ops.Config{Service: "s", Gatherer: prometheus.NewRegistry(), Checks: []ops.Check{
+		{Name: "nats", Check: check(&nats)},
+		{Name: "store", Check: check(&store)},
+		{Name: "redis", Check: check(new(atomic.Bool)), Optional: true},
+	}})
+	ask := func(path string) (int, string) {
+		rec := httptest.NewRecorder()
+		server.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+		return rec.Code, strings.TrimSpace(rec.Body.String())
+	}
+	for _, step := range []struct {
+		nats, store bool
+		path        string
+		status      int
+		body        string
+	}{
+		{false, false, "/readyz", 503, `{"service":"s","status":"unavailable","dependencies":{"nats":"away","redis":"away","store":"away"}}`},
+		{true, false, "/readyz", 503, `{"service":"s","status":"unavailable","dependencies":{"nats":"ok","redis":"away","store":"away"}}`},
+		{false, true, "/readyz", 200, `{"service":"s","status":"ok","dependencies":{"nats":"away","redis":"away","store":"ok"}}`},
+		{false, false, "/readyz", 200, `{"service":"s","status":"ok"}`},
+		{false, false, "/readyz?verbose", 200, `{"service":"s","status":"ok","dependencies":{"nats":"away","redis":"away","store":"away"}}`},
+		{true, true, "/readyz?verbose", 200, `{"service":"s","status":"ok","dependencies":{"nats":"ok","redis":"away","store":"ok"}}`},
+	} {
+		nats.Store(step.nats)
+		store.Store(step.store)
+		if status, body := ask(step.path); status != step.status || body != step.body {
+			t.Errorf("%+v: got %d %s", step, status, body)
+		}
+	}
+	_, metrics := ask("/metrics")
+	for _, want := range []string{`{dependency="nats",service="s"} 1`, `{dependency="store",service="s"} 1`, `{dependency="redis",service="s"} 0`} {
+		if !strings.Contains(metrics, "parley_dependency_up"+want) {
+			t.Errorf("got\n%s, want %s", metrics, want)
+		}
+	}
+}
+
+// A server that runs notices by itself that a dependency has become usable: readiness does not depend on who asks when.
+func TestServerWatchesItsDependencies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		listener := closedListener{make(chan struct{})}
+		server := ops.New(ops.Config{Listener: listener, Checks: []ops.Check{{Name: "nats", Check: func(context.Context) error {
+			if !up.Load() {
+				return errors.New("away")
+			}
+			return nil
+		}}}})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- server.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		up.Store(true)
+		time.Sleep(2 * time.Second)
+		up.Store(false)
+		rec := httptest.NewRecorder()
+		server.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if rec.Code != http.StatusOK {
+			t.Errorf("got %d, want 200: the dependency was usable", rec.Code)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// closedListener accepts nobody.
+type closedListener struct{ closed chan struct{} }
+
+func (l closedListener) Accept() (net.Conn, error) { <-l.closed; return nil, net.ErrClosed }
+func (l closedListener) Close() error              { close(l.closed); return nil }
+func (l closedListener) Addr() net.Addr            { return &net.TCPAddr{} }
 
 func TestStoppingAloneIsNotReady(t *testing.T) {
 	t.Parallel()

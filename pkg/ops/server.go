@@ -18,6 +18,8 @@ import (
 )
 
 const (
+	watchFirst        = time.Second     // between two looks at the dependencies until each has been usable once
+	watchEvery        = 5 * time.Second // between two looks afterwards
 	checkTimeout      = 2 * time.Second
 	readHeaderTimeout = 5 * time.Second
 	stopTimeout       = time.Second // a profile that is being taken is not waited for
@@ -25,8 +27,9 @@ const (
 
 // Check looks at one dependency; nil means that it can be used. Its ctx ends after two seconds.
 type Check struct {
-	Name  string
-	Check func(context.Context) error
+	Name     string
+	Check    func(context.Context) error
+	Optional bool // the service does its work without it: readiness does not wait for it
 }
 
 // Config is what a [Server] needs.
@@ -35,7 +38,7 @@ type Config struct {
 	Listener  net.Listener        // for tests; taken over and closed by Run
 	PprofAddr string              // where profiles are served, a loopback address; empty: nowhere
 	Service   string              // the service's name, shown by /healthz and /readyz
-	Checks    []Check             // looked at by /readyz, all at once
+	Checks    []Check             // the dependencies, looked at all at once
 	Gatherer  prometheus.Gatherer // what /metrics shows; nil: the default gatherer
 	Logger    *slog.Logger
 }
@@ -43,14 +46,17 @@ type Config struct {
 // Server is the operations server of one service:
 //
 //   - GET /healthz is 200 as long as the process answers.
-//   - GET /readyz is 200 when every dependency can be used, else, or when the service is stopping, 503. It names each.
-//   - GET /metrics is for Prometheus.
+//   - GET /readyz is 200 from the time that every dependency has been usable once until the service stops, and 503 before and after. A
+//     dependency that goes away later changes nothing: it is away for all replicas, and the service answers for itself (decision 20).
+//   - GET /readyz?verbose has the same status, looks at every dependency now and names each.
+//   - GET /metrics is for Prometheus. parley_dependency_up says what the last look at each dependency found.
 //
 // It is meant for the inside of a cluster: nothing here asks who is calling. GET /debug/pprof/ shows the process's memory, so it is
 // served only on PprofAddr, to this machine (or pod).
 type Server struct {
-	cfg      Config
-	stopping atomic.Bool
+	cfg          Config
+	stopping     atomic.Bool
+	dependencies *dependencies
 }
 
 // New returns a server that does not listen yet.
@@ -61,7 +67,7 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg}
+	return &Server{cfg: cfg, dependencies: newDependencies(cfg.Service, cfg.Checks)}
 }
 
 // SetStopping makes /readyz answer 503 from now on, so that nothing new is sent here.
@@ -76,6 +82,11 @@ func (s *Server) Run(ctx context.Context) error {
 			return fmt.Errorf("operations server: %w", err)
 		}
 	}
+	watchCtx, stopWatch := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stopWatch()
+	watching.Go(func() { s.dependencies.watch(watchCtx) })
 	if s.cfg.PprofAddr == "" {
 		return s.serve(ctx, ln, s.Handler())
 	}
@@ -149,7 +160,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{s.cfg.Gatherer, s.dependencies.registry}, promhttp.HandlerOpts{
 		EnableOpenMetrics: true,                     // the format that carries exemplars, for who asks for it
 		ErrorHandling:     promhttp.ContinueOnError, // one broken collector must not hide the others
 		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelWarn),
@@ -157,26 +168,28 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// report is the body of /healthz and /readyz.
-type report struct {
+// Report is the body of /healthz and /readyz.
+type Report struct {
 	Service      string            `json:"service"`
 	Status       string            `json:"status"`                 // ok, unavailable or stopping
-	Dependencies map[string]string `json:"dependencies,omitempty"` // ok, or what is wrong
+	Dependencies map[string]string `json:"dependencies,omitempty"` // StatusOK, or what is wrong
 }
 
-const statusOK = "ok"
+// StatusOK is the status of a service that is ready, and of a dependency that can be used.
+const StatusOK = "ok"
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	s.write(w, http.StatusOK, report{Service: s.cfg.Service, Status: statusOK})
+	s.write(w, http.StatusOK, Report{Service: s.cfg.Service, Status: StatusOK})
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	answer := report{Service: s.cfg.Service, Status: statusOK, Dependencies: s.look(r.Context())}
+	answer := Report{Service: s.cfg.Service, Status: StatusOK}
+	if r.URL.Query().Has("verbose") || !s.dependencies.seen() {
+		answer.Dependencies = s.dependencies.look(r.Context())
+	}
 	status := http.StatusOK
-	for _, state := range answer.Dependencies {
-		if state != statusOK {
-			answer.Status, status = "unavailable", http.StatusServiceUnavailable
-		}
+	if !s.dependencies.seen() {
+		answer.Status, status = "unavailable", http.StatusServiceUnavailable
 	}
 	if s.stopping.Load() {
 		answer.Status, status = "stopping", http.StatusServiceUnavailable
@@ -184,53 +197,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	s.write(w, status, answer)
 }
 
-func (s *Server) write(w http.ResponseWriter, status int, answer report) {
+func (s *Server) write(w http.ResponseWriter, status int, answer Report) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		s.cfg.Logger.Debug("writing a readiness report", "error", err.Error()) // the prober left
 	}
-}
-
-// look asks all checks at once and waits for none longer than checkTimeout, also when a check does not heed its ctx.
-func (s *Server) look(ctx context.Context) map[string]string {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	states := map[string]string{}
-	for _, check := range s.cfg.Checks {
-		group.Go(func() {
-			state := lookAt(ctx, check)
-			mu.Lock()
-			defer mu.Unlock()
-			states[check.Name] = state
-		})
-	}
-	group.Wait()
-	return states
-}
-
-func lookAt(ctx context.Context, check Check) string {
-	result := make(chan error, 1)
-	go func() { result <- callRecovered(ctx, check) }()
-	select {
-	case err := <-result:
-		if err != nil {
-			return err.Error()
-		}
-		return statusOK
-	case <-ctx.Done():
-		return "no answer in time"
-	}
-}
-
-func callRecovered(ctx context.Context, check Check) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	return check.Check(ctx)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/config"
 )
 
@@ -81,6 +82,17 @@ func (r *Redis) Close() error {
 		return nil
 	}
 	return r.client.Close()
+}
+
+// Ready returns nil when Redis answers, or where there is none to ask.
+func (r *Redis) Ready(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	if err := r.client.Ping(ctx).Err(); err != nil {
+		return apperr.Away("redis", err)
+	}
+	return nil
 }
 
 // there reports whether Redis is worth asking.

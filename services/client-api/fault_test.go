@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/ops/opstest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 )
 
@@ -20,13 +22,27 @@ func (w *world) unavailable(what string, got answer) {
 	}
 }
 
-func (w *world) ready() bool {
-	resp, err := http.Get(w.ops + "/readyz")
+// state is what the service says of itself and of its dependencies.
+func (w *world) state() opstest.State {
+	state, err := opstest.Read(w.ops)
 	if err != nil {
-		return false
+		return opstest.State{}
 	}
+	return state
+}
+
+func (w *world) ready() bool { return w.state().AllUp() }
+
+// loses returns when the service has noticed that the dependency is away. It stays ready: it answers, with 503 where it needs it.
+func (w *world) loses(dependency string) {
+	w.t.Helper()
+	eventually(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
+	resp, err := http.Get(w.ops + "/readyz")
+	w.must(err)
 	defer resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	if resp.StatusCode != http.StatusOK {
+		w.t.Errorf("without %s: got %d from /readyz, want 200", dependency, resp.StatusCode)
+	}
 }
 
 func (w *world) sends() bool { return w.send(`{"text":"hi"}`).status == http.StatusOK }
@@ -37,7 +53,7 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	eventually(t, "ready", w.ready)
 	w.send(`{"text":"hi"}`).success(t)
 	w.engines.nats.Stop()
-	eventually(t, "not ready", func() bool { return !w.ready() })
+	w.loses("nats")
 	w.unavailable("POST /message/send", w.send(`{"text":"hi"}`))
 	w.unavailable("POST /push-message", w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`))
 	w.engines.restartNATS()
@@ -51,13 +67,22 @@ func TestStoreGoesAndComesBack(t *testing.T) {
 	eventually(t, "ready", w.ready)
 	w.send(`{"text":"hi"}`).success(t)
 	w.engines.store.Begin()
-	eventually(t, "not ready", func() bool { return !w.ready() })
+	w.loses("store")
 	eventually(t, "nothing is cached any more", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusServiceUnavailable })
 	w.unavailable("POST /message/send", w.send(`{"text":"hi"}`))
 	w.unavailable("POST /push-message", w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`))
 	w.engines.store.End()
 	eventually(t, "200 again", w.sends)
 	eventually(t, "ready again", w.ready)
+}
+
+// Redis holds only the limits: a replica that starts without it is ready, says that it is away, and serves.
+func TestServesWithoutRedis(t *testing.T) {
+	t.Parallel()
+	url := "redis://" + nettest.Addr(t)
+	w := start(t, func(cfg *clientapi.Config) { cfg.RedisURL = url })
+	eventually(t, "ready", func() bool { s := w.state(); return s.Ready && s.Away("redis") })
+	w.send(`{"text":"hi"}`).success(t)
 }
 
 // The service starts before its engines do, and waits for them.
@@ -69,7 +94,7 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	w.engines.store.Begin()
 	w.run()
 	w.unavailable("everything away", w.send(`{"text":"hi"}`))
-	if w.ready() {
+	if w.state().Ready {
 		t.Error("got ready with nothing there, want not ready")
 	}
 	w.engines.store.End()

@@ -176,7 +176,7 @@ func TestARetryAfterAnOutage(t *testing.T) {
 	w := start(t)
 	eventually(t, "ready", w.ready)
 	w.engines.nats.Stop()
-	eventually(t, "not ready", func() bool { return !w.ready() })
+	w.loses("nats")
 	body := sendBody("TEXT", `{"text":"hi"}`, w.chatID)
 	w.unavailable("with a key", w.keyed("k", "/message/send", body))
 	w.engines.restartNATS()

@@ -68,7 +68,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
   parleyctl tokens create --company COMPANY --name CRM
   parleyctl watch --since 10m
   parleyctl trace MESSAGE
-  parleyctl dead replay --all --dry-run`,
+  parleyctl dead replay --all --dry-run
+  parleyctl doctor`,
 		Version:       ops.ReadBuild().String(),
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.ArbitraryArgs, RunE: group, SuggestionsMinimumDistance: 2,
@@ -82,7 +83,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 		return usage(err.Error() + "; see " + c.CommandPath() + " --help")
 	})
 	a.addFlags(root)
-	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.reply(), a.watch(), a.dead(), a.trace(), a.keys(), a.streams(), a.backup(), a.migrate(), idle())
+	root.AddCommand(a.companies(), a.applications(), a.templates(), a.tokens(), a.chats(), a.visitors(), a.reply(), a.watch(), a.dead(), a.trace(), a.keys(), a.streams(), a.backup(), a.migrate(), a.doctor(), idle())
 	return root
 }
 

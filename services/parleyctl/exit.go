@@ -12,7 +12,7 @@ import (
 // Exit codes.
 const (
 	ExitOK          = 0
-	ExitFailed      = 1 // a fault of ours, or the question whether to go on was answered with no
+	ExitFailed      = 1 // a fault of ours, the question whether to go on was answered with no, or doctor found something wrong
 	ExitUsage       = 2 // the command line or a setting is wrong
 	ExitNotFound    = 3
 	ExitUnavailable = 4 // NATS or MongoDB is away

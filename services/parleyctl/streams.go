@@ -43,7 +43,7 @@ type consumerView struct {
 }
 
 func (a *app) streams() *cobra.Command {
-	return under("streams", "Declare the streams; show them and how far their consumers are", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply())
+	return under("streams", "Declare the streams; show them and how far their consumers are", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore())
 }
 
 func (a *app) streamsList() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/ops/opstest"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor"
@@ -386,6 +387,24 @@ func TestStartsWithoutItsServers(t *testing.T) {
 	replies := w.collect(subject.AllReplies)
 	w.publish(w.wrote(chat.Text, `{"text":"are you there"}`))
 	replies.Next()
+
+	// It stays ready when its servers go: nobody routes requests to it, and it waits for them.
+	documents.Begin()
+	server.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		state, err := opstest.Read("http://" + listener.Addr().String())
+		w.must(err)
+		if !state.Ready {
+			t.Fatalf("got %+v, want it ready", state)
+		}
+		if state.Away("nats") && state.Away("store") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %+v, want both away", state)
+		}
+	}
+	documents.End()
 }
 
 // awaitReadiness returns when /readyz has the status. It is asked for: there is no event to wait for.

@@ -251,7 +251,7 @@ func TestStartsWithoutRedis(t *testing.T) {
 	}
 }
 
-// Redis goes and comes: sockets stay, readiness tells, and a reply that could not be passed on is passed on later.
+// Redis goes and comes: sockets stay, the gateways stay ready, and a reply that could not be passed on is passed on later.
 func TestRedisGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	redis := newRealRedis(t)
@@ -266,7 +266,7 @@ func TestRedisGoesAndComesBack(t *testing.T) {
 	}
 	redis.stop()
 	for _, g := range gateways {
-		w.awaitReady(g, http.StatusServiceUnavailable)
+		w.awaitAway(g, "redis")
 	}
 	w.reply(v, `{"text":"meanwhile"}`)
 	redis.start()

@@ -28,6 +28,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/ops/opstest"
 	"github.com/parley-chat/parley/pkg/redistest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
@@ -164,17 +165,37 @@ func (w *world) startWithClock() (*gateway, *clock) {
 	return w.start(func(cfg *socketgateway.Config) { cfg.Now = c.now }), c
 }
 
-// awaitReady returns when the gateway's readiness has the status. It is asked for: there is no event to wait for.
+// awaitReady returns when the gateway's readiness has the status; with 200 it can also use all of its dependencies.
 func (w *world) awaitReady(g *gateway, status int) {
+	w.t.Helper()
+	w.awaitState(g, func(s opstest.State) bool {
+		if status == http.StatusOK {
+			return s.AllUp()
+		}
+		return s.Status != "" && !s.Ready
+	})
+}
+
+// awaitAway returns when the gateway has noticed that a dependency is away; it stays ready.
+func (w *world) awaitAway(g *gateway, dependency string) {
+	w.t.Helper()
+	w.awaitState(g, func(s opstest.State) bool { return s.Away(dependency) })
+	if got := w.get(g.ops + "/readyz"); got != http.StatusOK {
+		w.t.Errorf("without %s: got %d from /readyz, want 200", dependency, got)
+	}
+}
+
+// awaitState asks for the gateway's state until it is as wanted: there is no event to wait for.
+func (w *world) awaitState(g *gateway, wanted func(opstest.State) bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(limit)
 	for {
-		got := w.get(g.ops + "/readyz")
-		if got == status {
+		state, err := opstest.Read(g.ops)
+		if err == nil && wanted(state) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("got %d from /readyz, want %d", got, status)
+			w.t.Fatalf("got %+v, %v from /readyz?verbose", state, err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

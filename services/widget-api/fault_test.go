@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/ops/opstest"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -28,13 +30,27 @@ func (w *world) unavailable(what string, got answer) {
 	}
 }
 
-func (w *world) ready() bool {
-	resp, err := http.Get(w.ops + "/readyz")
+// state is what the service says of itself and of its dependencies.
+func (w *world) state() opstest.State {
+	state, err := opstest.Read(w.ops)
 	if err != nil {
-		return false
+		return opstest.State{}
 	}
+	return state
+}
+
+func (w *world) ready() bool { return w.state().AllUp() }
+
+// loses returns when the service has noticed that the dependency is away. It stays ready: it answers, with 503 where it needs it.
+func (w *world) loses(dependency string) {
+	w.t.Helper()
+	eventually(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
+	resp, err := http.Get(w.ops + "/readyz")
+	w.must(err)
 	defer resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	if resp.StatusCode != http.StatusOK {
+		w.t.Errorf("without %s: got %d from /readyz, want 200", dependency, resp.StatusCode)
+	}
 }
 
 const hello = `{"type":"TEXT","data":{"text":"hi"}}`
@@ -43,9 +59,10 @@ const hello = `{"type":"TEXT","data":{"text":"hi"}}`
 func TestNATSGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	eventually(t, "ready", w.ready)
 	token := w.register(appID, `"email":"a@example.com"`)
 	w.engines.nats.Stop()
-	eventually(t, "not ready", func() bool { return !w.ready() })
+	w.loses("nats")
 	form := `{"appId":"` + appID + `","email":"b@example.com"}`
 	w.unavailable("POST /register", w.post("/register", "", form))
 	w.unavailable("POST /message", w.post("/message", token, hello))
@@ -71,12 +88,16 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 func TestStoreGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond })
+	eventually(t, "ready", w.ready)
 	token := w.register(appID, `"email":"a@example.com"`)
 	w.engines.store.Begin()
-	eventually(t, "not ready", func() bool { return !w.ready() })
+	w.loses("store")
 	eventually(t, "nothing is cached any more", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
 	w.unavailable("GET /settings/:id", w.get("/settings/"+appID, ""))
 	w.unavailable("POST /register", w.post("/register", "", `{"appId":"`+appID+`","email":"b@example.com"}`))
+	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {
+		t.Errorf("the keys: got %d, want 200 whether the store is in reach or not", got.status)
+	}
 	w.unavailable("GET /message", w.get("/message", token))
 	w.unavailable("POST /message", w.post("/message", token, hello))
 	if got := w.get("/message", "x.y.z"); got.status != http.StatusUnauthorized {
@@ -89,6 +110,15 @@ func TestStoreGoesAndComesBack(t *testing.T) {
 	}
 }
 
+// Redis holds only the limits: a replica that starts without it is ready, says that it is away, and serves.
+func TestServesWithoutRedis(t *testing.T) {
+	t.Parallel()
+	url := "redis://" + nettest.Addr(t)
+	w := start(t, func(cfg *widgetapi.Config) { cfg.RedisURL = url })
+	eventually(t, "ready", func() bool { s := w.state(); return s.Ready && s.Away("redis") })
+	w.register(appID, `"email":"a@example.com"`)
+}
+
 // The service starts before its engines do, and waits for them.
 func TestStartsBeforeItsEngines(t *testing.T) {
 	t.Parallel()
@@ -98,7 +128,7 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	w.engines.store.Begin()
 	w.run()
 	w.unavailable("everything away", w.get("/settings/"+appID, ""))
-	if w.ready() {
+	if w.state().Ready {
 		t.Error("got ready with nothing there, want not ready")
 	}
 	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {

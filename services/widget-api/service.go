@@ -268,7 +268,7 @@ func (s *Service) allowedOrigins(ctx context.Context, appID string) ([]string, e
 func (s *Service) serve(ctx context.Context) error {
 	server := ops.New(ops.Config{
 		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
-		Checks: []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "store", Check: s.store.Ready}},
+		Checks: s.checks(),
 	})
 	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
 	group, running := errgroup.WithContext(ctx)
@@ -283,6 +283,15 @@ func (s *Service) serve(ctx context.Context) error {
 		return s.serveAPI(running)
 	})
 	return group.Wait()
+}
+
+// checks are the dependencies. Without Redis each replica counts limits by itself.
+func (s *Service) checks() []ops.Check {
+	checks := []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "store", Check: s.store.Ready}}
+	if s.redis != nil {
+		checks = append(checks, ops.Check{Name: "redis", Check: s.redis.Ready, Optional: true})
+	}
+	return checks
 }
 
 func (s *Service) serveAPI(ctx context.Context) error {

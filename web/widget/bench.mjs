@@ -21,12 +21,12 @@ function report(name, values, target) {
   console.log(`${name}: median ${at(0.5)} ms, p90 ${at(0.9)} ms, worst ${at(1)} ms of ${values.length}${target ? `; target ${target} ms` : ''}`);
 }
 
-/** How long the first open takes; `pause` is how long the pointer rests on the launcher before it is pressed. */
-async function firstOpen(pause) {
+/** How long the first open takes. */
+async function firstOpen() {
   const page = await newPage();
   await page.goto(`${base}/demo`);
   await ready(page);
-  const took = await pressed(page, await shadowOf(page), page.getByRole('button', { name: 'Open chat' }), pause);
+  const took = await pressed(page, await shadowOf(page), page.getByRole('button', { name: 'Open chat' }));
   if (process.env.WATERFALL) console.log(await page.evaluate(() => performance.getEntriesByType('resource').map((r) => `${new URL(r.name).pathname} ${r.startTime.toFixed(0)}-${r.responseEnd.toFixed(0)}`).join('\n')));
   await page.context().close();
   return took;
@@ -37,7 +37,7 @@ async function barePage() {
   const page = await newPage();
   await page.setContent('<button>Open</button><form class="card"></form>');
   await page.evaluate(() => { document.querySelector('button').onclick = () => document.querySelector('form').append(document.createElement('input')); });
-  const took = await pressed(page, await page.evaluateHandle(() => document), page.locator('button'), 0);
+  const took = await pressed(page, await page.evaluateHandle(() => document), page.locator('button'));
   await page.context().close();
   return took;
 }
@@ -45,7 +45,7 @@ async function barePage() {
 const newPage = async () => (await browser.newContext({ viewport: { width: 1100, height: 850 }, locale: 'en-US' })).newPage();
 
 /** Presses the button, and returns the time until the form's first field has been painted. */
-async function pressed(page, root, button, pause) {
+async function pressed(page, root, button) {
   const seen = page.evaluate(
     (root) =>
       new Promise((done) => {
@@ -66,7 +66,6 @@ async function pressed(page, root, button, pause) {
   );
   const box = await button.boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-  if (pause) await new Promise((over) => setTimeout(over, pause));
   await page.mouse.down();
   await page.mouse.up();
   return seen;
@@ -118,15 +117,13 @@ async function typing() {
   return took;
 }
 
-const results = { bare: [], at: [], after: [] };
-await firstOpen(0); // the first one warms the server up
+const results = { bare: [], open: [] };
+await firstOpen(); // the first one warms the server up
 for (let n = 0; n < turns; n++) {
   results.bare.push(await barePage());
-  results.at.push(await firstOpen(0));
-  results.after.push(await firstOpen(150));
+  results.open.push(await firstOpen());
 }
 report('bare page', results.bare);
-report('first open, pressed as soon as the pointer is there', results.at, 300);
-report('first open, pressed 150 ms after the pointer is there', results.after, 300);
+report('first open', results.open, 300);
 report('typing with 2,000 messages', await typing(), 50);
 await browser.close();

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/ops/opstest"
 	"github.com/parley-chat/parley/pkg/tlstest"
 	"github.com/parley-chat/parley/services/processor"
 )
@@ -186,20 +187,32 @@ func (f *fleet) asOperator() place {
 	return p
 }
 
-// awaitReady waits until every service's readiness is that status.
+// awaitReady waits until every service's readiness is that status; with 200 they can also use all of their dependencies.
 func (f *fleet) awaitReady(t *testing.T, status int, names ...string) {
+	t.Helper()
+	f.awaitState(t, func(s opstest.State) bool {
+		if status == http.StatusOK {
+			return s.AllUp()
+		}
+		return s.Status != "" && !s.Ready
+	}, names...)
+}
+
+// awaitAway waits until every service has noticed that a dependency is away; they stay ready.
+func (f *fleet) awaitAway(t *testing.T, dependency string, names ...string) {
+	t.Helper()
+	f.awaitState(t, func(s opstest.State) bool { return s.Away(dependency) && s.Ready }, names...)
+}
+
+func (f *fleet) awaitState(t *testing.T, wanted func(opstest.State) bool, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		eventually(t, name, func() error {
-			answer, err := http.Get("http://" + f.ops[name] + "/readyz")
-			if err != nil {
-				return err
+			state, err := opstest.Read("http://" + f.ops[name])
+			if err == nil && !wanted(state) {
+				err = fmt.Errorf("readyz: got %+v", state)
 			}
-			defer answer.Body.Close()
-			if answer.StatusCode != status {
-				return fmt.Errorf("readyz: got %d, want %d", answer.StatusCode, status)
-			}
-			return nil
+			return err
 		})
 	}
 }
@@ -240,7 +253,7 @@ func (f *fleet) natsAway(t *testing.T) {
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["nats"].kill())
 	traffic.await(t, "503 while NATS is away", &traffic.refused, 5)
-	f.awaitReady(t, http.StatusServiceUnavailable, f.services...)
+	f.awaitAway(t, "nats", f.services...)
 	f.start(t, "nats")
 	traffic.await(t, "traffic after NATS is back", &traffic.accepted, 30)
 	f.awaitReady(t, http.StatusOK, f.services...)
@@ -255,7 +268,7 @@ func (f *fleet) redisAway(t *testing.T) {
 	if _, err := f.run["redis"].stop(); err != nil {
 		t.Fatal(err)
 	}
-	f.awaitReady(t, http.StatusServiceUnavailable, "gateway-1", "gateway-2")
+	f.awaitAway(t, "redis", "gateway-1", "gateway-2")
 	before := len(v.history(t))
 	v.write(t, "menu") // accepted and answered, though nobody can be told
 	eventually(t, "the bot's answer in the history", func() error {

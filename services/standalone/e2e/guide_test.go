@@ -54,7 +54,7 @@ func TestOperations(t *testing.T) {
 		return string(body)
 	}
 	read("/healthz")
-	ready := read("/readyz")
+	ready := read("/readyz?verbose")
 	for _, engine := range []string{"nats", "store"} {
 		if !strings.Contains(ready, `"`+engine+`"`) {
 			t.Errorf("readyz: got %s, want %s in it", ready, engine)

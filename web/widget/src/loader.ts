@@ -195,7 +195,7 @@ function mount(script: HTMLScriptElement) {
   };
   const watch = new MutationObserver(attach);
 
-  launcher.onpointerenter = launcher.onpointerdown = load; // the click follows
+  launcher.onpointerdown = load; // the click follows
   launcher.onclick = toggle;
   launcher.hidden = data.launcher === 'none';
   addEventListener('storage', onStorage);

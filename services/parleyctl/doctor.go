@@ -1,0 +1,429 @@
+package parleyctl
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// What doctor says of a thing that it has looked at.
+const (
+	findingOK      = "ok"
+	findingWarning = "warning"
+	findingWrong   = "wrong"
+	findingSkipped = "skipped"
+)
+
+// What is worth a warning.
+const (
+	leastNATS        = "2.11" // pinned consumers
+	leastPayload     = 2_000_000
+	leastRedis       = 7
+	clockTolerance   = 2 * time.Second
+	certificateSpare = 21 * 24 * time.Hour
+	fullFrom         = 0.8
+	lagFrom          = 1000
+	engineTime       = 5 * time.Second
+)
+
+// finding is one row: what was looked at, what it is like, and what to do.
+type finding struct {
+	Check  string `json:"check"`
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+	Do     string `json:"do,omitempty"`
+}
+
+// doctorError says that something is wrong.
+type doctorError struct{ wrong int }
+
+func (e *doctorError) Error() string { return fmt.Sprintf("%d checks found something wrong", e.wrong) }
+
+// examination collects findings.
+type examination struct {
+	app      *app
+	findings []finding
+}
+
+func (e *examination) ok(check, format string, args ...any) {
+	e.findings = append(e.findings, finding{Check: check, State: findingOK, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (e *examination) skip(check, why string) {
+	e.findings = append(e.findings, finding{Check: check, State: findingSkipped, Detail: why})
+}
+
+func (e *examination) warn(check, do, format string, args ...any) {
+	e.findings = append(e.findings, finding{Check: check, State: findingWarning, Detail: fmt.Sprintf(format, args...), Do: do})
+}
+
+func (e *examination) wrong(check, do, format string, args ...any) {
+	e.findings = append(e.findings, finding{Check: check, State: findingWrong, Detail: fmt.Sprintf(format, args...), Do: do})
+}
+
+func (a *app) doctor() *cobra.Command {
+	var urls []string
+	c := &cobra.Command{
+		Use: "doctor", Short: "Look at every dependency and say what is wrong and what to do", Args: takes(),
+		Long: `Look at NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
+say what is wrong and what to do. It changes nothing.
+
+It looks at what the environment names: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, NATS_CERT, PUBLIC_URL (whose certificate is
+looked at, as that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES it compares sizes as well.
+
+The exit code is 1 where something is wrong; warnings alone are 0.`,
+		Example: `  parleyctl doctor
+  parleyctl doctor --url https://client.chat.example.com -o json`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, err := a.settings(); err != nil {
+				return err
+			}
+			e := &examination{app: a}
+			e.nats(c.Context())
+			e.store(c.Context())
+			e.redis(c.Context())
+			e.keys()
+			e.certificates(c.Context(), urls)
+			if err := printFindings(a, e.findings); err != nil {
+				return err
+			}
+			wrong := 0
+			for _, f := range e.findings {
+				if f.State == findingWrong {
+					wrong++
+				}
+			}
+			if wrong > 0 {
+				return &doctorError{wrong}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringSliceVar(&urls, "url", nil, "an https address whose certificate is looked at")
+	return c
+}
+
+func printFindings(a *app, findings []finding) error {
+	return printList(a, findings,
+		column[finding]{"check", func(f finding) string { return f.Check }},
+		column[finding]{"state", func(f finding) string { return f.State }},
+		column[finding]{"detail", func(f finding) string { return f.Detail }},
+		column[finding]{"do", func(f finding) string { return f.Do }})
+}
+
+// nats looks at the server, and where it answers at what is in it.
+func (e *examination) nats(ctx context.Context) {
+	s, err := e.app.settings()
+	if err != nil || s.NATSURL == "" {
+		e.skip("nats", "NATS_URL is not set")
+		return
+	}
+	b, err := e.app.openBus(ctx)
+	if err != nil {
+		e.wrong("nats", "start NATS, or correct NATS_URL and its password", "%s", describe(err))
+		return
+	}
+	conn := b.JetStream().Conn()
+	switch version := conn.ConnectedServerVersion(); {
+	case older(version, leastNATS):
+		e.wrong("nats", "upgrade to "+leastNATS+" or later", "version %s", version)
+	case conn.MaxPayload() < leastPayload:
+		e.wrong("nats", "set max_payload: 2MB", "max_payload is %d", conn.MaxPayload())
+	default:
+		e.ok("nats", "version %s", version)
+	}
+	if state, err := conn.TLSConnectionState(); err == nil && len(state.PeerCertificates) > 0 {
+		e.certificate("certificate of nats", state.PeerCertificates[0])
+	}
+	info, err := b.JetStream().AccountInfo(ctx)
+	if err != nil {
+		e.wrong("jetstream", "enable JetStream for the account of NATS_URL", "%s", describe(err))
+		return
+	}
+	if limit := info.Limits.MaxStore; limit > 0 && float64(info.Store) > fullFrom*float64(limit) {
+		e.warn("jetstream", "raise the limit of the account", "%s of %s are used", bytes(info.Store), bytes(uint64(limit)))
+	} else {
+		e.ok("jetstream", "%s on disk", bytes(info.Store))
+	}
+	e.streams(ctx, b)
+	e.consumers(ctx, b)
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// older compares versions by their numbers.
+func older(version, least string) bool {
+	have, want := numbers.FindAllString(version, -1), numbers.FindAllString(least, -1)
+	for i, w := range want {
+		if i >= len(have) {
+			return true
+		}
+		h, _ := strconv.Atoi(have[i]) // digits
+		n, _ := strconv.Atoi(w)
+		if h != n {
+			return h < n
+		}
+	}
+	return false
+}
+
+// sizes are the fields of a stream that settings decide.
+var sizes = map[string]string{"num_replicas": "STREAM_REPLICAS", "max_age": "STREAM_MAX_AGE", "max_bytes": "STREAM_MAX_BYTES"}
+
+// streams compares them with their declaration, and looks at how full they are, at their servers and at the clock.
+func (e *examination) streams(ctx context.Context, b *bus.Bus) {
+	settings, err := e.app.streamSettings()
+	if err != nil {
+		e.wrong("streams", "correct the setting", "%s", describe(err))
+		return
+	}
+	changes, err := bus.Compare(ctx, b.JetStream(), settings)
+	if err != nil {
+		e.wrong("streams", "look at NATS", "%s", describe(err))
+		return
+	}
+	clock := false
+	for _, change := range changes {
+		check := "stream " + change.Stream
+		change.Drift = slices.DeleteFunc(change.Drift, func(d bus.FieldDiff) bool {
+			variable, sized := sizes[d.Field]
+			return sized && e.app.Getenv(variable) == ""
+		})
+		if change.Missing {
+			e.wrong(check, "parleyctl streams apply", "missing")
+			continue
+		}
+		s, err := openStream(ctx, b, change.Stream)
+		if err != nil {
+			e.wrong(check, "look at NATS", "%s", describe(err))
+			continue
+		}
+		info := s.CachedInfo()
+		if !clock {
+			clock = true
+			e.clock(info.TimeStamp)
+		}
+		e.stream(check, change, info)
+	}
+}
+
+func (e *examination) stream(check string, change bus.StreamChange, info *jetstream.StreamInfo) {
+	full := float64(info.State.Bytes) / float64(max(info.Config.MaxBytes, 1))
+	switch {
+	case info.Cluster != nil && info.Config.Replicas > 1 && info.Cluster.Leader == "":
+		e.wrong(check, "start the NATS servers that are away", "it has no leader")
+	case len(change.Drift) > 0:
+		e.warn(check, "parleyctl streams apply", "differs: %s", describeDrift(change.Drift))
+	case info.Config.MaxBytes > 0 && full > fullFrom:
+		e.warn(check, "raise STREAM_MAX_BYTES or lower STREAM_MAX_AGE, then parleyctl streams apply: a full stream refuses", "%.0f%% full", 100*full)
+	case info.Cluster != nil && slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current }):
+		e.warn(check, "look at the NATS servers", "a replica is away or behind")
+	case info.Config.Name == subject.Dead && info.State.Msgs > 0:
+		e.warn(check, "parleyctl dead list, then dead replay or dead drop", "%d events were given up", info.State.Msgs)
+	default:
+		e.ok(check, "%d messages, %s of %s", info.State.Msgs, bytes(info.State.Bytes), bytes(uint64(max(info.Config.MaxBytes, 0))))
+	}
+}
+
+// clock compares this machine's with that of NATS: tokens and leases go by it.
+func (e *examination) clock(server time.Time) {
+	now := e.app.Now()
+	switch off := now.Sub(server).Abs(); {
+	case server.IsZero():
+		e.skip("clock", "NATS does not tell the time")
+	case off > clockTolerance:
+		e.warn("clock", "start NTP on both machines", "this machine and NATS differ by %s", off.Round(time.Millisecond))
+	default:
+		e.ok("clock", "within %s of that of NATS", clockTolerance)
+	}
+}
+
+func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
+	for _, stream := range streamNames() {
+		groups, err := b.Groups(ctx, stream)
+		if apperr.Is(err, apperr.NotFound) {
+			continue
+		}
+		if err != nil {
+			e.wrong("consumers of "+stream, "look at NATS", "%s", describe(err))
+			continue
+		}
+		for _, g := range groups {
+			check, total := "consumer "+stream+"/"+g.Name, g.Total()
+			switch {
+			case total.Pending > 0 && !total.Read:
+				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and nobody reads", total.Pending)
+			case total.Pending > lagFrom:
+				e.warn(check, "docs/runbook.md#parleyconsumerlag", "%d events behind", total.Pending)
+			default:
+				e.ok(check, "%d wait, %d in work", total.Pending, total.AckPending)
+			}
+		}
+	}
+}
+
+func (e *examination) store(ctx context.Context) {
+	s, err := e.app.settings()
+	if err != nil || s.MongoDBURI == "" && s.SQLitePath == "" {
+		e.skip("store", "MONGODB_URI and SQLITE_PATH are not set")
+		return
+	}
+	if s.SQLitePath != "" {
+		if err := exists(s.SQLitePath); err != nil { // opening it would make it
+			e.wrong("store", "correct SQLITE_PATH", "%s", describe(err))
+			return
+		}
+	}
+	opened, err := e.app.openStore(ctx)
+	if err != nil {
+		e.wrong("store", "start the store, or correct its address and password", "%s", describe(err))
+		return
+	}
+	e.ok("store", "answers")
+	i, ok := opened.(indexed)
+	if !ok {
+		return
+	}
+	drift, err := i.IndexDrift(ctx)
+	switch {
+	case err != nil:
+		e.wrong("indexes", "let the user of MONGODB_URI list indexes", "%s", describe(err))
+	case len(drift) > 0:
+		e.wrong("indexes", "parleyctl streams apply", "%s", strings.Join(drift, ", "))
+	default:
+		e.ok("indexes", "as declared")
+	}
+}
+
+func (e *examination) redis(ctx context.Context) {
+	address, _, _ := strings.Cut(e.app.Getenv("REDIS_URL"), ",")
+	if address == "" {
+		e.skip("redis", "REDIS_URL is not set")
+		return
+	}
+	options, err := redis.ParseURL(address)
+	if err != nil {
+		e.wrong("redis", "correct REDIS_URL", "it is no redis:// or rediss:// URL") // the cause could repeat a password
+		return
+	}
+	options.MaxRetries, options.DialTimeout = -1, engineTime
+	client := redis.NewClient(options)
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, engineTime)
+	defer cancel()
+	if err := dial(ctx, options.Network, options.Addr); err != nil { // the client would log it several times
+		e.wrong("redis", "start Redis, or correct REDIS_URL", "does not answer at %s: %v", redacted(address), err)
+		return
+	}
+	if err := client.Ping(ctx).Err(); err != nil {
+		e.wrong("redis", "start Redis, or correct REDIS_URL and its password", "does not answer at %s: %v", redacted(address), err)
+		return
+	}
+	info, err := client.Info(ctx, "server").Result()
+	version := regexp.MustCompile(`redis_version:(\S+)`).FindStringSubmatch(info)
+	switch {
+	case err != nil || version == nil:
+		e.ok("redis", "answers")
+	case older(version[1], strconv.Itoa(leastRedis)):
+		e.wrong("redis", fmt.Sprintf("upgrade to %d or later", leastRedis), "version %s", version[1])
+	default:
+		e.ok("redis", "version %s", version[1])
+	}
+}
+
+func dial(ctx context.Context, network, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func (e *examination) keys() {
+	path, err := e.app.keysPath("")
+	if err != nil {
+		e.skip("keys", "VISITOR_KEYS_FILE is not set")
+		return
+	}
+	file, err := e.app.openKeys("")
+	if err != nil {
+		e.wrong("keys", "parleyctl keys generate, or correct VISITOR_KEYS_FILE", "%s", describe(err))
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		e.wrong("keys", "let this user read the file", "%v", err)
+	case err == nil && info.Mode().Perm()&0o007 != 0:
+		e.warn("keys", "chmod o= "+path, "everybody on this machine may read %s", path)
+	default:
+		e.ok("keys", "%d keys", len(file.Keys()))
+	}
+}
+
+// certificates looks at the client's own for NATS, and at those of https addresses.
+func (e *examination) certificates(ctx context.Context, urls []string) {
+	s, err := e.app.settings()
+	if err == nil && s.NATSCert != "" {
+		pair, err := tls.LoadX509KeyPair(s.NATSCert, s.NATSKey)
+		if err != nil {
+			e.wrong("certificate NATS_CERT", "correct NATS_CERT and NATS_KEY", "%v", err)
+		} else {
+			e.certificate("certificate NATS_CERT", pair.Leaf)
+		}
+	}
+	if public := e.app.Getenv("PUBLIC_URL"); strings.HasPrefix(public, "https://") {
+		urls = append([]string{public}, urls...)
+	}
+	for _, address := range urls {
+		check := "certificate of " + address
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme != "https" || u.Hostname() == "" {
+			e.wrong(check, "name an https address", "it is none")
+			continue
+		}
+		port := u.Port()
+		if port == "" {
+			port = "443"
+		}
+		dialCtx, cancel := context.WithTimeout(ctx, engineTime)
+		conn, err := (&tls.Dialer{}).DialContext(dialCtx, "tcp", net.JoinHostPort(u.Hostname(), port))
+		cancel()
+		if err != nil {
+			e.wrong(check, "renew the certificate, or put the address right", "%v", err)
+			continue
+		}
+		e.certificate(check, conn.(*tls.Conn).ConnectionState().PeerCertificates[0]) // a tls.Dialer gives no other
+		_ = conn.Close()
+	}
+}
+
+func (e *examination) certificate(check string, c *x509.Certificate) {
+	switch left := c.NotAfter.Sub(e.app.Now()); {
+	case left <= 0:
+		e.wrong(check, "renew it", "expired on %s", c.NotAfter.UTC().Format(time.DateOnly))
+	case left < certificateSpare:
+		e.warn(check, "renew it", "expires on %s", c.NotAfter.UTC().Format(time.DateOnly))
+	default:
+		e.ok(check, "until %s", c.NotAfter.UTC().Format(time.DateOnly))
+	}
+}

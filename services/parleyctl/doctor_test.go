@@ -1,0 +1,114 @@
+package parleyctl_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/redistest"
+	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/parleyctl"
+)
+
+type finding struct{ Check, State, Detail, Do string }
+
+// doctor returns what the command says of each thing, and wants its exit code to agree.
+func (w *world) doctor(args ...string) map[string]finding {
+	w.t.Helper()
+	r := w.ctl(append([]string{"doctor", "-o", "json"}, args...)...)
+	code := r.code
+	r.code = parleyctl.ExitOK
+	found := make(map[string]finding)
+	wrong := false
+	for _, f := range decoded[[]finding](r) {
+		found[f.Check] = f
+		wrong = wrong || f.State == "wrong"
+		if (f.State == "wrong" || f.State == "warning") != (f.Do != "") {
+			w.t.Errorf("got %+v, want what to do where something is not right", f)
+		}
+	}
+	if wrong != (code == parleyctl.ExitFailed) || !wrong && code != parleyctl.ExitOK {
+		w.t.Errorf("got code %d, something wrong: %v", code, wrong)
+	}
+	return found
+}
+
+func (w *world) diagnoses(found map[string]finding, check, state, text string) {
+	w.t.Helper()
+	if f := found[check]; f.State != state || !strings.Contains(f.Detail+" | "+f.Do, text) {
+		w.t.Errorf("%s: got %+v, want %s and %q", check, f, state, text)
+	}
+}
+
+func TestDoctorOfAHealthyDeployment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.now = time.Now
+	redis, err := redistest.Start("127.0.0.1:0")
+	w.must(err)
+	t.Cleanup(redis.Stop)
+	keys := filepath.Join(t.TempDir(), "keys.json")
+	w.env["REDIS_URL"], w.env["VISITOR_KEYS_FILE"] = redis.URL(), keys
+	w.ctl("keys", "generate").done()
+	stop := w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "recorder", Handle: handled})
+	_, question, _, _ := w.conversation()
+	w.publish(question)
+	w.acked(subject.Inbound, "recorder", 1)
+	found := w.doctor()
+	for _, check := range []string{"nats", "jetstream", "clock", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder", "store", "redis", "keys"} {
+		w.diagnoses(found, check, "ok", "")
+	}
+	stop()
+
+	// And of one that is not.
+	w.must(os.Chmod(keys, 0o644))
+	w.now = func() time.Time { return time.Now().Add(time.Minute) }
+	w.env["STREAM_MAX_BYTES"] = "1000"
+	w.publish(question)
+	w.must(w.bus.JetStream().DeleteStream(t.Context(), subject.Status))
+	_, err = w.bus.JetStream().Publish(t.Context(), "chat.dead.INBOUND.bot", []byte("{}"))
+	w.must(err)
+	redis.Stop()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // it says that it is not trusted
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	found = w.doctor("--url", secure.URL)
+	w.diagnoses(found, "keys", "warning", "chmod")
+	w.diagnoses(found, "clock", "warning", "NTP")
+	w.diagnoses(found, "stream STATUS", "wrong", "streams apply")
+	w.diagnoses(found, "stream INBOUND", "warning", "max_bytes")
+	w.diagnoses(found, "redis", "wrong", "does not answer")
+	w.diagnoses(found, "certificate of "+secure.URL, "wrong", "renew")
+	delete(w.env, "STREAM_MAX_BYTES")
+	found = w.doctor()
+	w.diagnoses(found, "stream INBOUND", "ok", "")
+	w.diagnoses(found, "stream DEAD", "warning", "dead list")
+}
+
+func TestDoctorWithoutEngines(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t, now: time.Now}
+	w.env = map[string]string{"NATS_URL": "nats://operator:secret@" + nettest.Addr(t), "SQLITE_PATH": filepath.Join(t.TempDir(), "none.db")}
+	found := w.doctor()
+	w.diagnoses(found, "nats", "wrong", "does not answer")
+	w.diagnoses(found, "store", "wrong", "SQLITE_PATH")
+	w.diagnoses(found, "redis", "skipped", "REDIS_URL")
+	if strings.Contains(found["nats"].Detail, "secret") {
+		t.Errorf("got %q, want no password", found["nats"].Detail)
+	}
+	if _, err := os.Stat(w.env["SQLITE_PATH"]); err == nil {
+		t.Error("got a database that was not there, want nothing changed")
+	}
+	delete(w.env, "NATS_URL")
+	w.env["NATS_URL"] = bustest.StartBare(t).URL()
+	w.diagnoses(w.doctor(), "stream INBOUND", "wrong", "missing")
+}

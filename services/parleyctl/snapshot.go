@@ -1,0 +1,264 @@
+package parleyctl
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+)
+
+const (
+	snapshotTime = "20060102T150405Z"
+	unfinished   = ".unfinished-" // before the name of a backup that is being written
+)
+
+// snapshotName is what the folder of a complete backup is called.
+var snapshotName = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
+
+type savedView struct {
+	Stream   string `json:"stream"`
+	Messages uint64 `json:"messages"`
+	Bytes    int64  `json:"bytes"`
+	Path     string `json:"path"`
+}
+
+func printSaved(a *app, views []savedView) error {
+	return printList(a, views,
+		column[savedView]{"stream", func(v savedView) string { return v.Stream }},
+		column[savedView]{"messages", func(v savedView) string { return strconv.FormatUint(v.Messages, 10) }},
+		column[savedView]{"size", func(v savedView) string { return bytes(uint64(v.Bytes)) }},
+		column[savedView]{"path", func(v savedView) string { return v.Path }})
+}
+
+// savedStreams are those that a backup holds: of events, and of files.
+func savedStreams() []string { return append(streamNames(), bus.FilesStream) }
+
+func (a *app) streamsBackup() *cobra.Command {
+	var to string
+	var keep int
+	c := &cobra.Command{
+		Use: "backup", Short: "Save the streams with their consumers, also while they are in use", Args: takes(),
+		Long: `Save the streams, their durable consumers and the file store, also while they are in use, in JetStream's own format.
+
+Each run makes a folder in --to whose name is the time in UTC. It appears when it is complete. It holds what visitors wrote: only its owner can read it.
+Back up the store after the streams and not before: what is recorded between the two is then recorded again after a restore, which does no harm.`,
+		Example: `  parleyctl streams backup --to /backup/streams --keep 7`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "to"); err != nil {
+				return err
+			}
+			if keep < 0 {
+				return usage("--keep must not be negative")
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			views, err := saveStreams(c.Context(), b, to, a.Now())
+			if err != nil {
+				return err
+			}
+			if err := removeOld(to, keep); err != nil {
+				return err
+			}
+			return printSaved(a, views)
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the folder of all backups")
+	c.Flags().IntVar(&keep, "keep", 0, "remove older backups but for so many, this one included; 0: none")
+	return c
+}
+
+// saveStreams writes a folder and gives it its name when it is complete.
+func saveStreams(ctx context.Context, b *bus.Bus, to string, now time.Time) (views []savedView, err error) {
+	name := now.UTC().Format(snapshotTime)
+	draft, done := filepath.Join(to, unfinished+name), filepath.Join(to, name)
+	if _, err := os.Lstat(done); err == nil {
+		return nil, usage(done + " exists")
+	}
+	if err := os.MkdirAll(draft, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(draft))
+		}
+	}()
+	for _, stream := range savedStreams() {
+		view, err := saveStream(ctx, b, stream, filepath.Join(draft, stream))
+		if apperr.Is(err, apperr.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("saving stream %s: %w", stream, err)
+		}
+		view.Path = filepath.Join(done, stream)
+		views = append(views, view)
+	}
+	if len(views) == 0 {
+		return nil, apperr.New(apperr.NotFound, "NO_STREAMS", "There is no stream of Parley; see streams apply")
+	}
+	return views, os.Rename(draft, done)
+}
+
+// saveStream writes path.snapshot and path.json.
+func saveStream(ctx context.Context, b *bus.Bus, stream, path string) (view savedView, err error) {
+	f, err := os.OpenFile(path+".snapshot", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return view, err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	s, err := bus.SaveStream(ctx, b.JetStream().Conn(), stream, w)
+	if err != nil {
+		return view, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	if err := errors.Join(w.Flush(), f.Sync()); err != nil {
+		return view, errors.Join(err, f.Close())
+	}
+	info, err := f.Stat()
+	if err = errors.Join(err, f.Close()); err != nil {
+		return view, err
+	}
+	var state jetstream.StreamState
+	if err := json.Unmarshal(s.State, &state); err != nil {
+		return view, fmt.Errorf("reading the state: %w", err)
+	}
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return view, err
+	}
+	return savedView{Stream: stream, Messages: state.Msgs, Bytes: info.Size()}, os.WriteFile(path+".json", text, 0o600)
+}
+
+// backups are the complete ones in a folder, the oldest first.
+func backups(folder string) (names []string, err error) {
+	entries, err := os.ReadDir(folder)
+	for _, e := range entries {
+		if e.IsDir() && snapshotName.MatchString(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+func removeOld(folder string, keep int) error {
+	names, err := backups(folder)
+	if err != nil || keep == 0 || len(names) <= keep {
+		return err
+	}
+	for _, name := range names[:len(names)-keep] {
+		if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
+			return fmt.Errorf("removing an old backup: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a *app) streamsRestore() *cobra.Command {
+	var from string
+	var replace, yes bool
+	var replicas int
+	c := &cobra.Command{
+		Use: "restore", Short: "Make the streams and their consumers from a backup", Args: takes(),
+		Long: `Make the streams, their durable consumers and the file store from a backup of ` + "`streams backup`" + `. --from is one backup, or the folder of all,
+of which the newest counts. Stop the services before, and restore the store first. Streams that are there are refused, unless --replace
+deletes them with all that they hold.`,
+		Example: `  parleyctl streams restore --from /backup/streams --replace`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "from"); err != nil {
+				return err
+			}
+			names, err := backups(from)
+			if err != nil {
+				return usage(fmt.Sprintf("--from: %v", err))
+			}
+			if len(names) > 0 {
+				from = filepath.Join(from, names[len(names)-1])
+			}
+			if replace {
+				if err := a.confirm(yes, "Streams that are there are deleted with all that they hold and made from %s.", from); err != nil {
+					return err
+				}
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			views, err := restoreStreams(c.Context(), b, from, replace, replicas)
+			if err != nil {
+				return err
+			}
+			return printSaved(a, views)
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "a backup, or the folder of all backups")
+	c.Flags().BoolVar(&replace, "replace", false, "delete streams that are there")
+	c.Flags().IntVar(&replicas, "replicas", 0, "replicas of each stream; 0: as many as it had")
+	consent(c, &yes)
+	return c
+}
+
+// restoreStreams reads everything before it deletes anything.
+func restoreStreams(ctx context.Context, b *bus.Bus, from string, replace bool, replicas int) (views []savedView, err error) {
+	saved := make(map[string]bus.Snapshot)
+	for _, stream := range savedStreams() {
+		text, err := os.ReadFile(filepath.Join(from, stream+".json"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var s bus.Snapshot
+		if err == nil {
+			err = json.Unmarshal(text, &s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the backup of %s: %w", stream, err)
+		}
+		saved[stream] = s
+	}
+	if len(saved) == 0 {
+		return nil, usage("there is no backup in " + from)
+	}
+	js := b.JetStream()
+	for _, stream := range savedStreams() {
+		s, ok := saved[stream]
+		if !ok {
+			continue
+		}
+		if replace {
+			if err := js.DeleteStream(ctx, stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+				return views, apperr.Away("NATS", err)
+			}
+		}
+		path := filepath.Join(from, stream+".snapshot")
+		f, err := os.Open(path)
+		if err != nil {
+			return views, err
+		}
+		err = bus.RestoreStream(ctx, js.Conn(), stream, s, replicas, f)
+		info, statErr := f.Stat()
+		if err = errors.Join(err, statErr, f.Close()); err != nil {
+			return views, fmt.Errorf("restoring stream %s: %w", stream, err)
+		}
+		var state jetstream.StreamState
+		if err := json.Unmarshal(s.State, &state); err != nil {
+			return views, err
+		}
+		views = append(views, savedView{Stream: stream, Messages: state.Msgs, Bytes: info.Size(), Path: path})
+	}
+	return views, nil
+}
