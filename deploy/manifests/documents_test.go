@@ -42,22 +42,31 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 }
 
 var (
-	repositoryPath = regexp.MustCompile("`((?:deploy|docs|pkg|proto-events|services|testkit|web)/[^`\\s]+)`")
+	repositoryPath = regexp.MustCompile("`((?:deploy|docs|k8s|pkg|proto-events|services|testkit|web)/[^`\\s]+)`")
 	step           = regexp.MustCompile("(?m)^\\| `([^`]+\\.go)` \\| `([A-Za-z]+)` \\|")
 )
 
-// TestArchitectureNamesWhatExists looks for every path and every function that docs/architecture.md names.
-func TestArchitectureNamesWhatExists(t *testing.T) {
+// TestDocumentsNameWhatExists looks for every path that the guides name. Decisions and the changelog may name what is gone.
+func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
-	page := string(read(t, "docs/architecture.md"))
-	paths, steps := repositoryPath.FindAllStringSubmatch(page, -1), step.FindAllStringSubmatch(page, -1)
-	if len(paths) < 40 || len(steps) < 15 {
-		t.Fatalf("got %d paths and %d functions, want those of the page", len(paths), len(steps))
-	}
-	for _, match := range paths {
-		if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
-			t.Errorf("%s does not exist", match[1])
+	for _, document := range documents(t) {
+		if strings.HasPrefix(document, "docs/decisions/") || document == "CHANGELOG.md" {
+			continue
 		}
+		for _, match := range repositoryPath.FindAllStringSubmatch(string(read(t, document)), -1) {
+			if found, err := filepath.Glob(filepath.Join(root, match[1])); err != nil || len(found) == 0 {
+				t.Errorf("%s: %s does not exist", document, match[1])
+			}
+		}
+	}
+}
+
+// TestArchitectureNamesFunctions looks for every function that docs/architecture.md names, in its file.
+func TestArchitectureNamesFunctions(t *testing.T) {
+	t.Parallel()
+	steps := step.FindAllStringSubmatch(string(read(t, "docs/architecture.md")), -1)
+	if len(steps) < 15 {
+		t.Fatalf("got %d functions, want those of the page", len(steps))
 	}
 	for _, match := range steps {
 		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + match[2] + `\(`).Match(read(t, match[1])) {
