@@ -3,17 +3,17 @@
 #
 #   docker build --build-arg SERVICE=client-api --build-arg VERSION=v1.0.0 -t parley/client-api:v1.0.0 .
 #
-# SERVICE is client-api, widget-api, socket-gateway, processor or parleyctl. The image holds one static binary and the certificates
+# SERVICE is client-api, widget-api, socket-gateway, processor, panel or parleyctl. The image holds one static binary and the certificates
 # of public authorities: no shell, no package manager, nothing that is written to.
 ARG GO_VERSION=1.26.8
 
-# The chat widget, which widget-api embeds.
+# The chat widget, which widget-api embeds, and the panel's app.
 FROM --platform=$BUILDPLATFORM node:20-bookworm-slim AS web
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 COPY web web
 RUN npm ci --silent --no-progress
-RUN npm run --silent --workspace web/widget build
+RUN npm run --silent --workspace web/widget build && npm run --silent --workspace web/panel build
 
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
 ARG SERVICE
@@ -28,8 +28,8 @@ RUN --mount=type=cache,target=/go/pkg/mod \
 COPY pkg pkg
 COPY proto-events proto-events
 COPY services/${SERVICE} services/${SERVICE}
-COPY --from=web /src/services/widget-api/internal/web/dist /web
-RUN if [ "${SERVICE}" = widget-api ]; then cp -r /web/. services/widget-api/internal/web/dist/; fi
+COPY --from=web /src/services /web
+RUN if [ -d "/web/${SERVICE}" ]; then cp -r "/web/${SERVICE}/." "services/${SERVICE}/"; fi
 ARG VERSION=dev
 ARG COMMIT=
 ARG DATE=

@@ -15,7 +15,7 @@ TOOLS   := $(CURDIR)/.tools/bin
 MODULES := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
 # go.work names the modules; this is every package of every one of them.
 PACKAGES := $(addsuffix /...,$(addprefix ./,$(MODULES)))
-SERVICES := client-api widget-api socket-gateway processor parleyctl standalone
+SERVICES := client-api widget-api socket-gateway processor panel parleyctl standalone
 FUZZTIME ?= 20s
 
 # What --version and the metric parley_build_info say; the commit and its date the compiler knows.
@@ -44,7 +44,7 @@ build: assets ## the binaries, into bin/
 	@for s in $(filter-out standalone,$(SERVICES)); do echo "bin/$$s"; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/$$s ./services/$$s/cmd/$$s; done
 	@echo bin/standalone; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/standalone ./services/standalone
 
-node_modules/.package-lock.json: package.json package-lock.json web/shared/package.json web/widget/package.json
+node_modules/.package-lock.json: package.json package-lock.json web/panel/package.json web/shared/package.json web/widget/package.json
 	npm ci --silent --no-progress
 	@touch $@
 
@@ -54,10 +54,17 @@ $(WIDGET): node_modules/.package-lock.json $(shell find web/shared web/widget -n
 	npm run --silent --workspace web/widget check
 	npm run --silent --workspace web/widget build
 
-assets: $(WIDGET) ## the chat widget, built for go:embed; fails when it is over its budget of bytes
+# What the panel embeds; its preview mounts the widget.
+PANEL := services/panel/internal/web/dist/manifest.json
+$(PANEL): $(WIDGET) $(shell find web/panel -not -path '*/node_modules*' -type f)
+	npm run --silent --workspace web/panel check
+	npm run --silent --workspace web/panel build
 
-test-web: assets ## the widget's unit tests
+assets: $(WIDGET) $(PANEL) ## the chat widget and the panel's app, built for go:embed; fails when one is over its budget of bytes
+
+test-web: assets ## the unit tests of the widget and of the panel's app
 	npm test --silent --workspace web/widget
+	npm test --silent --workspace web/panel
 
 deps: assets ## what the tests need beside Go: official clients, redis-server, Chromium
 	@scripts/require redis-server redis-server
@@ -152,4 +159,4 @@ $(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/prot
 
 clean: ## what the targets above made, the demo's data too
 	rm -rf bin .tools .parley node_modules
-	git clean -fdxq services/widget-api/internal/web/dist
+	git clean -fdxq services/widget-api/internal/web/dist services/panel/internal/web/dist services/panel/internal/web/dist

@@ -16,7 +16,7 @@ import (
 
 // images are the services that the Dockerfile builds.
 func images() []string {
-	return []string{"client-api", "widget-api", "socket-gateway", "processor", "parleyctl"}
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "parleyctl"}
 }
 
 func dockerfile(t *testing.T) []instructions.Stage {

@@ -10,6 +10,7 @@ require (
 	github.com/parley-chat/parley/pkg v0.0.0
 	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/parley-chat/parley/services/client-api v0.0.0
+	github.com/parley-chat/parley/services/panel v0.0.0
 	github.com/parley-chat/parley/services/processor v0.0.0
 	github.com/parley-chat/parley/services/socket-gateway v0.0.0
 	github.com/parley-chat/parley/services/widget-api v0.0.0
@@ -54,12 +55,14 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.39.1 // indirect
 	github.com/aws/smithy-go v1.23.2 // indirect
 	github.com/bboreham/go-loser v0.0.0-20230920113527-fcc2c21820a3 // indirect
+	github.com/coreos/go-oidc/v3 v3.16.0 // indirect
 	github.com/cyphar/filepath-securejoin v0.7.0 // indirect
 	github.com/dennwc/varint v1.0.0 // indirect
 	github.com/edsrzf/mmap-go v1.2.0 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/facette/natsort v0.0.0-20181210072756-2cd4dd1e2dcb // indirect
 	github.com/felixge/httpsnoop v1.0.4 // indirect
+	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/analysis v0.23.0 // indirect
 	github.com/go-openapi/errors v0.22.3 // indirect
@@ -236,6 +239,7 @@ replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
 	github.com/parley-chat/parley/proto-events => ../../proto-events
 	github.com/parley-chat/parley/services/client-api => ../../services/client-api
+	github.com/parley-chat/parley/services/panel => ../../services/panel
 	github.com/parley-chat/parley/services/processor => ../../services/processor
 	github.com/parley-chat/parley/services/socket-gateway => ../../services/socket-gateway
 	github.com/parley-chat/parley/services/widget-api => ../../services/widget-api

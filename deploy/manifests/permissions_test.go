@@ -24,7 +24,7 @@ const patience = 15 * time.Second
 
 // natsUsers are the users of deploy/nats/accounts.conf.
 func natsUsers() []string {
-	return []string{"client-api", "widget-api", "socket-gateway", "processor", "operator", "watcher"}
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher"}
 }
 
 var natsPassword = regexp.MustCompile(`\$NATS_[A-Z_]+_PASSWORD`)
@@ -205,6 +205,11 @@ func TestNATSPermissions(t *testing.T) {
 			writes["$JS.API.STREAM.MSG.DELETE."+stream.Name] = nil
 		}
 	}
+	for subject := range writes {
+		if panelMayPublish(subject) {
+			writes[subject] = append(writes[subject], "panel")
+		}
+	}
 	for _, user := range natsUsers() {
 		streams, conn := listen(t, s, "operator"), natsConn(t, s, user)
 		mark := "chat.status.a.b" // of those that may write it
@@ -246,7 +251,7 @@ func TestNATSHearing(t *testing.T) {
 		from, subject string
 		heardBy       []string
 	}{
-		{"operator", "parley.invalidate.accessToken.x", append([]string{"operator"}, everyone...)},
+		{"operator", "parley.invalidate.accessToken.x", append([]string{"operator", "panel"}, everyone...)},
 		{"operator", "parley.progress.INBOUND.bot", []string{"operator", "processor"}},
 		{"operator", "parley.progress.REPLIES.recorder", []string{"operator", "processor"}},
 		{"operator", "parley.progress.REPLIES.socket-gateway", []string{"operator", "processor", "socket-gateway"}},
@@ -272,8 +277,11 @@ func TestNATSHearing(t *testing.T) {
 				from = natsConn(t, s, user)
 			}
 			pattern := ">"
-			if user == "watcher" {
+			switch user {
+			case "watcher":
 				pattern = "chat.>"
+			case "panel":
+				pattern = "parley.invalidate.>"
 			}
 			sub, err := conn.SubscribeSync(pattern)
 			if err != nil {
@@ -308,13 +316,27 @@ func TestNATSHearing(t *testing.T) {
 	}
 }
 
+// panelMayPublish is what the panel does for operators and agents: it writes events, removes what an erasure names, and reads everything,
+// but touches no stream's configuration.
+func panelMayPublish(subject string) bool {
+	for _, prefix := range []string{
+		"chat.", "parley.invalidate.", "parley.revocation.", "parley.progress.", "$O.FILES.", "$JS.API.DIRECT.GET.", "$JS.API.STREAM.MSG.GET.",
+		"$JS.API.STREAM.MSG.DELETE.", "$JS.API.STREAM.PURGE.", "$JS.API.CONSUMER.CREATE.", "$JS.API.CONSUMER.DELETE.", "$JS.API.CONSUMER.MSG.NEXT.",
+	} {
+		if strings.HasPrefix(subject, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // What a compromised service would like to do to the streams leaves them as they are.
 func TestServicesCannotTouchStreams(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
 	operator := applyStreams(t, s)
 	settings := bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: 1 << 20}
-	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "processor"} {
+	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
 		js := natsJetStream(t, natsConn(t, s, user))
 		bent := settings.Streams()[1]
 		bent.RePublish = &jetstream.RePublish{Source: ">", Destination: "spy.>"}

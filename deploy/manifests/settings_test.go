@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/services/processor"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
@@ -18,7 +19,7 @@ const root = "../.."
 func services() map[string]any {
 	return map[string]any{
 		"client-api": clientapi.Config{}, "widget-api": widgetapi.Config{},
-		"socket-gateway": socketgateway.Config{}, "processor": processor.Config{},
+		"socket-gateway": socketgateway.Config{}, "processor": processor.Config{}, "panel": panel.Config{},
 	}
 }
 

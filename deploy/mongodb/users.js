@@ -1,6 +1,6 @@
 // Runs once, in a new data folder, as the root user: a user of the database for each service that uses it.
 const database = db.getSiblingDB('parley');
-for (const user of ['client-api', 'widget-api', 'processor', 'operator']) {
+for (const user of ['client-api', 'widget-api', 'processor', 'panel', 'operator']) {
   const pwd = process.env['MONGODB_' + user.toUpperCase().replace('-', '_') + '_PASSWORD'];
   if (!pwd) throw new Error('there is no password for ' + user);
   database.createUser({user, pwd, roles: [{role: 'readWrite', db: 'parley'}]});

@@ -27,6 +27,7 @@ type Span struct {
 	Filters     []string  // subjects on which was published; empty: all
 	Since       time.Time // what the stream took from then on; zero: all
 	New         bool      // only what the stream takes from now on; Since does not count
+	After       uint64    // only what follows this sequence; Since and New do not count
 	HeadersOnly bool      // without the payloads
 	Follow      bool      // go on with what comes; else the span ends with what is there
 }
@@ -40,6 +41,8 @@ func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
 		FilterSubjects: filters, HeadersOnly: s.HeadersOnly, InactiveThreshold: readerLife, DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 	switch {
+	case s.After > 0:
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.After+1
 	case s.New:
 		c.DeliverPolicy = jetstream.DeliverNewPolicy
 	case !s.Since.IsZero():

@@ -12,6 +12,7 @@ type AccessToken struct {
 	LastUsedAt time.Time // zero: never used
 	ExpiresAt  time.Time // zero: does not expire
 	RevokedAt  time.Time // zero: not revoked
+	CreatedBy  string    // e-mail address of the panel's user; empty: parleyctl
 }
 
 // Valid reports whether the token may be used at now.

@@ -35,7 +35,20 @@ type Chat struct {
 	VisitorWroteAt  time.Time // zero until the visitor has written
 	IdleClosesAt    time.Time // the last instant at which it is open unless the visitor writes; zero: idleness closes nothing
 	ClosedAt        time.Time // zero until it has been closed, other than by the passing of IdleClosesAt
+
+	Control      Control
+	AgentsReadAt time.Time // what the visitor wrote up to then has been read by the company; zero: nothing
 }
+
+// Control says who answers the visitor. The latest one counts.
+type Control struct {
+	Agent     bool      // an agent answers, and the bot is silent
+	Assignee  string    // id of the user that the chat is assigned to; empty: nobody
+	ChangedAt time.Time // zero: as it was opened
+}
+
+// Unread reports whether the visitor has written something that no agent has read.
+func (c Chat) Unread() bool { return c.VisitorWroteAt.After(c.AgentsReadAt) }
 
 // Status derives the chat's status at now.
 func (c Chat) Status(now time.Time) Status {

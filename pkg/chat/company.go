@@ -34,6 +34,7 @@ type Application struct {
 
 // Statuses of a template. Only one that is approved may be sent.
 const (
+	TemplateDraft    = "draft"   // being written
 	TemplatePending  = "pending" // nobody has looked at it yet
 	TemplateApproved = "approved"
 	TemplateRejected = "rejected"

@@ -56,10 +56,11 @@ var flow = map[string]struct {
 }{
 	"CompanyMessageAccepted": {subject.Sends, []string{"client-api"}, []string{"processor"}},
 	"PushAccepted":           {subject.Sends, []string{"client-api"}, []string{"processor"}},
-	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor"}},
-	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor"}},
-	"Reply":                  {subject.Replies, []string{"processor"}, []string{"socket-gateway", "processor"}},
-	"OutboundMessage":        {subject.Outbound, []string{"processor"}, []string{"a channel connector", "processor"}},
+	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
+	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
+	"ChatControlChanged":     {subject.Inbound, []string{"panel"}, []string{"processor", "panel"}},
+	"Reply":                  {subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"}},
+	"OutboundMessage":        {subject.Outbound, []string{"processor", "panel"}, []string{"a channel connector", "processor", "panel"}},
 	"MessageStatusChanged":   {subject.Status, []string{"socket-gateway", "widget-api", "a channel connector"}, []string{"processor"}},
 }
 

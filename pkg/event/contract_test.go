@@ -117,10 +117,14 @@ func TestContractParsesAsOurs(t *testing.T) {
 					t.Errorf("%s: reading %s: %v", name, payload, err)
 					continue
 				}
-				// The id of a registration travels in the headers.
-				if r, ok := got.(event.VisitorRegistered); ok {
-					r.ID = s.event.EventID()
-					got = r
+				// The ids of these travel in the headers.
+				switch e := got.(type) {
+				case event.VisitorRegistered:
+					e.ID = s.event.EventID()
+					got = e
+				case event.ChatControlChanged:
+					e.ID = s.event.EventID()
+					got = e
 				}
 				if diff := sameEvent(got, s.event); diff != "" {
 					t.Errorf("%s: %s", name, diff)

@@ -60,6 +60,15 @@ func (e *VisitorMessageAccepted) check(f *apperr.Fields) {
 	checkMessage(f, &e.Message)
 }
 
+func (e *ChatControlChanged) check(f *apperr.Fields) {
+	checkTokens(f, "companyId", e.CompanyID, "chatId", e.ChatID, "chatUserId", e.ChatUserID)
+	checkTime(f, "changedAt", &e.ChangedAt)
+	if e.Control != ControlAgent && e.Control != ControlBot {
+		f.Add("control", "must be agent or bot")
+	}
+	e.ClosedAt = e.ClosedAt.UTC().Truncate(time.Millisecond)
+}
+
 func (e *Reply) check(f *apperr.Fields) {
 	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
 	checkMessage(f, &e.Message)

@@ -45,6 +45,9 @@ func TestDecodeReadsWhatAppendJSONWrites(t *testing.T) {
 		CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", ChatOpened: true, RegisteredAt: at, Profile: VisitorProfile{Email: "s@example.com"},
 	}))
 	t.Run("VisitorMessageAccepted", roundTrip(VisitorMessageAccepted{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}))
+	t.Run("ChatControlChanged", roundTrip(ChatControlChanged{
+		CompanyID: "c", ChatID: "k", ChatUserID: "u", Control: ControlBot, AssigneeID: "ada", ByUserID: "bob", ChangedAt: at, ClosedAt: at,
+	}))
 	t.Run("Reply", roundTrip(Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}))
 	t.Run("Reply with a receipt", roundTrip(Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage(), Receipt: true}))
 	t.Run("MessageStatusChanged", roundTrip(MessageStatusChanged{

@@ -42,6 +42,7 @@ const (
 	TypeReply                  = typePrefix + "Reply"
 	TypeOutboundMessage        = typePrefix + "OutboundMessage"
 	TypeMessageStatusChanged   = typePrefix + "MessageStatusChanged"
+	TypeChatControlChanged     = typePrefix + "ChatControlChanged"
 )
 
 // CompanyMessageAccepted: a company system sent a message into a chat.
@@ -155,6 +156,53 @@ func (e VisitorMessageAccepted) OccurredAt() time.Time { return e.Message.Create
 
 func (e VisitorMessageAccepted) AppendJSON(dst []byte) []byte {
 	return appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
+}
+
+// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it. Control is [ControlAgent] or
+// [ControlBot].
+type ChatControlChanged struct {
+	ID         string    `json:"-"`
+	CompanyID  string    `json:"companyId"`
+	ChatID     string    `json:"chatId"`
+	AppID      string    `json:"appId,omitempty"`
+	ChatUserID string    `json:"chatUserId"`
+	Control    string    `json:"control"`
+	AssigneeID string    `json:"assigneeId,omitempty"`
+	ByUserID   string    `json:"byUserId,omitempty"`
+	ChangedAt  time.Time `json:"changedAt"`
+	ClosedAt   time.Time `json:"closedAt,omitzero"`
+}
+
+// What the control of a chat may be.
+const (
+	ControlAgent = "agent"
+	ControlBot   = "bot"
+)
+
+func (e ChatControlChanged) Subject() string       { return subject.ControlChanged(e.CompanyID, e.ChatID) }
+func (e ChatControlChanged) Type() string          { return TypeChatControlChanged }
+func (e ChatControlChanged) EventID() string       { return e.ID }
+func (e ChatControlChanged) OccurredAt() time.Time { return e.ChangedAt }
+
+func (e ChatControlChanged) AppendJSON(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "companyId", e.CompanyID)
+	dst = appendMember(append(dst, ','), "chatId", e.ChatID)
+	if e.AppID != "" {
+		dst = appendMember(append(dst, ','), "appId", e.AppID)
+	}
+	dst = appendMember(append(dst, ','), "chatUserId", e.ChatUserID)
+	dst = appendMember(append(dst, ','), "control", e.Control)
+	if e.AssigneeID != "" {
+		dst = appendMember(append(dst, ','), "assigneeId", e.AssigneeID)
+	}
+	if e.ByUserID != "" {
+		dst = appendMember(append(dst, ','), "byUserId", e.ByUserID)
+	}
+	dst = appendTime(append(dst, ','), "changedAt", e.ChangedAt)
+	if !e.ClosedAt.IsZero() {
+		dst = appendTime(append(dst, ','), "closedAt", e.ClosedAt)
+	}
+	return append(dst, '}')
 }
 
 // Reply: a message for a widget visitor.

@@ -19,6 +19,7 @@ const (
 	chatID     = "9c1f0f54-5f35-4d6a-9a53-6a8b1a2a7c11"
 	chatUserID = "2d1e6f80-33c4-4a57-b9a8-5f0c7e4d2b96"
 	templateID = "f3b1a2c4-6d5e-4f70-8a9b-1c2d3e4f5a6b"
+	userID     = "1f3a6e0b-7d1c-5e42-9d55-3c6a8f0b1e27"
 	messageID  = "0198f3a0-7b1c-7e42-9d55-3c6a8f0b1e27"
 )
 
@@ -95,6 +96,15 @@ func samples() []sample {
 			},
 			into:  read[event.VisitorMessageAccepted],
 			proto: func() proto.Message { return new(eventsv1.VisitorMessageAccepted) },
+		},
+		{
+			file: "chat-control-changed", stream: subject.Inbound, filter: subject.AllControls, source: "/panel",
+			event: event.ChatControlChanged{
+				ID: messageID, CompanyID: companyID, ChatID: chatID, AppID: appID, ChatUserID: chatUserID, Control: event.ControlAgent,
+				AssigneeID: userID, ByUserID: userID, ChangedAt: at("15:09:26.535"),
+			},
+			into:  read[event.ChatControlChanged],
+			proto: func() proto.Message { return new(eventsv1.ChatControlChanged) },
 		},
 		{
 			file: "reply", stream: subject.Replies, filter: subject.AllReplies, source: "/processor",

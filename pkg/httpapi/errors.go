@@ -34,6 +34,8 @@ const (
 	ReasonRangeNotSatisfiable  = "RANGE_NOT_SATISFIABLE"
 	ReasonPreconditionFailed   = "PRECONDITION_FAILED"
 	ReasonFileQuotaExceeded    = "FILE_QUOTA_EXCEEDED"
+	ReasonForbidden            = "FORBIDDEN"
+	ReasonCSRF                 = "CSRF"
 )
 
 // statusClientGone is what is logged and counted when the caller hung up before we had an answer.
@@ -69,7 +71,7 @@ func statusOfReason(reason string, status int) int {
 		return http.StatusMethodNotAllowed
 	case ReasonIdempotencyKeyReused:
 		return http.StatusUnprocessableEntity
-	case ReasonOriginNotAllowed:
+	case ReasonOriginNotAllowed, ReasonForbidden, ReasonCSRF:
 		return http.StatusForbidden
 	case ReasonRequestTimeout:
 		return http.StatusRequestTimeout

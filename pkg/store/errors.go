@@ -59,3 +59,21 @@ func CursorNotInChat() error {
 	f.Add("before", "must be the id of a message of the open chat")
 	return f.Err()
 }
+
+// UserNotFound is returned when no user has the id.
+func UserNotFound() error { return apperr.New(apperr.NotFound, "USER_NOT_FOUND", "User not found") }
+
+// EmailTaken is returned when a user with the e-mail address exists already.
+func EmailTaken() error {
+	return apperr.New(apperr.Conflict, "EMAIL_TAKEN", "A user with this e-mail address exists already")
+}
+
+// ChangedMeanwhile is returned when somebody else has changed the thing since it was read.
+func ChangedMeanwhile() error {
+	return apperr.New(apperr.Conflict, "CHANGED_MEANWHILE", "Somebody else has changed this meanwhile")
+}
+
+// SessionNotFound is returned when no session has the id.
+func SessionNotFound() error {
+	return apperr.New(apperr.NotFound, "SESSION_NOT_FOUND", "Session not found")
+}

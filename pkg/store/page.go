@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/chat"
@@ -26,4 +27,86 @@ type HistoryQuery struct {
 	Before   string // the message before which the part ends; empty: the end of the history
 	Limit    int    // at most so many messages; 0: no limit
 	MaxBytes int    // of data; messages beyond are left out, but one is always returned; 0: no limit
+}
+
+// InboxFilter selects chats of a company's inbox; an empty field selects all.
+type InboxFilter struct {
+	CompanyID string // required
+	AppID     string
+	Status    string    // pending, active, closed, or open: pending and active
+	Text      string    // in the visitor's names, e-mail address, phone number or user id, without regard to case
+	Unread    bool      // only those with something unread
+	Assignee  string    // id of a user, or [NoAssignee]
+	Control   string    // [ControlAgent] or [ControlBot]
+	Now       time.Time // the time at which Status is evaluated
+}
+
+// Words of an [InboxFilter].
+const (
+	StatusOpen   = "open"
+	NoAssignee   = "none"
+	ControlAgent = "agent"
+	ControlBot   = "bot"
+)
+
+// Wants reports whether a chat and its visitor pass the filter.
+func (f InboxFilter) Wants(c chat.Chat, v chat.Visitor) bool {
+	switch {
+	case c.CompanyID != f.CompanyID, f.AppID != "" && c.AppID != f.AppID, f.Unread && !c.Unread():
+		return false
+	case f.Assignee == NoAssignee && c.Control.Assignee != "", f.Assignee != "" && f.Assignee != NoAssignee && c.Control.Assignee != f.Assignee:
+		return false
+	case f.Control == ControlAgent && !c.Control.Agent, f.Control == ControlBot && c.Control.Agent:
+		return false
+	case f.Status == StatusOpen && !c.Open(f.Now), f.Status != "" && f.Status != StatusOpen && string(c.Status(f.Now)) != f.Status:
+		return false
+	}
+	return VisitorContains(v, f.Text)
+}
+
+// VisitorContains reports whether a visitor's names, e-mail address, phone number or user id contain the text, without regard to
+// case.
+func VisitorContains(v chat.Visitor, text string) bool {
+	if text == "" {
+		return true
+	}
+	text = strings.ToLower(text)
+	for _, field := range []string{v.FirstName + " " + v.LastName, v.Email, v.Phone, v.UserID} {
+		if strings.Contains(strings.ToLower(field), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// InboxEntry is a chat with its visitor; the zero Visitor where there is none.
+type InboxEntry struct {
+	Chat    chat.Chat
+	Visitor chat.Visitor
+}
+
+// InboxCursor is the place of a chat in the inbox.
+type InboxCursor struct {
+	ActivityAt time.Time // of the chat, its WindowStartedAt
+	ChatID     string
+}
+
+// InboxPage is a part of the inbox.
+type InboxPage struct {
+	After *InboxCursor // nil: from the beginning
+	Limit int          // at most so many; 0: 50
+}
+
+const (
+	defaultInboxPage = 50
+	// InboxScan is how many chats a page looks at, at most.
+	InboxScan = 20_000
+)
+
+// Size is the limit with its default.
+func (p InboxPage) Size() int {
+	if p.Limit <= 0 {
+		return defaultInboxPage
+	}
+	return p.Limit
 }

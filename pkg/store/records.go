@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+)
 
 // The records of [Portable], by kind; the key is named at each. Times are UTC with milliseconds. JSON of others is kept as text.
 
@@ -20,6 +24,7 @@ type AccessTokenRecord struct {
 	LastUsedAt time.Time `json:"lastUsedAt"`
 	ExpiresAt  time.Time `json:"expiresAt"`
 	RevokedAt  time.Time `json:"revokedAt"`
+	CreatedBy  string    `json:"createdBy"`
 }
 
 // ApplicationRecord is a record of the kind applications; its key is ID.
@@ -91,6 +96,11 @@ type ChatRecord struct {
 	WindowStartedAt time.Time `json:"windowStartedAt"`
 	VisitorWroteAt  time.Time `json:"visitorWroteAt"`
 	ClosedAt        time.Time `json:"closedAt"`
+
+	AgentInControl   bool      `json:"agentInControl"`
+	Assignee         string    `json:"assignee"`
+	ControlChangedAt time.Time `json:"controlChangedAt"`
+	AgentsReadAt     time.Time `json:"agentsReadAt"`
 }
 
 // MessageRecord is a record of the kind messages; its key is ID.
@@ -147,4 +157,37 @@ type FileRecord struct {
 	Size       int64     `json:"size"`
 	CreatedAt  time.Time `json:"createdAt"`
 	ExpiresAt  time.Time `json:"expiresAt"`
+}
+
+// UserRecord is a record of the kind users; its key is ID. Sessions are not moved: users sign in again.
+type UserRecord struct {
+	ID                  string       `json:"id"`
+	Email               string       `json:"email"`
+	Name                string       `json:"name"`
+	Role                account.Role `json:"role"`
+	CompanyID           string       `json:"companyId"`
+	CreatedAt           time.Time    `json:"createdAt"`
+	PasswordHash        string       `json:"passwordHash"`
+	Disabled            bool         `json:"disabled"`
+	LastSignInAt        time.Time    `json:"lastSignInAt"`
+	TOTPSecret          string       `json:"totpSecret"`
+	TOTPPending         string       `json:"totpPending"`
+	TOTPStep            int64        `json:"totpStep"`
+	InvitationHash      string       `json:"invitationHash"`
+	InvitationExpiresAt time.Time    `json:"invitationExpiresAt"`
+	Revision            int64        `json:"revision"`
+}
+
+// AuditRecord is a record of the kind audit; its key is ID.
+type AuditRecord struct {
+	ID        string    `json:"id"`
+	CompanyID string    `json:"companyId"`
+	At        time.Time `json:"at"`
+	UserID    string    `json:"userId"`
+	User      string    `json:"user"`
+	Action    string    `json:"action"`
+	Target    string    `json:"target"`
+	TargetID  string    `json:"targetId"`
+	Before    string    `json:"before"` // JSON text; empty: nothing
+	After     string    `json:"after"`  // JSON text; empty: nothing
 }

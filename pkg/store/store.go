@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
@@ -21,6 +22,9 @@ type Store interface {
 	Receipts
 	IdempotencyRecords
 	Files
+	Users
+	Sessions
+	AuditLog
 	Portable
 
 	// Ready returns nil when the engine answers, else an Unavailable error.
@@ -58,6 +62,9 @@ type AccessTokens interface {
 	// RevokeAccessToken ends the token; the first revocation stays. NotFound when there is no such token. The caller invalidates
 	// [CachedAccessToken] on all replicas.
 	RevokeAccessToken(ctx context.Context, hash string, at time.Time) error
+	// ExpireAccessToken makes the token end at the given time, if it does not end earlier. NotFound when there is no such token. The
+	// caller invalidates [CachedAccessToken].
+	ExpireAccessToken(ctx context.Context, hash string, at time.Time) error
 	// AccessTokenUsed records a use; the latest stays. NotFound when there is no such token.
 	AccessTokenUsed(ctx context.Context, hash string, at time.Time) error
 }
@@ -131,6 +138,25 @@ type Visitors interface {
 	// RevokeVisitorTokens makes all tokens of the visitor that were issued before at invalid; the latest time stays. NotFound when
 	// there is no such visitor. The caller invalidates [CachedVisitor].
 	RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error
+	// FindVisitors lists at most limit visitors of a company whose names, e-mail address, phone number or user id contain the text,
+	// without regard to case, ordered by id. It may read all visitors of the company.
+	FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error)
+	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts and records of files, and returns what it
+	// was. A repeat completes what a crash left half done; what is gone already is not counted again. The caller invalidates
+	// [CachedVisitor] and [CachedChat], and removes events and the files themselves.
+	EraseVisitor(ctx context.Context, chatUserID string) (Erased, error)
+	// VisitorFileIDs lists the ids of the visitor's files, sorted.
+	VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error)
+}
+
+// Erased is how much was removed.
+type Erased struct {
+	Visitors   int
+	Identities int
+	Chats      int
+	Messages   int
+	Statuses   int
+	Files      int
 }
 
 // Registration is the input of [Visitors.Register].
@@ -173,6 +199,14 @@ type Chats interface {
 	CloseChat(ctx context.Context, id string, at time.Time) error
 	// Chats lists chats, newest first. NotFound when the chat that the page follows does not exist.
 	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
+	// SetControl says who answers the visitor, and returns the chat as it is then. The control with the latest ChangedAt stays. NotFound
+	// when there is no such chat. The caller invalidates [CachedChat].
+	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
+	// AgentsRead records up to when the company has read what the visitor wrote; the latest stays. NotFound when there is no such chat.
+	AgentsRead(ctx context.Context, id string, at time.Time) error
+	// Inbox lists chats with their visitors, the last activity first, and where the next page begins; nil: there is none. A page of a
+	// filter that few chats pass may be short, or empty, and still have a next one.
+	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
 }
 
 // Messages keeps the history of chats, ordered by creation time, then by id.
@@ -268,4 +302,49 @@ type Files interface {
 	VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (FileUsage, error)
 	// ApplicationFiles returns what the application's unexpired files amount to at now. It may read one row per file: cache it.
 	ApplicationFiles(ctx context.Context, appID string, now time.Time) (FileUsage, error)
+}
+
+// Users keeps the panel's users.
+type Users interface {
+	// User returns the user, or NotFound. [account.UserID] tells the id of an e-mail address.
+	User(ctx context.Context, id string) (account.User, error)
+	// CreateUser adds a user. Errors: Invalid (see [account.User.Check]), Conflict with the reason EMAIL_TAKEN.
+	CreateUser(ctx context.Context, u account.User) error
+	// UpdateUser replaces the user, if its Revision is still the one that is stored, and raises that. Errors: NotFound; Conflict with the
+	// reason CHANGED_MEANWHILE.
+	UpdateUser(ctx context.Context, u account.User) error
+	// DeleteUser removes the user and its sessions. NotFound when there is no such user.
+	DeleteUser(ctx context.Context, id string) error
+	// Users lists a company's users, or all if companyID is empty, ordered by id.
+	Users(ctx context.Context, companyID string, p Page) ([]account.User, error)
+}
+
+// Sessions keeps the panel's sessions. Engines remove expired ones by themselves, not necessarily at once.
+type Sessions interface {
+	// Session returns the session, or NotFound. [account.Session.Valid] decides whether it holds.
+	Session(ctx context.Context, id string) (account.Session, error)
+	// CreateSession adds a session.
+	CreateSession(ctx context.Context, s account.Session) error
+	// SessionUsed records a use and when the session ends now; the latest of both stay. NotFound when there is no such session.
+	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
+	// UserSessions lists a user's sessions in the order of their creation.
+	UserSessions(ctx context.Context, userID string) ([]account.Session, error)
+	// DeleteSession removes a session; no error when there is none.
+	DeleteSession(ctx context.Context, id string) error
+	// DeleteUserSessions removes all sessions of a user but one; an empty id keeps none.
+	DeleteUserSessions(ctx context.Context, userID, keepID string) error
+}
+
+// AuditFilter selects entries of the audit log; an empty field selects all.
+type AuditFilter struct {
+	CompanyID string
+	TargetID  string
+}
+
+// AuditLog keeps who changed what. Nothing is ever changed or removed in it.
+type AuditLog interface {
+	// AppendAuditEntry adds an entry; a repeat changes nothing.
+	AppendAuditEntry(ctx context.Context, e account.AuditEntry) error
+	// AuditEntries lists entries, newest first.
+	AuditEntries(ctx context.Context, f AuditFilter, p Page) ([]account.AuditEntry, error)
 }

@@ -11,7 +11,7 @@ import (
 
 // Streams. A message is kept by the stream that its subject belongs to.
 const (
-	Inbound  = "INBOUND"  // what visitors did: registrations and messages
+	Inbound  = "INBOUND"  // what visitors did: registrations and messages; and who answers them
 	Sends    = "SENDS"    // what companies sent: messages and pushes
 	Replies  = "REPLIES"  // what goes to widget visitors
 	Outbound = "OUTBOUND" // what goes to channel connectors
@@ -29,6 +29,7 @@ const (
 	AllPushes           = "chat.in.push.>"
 	AllRegistrations    = "chat.in.visitor.registered.>"
 	AllVisitorMessages  = "chat.in.visitor.message.>"
+	AllControls         = "chat.in.control.>"
 	AllReplies          = "chat.reply.>"
 	AllOutbound         = "chat.out.>"
 	AllStatuses         = "chat.status.>"
@@ -57,7 +58,7 @@ const RevocationAge = 400 * 24 * time.Hour
 // Streams returns every stream of Parley.
 func Streams() []Stream {
 	return []Stream{
-		{Name: Inbound, Subjects: []string{AllInbound}, Partitioned: true},
+		{Name: Inbound, Subjects: []string{AllInbound, AllControls}, Partitioned: true},
 		{Name: Sends, Subjects: []string{AllCompanyMessages, AllPushes}, Partitioned: true},
 		{Name: Replies, Subjects: []string{AllReplies}, Partitioned: true},
 		{Name: Outbound, Subjects: []string{AllOutbound}},
@@ -96,6 +97,14 @@ func VisitorRegistered(appID, chatUserID string) string {
 func VisitorMessage(appID, chatUserID string) string {
 	return "chat.in.visitor.message." + appID + "." + chatUserID
 }
+
+// ControlChanged is where it is published who answers a chat.
+func ControlChanged(companyID, chatID string) string {
+	return "chat.in.control." + companyID + "." + chatID
+}
+
+// PanelNotice is where replicas of the panel tell each other about a company's agents (core NATS): who is looking, who is typing.
+func PanelNotice(companyID string) string { return "parley.panel." + companyID }
 
 // Reply is where the processing layer publishes what a widget visitor is to see.
 func Reply(appID, chatUserID string) string { return repliesPrefix + appID + "." + chatUserID }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
@@ -174,13 +175,10 @@ visitor's token or a proof; see "identity set".`,
 			if err := f.apply(a, c, &app); err != nil {
 				return err
 			}
-			if err := s.PutApplication(c.Context(), app); err != nil {
+			if app, err = admin.New(s, nil, a.Now).CreateApplication(c.Context(), self(), app); err != nil {
 				return err
 			}
-			if err := s.SetVerification(c.Context(), app.ID, chat.VerificationSession); err != nil {
-				return err
-			}
-			return a.showApplication(c.Context(), app.ID)
+			return a.printApplication(app)
 		},
 	}
 	f.add(c)
@@ -191,8 +189,8 @@ visitor's token or a proof; see "identity set".`,
 	return c
 }
 
-// changeApplication reads an application, lets change change it, writes it, and tells the services.
-func (a *app) changeApplication(ctx context.Context, arg string, change func(store.Store, *chat.Application) error) error {
+// changeApplication reads an application and lets change change it.
+func (a *app) changeApplication(ctx context.Context, arg string, change func(*admin.Service, *chat.Application) error) error {
 	id, err := parseID("APPLICATION", arg)
 	if err != nil {
 		return err
@@ -205,10 +203,7 @@ func (a *app) changeApplication(ctx context.Context, arg string, change func(sto
 	if err != nil {
 		return err
 	}
-	if err := change(s, &app); err != nil {
-		return err
-	}
-	return b.Invalidate(ctx, store.CachedApplication, id)
+	return change(admin.New(s, b, a.Now), &app)
 }
 
 func (a *app) applicationsUpdate() *cobra.Command {
@@ -222,11 +217,12 @@ func (a *app) applicationsUpdate() *cobra.Command {
 			if c.Flags().NFlag() == 0 {
 				return usage("nothing to change; see " + c.CommandPath() + " --help")
 			}
-			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
+			err := a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
 				if err := f.apply(a, c, app); err != nil {
 					return err
 				}
-				return s.PutApplication(c.Context(), *app)
+				_, err := operations.UpdateApplication(c.Context(), self(), *app)
+				return err
 			})
 			if err != nil {
 				return err
@@ -309,9 +305,10 @@ it, in which the host may begin with "*.", or null. It holds within a second.`,
 			if everybody == c.Flags().Changed("set") {
 				return usage("say --set with origins, or --any")
 			}
-			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
+			err := a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
 				app.AllowedOrigins = set
-				return s.PutApplication(c.Context(), *app)
+				_, err := operations.UpdateApplication(c.Context(), self(), *app)
+				return err
 			})
 			if err != nil {
 				return err

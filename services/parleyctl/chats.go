@@ -3,13 +3,14 @@ package parleyctl
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/inspect"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -255,38 +256,10 @@ func messageColumns() []column[chat.Message] {
 	return []column[chat.Message]{
 		{"time", func(m chat.Message) string { return stamp(m.CreatedAt).String() }},
 		{"id", func(m chat.Message) string { return m.ID }},
-		{"from", func(m chat.Message) string { return senderOf(m) }},
+		{"from", func(m chat.Message) string { return inspect.SenderOf(m) }},
 		{"type", func(m chat.Message) string { return string(m.Type) }},
-		{"text", func(m chat.Message) string { return shorten(gist(m.Data), 80) }},
+		{"text", func(m chat.Message) string { return shorten(inspect.Gist(m.Data), 80) }},
 	}
-}
-
-func senderOf(m chat.Message) string {
-	if m.IsFromSupport {
-		return m.NameOfSender + " (support)"
-	}
-	return m.NameOfSender
-}
-
-// gist is what a message's data says in a few words, whatever its type.
-func gist(data json.RawMessage) string {
-	var d struct {
-		Text     string `json:"text"`
-		Body     string `json:"body"`
-		Caption  string `json:"caption"`
-		FileName string `json:"fileName"`
-		URL      string `json:"url"`
-		Cards    []struct {
-			Title string `json:"title"`
-		} `json:"cards"`
-	}
-	if json.Unmarshal(data, &d) != nil {
-		return string(data)
-	}
-	if len(d.Cards) > 0 {
-		return cmp.Or(d.Text, d.Cards[0].Title)
-	}
-	return cmp.Or(d.Text, d.Body, d.Caption, d.FileName, d.URL)
 }
 
 func (a *app) chatsClose() *cobra.Command {
@@ -306,13 +279,7 @@ func (a *app) chatsClose() *cobra.Command {
 			if err := a.confirm(yes, "Close the %s chat %s of visitor %s?", found.Status(a.Now()), found.ID, found.ChatUserID); err != nil {
 				return err
 			}
-			if err := a.connections.store.CloseChat(c.Context(), found.ID, a.Now()); err != nil {
-				return err
-			}
-			if err := b.Invalidate(c.Context(), store.CachedChat, found.ID); err != nil {
-				return err
-			}
-			if found, err = a.connections.store.Chat(c.Context(), found.ID); err != nil {
+			if found, err = admin.New(a.connections.store, b, a.Now).CloseChat(c.Context(), self(), found); err != nil {
 				return err
 			}
 			return printOne(a, a.viewOfChat(found), append(chatColumns(),

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
@@ -44,10 +45,11 @@ func (a *app) companiesCreate() *cobra.Command {
 			if id, err = newID(c.Context(), id, s.Company); err != nil {
 				return err
 			}
-			if err := s.PutCompany(c.Context(), chat.Company{ID: id, Name: name}); err != nil {
+			created, err := admin.New(s, nil, a.Now).PutCompany(c.Context(), self(), chat.Company{ID: id, Name: name})
+			if err != nil {
 				return err
 			}
-			return printOne(a, companyView{id, name}, companyColumns()...)
+			return printOne(a, companyView(created), companyColumns()...)
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "its name")
@@ -156,7 +158,7 @@ func (a *app) companiesRename() *cobra.Command {
 			if company.Name = args[1]; company.Name == "" {
 				return usage("NAME must not be empty")
 			}
-			if err := a.connections.store.PutCompany(c.Context(), company); err != nil {
+			if company, err = admin.New(a.connections.store, nil, a.Now).PutCompany(c.Context(), self(), company); err != nil {
 				return err
 			}
 			return printOne(a, companyView(company), companyColumns()...)

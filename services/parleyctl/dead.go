@@ -2,7 +2,6 @@ package parleyctl
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,51 +9,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/inspect"
 )
 
-type letterView struct {
-	Sequence  uint64 `json:"sequence"`
-	Time      stamp  `json:"time"`
-	Stream    string `json:"stream"`
-	Original  uint64 `json:"originalSequence"`
-	Consumer  string `json:"consumer"`
-	Subject   string `json:"subject"`
-	Type      string `json:"type"`
-	MessageID string `json:"messageId"`
-	CompanyID string `json:"companyId,omitempty"`
-	ChatID    string `json:"chatId,omitempty"`
-	Attempts  int    `json:"attempts"`
-	Reason    string `json:"reason"`
-	Truncated bool   `json:"truncated"`
-}
-
-type letterDetail struct {
-	letterView
-	Header map[string][]string `json:"headers"`
-	Event  json.RawMessage     `json:"event,omitempty"`
-	Text   string              `json:"eventText,omitempty"` // where the event is no JSON
-}
-
-func viewOfLetter(l bus.DeadLetter) letterView {
-	p := readPassing(bus.Delivery{Subject: l.Subject, Data: l.Data, Header: l.Header})
-	return letterView{
-		Sequence: l.Sequence, Time: stamp(l.Time), Stream: l.Stream, Original: l.Original, Consumer: l.Consumer, Subject: l.Subject,
-		Type: l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
-		Attempts: l.Attempts, Reason: l.Reason, Truncated: l.Truncated,
-	}
-}
-
-func letterColumns() []column[letterView] {
-	return []column[letterView]{
-		{"letter", func(v letterView) string { return strconv.FormatUint(v.Sequence, 10) }},
-		{"time", func(v letterView) string { return v.Time.String() }},
-		{"from", func(v letterView) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
-		{"consumer", func(v letterView) string { return v.Consumer }},
-		{"message", func(v letterView) string { return v.MessageID }},
-		{"tries", func(v letterView) string { return strconv.Itoa(v.Attempts) }},
-		{"reason", func(v letterView) string { return shorten(v.Reason, 80) }},
+func letterColumns() []column[inspect.Letter] {
+	return []column[inspect.Letter]{
+		{"letter", func(v inspect.Letter) string { return strconv.FormatUint(v.Sequence, 10) }},
+		{"time", func(v inspect.Letter) string { return v.Time.String() }},
+		{"from", func(v inspect.Letter) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
+		{"consumer", func(v inspect.Letter) string { return v.Consumer }},
+		{"message", func(v inspect.Letter) string { return v.MessageID }},
+		{"tries", func(v inspect.Letter) string { return strconv.Itoa(v.Attempts) }},
+		{"reason", func(v inspect.Letter) string { return shorten(v.Reason, 80) }},
 	}
 }
 
@@ -73,7 +40,7 @@ func (f *letterFilter) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.message, "message", "", "only of this message")
 	c.Flags().StringVar(&f.reason, "reason", "", "only where the reason contains this")
 	c.Flags().StringVar(&f.since, "since", "", "only those given up since (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc("stream", fixed(streamNames()...)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...)) // the flag is there
 }
 
 func (f *letterFilter) check(a *app) (err error) {
@@ -88,29 +55,11 @@ func (f *letterFilter) check(a *app) (err error) {
 	return err
 }
 
-func (f *letterFilter) wants(v letterView) bool {
-	for _, m := range []struct{ wanted, got string }{{f.company, v.CompanyID}, {f.chat, v.ChatID}, {f.message, v.MessageID}} {
-		if m.wanted != "" && !strings.EqualFold(m.wanted, m.got) {
-			return false
-		}
-	}
-	return strings.Contains(v.Reason, f.reason) && !time.Time(v.Time).Before(f.after)
-}
-
 // letters reads those that the filter chooses; limit 0: all.
-func (f *letterFilter) letters(ctx context.Context, b *bus.Bus, limit int) (found []bus.DeadLetter, err error) {
-	for l, err := range b.DeadLetters(ctx, f.stream, f.consumer) {
-		if err != nil {
-			return nil, err
-		}
-		if !f.wants(viewOfLetter(l)) {
-			continue
-		}
-		if found = append(found, l); len(found) == limit {
-			break
-		}
-	}
-	return found, nil
+func (f *letterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]bus.DeadLetter, error) {
+	return inspect.Letters(ctx, b, inspect.LetterFilter{
+		Stream: f.stream, Consumer: f.consumer, CompanyID: f.company, ChatID: f.chat, MessageID: f.message, Reason: f.reason, Since: f.after,
+	}, limit)
 }
 
 func (a *app) dead() *cobra.Command {
@@ -141,9 +90,9 @@ func (a *app) deadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var views []letterView
+			var views []inspect.Letter
 			for _, l := range found {
-				views = append(views, viewOfLetter(l))
+				views = append(views, inspect.LetterOf(l))
 			}
 			return printList(a, views, letterColumns()...)
 		},
@@ -184,28 +133,25 @@ func (a *app) deadShow() *cobra.Command {
 }
 
 func (a *app) printLetter(l bus.DeadLetter) error {
-	d := letterDetail{letterView: viewOfLetter(l), Header: l.Header}
-	if json.Valid(l.Data) {
-		d.Event = l.Data
-	} else {
-		d.Text = string(l.Data)
+	d := inspect.DetailOf(l)
+	text := func(s string) func(inspect.LetterDetail) string {
+		return func(inspect.LetterDetail) string { return s }
 	}
-	text := func(s string) func(letterDetail) string { return func(letterDetail) string { return s } }
 	return printOne(a, d,
-		column[letterDetail]{"letter", text(strconv.FormatUint(d.Sequence, 10))},
-		column[letterDetail]{"time", text(d.Time.String())},
-		column[letterDetail]{"stream", text(d.Stream)},
-		column[letterDetail]{"sequence", text(strconv.FormatUint(d.Original, 10))},
-		column[letterDetail]{"consumer", text(d.Consumer)},
-		column[letterDetail]{"subject", text(d.Subject)},
-		column[letterDetail]{"type", text(d.Type)},
-		column[letterDetail]{"message", text(d.MessageID)},
-		column[letterDetail]{"company", text(d.CompanyID)},
-		column[letterDetail]{"chat", text(d.ChatID)},
-		column[letterDetail]{"tries", text(strconv.Itoa(d.Attempts))},
-		column[letterDetail]{"reason", text(d.Reason)},
-		column[letterDetail]{"truncated", text(yesNo(d.Truncated))},
-		column[letterDetail]{"event", text(string(d.Event) + d.Text)})
+		column[inspect.LetterDetail]{"letter", text(strconv.FormatUint(d.Sequence, 10))},
+		column[inspect.LetterDetail]{"time", text(d.Time.String())},
+		column[inspect.LetterDetail]{"stream", text(d.Stream)},
+		column[inspect.LetterDetail]{"sequence", text(strconv.FormatUint(d.Original, 10))},
+		column[inspect.LetterDetail]{"consumer", text(d.Consumer)},
+		column[inspect.LetterDetail]{"subject", text(d.Subject)},
+		column[inspect.LetterDetail]{"type", text(d.Type)},
+		column[inspect.LetterDetail]{"message", text(d.MessageID)},
+		column[inspect.LetterDetail]{"company", text(d.CompanyID)},
+		column[inspect.LetterDetail]{"chat", text(d.ChatID)},
+		column[inspect.LetterDetail]{"tries", text(strconv.Itoa(d.Attempts))},
+		column[inspect.LetterDetail]{"reason", text(d.Reason)},
+		column[inspect.LetterDetail]{"truncated", text(yesNo(d.Truncated))},
+		column[inspect.LetterDetail]{"event", text(string(d.Event) + d.Text)})
 }
 
 // chosen are the letters that arguments name, or that --all with filters does.
@@ -247,20 +193,13 @@ func (o *chosen) find(ctx context.Context, b *bus.Bus, args []string) (found []b
 	return found, nil
 }
 
-// outcome is what became of a letter that something was done with.
-type outcome struct {
-	letterView
-	Result string `json:"result"`
-	Error  string `json:"error,omitempty"`
-}
-
-func outcomeColumns() []column[outcome] {
-	return []column[outcome]{
-		{"letter", func(v outcome) string { return strconv.FormatUint(v.Sequence, 10) }},
-		{"from", func(v outcome) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
-		{"consumer", func(v outcome) string { return v.Consumer }},
-		{"message", func(v outcome) string { return v.MessageID }},
-		{"result", func(v outcome) string { return strings.TrimSpace(v.Result + " " + v.Error) }},
+func outcomeColumns() []column[inspect.Outcome] {
+	return []column[inspect.Outcome]{
+		{"letter", func(v inspect.Outcome) string { return strconv.FormatUint(v.Sequence, 10) }},
+		{"from", func(v inspect.Outcome) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
+		{"consumer", func(v inspect.Outcome) string { return v.Consumer }},
+		{"message", func(v inspect.Outcome) string { return v.MessageID }},
+		{"result", func(v inspect.Outcome) string { return strings.TrimSpace(v.Result + " " + v.Error) }},
 	}
 }
 
@@ -330,25 +269,9 @@ func (a *app) deadDrop() *cobra.Command {
 	return c
 }
 
-// onLetters does something with each letter and reports. What fails for one letter's sake does not keep the others; when NATS
-// goes away, or somebody interrupts, the rest is left alone.
+// onLetters does something with each letter and reports.
 func (a *app) onLetters(ctx context.Context, letters []bus.DeadLetter, rate float64, done string, do func(bus.DeadLetter) error) error {
-	var outcomes []outcome
-	var failed error
-	for i, l := range letters {
-		if i > 0 && !pace(ctx, rate) {
-			break
-		}
-		err := do(l)
-		o := outcome{letterView: viewOfLetter(l), Result: done}
-		if err != nil {
-			o.Result, o.Error, failed = "failed", describe(err), err
-		}
-		outcomes = append(outcomes, o)
-		if apperr.Is(err, apperr.Unavailable) || ctx.Err() != nil {
-			break
-		}
-	}
+	outcomes, failed := inspect.Act(ctx, letters, done, do, func() bool { return pace(ctx, rate) }, describe)
 	if err := printList(a, outcomes, outcomeColumns()...); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/inspect"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
@@ -212,7 +213,7 @@ func (e *examination) streams(ctx context.Context, b *bus.Bus) {
 			e.wrong(check, "parleyctl streams apply", "missing")
 			continue
 		}
-		s, err := openStream(ctx, b, change.Stream)
+		s, err := inspect.OpenStream(ctx, b, change.Stream)
 		if err != nil {
 			e.wrong(check, "look at NATS", "%s", describe(err))
 			continue
@@ -258,7 +259,7 @@ func (e *examination) clock(server time.Time) {
 }
 
 func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
-	for _, stream := range streamNames() {
+	for _, stream := range inspect.StreamNames() {
 		groups, err := b.Groups(ctx, stream)
 		if apperr.Is(err, apperr.NotFound) {
 			continue

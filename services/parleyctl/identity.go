@@ -6,9 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 func (a *app) identity() *cobra.Command {
@@ -28,8 +27,9 @@ rotate". It takes effect within a second.`,
 			if !mode.Known() {
 				return usage("the mode must be off, session or required")
 			}
-			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
-				return s.SetVerification(c.Context(), app.ID, mode)
+			err := a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
+				_, err := operations.SetVerification(c.Context(), self(), app.ID, mode)
+				return err
 			})
 			if err != nil {
 				return err
@@ -64,11 +64,11 @@ guide). It is shown once. The secrets before it hold on for the overlap, so that
 			if overlap < 0 {
 				return usage("--overlap must not be negative")
 			}
-			fresh, view := credential.NewIdentitySecret(), newSecretView{}
-			err := a.changeApplication(c.Context(), args[0], func(s store.Store, app *chat.Application) error {
-				v, err := s.RotateIdentitySecret(c.Context(), app.ID, fresh, a.Now(), overlap)
-				if err == nil && len(v.Secrets) > 1 {
-					view.Others = stamp(v.Secrets[1].ExpiresAt).String()
+			view := newSecretView{}
+			err := a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
+				fresh, changed, err := operations.RotateIdentitySecret(c.Context(), self(), app.ID, overlap)
+				if secrets := changed.Identity.Secrets; err == nil && len(secrets) > 1 {
+					view.Others = stamp(secrets[1].ExpiresAt).String()
 				}
 				view.AppID, view.Secret = app.ID, string(fresh)
 				return err

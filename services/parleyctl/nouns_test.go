@@ -23,10 +23,12 @@ name  Acme`)
 	w.ctl("companies", "create", "--name", "Again", "--id", companyID).fails(parleyctl.ExitRefused, "has the id")
 	w.ctl("companies", "create").fails(parleyctl.ExitUsage, "--name required")
 	w.ctl("companies", "create", "--name", "x", "--id", "y").fails(parleyctl.ExitUsage, "--id must be a UUID")
-	second := decoded[object](w.ctl("companies", "create", "--name", "Evil\x1b[31m <b>\u202e", "-o", "json"))
+	w.ctl("companies", "create", "--name", "Evil\x1b[31m").fails(parleyctl.ExitRefused, "control characters")
+	second := decoded[object](w.ctl("companies", "create", "--name", "Evil", "-o", "json"))
 	if id, ok := chat.ParseID(second["id"].(string)); !ok || id[14] != '7' {
 		t.Errorf("got id %v, want a UUID of version 7", second["id"])
 	}
+	w.must(w.store.PutCompany(t.Context(), chat.Company{ID: second["id"].(string), Name: "Evil\x1b[31m <b>\u202e"})) // before names were checked
 	w.ctl("companies", "rename", companyID, "Acme & Sons").done()
 	w.ctl("companies", "show", companyID, "-o", "json").prints("{\n  \"id\": \"" + companyID + "\",\n  \"name\": \"Acme & Sons\"\n}")
 

@@ -6,10 +6,9 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
 
-	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/inspect"
 )
 
 // What --output may be.
@@ -126,20 +125,7 @@ func shorten(s string, limit int) string {
 }
 
 // stamp is a time as it stands everywhere in Parley.
-type stamp time.Time
-
-func (s stamp) IsZero() bool { return time.Time(s).IsZero() }
-
-// String is empty for no time.
-func (s stamp) String() string {
-	if s.IsZero() {
-		return ""
-	}
-	return time.Time(s).UTC().Format(chat.TimeFormat)
-}
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s stamp) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+type stamp = inspect.Time
 
 func yesNo(b bool) string {
 	if b {

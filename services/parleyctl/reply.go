@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/event"
 )
 
 type sentView struct {
@@ -104,11 +104,7 @@ func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {
 	if !c.Open(a.Now()) {
 		return apperr.New(apperr.Conflict, "CHAT_CLOSED", "The chat is closed")
 	}
-	e, err := a.addressed(ctx, c, m)
-	if err != nil {
-		return err
-	}
-	if err := b.Publish(ctx, e); err != nil {
+	if err := admin.New(a.connections.store, b, a.Now).Send(ctx, c, m, false); err != nil {
 		return err
 	}
 	if !c.InWindow(a.Now()) {
@@ -122,22 +118,4 @@ func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {
 		column[sentView]{"type", func(v sentView) string { return string(v.Type) }},
 		column[sentView]{"created", func(v sentView) string { return v.CreatedAt.String() }},
 		column[sentView]{"windowExpiresAt", func(v sentView) string { return v.WindowExpiresAt.String() }})
-}
-
-// addressed is the message as the event of the chat's channel.
-func (a *app) addressed(ctx context.Context, c chat.Chat, m chat.Message) (event.Event, error) {
-	if c.Channel == chat.ChannelWidget {
-		return event.Reply{CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Message: m}, nil
-	}
-	v, err := a.connections.store.Visitor(ctx, c.ChatUserID)
-	if err != nil {
-		return nil, err
-	}
-	recipient := event.Recipient{Phone: v.Phone}
-	if v.FirstName != "" || v.LastName != "" {
-		recipient.Name = v.Name()
-	}
-	return event.OutboundMessage{
-		CompanyID: c.CompanyID, Channel: c.Channel, ChatID: c.ID, ChatUserID: c.ChatUserID, Recipient: recipient, Message: m,
-	}, nil
 }

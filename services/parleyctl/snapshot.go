@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/inspect"
 )
 
 const (
@@ -45,7 +46,7 @@ func printSaved(a *app, views []savedView) error {
 }
 
 // savedStreams are those that a backup holds: of events, and of files.
-func savedStreams() []string { return append(streamNames(), bus.FilesStream) }
+func savedStreams() []string { return append(inspect.StreamNames(), bus.FilesStream) }
 
 func (a *app) streamsBackup() *cobra.Command {
 	var to string

@@ -3,13 +3,11 @@ package parleyctl
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -94,7 +92,7 @@ func (a *app) templatesCreate() *cobra.Command {
 				text = strings.TrimRight(string(data), "\n")
 			}
 			t := chat.MessageTemplate{Name: title, Status: chat.TemplatePending, Text: text, Parameters: parseParameters(parameters)}
-			if err := checkTemplate(t); err != nil {
+			if err := admin.CheckTemplate(t); err != nil {
 				return err
 			}
 			owner, err := a.company(c.Context(), company)
@@ -106,7 +104,7 @@ func (a *app) templatesCreate() *cobra.Command {
 				return err
 			}
 			t.CompanyID = owner.ID
-			if err := s.PutTemplate(c.Context(), t); err != nil {
+			if t, err = admin.New(s, nil, a.Now).PutTemplate(c.Context(), self(), t); err != nil {
 				return err
 			}
 			return a.printTemplate(t)
@@ -128,31 +126,6 @@ func parseParameters(flags []string) (parameters []chat.TemplateParameter) {
 		parameters = append(parameters, chat.TemplateParameter{Name: strings.TrimSpace(name), Default: standIn})
 	}
 	return parameters
-}
-
-// checkTemplate finds what a push would find, or what it would not: a parameter that stands nowhere.
-func checkTemplate(t chat.MessageTemplate) error {
-	var f apperr.Fields
-	if n := utf8.RuneCountInString(t.Text); n > chat.MaxTextLength || strings.TrimSpace(t.Text) == "" {
-		f.Add("text", fmt.Sprintf("must have 1 to %d characters", chat.MaxTextLength))
-	}
-	if len(t.Parameters) > chat.MaxParameters {
-		f.Add("parameters", fmt.Sprintf("must be at most %d", chat.MaxParameters))
-	}
-	seen := map[string]bool{}
-	for _, p := range t.Parameters {
-		const mark = "\x00"
-		switch {
-		case p.Name == "" || utf8.RuneCountInString(p.Name) > chat.MaxParameterNameLength:
-			f.Add("parameters", fmt.Sprintf("must have names of 1 to %d characters", chat.MaxParameterNameLength))
-		case seen[p.Name]:
-			f.Add("parameters."+p.Name, "stands there twice")
-		case !strings.Contains(t.Render(map[string]string{p.Name: mark}), mark):
-			f.Add("parameters."+p.Name, "stands nowhere in the text as {{"+p.Name+"}}")
-		}
-		seen[p.Name] = true
-	}
-	return f.Err()
 }
 
 func (a *app) templatesList() *cobra.Command {
@@ -227,11 +200,7 @@ func (a *app) templatesReview(verb, short, status string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t.Status = status
-			if err := a.connections.store.PutTemplate(c.Context(), t); err != nil {
-				return err
-			}
-			if err := b.Invalidate(c.Context(), store.CachedTemplate, t.ID); err != nil {
+			if t, err = admin.New(a.connections.store, b, a.Now).SetTemplateStatus(c.Context(), self(), t.ID, status, ""); err != nil {
 				return err
 			}
 			return a.printTemplate(t)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -84,8 +84,8 @@ func (a *app) tokensCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			secret, token := credential.IssueAccessToken(owner, title, a.Now(), end)
-			if err := s.CreateAccessToken(c.Context(), token); err != nil {
+			secret, token, err := admin.New(s, nil, a.Now).CreateToken(c.Context(), self(), owner, title, end)
+			if err != nil {
 				return err
 			}
 			view := a.viewOfToken(token)
@@ -181,13 +181,7 @@ func (a *app) tokensRevoke() *cobra.Command {
 			if err := a.confirm(yes, "Revoke the token %s (%s) of company %s?", token.Prefix, token.Name, token.CompanyID); err != nil {
 				return err
 			}
-			if err := s.RevokeAccessToken(c.Context(), token.Hash, a.Now()); err != nil {
-				return err
-			}
-			if err := b.Invalidate(c.Context(), store.CachedAccessToken, token.Hash); err != nil {
-				return err
-			}
-			if token, err = s.AccessToken(c.Context(), token.Hash); err != nil {
+			if token, err = admin.New(s, b, a.Now).RevokeToken(c.Context(), self(), token.Hash); err != nil {
 				return err
 			}
 			return printOne(a, a.viewOfToken(token), tokenColumns()...)

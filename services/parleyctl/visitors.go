@@ -5,9 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 func (a *app) visitors() *cobra.Command {
@@ -89,17 +88,7 @@ The visitor registers again; where the application verifies identities, that tak
 			if err := a.confirm(yes, "Revoke all tokens of the visitor %s (%s)?", v.ID, v.Name()); err != nil {
 				return err
 			}
-			validFrom := credential.RevocationTime(a.Now())
-			if err := s.RevokeVisitorTokens(c.Context(), v.ID, validFrom); err != nil {
-				return err
-			}
-			if err := b.RevokeVisitorTokens(c.Context(), v.ID, validFrom); err != nil {
-				return err
-			}
-			if err := b.Invalidate(c.Context(), store.CachedVisitor, v.ID); err != nil {
-				return err
-			}
-			if v, err = s.Visitor(c.Context(), v.ID); err != nil {
+			if v, err = admin.New(s, b, a.Now).RevokeVisitor(c.Context(), self(), v.ID); err != nil {
 				return err
 			}
 			return a.printVisitor(v)

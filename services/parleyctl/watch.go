@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/inspect"
 )
 
 // watching is what watch was asked for.
@@ -57,12 +58,8 @@ consumers of its own, which go with it. With -o json each line is an object with
 	c.Flags().StringVar(&w.since, "since", "", "begin so long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
 	c.Flags().BoolVar(&w.noFollow, "no-follow", false, "end with what is there")
 	c.Flags().IntVarP(&w.count, "count", "n", 0, "end after so many; 0: never")
-	var names []string
-	for _, k := range kinds() {
-		names = append(names, k.name)
-	}
-	_ = c.RegisterFlagCompletionFunc("kind", fixed(names...)) // the flags are there
-	_ = c.RegisterFlagCompletionFunc("stream", fixed(streamNames()...))
+	_ = c.RegisterFlagCompletionFunc("kind", fixed(inspect.Kinds()...)) // the flags are there
+	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...))
 	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
 	_ = c.RegisterFlagCompletionFunc("chat", a.completeChats)
@@ -77,7 +74,7 @@ func (w *watching) spans(a *app) ([]bus.Span, error) {
 		return nil, err
 	}
 	for _, k := range w.kinds {
-		if !slices.ContainsFunc(kinds(), func(known kind) bool { return known.name == k }) {
+		if !slices.Contains(inspect.Kinds(), k) {
 			return nil, usage("there is no kind " + k + "; see the completion of --kind")
 		}
 	}
@@ -121,7 +118,7 @@ func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.S
 		if err != nil {
 			return err
 		}
-		p := readPassing(d)
+		p := inspect.ReadEvent(d)
 		wanted, err := w.wants(ctx, a, p)
 		if err != nil {
 			return err
@@ -139,7 +136,7 @@ func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.S
 	return nil
 }
 
-func (w *watching) wants(ctx context.Context, a *app, p passing) (bool, error) {
+func (w *watching) wants(ctx context.Context, a *app, p inspect.Event) (bool, error) {
 	for _, f := range []struct{ wanted, got string }{
 		{w.company, p.CompanyID}, {w.chat, p.ChatID}, {w.visitor, p.ChatUserID}, {w.message, p.MessageID},
 	} {
@@ -180,7 +177,7 @@ func (w *watching) application(ctx context.Context, a *app, chatID string) (stri
 }
 
 // printPassing prints one line: when, where, what, of whom, and what it says.
-func (a *app) printPassing(p passing) error {
+func (a *app) printPassing(p inspect.Event) error {
 	if a.wantsJSON() {
 		return a.printLine(p)
 	}
@@ -202,7 +199,7 @@ func (a *app) printPassing(p passing) error {
 	return err
 }
 
-func quoted(p passing) string {
+func quoted(p inspect.Event) string {
 	switch {
 	case p.From != "" && p.Text != "":
 		return p.From + ": " + p.Text

@@ -17,6 +17,7 @@ import (
 // Names of the durable consumers. They stand on the server: a new name starts at the stream's beginning.
 const (
 	durableRecorder   = "recorder"
+	durableControls   = "recorder-control"
 	durableDispatcher = "dispatcher"
 	durablePushes     = "dispatcher-pushes"
 	durableBot        = "bot"
@@ -36,6 +37,10 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		{
 			Stream: subject.Inbound, Durable: durableRecorder, Filters: []string{subject.AllVisitorMessages},
 			Handle: decoded(r.VisitorMessage),
+		},
+		{
+			Stream: subject.Inbound, Durable: durableControls, Filters: []string{subject.AllControls},
+			Handle: decoded(r.ControlChanged),
 		},
 		{Stream: subject.Replies, Durable: durableRecorder, Handle: decoded(r.Reply)},
 		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound)},

@@ -151,14 +151,14 @@ func (s *Service) openBus() (*bus.Bus, error) {
 // consumers are those that are switched on.
 func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
 	if s.cfg.Recorder {
-		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, time.Now))...)
+		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, time.Now))...)
 	}
 	if s.cfg.Dispatcher {
 		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b))...)
 	}
 	switch s.cfg.Bot {
 	case BotDemo:
-		on = append(on, botRoutes(bot.New(bot.NewDemo(s.cfg.AssetsURL), cache, b, time.Now), s.cfg.BotConcurrency)...)
+		on = append(on, botRoutes(bot.New(bot.NewDemo(s.cfg.AssetsURL), cache, documents, b, time.Now), s.cfg.BotConcurrency)...)
 	case BotWebhook:
 		config := s.cfg.webhook()
 		config.Registerer = s.cfg.Registerer
@@ -166,7 +166,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 		if err != nil {
 			return nil, nil, err
 		}
-		return append(on, botRoutes(bot.New(webhook, cache, b, time.Now), s.cfg.BotConcurrency)...), webhook.Close, nil
+		return append(on, botRoutes(bot.New(webhook, cache, documents, b, time.Now), s.cfg.BotConcurrency)...), webhook.Close, nil
 	}
 	return on, func() {}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -61,7 +62,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
 
-	d, keys, err := prepare(ctx, dir, e, seed.URLs{Client: baseURL(p.client), Widget: baseURL(p.widget)})
+	d, keys, err := prepare(ctx, dir, e, seed.URLs{Client: baseURL(p.client), Widget: baseURL(p.widget), Panel: cmp.Or(cfg.PanelURL, baseURL(p.panel))})
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
-	if _, _, err := prepare(ctx, dir, e, seed.URLs{Client: "http://" + cfg.ClientAddr, Widget: "http://" + cfg.WidgetAddr}); err != nil {
+	if _, _, err := prepare(ctx, dir, e, seed.URLs{Client: "http://" + cfg.ClientAddr, Widget: "http://" + cfg.WidgetAddr, Panel: cmp.Or(cfg.PanelURL, "http://"+cfg.PanelAddr)}); err != nil {
 		return err
 	}
 	keys, err := dir.Absolute(keysFile)
@@ -124,7 +125,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s, err := newServices(servicesConfig{
 		natsURL: e.nats.URL(), store: e.store, storePath: e.storePath, keys: keys, keysFile: dir.Path(keysFile),
-		client: p.client, widgetURL: d.WidgetBaseURL,
+		client: p.client, panel: p.panel, panelURL: cfg.PanelURL, widgetURL: d.WidgetBaseURL, clientURL: d.ClientBaseURL,
 		chats: cfg.Chats, files: cfg.FileConfig, limits: cfg.Limits, bot: cfg.BotConfig, registry: registry, tracer: t.of, log: log,
 	})
 	if err != nil {
@@ -168,6 +169,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	})
 	site := c.Start("demo site", func(ctx context.Context) error { return httpapi.Serve(ctx, a.ports.site, a.site, a.log, grace) })
 	client := c.Start("client-api", a.services.client.Run)
+	panel := c.Start("panel", a.services.panel.Run)
 
 	err = a.probes.Await(c.Ended())
 	if err == nil {
@@ -177,7 +179,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 		<-c.Ended().Done()
 	}
 	status.SetStopping()
-	supervisor.Stop(client, gateway, public, site)
+	supervisor.Stop(client, gateway, public, site, panel)
 	supervisor.Stop(widget, keys)
 	supervisor.Stop(processing)
 	supervisor.Stop(operations)

@@ -15,9 +15,11 @@ type Config struct {
 	ClientAddr string     `env:"PARLEY_CLIENT_ADDR" envDefault:"127.0.0.1:8081" doc:"where the Client API listens"`
 	WidgetAddr string     `env:"PARLEY_WIDGET_ADDR" envDefault:"127.0.0.1:8082" doc:"where the Widget API, /socket.io/ and /demo listen"`
 	OpsAddr    string     `env:"PARLEY_OPS_ADDR" envDefault:"127.0.0.1:8083" doc:"where /healthz, /readyz and /metrics listen"`
+	PanelAddr  string     `env:"PARLEY_PANEL_ADDR" envDefault:"127.0.0.1:8084" doc:"where the panel listens"`
 	SiteAddr   string     `env:"PARLEY_SITE_ADDR" envDefault:"127.0.0.1:8085" doc:"where a page of another origin with the widget listens"`
 	NATSAddr   string     `env:"PARLEY_NATS_ADDR" envDefault:"127.0.0.1:4222" doc:"where the embedded NATS listens"`
 	DataDir    string     `env:"PARLEY_DATA_DIR" envDefault:".parley" doc:"where everything is kept"`
+	PanelURL   string     `env:"PANEL_URL" doc:"https address under which browsers reach the panel; required unless PARLEY_PANEL_ADDR is a loopback address"`
 	LogLevel   slog.Level `env:"LOG_LEVEL" envDefault:"WARN" doc:"DEBUG, INFO, WARN or ERROR"`
 
 	config.Chats
@@ -33,7 +35,7 @@ func (c Config) Validate() []string {
 	var wrong []string
 	for _, a := range []struct{ name, value string }{
 		{"PARLEY_CLIENT_ADDR", c.ClientAddr}, {"PARLEY_WIDGET_ADDR", c.WidgetAddr}, {"PARLEY_OPS_ADDR", c.OpsAddr},
-		{"PARLEY_SITE_ADDR", c.SiteAddr}, {"PARLEY_NATS_ADDR", c.NATSAddr},
+		{"PARLEY_PANEL_ADDR", c.PanelAddr}, {"PARLEY_SITE_ADDR", c.SiteAddr}, {"PARLEY_NATS_ADDR", c.NATSAddr},
 	} {
 		if _, _, err := net.SplitHostPort(a.value); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s=%q is not host:port", a.name, a.value))
@@ -41,6 +43,9 @@ func (c Config) Validate() []string {
 	}
 	if c.PublicURL == "" && !config.LoopbackAddr(c.WidgetAddr) {
 		wrong = append(wrong, "PUBLIC_URL is required unless PARLEY_WIDGET_ADDR is a loopback address")
+	}
+	if c.PanelURL == "" && !config.LoopbackAddr(c.PanelAddr) {
+		wrong = append(wrong, "PANEL_URL is required unless PARLEY_PANEL_ADDR is a loopback address")
 	}
 	return wrong
 }

@@ -1,4 +1,4 @@
-// Standalone runs all of Parley in one process: an embedded NATS with JetStream, a SQLite store, the four services on them with the
+// Standalone runs all of Parley in one process: an embedded NATS with JetStream, a SQLite store, the five services on them with the
 // same code as when each runs by itself, and a demo page.
 //
 //	standalone            everything; prints how to use it

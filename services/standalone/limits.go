@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/services/panel"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
@@ -17,6 +18,9 @@ type Limits struct {
 	RateRegister   config.Rate     `env:"RATE_LIMIT_REGISTER" envDefault:"0" doc:"registrations from one address"`
 	RateAuth       config.Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"0" doc:"requests of one address with a wrong or without a token"`
 	RateKeys       config.Rate     `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"0" doc:"idempotency keys of one company, and of the visitors of one application"`
+
+	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"100/15m" doc:"attempts to sign in to the panel from one address"`
+	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in to the panel as one user"`
 
 	BytesCompany     config.Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"0" doc:"bytes of one company's events, and of its visitors'"`
 	BytesVisitor     config.Rate `env:"BYTE_BUDGET_VISITOR" envDefault:"0" doc:"bytes of one visitor's events"`
@@ -39,6 +43,10 @@ func (l Limits) limitClient(cfg *clientapi.Config) {
 // limitGateway leaves the gateway's bounds as they are, but for those that a person with a few browsers could meet.
 func (l Limits) limitGateway(cfg *socketgateway.Config) {
 	cfg.TrustedProxies, cfg.RecoveryRate = l.TrustedProxies, config.Rate{}
+}
+
+func (l Limits) limitPanel(cfg *panel.Config) {
+	cfg.RateSignIn, cfg.RateAccount = l.RateSignIn, l.RateAccount
 }
 
 func (l Limits) limitWidget(cfg *widgetapi.Config) {

@@ -8,7 +8,7 @@ import (
 )
 
 // ports are the listeners of this process, taken before anything else starts.
-type ports struct{ client, widget, ops, site net.Listener }
+type ports struct{ client, widget, ops, panel, site net.Listener }
 
 func listen(cfg Config) (*ports, error) {
 	p := new(ports)
@@ -19,6 +19,7 @@ func listen(cfg Config) (*ports, error) {
 		{"PARLEY_CLIENT_ADDR", cfg.ClientAddr, &p.client},
 		{"PARLEY_WIDGET_ADDR", cfg.WidgetAddr, &p.widget},
 		{"PARLEY_OPS_ADDR", cfg.OpsAddr, &p.ops},
+		{"PARLEY_PANEL_ADDR", cfg.PanelAddr, &p.panel},
 		{"PARLEY_SITE_ADDR", cfg.SiteAddr, &p.site},
 	} {
 		ln, err := take(l.name, l.addr)
@@ -54,7 +55,7 @@ func probe(name, addr string) error {
 
 // Close gives back what was taken; a listener that its server has closed already does not mind.
 func (p *ports) Close() {
-	for _, l := range []net.Listener{p.client, p.widget, p.ops, p.site} {
+	for _, l := range []net.Listener{p.client, p.widget, p.ops, p.panel, p.site} {
 		if l != nil {
 			l.Close()
 		}

@@ -12,18 +12,20 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/services/processor"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// services are the four services, configured for one process: each has its own connection to NATS, as when it runs by itself, and
+// services are the five services, configured for one process: each has its own connection to NATS, as when it runs by itself, and
 // all share the store.
 type services struct {
 	client    *clientapi.Service
 	widget    *widgetapi.Service
 	gateway   *socketgateway.Service
 	processor *processor.Service
+	panel     *panel.Service
 }
 
 type servicesConfig struct {
@@ -33,7 +35,10 @@ type servicesConfig struct {
 	keys      *credential.KeySet // for the gateway, which would otherwise fetch them over HTTP
 	keysFile  string             // for the Widget API
 	client    net.Listener       // the Client API's
+	panel     net.Listener       // the panel's
+	panelURL  string             // where browsers reach the panel; empty: its listener
 	widgetURL string             // where the demo page and the bot's picture are
+	clientURL string
 	chats     config.Chats
 	files     widgetapi.FileConfig
 	limits    Limits
@@ -45,7 +50,7 @@ type servicesConfig struct {
 
 func newServices(c servicesConfig) (*services, error) {
 	s := new(services)
-	for _, build := range []func(*services, servicesConfig) error{buildClient, buildWidget, buildGateway, buildProcessor} {
+	for _, build := range []func(*services, servicesConfig) error{buildClient, buildWidget, buildGateway, buildProcessor, buildPanel} {
 		if err := build(s, c); err != nil {
 			return nil, err
 		}
@@ -100,13 +105,30 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 	return named("processor", err)
 }
 
+func buildPanel(s *services, c servicesConfig) (err error) {
+	cfg := panel.Config{NATS: c.nats(), Store: c.sqlite(), SharedStore: c.store, PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL,
+		FileConfig: panel.FileConfig{
+			FileStore: c.files.FileStore, FileMaxBytes: c.files.FileMaxBytes, FileRetention: c.files.FileRetention, S3Endpoint: c.files.S3Endpoint,
+			S3Region: c.files.S3Region, S3Bucket: c.files.S3Bucket, S3AccessKeyID: c.files.S3AccessKeyID, S3SecretAccessKey: c.files.S3SecretAccessKey,
+		},
+	}
+	if err := config.SetDefaults(&cfg); err != nil {
+		return err
+	}
+	cfg.HTTPAddr, cfg.OpsAddr, cfg.Chats, cfg.TrustedProxies = "", "", c.chats, c.limits.TrustedProxies
+	cfg.Listener, cfg.Logger, cfg.Registerer, cfg.Tracer = c.panel, c.logger("panel"), c.registerer("panel"), c.tracer("panel")
+	c.limits.limitPanel(&cfg)
+	s.panel, err = panel.New(cfg)
+	return named("panel", err)
+}
+
 func (c servicesConfig) nats() config.NATS { return config.NATS{NATSURL: c.natsURL} }
 
 func (c servicesConfig) sqlite() config.Store { return config.Store{SQLitePath: c.storePath} }
 
 func (c servicesConfig) logger(service string) *slog.Logger { return c.log.With("service", service) }
 
-// registerer puts the service's name on each of its metrics: four services count the same things in one process.
+// registerer puts the service's name on each of its metrics: five services count the same things in one process.
 func (c servicesConfig) registerer(service string) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"service": service}, c.registry)
 }

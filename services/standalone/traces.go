@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing/otlp"
 )
 
-// traces has a tracer for each of the four services, under whose names a trace shows what each did.
+// traces has a tracer for each of the services, under whose names a trace shows what each did.
 type traces struct {
 	tracers map[string]*tracing.Tracer
 	stops   []func()
@@ -17,7 +17,7 @@ type traces struct {
 
 func openTraces(cfg config.Tracing, log *slog.Logger) (*traces, error) {
 	t := &traces{tracers: make(map[string]*tracing.Tracer)}
-	for _, service := range []string{"client-api", "widget-api", "socket-gateway", "processor"} {
+	for _, service := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
 		tracer, stop, err := otlp.Open(cfg, service, ops.ReadBuild().Version, log)
 		if err != nil {
 			t.stop()

@@ -22,6 +22,7 @@ type accessTokenDocument struct {
 	LastUsedAt time.Time `bson:"lastUsedAt,omitempty"`
 	ExpiresAt  time.Time `bson:"expiresAt,omitempty"`
 	RevokedAt  time.Time `bson:"revokedAt,omitempty"`
+	CreatedBy  string    `bson:"createdBy,omitempty"`
 }
 
 func (d accessTokenDocument) token() chat.AccessToken {
@@ -96,6 +97,11 @@ func (s *Store) listAccessTokens(ctx context.Context, q listQuery) ([]chat.Acces
 // RevokeAccessToken implements [store.AccessTokens].
 func (s *Store) RevokeAccessToken(ctx context.Context, hash string, at time.Time) error {
 	return s.moveTime(ctx, accessTokens, hash, "$min", "revokedAt", at)
+}
+
+// ExpireAccessToken implements [store.AccessTokens].
+func (s *Store) ExpireAccessToken(ctx context.Context, hash string, at time.Time) error {
+	return s.moveTime(ctx, accessTokens, hash, "$min", "expiresAt", at)
 }
 
 // AccessTokenUsed implements [store.AccessTokens].

@@ -22,7 +22,23 @@ type chatDocument struct {
 	WindowStartedAt time.Time         `bson:"windowStartedAt"`
 	VisitorWroteAt  time.Time         `bson:"visitorWroteAt,omitempty"`
 	ClosedAt        time.Time         `bson:"closedAt,omitempty"`
+	Control         *controlDocument  `bson:"control,omitempty"`
+	AgentsReadAt    time.Time         `bson:"agentsReadAt,omitempty"`
 	Greetings       []messageDocument `bson:"greetings,omitempty"` // not yet in the history; see writeGreetings
+}
+
+// controlDocument is a [chat.Control].
+type controlDocument struct {
+	Agent     bool      `bson:"agent"`
+	Assignee  string    `bson:"assignee,omitempty"`
+	ChangedAt time.Time `bson:"changedAt"`
+}
+
+func (d *controlDocument) control() chat.Control {
+	if d == nil {
+		return chat.Control{}
+	}
+	return chat.Control{Agent: d.Agent, Assignee: d.Assignee, ChangedAt: store.UTC(d.ChangedAt)}
 }
 
 // chat converts the document. The end by idleness follows from the visitor's last message, as the window does.
@@ -31,6 +47,8 @@ func (s *Store) chat(d chatDocument) chat.Chat {
 		ID: d.ID, CompanyID: d.CompanyID, AppID: d.AppID, ChatUserID: d.ChatUserID, Channel: d.Channel,
 		CreatedAt: store.UTC(d.CreatedAt), WindowStartedAt: store.UTC(d.WindowStartedAt),
 		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
+		Control:      d.Control.control(),
+		AgentsReadAt: store.UTC(d.AgentsReadAt),
 	}
 	if s.idleClose > 0 && !c.WindowStartedAt.IsZero() {
 		c.IdleClosesAt = c.WindowStartedAt.Add(s.idleClose)

@@ -29,6 +29,9 @@ const (
 	receipts     collection = "receipts"       // chatId
 	idempotency  collection = "idempotency"    // hash of an Idempotency-Key and its scope
 	files        collection = "files"          // file id
+	users        collection = "users"          // user id
+	sessions     collection = "sessions"       // hash of the cookie's secret
+	audit        collection = "audit"          // UUIDv7
 )
 
 // attempts bounds how often a write alternates between update and insert. Each round in vain means that somebody else inserted or

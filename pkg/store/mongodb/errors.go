@@ -91,6 +91,10 @@ func notFound(c collection) error {
 		return store.VisitorNotFound()
 	case chats:
 		return store.ChatNotFound()
+	case users:
+		return store.UserNotFound()
+	case sessions:
+		return store.SessionNotFound()
 	case messages, statuses:
 		return store.MessageNotFound()
 	}

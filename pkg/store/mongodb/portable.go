@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -57,6 +58,10 @@ func portable(kind store.Kind) (portableKind, error) {
 		return mapping[idempotencyDocument, store.IdempotencyRecord]{in: in, record: idempotencyRecord, document: fromIdempotencyRecord}, nil
 	case files:
 		return mapping[fileDocument, store.FileRecord]{in: in, record: fileRecord, document: fromFileRecord}, nil
+	case users:
+		return mapping[userDocument, store.UserRecord]{in: in, record: userRecord, document: fromUserRecord}, nil
+	case audit:
+		return mapping[auditDocument, store.AuditRecord]{in: in, record: auditRecord, document: fromAuditRecord}, nil
 	}
 	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
 }
@@ -260,6 +265,23 @@ func fromFileRecord(r store.FileRecord) (string, fileDocument) {
 	return r.ID, fileDocument(r)
 }
 
+func userRecord(d userDocument) (string, store.UserRecord) {
+	return d.ID, store.UserRecord(d.user())
+}
+
+func fromUserRecord(r store.UserRecord) (string, userDocument) {
+	return r.ID, userDocumentOf(account.User(r))
+}
+
+func auditRecord(d auditDocument) (string, store.AuditRecord) {
+	d.At = store.UTC(d.At)
+	return d.ID, store.AuditRecord(d)
+}
+
+func fromAuditRecord(r store.AuditRecord) (string, auditDocument) {
+	return r.ID, auditDocument(r)
+}
+
 func applicationRecord(d applicationDocument) (string, store.ApplicationRecord) {
 	r := store.ApplicationRecord{
 		ID: d.ID, CompanyID: d.CompanyID, Provider: d.Provider, BotName: d.BotName, Name: d.Name, WidgetConfigs: d.WidgetConfigs,
@@ -305,18 +327,25 @@ func fromTemplateRecord(r store.TemplateRecord) (string, templateDocument) {
 }
 
 func chatRecord(d chatDocument) (string, store.ChatRecord) {
+	control := d.Control.control()
 	return d.ID, store.ChatRecord{
 		ID: d.ID, CompanyID: d.CompanyID, AppID: d.AppID, ChatUserID: d.ChatUserID, Channel: string(d.Channel),
 		CreatedAt: store.UTC(d.CreatedAt), WindowStartedAt: store.UTC(d.WindowStartedAt),
 		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
+		AgentInControl: control.Agent, Assignee: control.Assignee, ControlChangedAt: control.ChangedAt, AgentsReadAt: store.UTC(d.AgentsReadAt),
 	}
 }
 
 func fromChatRecord(r store.ChatRecord) (string, chatDocument) {
-	return r.ID, chatDocument{
+	d := chatDocument{
 		ID: r.ID, CompanyID: r.CompanyID, AppID: r.AppID, ChatUserID: r.ChatUserID, Channel: chat.Channel(r.Channel),
 		CreatedAt: r.CreatedAt, WindowStartedAt: r.WindowStartedAt, VisitorWroteAt: r.VisitorWroteAt, ClosedAt: r.ClosedAt,
+		AgentsReadAt: r.AgentsReadAt,
 	}
+	if !r.ControlChangedAt.IsZero() {
+		d.Control = &controlDocument{Agent: r.AgentInControl, Assignee: r.Assignee, ChangedAt: r.ControlChangedAt}
+	}
+	return r.ID, d
 }
 
 func messageRecord(d messageDocument) (string, store.MessageRecord) {

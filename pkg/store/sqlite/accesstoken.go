@@ -8,12 +8,12 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-const tokenColumns = `hash, company_id, name, prefix, created_at, last_used_at, expires_at, revoked_at`
+const tokenColumns = `hash, company_id, name, prefix, created_at, last_used_at, expires_at, revoked_at, created_by`
 
 func readToken(r *row) chat.AccessToken {
 	return chat.AccessToken{
 		Hash: r.text(), CompanyID: r.text(), Name: r.text(), Prefix: r.text(),
-		CreatedAt: r.time(), LastUsedAt: r.time(), ExpiresAt: r.time(), RevokedAt: r.time(),
+		CreatedAt: r.time(), LastUsedAt: r.time(), ExpiresAt: r.time(), RevokedAt: r.time(), CreatedBy: r.text(),
 	}
 }
 
@@ -53,8 +53,8 @@ func (s *Store) PutAccessToken(ctx context.Context, t chat.AccessToken) error {
 }
 
 func putToken(c *conn, t chat.AccessToken) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO access_tokens (`+tokenColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		t.Hash, t.CompanyID, t.Name, t.Prefix, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt)
+	_, err := c.exec(`INSERT OR REPLACE INTO access_tokens (`+tokenColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.Hash, t.CompanyID, t.Name, t.Prefix, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt, t.CreatedBy)
 	return err
 }
 
@@ -78,6 +78,11 @@ func (s *Store) FindAccessTokens(ctx context.Context, reference string) ([]chat.
 // RevokeAccessToken implements [store.AccessTokens].
 func (s *Store) RevokeAccessToken(ctx context.Context, hash string, at time.Time) error {
 	return s.changeToken(ctx, `UPDATE access_tokens SET revoked_at = min(ifnull(revoked_at, ?2), ?2) WHERE hash = ?1`, hash, at)
+}
+
+// ExpireAccessToken implements [store.AccessTokens].
+func (s *Store) ExpireAccessToken(ctx context.Context, hash string, at time.Time) error {
+	return s.changeToken(ctx, `UPDATE access_tokens SET expires_at = min(ifnull(expires_at, ?2), ?2) WHERE hash = ?1`, hash, at)
 }
 
 // AccessTokenUsed implements [store.AccessTokens].

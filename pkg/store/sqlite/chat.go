@@ -12,12 +12,14 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-const chatColumns = `id, company_id, app_id, chat_user_id, channel, created_at, window_started_at, visitor_wrote_at, closed_at`
+const chatColumns = `id, company_id, app_id, chat_user_id, channel, created_at, window_started_at, visitor_wrote_at, closed_at,
+	agent_in_control, assignee, control_changed_at, agents_read_at`
 
 func (s *Store) readChat(r *row) chat.Chat {
 	return s.withIdleClose(chat.Chat{
 		ID: r.text(), CompanyID: r.text(), AppID: r.text(), ChatUserID: r.text(), Channel: chat.Channel(r.text()),
 		CreatedAt: r.time(), WindowStartedAt: r.time(), VisitorWroteAt: r.time(), ClosedAt: r.time(),
+		Control: chat.Control{Agent: r.bool(), Assignee: r.text(), ChangedAt: r.time()}, AgentsReadAt: r.time(),
 	})
 }
 
@@ -159,8 +161,9 @@ func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 }
 
 func insertChat(c *conn, d chat.Chat) error {
-	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt, d.VisitorWroteAt, d.ClosedAt)
+	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt, d.VisitorWroteAt, d.ClosedAt,
+		d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt, d.AgentsReadAt)
 	return err
 }
 

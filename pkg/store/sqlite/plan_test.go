@@ -44,6 +44,30 @@ func TestStatementsUseIndexes(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
+		filter store.InboxFilter
+		index  string
+	}{
+		{store.InboxFilter{CompanyID: "c"}, "chats_company_activity (company_id=?"},
+		{store.InboxFilter{CompanyID: "c", AppID: "a"}, "chats_application_activity (app_id=?"},
+		{store.InboxFilter{CompanyID: "c", Unread: true}, "chats_unread (company_id=?"},
+		{store.InboxFilter{CompanyID: "c", AppID: "a", Unread: true}, "chats_unread (company_id=?"},
+	} {
+		for _, page := range []store.InboxPage{{}, {After: &store.InboxCursor{}}} {
+			sql, _ := inboxList(test.filter, page)
+			if got := plan(t, s, sql); !strings.Contains(got, "SEARCH c USING INDEX "+test.index) || strings.Contains(got, "TEMP B-TREE") {
+				t.Errorf("%s:\ngot  %s\nwant the index %s, unsorted", sql, got, test.index)
+			}
+		}
+	}
+	for filter, index := range map[store.AuditFilter]string{
+		{}: "SCAN audit", {CompanyID: "c"}: "audit_company (company_id=?", {CompanyID: "c", TargetID: "t"}: "audit_target (target_id=?",
+	} {
+		sql, _ := auditList(filter, store.Page{After: "x"})
+		if got := plan(t, s, sql); !strings.Contains(got, index) && filter != (store.AuditFilter{}) || strings.Contains(got, "TEMP B-TREE") {
+			t.Errorf("%s:\ngot  %s\nwant the index %s, unsorted", sql, got, index)
+		}
+	}
+	for _, test := range []struct {
 		filter store.ChatFilter
 		index  string
 	}{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -129,6 +130,22 @@ func (s *Store) kinds() map[store.Kind]kind {
 			}),
 			write: writeWith(func(c *conn, v store.FileRecord) error { return writeFile(c, `INSERT OR REPLACE`, chat.StoredFile(v)) }),
 		},
+		"users": {
+			table: "users", key: "id", from: `SELECT ` + userColumns + ` FROM users`,
+			decode: decodeWith(func(r *row) (string, store.UserRecord) {
+				v := store.UserRecord(readUser(r))
+				return v.ID, v
+			}),
+			write: writeWith(func(c *conn, v store.UserRecord) error { return putUser(c, account.User(v)) }),
+		},
+		"audit": {
+			table: "audit", key: "id", from: `SELECT ` + auditColumns + ` FROM audit`,
+			decode: decodeWith(func(r *row) (string, store.AuditRecord) {
+				v := readAuditRecord(r)
+				return v.ID, v
+			}),
+			write: writeWith(func(c *conn, v store.AuditRecord) error { return writeAuditRecord(c, `INSERT OR REPLACE`, v) }),
+		},
 	}
 }
 
@@ -242,17 +259,20 @@ func chatRecord(c chat.Chat) store.ChatRecord {
 	return store.ChatRecord{
 		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, Channel: string(c.Channel), CreatedAt: c.CreatedAt,
 		WindowStartedAt: c.WindowStartedAt, VisitorWroteAt: c.VisitorWroteAt, ClosedAt: c.ClosedAt,
+		AgentInControl: c.Control.Agent, Assignee: c.Control.Assignee, ControlChangedAt: c.Control.ChangedAt, AgentsReadAt: c.AgentsReadAt,
 	}
 }
 
 // writeChatRecord keeps the key of a chat that exists: its messages are under it.
 func writeChatRecord(c *conn, v store.ChatRecord) error {
-	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET
 			company_id = excluded.company_id, app_id = excluded.app_id, chat_user_id = excluded.chat_user_id, channel = excluded.channel,
 			created_at = excluded.created_at, window_started_at = excluded.window_started_at, visitor_wrote_at = excluded.visitor_wrote_at,
-			closed_at = excluded.closed_at`,
-		v.ID, v.CompanyID, v.AppID, v.ChatUserID, v.Channel, v.CreatedAt, v.WindowStartedAt, v.VisitorWroteAt, v.ClosedAt)
+			closed_at = excluded.closed_at, agent_in_control = excluded.agent_in_control, assignee = excluded.assignee,
+			control_changed_at = excluded.control_changed_at, agents_read_at = excluded.agents_read_at`,
+		v.ID, v.CompanyID, v.AppID, v.ChatUserID, v.Channel, v.CreatedAt, v.WindowStartedAt, v.VisitorWroteAt, v.ClosedAt,
+		v.AgentInControl, v.Assignee, v.ControlChangedAt, v.AgentsReadAt)
 	return err
 }
 

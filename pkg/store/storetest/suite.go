@@ -36,6 +36,12 @@ func Run(t *testing.T, open Opener) {
 		"receipts":     testReceipts,
 		"idempotency":  testIdempotency,
 		"files":        testFiles,
+		"users":        testUsers,
+		"sessions":     testSessions,
+		"audit":        testAudit,
+		"control":      testControl,
+		"inbox":        testInbox,
+		"erase":        testErase,
 		"portable":     testPortable,
 		"callers":      testCallers,
 	} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
@@ -21,7 +22,7 @@ func Fill(t testing.TB, s store.Store) {
 	company := chat.Company{ID: newID(), Name: "Company <é>"}
 	must(t, s.PutCompany(ctx, company))
 	for i := range 3 {
-		must(t, s.CreateAccessToken(ctx, chat.AccessToken{Hash: newID(), CompanyID: company.ID, Name: "t", Prefix: fmt.Sprint("pat_", i), CreatedAt: noon}))
+		must(t, s.CreateAccessToken(ctx, chat.AccessToken{Hash: newID(), CompanyID: company.ID, Name: "t", Prefix: fmt.Sprint("pat_", i), CreatedAt: noon, CreatedBy: "ada@example.com"}))
 	}
 	for range 3 {
 		app := chat.Application{ID: newID(), CompanyID: company.ID, WidgetConfigs: json.RawMessage(`{"n":1e999, "x":1,"x":"\u00e9"}`)}
@@ -35,6 +36,10 @@ func Fill(t testing.TB, s store.Store) {
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID, Parameters: []chat.TemplateParameter{{Name: "a", Default: "b"}}}))
 	must(t, s.PutTemplate(ctx, chat.MessageTemplate{ID: newID(), CompanyID: company.ID}))
 	for i := range 4 {
+		user := account.NewUser(fmt.Sprintf("%d@%s.example", i, company.ID), "Ada <é>", account.Agent, company.ID, noon)
+		user.InvitationHash, user.InvitationExpiresAt = "h", noon
+		must(t, s.CreateUser(ctx, user))
+		must(t, s.AppendAuditEntry(ctx, account.AuditEntry{ID: newID(), CompanyID: company.ID, At: noon, User: "ada", After: json.RawMessage(`{"n":1e999, "x":1}`)}))
 		id, _, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: newID(), Kind: store.KindEmail, Value: fmt.Sprintf("%d@é.example", i), Proved: i%2 == 0}})
 		must(t, err)
 		v := get[chat.Visitor](t)(s.SaveVisitor(ctx, chat.Visitor{ID: id, CompanyID: company.ID, AppID: newID(), FirstName: "Ada", VerifiedBy: store.KindEmail}))
@@ -47,6 +52,8 @@ func Fill(t testing.TB, s store.Store) {
 			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("b", noon.Add(time.Second)), true))
 			get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, fromCompany("a.$", noon.Add(time.Minute)), false))
 			if number == 0 {
+				get[chat.Chat](t)(s.SetControl(ctx, c.ID, chat.Control{Agent: true, Assignee: "ada", ChangedAt: noon}))
+				must(t, s.AgentsRead(ctx, c.ID, noon))
 				must(t, s.CloseChat(ctx, c.ID, noon))
 				get[[]string](t)(s.ReadUpTo(ctx, c.ID, m, noon))
 			}

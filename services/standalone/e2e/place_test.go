@@ -63,7 +63,7 @@ func startStandalone(program, dir string) (*standalone, error) {
 func tryStandalone(program, dir string) (*standalone, error) {
 	c, err := spawn("standalone", []string{
 		"PARLEY_CLIENT_ADDR=127.0.0.1:0", "PARLEY_WIDGET_ADDR=127.0.0.1:0", "PARLEY_OPS_ADDR=127.0.0.1:0", "PARLEY_NATS_ADDR=127.0.0.1:0",
-		"PARLEY_SITE_ADDR=127.0.0.1:0",
+		"PARLEY_SITE_ADDR=127.0.0.1:0", "PARLEY_PANEL_ADDR=127.0.0.1:0",
 		"PARLEY_DATA_DIR=" + dir,
 	}, program)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/services/processor"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
@@ -87,7 +88,7 @@ func configurationTable() string {
 		config any
 	}{
 		{"client-api", clientapi.Config{}}, {"widget-api", widgetapi.Config{}},
-		{"socket-gateway", socketgateway.Config{}}, {"processor", processor.Config{}}, {"`parleyctl streams apply`", config.Streams{}},
+		{"socket-gateway", socketgateway.Config{}}, {"processor", processor.Config{}}, {"panel", panel.Config{}}, {"`parleyctl streams apply`", config.Streams{}},
 	} {
 		for _, v := range config.Reference(service.config) {
 			r := byName[v.Name]
@@ -109,7 +110,7 @@ func configurationTable() string {
 		case r.Default == "":
 			value = ""
 		}
-		if len(r.services) == 4 {
+		if len(r.services) == 5 {
 			by = "all"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, value, r.Doc, by)

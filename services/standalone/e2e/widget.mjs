@@ -1,4 +1,4 @@
-// Uses the widget as a visitor does, in Debian's Chromium: one scenario of widget_scenarios.mjs.
+// Uses a page as people do, in Debian's Chromium: one scenario of widget_scenarios.mjs, or of the module that the configuration names.
 //
 //   node widget.mjs '{"scenario":"flow","site":"http://...","base":"http://...","appId":"...","executable":"chromium","shots":"a folder", ...}'
 //
@@ -6,9 +6,9 @@
 
 import { chromium } from 'playwright-core';
 import { createInterface } from 'node:readline';
-import * as scenarios from './widget_scenarios.mjs';
 
 const config = JSON.parse(process.argv[2]);
+const scenarios = await import(config.module ?? './widget_scenarios.mjs');
 const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--autoplay-policy=no-user-gesture-required'];
 const browser = await chromium.launch({ executablePath: config.executable, headless: true, args });
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();

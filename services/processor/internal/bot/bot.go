@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 )
@@ -33,6 +34,11 @@ type Applications interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
+// Chats finds a chat as it is now.
+type Chats interface {
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+}
+
 // Publisher publishes an event; nil means that the stream has it.
 type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
@@ -42,27 +48,35 @@ type Publisher interface {
 type Bot struct {
 	answerer     Answerer
 	applications Applications
+	chats        Chats
 	publisher    Publisher
 	now          func() time.Time
 }
 
 // New returns a bot. now is the clock.
-func New(answerer Answerer, applications Applications, publisher Publisher, now func() time.Time) *Bot {
-	return &Bot{answerer: answerer, applications: applications, publisher: publisher, now: now}
+func New(answerer Answerer, applications Applications, chats Chats, publisher Publisher, now func() time.Time) *Bot {
+	return &Bot{answerer: answerer, applications: applications, chats: chats, publisher: publisher, now: now}
 }
 
 // VisitorMessage answers one message. A message that is older than the conversation window, as after a long standstill or
-// in the backlog of a bot that was switched off, is let go: an answer out of the blue helps nobody.
+// in the backlog of a bot that was switched off, is let go: an answer out of the blue helps nobody. While an agent has the chat the bot
+// is silent: it looks before it asks for answers, which may take long, and again before it publishes them.
 func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
 	if b.now().Sub(e.Message.CreatedAt) > chat.Window {
 		return nil
+	}
+	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
+		return err
 	}
 	application, err := b.applications.Application(ctx, e.AppID)
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	answers, err := b.answerer.Answer(ctx, e)
-	if err != nil {
+	if err != nil || len(answers) == 0 {
+		return err
+	}
+	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 		return err
 	}
 	first := b.answeredAt(e.Message.CreatedAt)
@@ -72,6 +86,18 @@ func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted
 		}
 	}
 	return nil
+}
+
+// agentInControl reports whether an agent has the chat. Of a chat that is not stored yet nobody has taken control.
+func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
+	c, err := b.chats.Chat(ctx, chatID)
+	if apperr.Is(err, apperr.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding out who answers the chat: %w", err)
+	}
+	return c.Control.Agent, nil
 }
 
 // answeredAt is now, but always after the question: the clocks of two machines differ, two events may share a

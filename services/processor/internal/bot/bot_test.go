@@ -40,7 +40,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var replies published
-			b := New(NewDemo(""), application{BotName: "Nora"}, &replies, func() time.Time { return now })
+			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, &replies, func() time.Time { return now })
 			if err := b.VisitorMessage(t.Context(), asked); err != nil {
 				t.Fatal(err)
 			}
@@ -61,6 +61,48 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 				t.Errorf("got createdAt %s, want now, %s", replies[0].Message.CreatedAt, want)
 			}
 		})
+	}
+}
+
+// controls says who has a chat each time that it is asked; false once there is nothing more to say.
+type controls []bool
+
+func (c *controls) Chat(_ context.Context, id string) (chat.Chat, error) {
+	found := chat.Chat{ID: id}
+	if len(*c) > 0 {
+		found.Control.Agent, *c = (*c)[0], (*c)[1:]
+	}
+	return found, nil
+}
+
+// answers counts how often it is asked.
+type answers int
+
+func (a *answers) Answer(context.Context, event.VisitorMessageAccepted) ([]Answer, error) {
+	*a++
+	return []Answer{text("yes")}, nil
+}
+
+func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"hello"}`)
+	for name, test := range map[string]struct {
+		agent           controls
+		asked, answered int
+	}{
+		"bot":                  {controls{false, false}, 1, 1},
+		"agent":                {controls{true}, 0, 0},
+		"taken over meanwhile": {controls{false, true}, 1, 0},
+	} {
+		var replies published
+		var answerer answers
+		b := New(&answerer, application{}, &test.agent, &replies, func() time.Time { return asked.Message.CreatedAt })
+		if err := b.VisitorMessage(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+		if int(answerer) != test.asked || len(replies) != test.answered {
+			t.Errorf("%s: got %d questions and %d answers, want %d and %d", name, answerer, len(replies), test.asked, test.answered)
+		}
 	}
 }
 
@@ -88,7 +130,7 @@ func TestOldMessagesAreLetGo(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"hello"}`)
 	for age, want := range map[time.Duration]int{chat.Window: 2, chat.Window + time.Millisecond: 0} {
 		var replies published
-		b := New(NewDemo(""), application{}, &replies, func() time.Time { return asked.Message.CreatedAt.Add(age) })
+		b := New(NewDemo(""), application{}, &controls{}, &replies, func() time.Time { return asked.Message.CreatedAt.Add(age) })
 		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(replies) != want {
 			t.Errorf("after %s got %d replies and %v, want %d", age, len(replies), err, want)
 		}

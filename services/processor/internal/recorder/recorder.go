@@ -24,17 +24,24 @@ type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 }
 
+// Controls keeps who answers a chat; see [store.Chats].
+type Controls interface {
+	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
+	CloseChat(ctx context.Context, id string, at time.Time) error
+}
+
 // Recorder writes events into the history.
 type Recorder struct {
 	history  History
 	chats    Chats
 	statuses Statuses
+	controls Controls
 	now      func() time.Time
 }
 
 // New returns a recorder.
-func New(history History, chats Chats, statuses Statuses, now func() time.Time) *Recorder {
-	return &Recorder{history: history, chats: chats, statuses: statuses, now: now}
+func New(history History, chats Chats, statuses Statuses, controls Controls, now func() time.Time) *Recorder {
+	return &Recorder{history: history, chats: chats, statuses: statuses, controls: controls, now: now}
 }
 
 // VisitorMessage keeps what a visitor wrote. The Widget API does so itself after it has published, so mostly this finds
@@ -42,6 +49,24 @@ func New(history History, chats Chats, statuses Statuses, now func() time.Time) 
 func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
 	e.Message.IsFromSupport = false
 	return r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
+}
+
+// ControlChanged keeps who answers a chat. The panel does so itself after it has published; this is the one that counts when its process
+// ended in between.
+func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged) error {
+	c, err := r.chats.Chat(ctx, e.ChatID)
+	if err != nil {
+		return err
+	}
+	if c.CompanyID != e.CompanyID {
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+	}
+	if _, err := r.controls.SetControl(ctx, e.ChatID, chat.Control{
+		Agent: e.Control == event.ControlAgent, Assignee: e.AssigneeID, ChangedAt: e.ChangedAt,
+	}); err != nil || e.ClosedAt.IsZero() {
+		return err
+	}
+	return r.controls.CloseChat(ctx, e.ChatID, e.ClosedAt)
 }
 
 // Reply keeps what a visitor is shown.

@@ -28,6 +28,7 @@ func quote(path string) string {
 var howTo = template.Must(template.New("how-to").Parse(`
 Parley is ready.
 
+  The panel                 {{.PanelURL}}/ as {{.PanelEmail}}, password {{.PanelPassword}}
   Chat with the demo bot    {{.WidgetBaseURL}}/demo
   The widget elsewhere      {{.SiteURL}}/ (another origin, a strict policy)
   Read the APIs             {{.ClientBaseURL}}/docs   {{.WidgetBaseURL}}/docs

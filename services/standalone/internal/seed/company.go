@@ -11,6 +11,8 @@ const (
 	companyID  = "de300000-0000-4000-8000-000000000001"
 	appID      = "de300000-0000-4000-8000-00000000000a"
 	templateID = "de300000-0000-4000-8000-00000000000e"
+
+	panelEmail = "operator@parley.example"
 )
 
 // widgetConfigs has every key of the specification's table, so that whoever builds a widget sees them all. The icons are data

@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
@@ -29,12 +30,16 @@ type Store interface {
 	PutTemplate(ctx context.Context, t chat.MessageTemplate) error
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
 	PutAccessToken(ctx context.Context, t chat.AccessToken) error
+	User(ctx context.Context, id string) (account.User, error)
+	CreateUser(ctx context.Context, u account.User) error
+	UpdateUser(ctx context.Context, u account.User) error
 }
 
 // URLs are where this start can be reached.
 type URLs struct {
 	Client     string
 	Widget     string
+	Panel      string
 	NATS       string
 	SQLitePath string
 }
@@ -49,6 +54,9 @@ type Demo struct {
 	CompanyID     string `json:"companyId"`
 	AppID         string `json:"appId"`
 	TemplateID    string `json:"templateId"`
+	PanelURL      string `json:"panelUrl"`
+	PanelEmail    string `json:"panelEmail"`
+	PanelPassword string `json:"panelPassword"`
 }
 
 // Run seeds what is missing and makes the file at path say where this start is reached. It writes nothing where everything
@@ -68,6 +76,10 @@ func Run(ctx context.Context, s Store, path string, urls URLs, now time.Time) (D
 	demo := Demo{
 		ClientBaseURL: urls.Client, WidgetBaseURL: urls.Widget, NATSURL: urls.NATS, SQLitePath: urls.SQLitePath,
 		AccessToken: secret, CompanyID: companyID, AppID: appID, TemplateID: templateID,
+		PanelURL: urls.Panel, PanelEmail: panelEmail,
+	}
+	if demo.PanelPassword, err = panelPassword(ctx, s, before.PanelPassword, now); err != nil {
+		return Demo{}, err
 	}
 	if demo == before {
 		return demo, nil
@@ -117,6 +129,37 @@ func accessToken(ctx context.Context, s Store, secret string, now time.Time) (st
 		return "", fmt.Errorf("keeping the demo company's token: %w", err)
 	}
 	return secret, nil
+}
+
+// panelPassword returns the password of the demo's operator, and creates the operator at the first start. Where demo.json does not
+// have it, the operator gets a new one.
+func panelPassword(ctx context.Context, s Store, known string, now time.Time) (string, error) {
+	u, err := s.User(ctx, account.UserID(panelEmail))
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return "", fmt.Errorf("looking up the demo's operator: %w", err)
+	}
+	exists := err == nil
+	if exists && known != "" {
+		return known, nil
+	}
+	password := account.NewPassword()
+	hash, err := account.HashPassword(ctx, password)
+	if err != nil {
+		return "", err
+	}
+	if !exists {
+		u = account.NewUser(panelEmail, "Demo Operator", account.Operator, "", now)
+	}
+	u.PasswordHash = hash
+	if exists {
+		err = s.UpdateUser(ctx, u)
+	} else {
+		err = s.CreateUser(ctx, u)
+	}
+	if err != nil {
+		return "", fmt.Errorf("keeping the demo's operator: %w", err)
+	}
+	return password, nil
 }
 
 func putNouns(ctx context.Context, s Store) error {

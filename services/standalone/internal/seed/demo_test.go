@@ -41,7 +41,7 @@ func TestFirstStart(t *testing.T) {
 	if err := json.Unmarshal(data, &members); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"accessToken", "appId", "clientBaseUrl", "companyId", "natsUrl", "sqlitePath", "templateId", "widgetBaseUrl"}
+	want := []string{"accessToken", "appId", "clientBaseUrl", "companyId", "natsUrl", "panelEmail", "panelPassword", "panelUrl", "sqlitePath", "templateId", "widgetBaseUrl"}
 	if got := slices.Sorted(maps.Keys(members)); !slices.Equal(got, want) {
 		t.Errorf("members: got %v, want %v", got, want)
 	}

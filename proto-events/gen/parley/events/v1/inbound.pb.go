@@ -444,6 +444,123 @@ func (x *VisitorMessageAccepted) GetMessage() *Message {
 	return nil
 }
 
+// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it.
+// Subject: chat.in.control.<companyId>.<chatId>
+//
+// While control is "agent" a bot must not answer. The chat's record in the store says the same; the latest changed_at counts.
+type ChatControlChanged struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	CompanyId string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
+	ChatId    string                 `protobuf:"bytes,2,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
+	// Empty for a chat that a push opened.
+	AppId      string `protobuf:"bytes,3,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	ChatUserId string `protobuf:"bytes,4,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
+	// Who answers the visitor from now on: agent or bot.
+	Control string `protobuf:"bytes,5,opt,name=control,proto3" json:"control,omitempty"`
+	// The user of the panel to whom the chat is assigned; empty: nobody.
+	AssigneeId string `protobuf:"bytes,6,opt,name=assignee_id,json=assigneeId,proto3" json:"assignee_id,omitempty"`
+	// The user of the panel who did it; empty: a tool.
+	ByUserId  string                 `protobuf:"bytes,7,opt,name=by_user_id,json=byUserId,proto3" json:"by_user_id,omitempty"`
+	ChangedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
+	// When an agent closed the chat; absent: it is as open as before.
+	ClosedAt      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=closed_at,json=closedAt,proto3" json:"closed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChatControlChanged) Reset() {
+	*x = ChatControlChanged{}
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChatControlChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChatControlChanged) ProtoMessage() {}
+
+func (x *ChatControlChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChatControlChanged.ProtoReflect.Descriptor instead.
+func (*ChatControlChanged) Descriptor() ([]byte, []int) {
+	return file_parley_events_v1_inbound_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ChatControlChanged) GetCompanyId() string {
+	if x != nil {
+		return x.CompanyId
+	}
+	return ""
+}
+
+func (x *ChatControlChanged) GetChatId() string {
+	if x != nil {
+		return x.ChatId
+	}
+	return ""
+}
+
+func (x *ChatControlChanged) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *ChatControlChanged) GetChatUserId() string {
+	if x != nil {
+		return x.ChatUserId
+	}
+	return ""
+}
+
+func (x *ChatControlChanged) GetControl() string {
+	if x != nil {
+		return x.Control
+	}
+	return ""
+}
+
+func (x *ChatControlChanged) GetAssigneeId() string {
+	if x != nil {
+		return x.AssigneeId
+	}
+	return ""
+}
+
+func (x *ChatControlChanged) GetByUserId() string {
+	if x != nil {
+		return x.ByUserId
+	}
+	return ""
+}
+
+func (x *ChatControlChanged) GetChangedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ChangedAt
+	}
+	return nil
+}
+
+func (x *ChatControlChanged) GetClosedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ClosedAt
+	}
+	return nil
+}
+
 var File_parley_events_v1_inbound_proto protoreflect.FileDescriptor
 
 const file_parley_events_v1_inbound_proto_rawDesc = "" +
@@ -498,7 +615,22 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"\fchat_user_id\x18\x03 \x01(\tR\n" +
 	"chatUserId\x12\x17\n" +
 	"\achat_id\x18\x04 \x01(\tR\x06chatId\x123\n" +
-	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessageBJZHgithub.com/parley-chat/parley/proto-events/gen/parley/events/v1;eventsv1b\x06proto3"
+	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessage\"\xd2\x02\n" +
+	"\x12ChatControlChanged\x12\x1d\n" +
+	"\n" +
+	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x17\n" +
+	"\achat_id\x18\x02 \x01(\tR\x06chatId\x12\x15\n" +
+	"\x06app_id\x18\x03 \x01(\tR\x05appId\x12 \n" +
+	"\fchat_user_id\x18\x04 \x01(\tR\n" +
+	"chatUserId\x12\x18\n" +
+	"\acontrol\x18\x05 \x01(\tR\acontrol\x12\x1f\n" +
+	"\vassignee_id\x18\x06 \x01(\tR\n" +
+	"assigneeId\x12\x1c\n" +
+	"\n" +
+	"by_user_id\x18\a \x01(\tR\bbyUserId\x129\n" +
+	"\n" +
+	"changed_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tchangedAt\x127\n" +
+	"\tclosed_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bclosedAtBJZHgithub.com/parley-chat/parley/proto-events/gen/parley/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_parley_events_v1_inbound_proto_rawDescOnce sync.Once
@@ -512,29 +644,32 @@ func file_parley_events_v1_inbound_proto_rawDescGZIP() []byte {
 	return file_parley_events_v1_inbound_proto_rawDescData
 }
 
-var file_parley_events_v1_inbound_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_parley_events_v1_inbound_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_parley_events_v1_inbound_proto_goTypes = []any{
 	(*CompanyMessageAccepted)(nil), // 0: parley.events.v1.CompanyMessageAccepted
 	(*PushAccepted)(nil),           // 1: parley.events.v1.PushAccepted
 	(*VisitorRegistered)(nil),      // 2: parley.events.v1.VisitorRegistered
 	(*VisitorProfile)(nil),         // 3: parley.events.v1.VisitorProfile
 	(*VisitorMessageAccepted)(nil), // 4: parley.events.v1.VisitorMessageAccepted
-	nil,                            // 5: parley.events.v1.PushAccepted.ParametersEntry
-	(*Message)(nil),                // 6: parley.events.v1.Message
-	(*timestamppb.Timestamp)(nil),  // 7: google.protobuf.Timestamp
+	(*ChatControlChanged)(nil),     // 5: parley.events.v1.ChatControlChanged
+	nil,                            // 6: parley.events.v1.PushAccepted.ParametersEntry
+	(*Message)(nil),                // 7: parley.events.v1.Message
+	(*timestamppb.Timestamp)(nil),  // 8: google.protobuf.Timestamp
 }
 var file_parley_events_v1_inbound_proto_depIdxs = []int32{
-	6, // 0: parley.events.v1.CompanyMessageAccepted.message:type_name -> parley.events.v1.Message
-	7, // 1: parley.events.v1.PushAccepted.created_at:type_name -> google.protobuf.Timestamp
-	5, // 2: parley.events.v1.PushAccepted.parameters:type_name -> parley.events.v1.PushAccepted.ParametersEntry
-	7, // 3: parley.events.v1.VisitorRegistered.registered_at:type_name -> google.protobuf.Timestamp
+	7, // 0: parley.events.v1.CompanyMessageAccepted.message:type_name -> parley.events.v1.Message
+	8, // 1: parley.events.v1.PushAccepted.created_at:type_name -> google.protobuf.Timestamp
+	6, // 2: parley.events.v1.PushAccepted.parameters:type_name -> parley.events.v1.PushAccepted.ParametersEntry
+	8, // 3: parley.events.v1.VisitorRegistered.registered_at:type_name -> google.protobuf.Timestamp
 	3, // 4: parley.events.v1.VisitorRegistered.profile:type_name -> parley.events.v1.VisitorProfile
-	6, // 5: parley.events.v1.VisitorMessageAccepted.message:type_name -> parley.events.v1.Message
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	7, // 5: parley.events.v1.VisitorMessageAccepted.message:type_name -> parley.events.v1.Message
+	8, // 6: parley.events.v1.ChatControlChanged.changed_at:type_name -> google.protobuf.Timestamp
+	8, // 7: parley.events.v1.ChatControlChanged.closed_at:type_name -> google.protobuf.Timestamp
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_parley_events_v1_inbound_proto_init() }
@@ -549,7 +684,7 @@ func file_parley_events_v1_inbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_parley_events_v1_inbound_proto_rawDesc), len(file_parley_events_v1_inbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,20 @@
+package account
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// AuditEntry is one change: who changed what, from what to what. It holds no secrets.
+type AuditEntry struct {
+	ID        string // UUIDv7: entries sort by time
+	CompanyID string // empty: of the installation
+	At        time.Time
+	UserID    string // empty: not a user of the panel
+	User      string // e-mail address, or the name of the tool
+	Action    string // such as token.create
+	Target    string // kind of the thing, such as token
+	TargetID  string
+	Before    json.RawMessage // nil: it was not there
+	After     json.RawMessage // nil: it is gone
+}

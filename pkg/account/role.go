@@ -1,0 +1,60 @@
+package account
+
+import "slices"
+
+// Role is what a user may do. A user has one.
+type Role string
+
+const (
+	Operator  Role = "operator"  // of the installation; belongs to no company
+	Owner     Role = "owner"     // of a company
+	Developer Role = "developer" // of a company: tokens, applications, templates
+	Agent     Role = "agent"     // of a company: answers visitors
+)
+
+// Roles lists all roles, the most powerful first.
+func Roles() []Role { return []Role{Operator, Owner, Developer, Agent} }
+
+// Known reports whether r is a role.
+func (r Role) Known() bool { return slices.Contains(Roles(), r) }
+
+// Permission is one kind of operation.
+type Permission string
+
+const (
+	Tokens            Permission = "tokens"
+	ReadApplications  Permission = "applications.read"
+	WriteApplications Permission = "applications.write"
+	ReadTemplates     Permission = "templates.read"
+	WriteTemplates    Permission = "templates.write"
+	ApproveTemplates  Permission = "templates.approve"
+	Inbox             Permission = "inbox"
+	People            Permission = "people"
+	Audit             Permission = "audit"
+	Visitors          Permission = "visitors"
+	Streams           Permission = "streams"
+	Companies         Permission = "companies"
+)
+
+// Permissions returns what a role may do: the only table of it.
+func (r Role) Permissions() []Permission {
+	switch r {
+	case Operator:
+		return []Permission{
+			Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates, ApproveTemplates, Inbox, People, Audit, Visitors,
+			Streams, Companies,
+		}
+	case Owner:
+		return []Permission{
+			Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates, ApproveTemplates, Inbox, People, Audit, Visitors,
+		}
+	case Developer:
+		return []Permission{Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates}
+	case Agent:
+		return []Permission{ReadApplications, ReadTemplates, Inbox}
+	}
+	return nil
+}
+
+// May reports whether a role has a permission.
+func (r Role) May(p Permission) bool { return slices.Contains(r.Permissions(), p) }

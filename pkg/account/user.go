@@ -1,0 +1,115 @@
+package account
+
+import (
+	"cmp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	maxEmail = 254 // characters (RFC 5321, 4.5.3.1.3)
+	maxName  = 100
+)
+
+// Statuses of a user.
+const (
+	StatusActive   = "active"
+	StatusInvited  = "invited"  // has no password yet
+	StatusDisabled = "disabled" // may not sign in
+)
+
+// User is a person who signs in to the panel.
+type User struct {
+	ID        string // follows from the e-mail address, see [UserID]
+	Email     string // in canonical form
+	Name      string
+	Role      Role
+	CompanyID string // empty for an operator
+	CreatedAt time.Time
+
+	PasswordHash string // argon2id; empty: none, the user is invited or signs in elsewhere
+	Disabled     bool
+	LastSignInAt time.Time
+
+	TOTPSecret  string // base32; empty: no second factor
+	TOTPPending string // offered and not confirmed
+	TOTPStep    int64  // the time step of the last code that was used: a code counts once
+
+	InvitationHash      string // hash of the invitation's secret; empty: none is open
+	InvitationExpiresAt time.Time
+
+	// Revision counts the changes. An update names the revision that it has read.
+	Revision int64
+}
+
+// Status is where the user stands.
+func (u User) Status() string {
+	switch {
+	case u.Disabled:
+		return StatusDisabled
+	case u.InvitationHash != "":
+		return StatusInvited
+	}
+	return StatusActive
+}
+
+// DisplayName is the name, or the e-mail address of a user without one.
+func (u User) DisplayName() string { return cmp.Or(u.Name, u.Email) }
+
+// userNamespace makes user ids of e-mail addresses.
+var userNamespace = uuid.MustParse("6f1f9f0c-6d4a-5c0e-9a55-7f6d2c9f3b11")
+
+// UserID is the id of the user with that address. Since it follows from the address, an address never has two users.
+func UserID(email string) string {
+	return uuid.NewSHA1(userNamespace, []byte(CanonicalEmail(email))).String()
+}
+
+// CanonicalEmail is the form in which addresses are stored and compared.
+func CanonicalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+
+// NewUser returns a user with its id.
+func NewUser(email, name string, role Role, companyID string, now time.Time) User {
+	return User{ID: UserID(email), Email: CanonicalEmail(email), Name: strings.TrimSpace(name), Role: role, CompanyID: companyID, CreatedAt: now}
+}
+
+// Check returns what is wrong with a user.
+func (u User) Check() error {
+	var f apperr.Fields
+	if !validEmail(u.Email) {
+		f.Add("email", "must be an e-mail address")
+	}
+	if fault := nameFault(u.Name); fault != "" {
+		f.Add("name", fault)
+	}
+	switch _, err := uuid.Parse(u.CompanyID); {
+	case !u.Role.Known():
+		f.Add("role", "must be operator, owner, developer or agent")
+	case u.Role == Operator && u.CompanyID != "":
+		f.Add("role", "an operator belongs to no company")
+	case u.Role != Operator && err != nil:
+		f.Add("companyId", "must be a UUID")
+	}
+	return f.Err()
+}
+
+func validEmail(s string) bool {
+	local, domain, ok := strings.Cut(s, "@")
+	return ok && local != "" && domain != "" && !strings.Contains(domain, "@") && len(s) <= maxEmail && utf8.ValidString(s) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+}
+
+func nameFault(name string) string {
+	switch {
+	case utf8.RuneCountInString(name) > maxName:
+		return "must have at most 100 characters"
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return "must not contain control characters"
+	}
+	return ""
+}

@@ -1,0 +1,96 @@
+// Package admin has the operations of parleyctl and of the panel on companies, tokens, applications, templates, chats, visitors and
+// users. Each checks, changes the store, tells the services to forget what they cached, and writes the audit log.
+//
+// It does not decide who may do what: its callers do.
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Bus tells the services what has changed.
+type Bus interface {
+	Publish(ctx context.Context, e event.Event) error
+	Invalidate(ctx context.Context, kind, key string) error
+	RevokeVisitorTokens(ctx context.Context, chatUserID string, validFrom time.Time) error
+}
+
+// Actor is who does something.
+type Actor struct {
+	UserID string // empty: not a user of the panel
+	Name   string // e-mail address, or the name of a tool
+}
+
+// ActorOf returns the actor that a user is.
+func ActorOf(u account.User) Actor { return Actor{UserID: u.ID, Name: u.Email} }
+
+// createdBy is empty for a tool.
+func (a Actor) createdBy() string {
+	if a.UserID == "" {
+		return ""
+	}
+	return a.Name
+}
+
+// Service does the operations. It is safe for concurrent use.
+type Service struct {
+	store store.Store
+	bus   Bus
+	now   func() time.Time
+}
+
+// New returns a service. Without a bus it can create companies, tokens, applications, templates and users, and change users; nothing of
+// that is cached.
+func New(s store.Store, b Bus, now func() time.Time) *Service {
+	return &Service{store: s, bus: b, now: now}
+}
+
+// change is an entry of the audit log before it has an id and a time.
+type change struct {
+	companyID, action, target, id string
+	before, after                 any // without secrets; nil: nothing
+}
+
+// audit writes the entry of a change that was made.
+func (s *Service) audit(ctx context.Context, by Actor, c change) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("making an id: %w", err)
+	}
+	e := account.AuditEntry{
+		ID: id.String(), CompanyID: c.companyID, At: s.now(), UserID: by.UserID, User: by.Name, Action: c.action, Target: c.target, TargetID: c.id,
+	}
+	for _, side := range []struct {
+		value any
+		into  *json.RawMessage
+	}{{c.before, &e.Before}, {c.after, &e.After}} {
+		if side.value == nil {
+			continue
+		}
+		if *side.into, err = json.Marshal(side.value); err != nil {
+			return fmt.Errorf("encoding an audit entry: %w", err)
+		}
+	}
+	return s.store.AppendAuditEntry(ctx, e)
+}
+
+// newID returns a new UUID that sorts by time.
+func newID() (string, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("making an id: %w", err)
+	}
+	return id.String(), nil
+}
+
+// fields are the members of a value in the audit log.
+type fields map[string]any

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// actionCreate needs no service to forget anything: what was not there is not cached.
+const actionCreate = "application.create"
+
+func applicationFields(a chat.Application) fields {
+	f := fields{
+		"name": a.Name, "botName": a.BotName, "allowedOrigins": append([]string{}, a.AllowedOrigins...),
+		"fileRetentionSeconds": int64(a.FileRetention / time.Second), "verification": cmp.Or(a.Identity.Mode, chat.VerificationOff),
+	}
+	if json.Valid(a.WidgetConfigs) {
+		f["widgetConfigs"] = a.WidgetConfigs
+	}
+	return f
+}
+
+// CreateApplication adds an application with the verification "session". An empty id makes a new one.
+func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Application) (chat.Application, error) {
+	id, err := newID()
+	if err != nil {
+		return a, err
+	}
+	a.ID = cmp.Or(a.ID, id)
+	if a, err = s.putApplication(ctx, a); err != nil {
+		return a, err
+	}
+	if err := s.store.SetVerification(ctx, a.ID, chat.VerificationSession); err != nil {
+		return a, err
+	}
+	return s.changedApplication(ctx, by, change{action: actionCreate, id: a.ID})
+}
+
+// UpdateApplication writes an application that exists.
+func (s *Service) UpdateApplication(ctx context.Context, by Actor, a chat.Application) (chat.Application, error) {
+	before, err := s.store.Application(ctx, a.ID)
+	if err != nil {
+		return a, err
+	}
+	if a, err = s.putApplication(ctx, a); err != nil {
+		return a, err
+	}
+	return s.changedApplication(ctx, by, change{action: "application.update", id: a.ID, before: applicationFields(before)})
+}
+
+func (s *Service) putApplication(ctx context.Context, a chat.Application) (chat.Application, error) {
+	var f apperr.Fields
+	checkTitle(&f, "name", a.Name)
+	checkTitle(&f, "botName", a.BotName)
+	if len(bytes.TrimSpace(a.WidgetConfigs)) == 0 {
+		a.WidgetConfigs = []byte(`{}`)
+	}
+	origins, err := store.CheckApplication(a)
+	if e, ok := err.(*apperr.Error); ok { //nolint:errorlint // CheckApplication returns it as it is
+		f = append(f, e.Fields...)
+	}
+	if err := f.Err(); err != nil {
+		return a, err
+	}
+	a.AllowedOrigins = origins
+	return a, s.store.PutApplication(ctx, a)
+}
+
+// changedApplication tells the services and the audit log, and returns what is stored.
+func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (chat.Application, error) {
+	if c.action != actionCreate {
+		if err := s.bus.Invalidate(ctx, store.CachedApplication, c.id); err != nil {
+			return chat.Application{}, err
+		}
+	}
+	a, err := s.store.Application(ctx, c.id)
+	if err != nil {
+		return a, err
+	}
+	c.companyID, c.target, c.after = a.CompanyID, "application", applicationFields(a)
+	return a, s.audit(ctx, by, c)
+}
+
+// SetVerification sets how visitors prove who they are.
+func (s *Service) SetVerification(ctx context.Context, by Actor, appID string, mode chat.Verification) (chat.Application, error) {
+	before, err := s.store.Application(ctx, appID)
+	if err != nil {
+		return before, err
+	}
+	if err := s.store.SetVerification(ctx, appID, mode); err != nil {
+		return before, err
+	}
+	return s.changedApplication(ctx, by, change{action: "application.verification", id: appID, before: applicationFields(before)})
+}
+
+// RotateIdentitySecret makes a new identity secret, which is shown once. Earlier ones go on for the overlap.
+func (s *Service) RotateIdentitySecret(ctx context.Context, by Actor, appID string, overlap time.Duration) (chat.Secret, chat.Application, error) {
+	if overlap < 0 || overlap > MaxOverlap {
+		return "", chat.Application{}, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
+	}
+	fresh := credential.NewIdentitySecret()
+	if _, err := s.store.RotateIdentitySecret(ctx, appID, fresh, s.now(), overlap); err != nil {
+		return "", chat.Application{}, err
+	}
+	a, err := s.changedApplication(ctx, by, change{action: "application.secret", id: appID})
+	return fresh, a, err
+}

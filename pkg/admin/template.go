@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// CheckTemplate returns what a push would find, and what it would not: a parameter that stands nowhere.
+func CheckTemplate(t chat.MessageTemplate) error {
+	var f apperr.Fields
+	checkTitle(&f, "name", t.Name)
+	if n := utf8.RuneCountInString(t.Text); n > chat.MaxTextLength || strings.TrimSpace(t.Text) == "" {
+		f.Add("text", fmt.Sprintf("must have 1 to %d characters", chat.MaxTextLength))
+	}
+	if len(t.Parameters) > chat.MaxParameters {
+		f.Add("parameters", fmt.Sprintf("must be at most %d", chat.MaxParameters))
+	}
+	seen := map[string]bool{}
+	for _, p := range t.Parameters {
+		const mark = "\x00"
+		switch {
+		case p.Name == "" || utf8.RuneCountInString(p.Name) > chat.MaxParameterNameLength:
+			f.Add("parameters", fmt.Sprintf("must have names of 1 to %d characters", chat.MaxParameterNameLength))
+		case utf8.RuneCountInString(p.Default) > chat.MaxParameterLength:
+			f.Add("parameters."+p.Name, fmt.Sprintf("must have a default of at most %d characters", chat.MaxParameterLength))
+		case seen[p.Name]:
+			f.Add("parameters."+p.Name, "stands there twice")
+		case !strings.Contains(t.Render(map[string]string{p.Name: mark}), mark):
+			f.Add("parameters."+p.Name, "stands nowhere in the text as {{"+p.Name+"}}")
+		}
+		seen[p.Name] = true
+	}
+	return f.Err()
+}
+
+func templateFields(t chat.MessageTemplate) fields {
+	parameters := []fields{}
+	for _, p := range t.Parameters {
+		parameters = append(parameters, fields{"name": p.Name, "default": p.Default})
+	}
+	return fields{"name": t.Name, "text": t.Text, "parameters": parameters, "status": t.Status}
+}
+
+// PutTemplate creates or rewrites a template, which then has the given status. An empty id makes a new one.
+func (s *Service) PutTemplate(ctx context.Context, by Actor, t chat.MessageTemplate) (chat.MessageTemplate, error) {
+	if err := CheckTemplate(t); err != nil {
+		return t, err
+	}
+	id, err := newID()
+	if err != nil {
+		return t, err
+	}
+	c := change{companyID: t.CompanyID, action: "template.create", target: "template", after: templateFields(t)}
+	if t.ID != "" {
+		before, err := s.store.Template(ctx, t.ID)
+		switch {
+		case err == nil:
+			c.action, c.before = "template.update", templateFields(before)
+		case !apperr.Is(err, apperr.NotFound):
+			return t, err
+		}
+	}
+	t.ID = cmp.Or(t.ID, id)
+	c.id = t.ID
+	return t, s.writeTemplate(ctx, by, t, c)
+}
+
+func (s *Service) writeTemplate(ctx context.Context, by Actor, t chat.MessageTemplate, c change) error {
+	if err := s.store.PutTemplate(ctx, t); err != nil {
+		return err
+	}
+	if c.before != nil {
+		if err := s.bus.Invalidate(ctx, store.CachedTemplate, t.ID); err != nil {
+			return err
+		}
+	}
+	return s.audit(ctx, by, c)
+}
+
+// SetTemplateStatus moves a template to another status. Conflict with the reason TEMPLATE_STATE unless it has one of from; without
+// from any will do. A reason goes into the audit log.
+func (s *Service) SetTemplateStatus(ctx context.Context, by Actor, id, status, reason string, from ...string) (chat.MessageTemplate, error) {
+	t, err := s.store.Template(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	if len(from) > 0 && !slices.Contains(from, t.Status) {
+		return t, apperr.New(apperr.Conflict, "TEMPLATE_STATE", "The template is "+t.Status)
+	}
+	c := change{companyID: t.CompanyID, action: "template." + status, target: "template", id: t.ID, before: fields{"status": t.Status}}
+	t.Status = status
+	after := fields{"status": status, "text": t.Text}
+	if reason != "" {
+		after["reason"] = reason
+	}
+	c.after = after
+	return t, s.writeTemplate(ctx, by, t, c)
+}

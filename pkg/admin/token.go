@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// MaxOverlap is the longest time for which a rotated token or secret goes on.
+const MaxOverlap = 30 * 24 * time.Hour
+
+// CreateToken makes an access token of a company. The secret is shown once and kept nowhere. A zero time: it does not expire.
+func (s *Service) CreateToken(ctx context.Context, by Actor, companyID, name string, expiresAt time.Time) (secret string, t chat.AccessToken, err error) {
+	return s.createToken(ctx, by, "token.create", companyID, name, expiresAt)
+}
+
+func (s *Service) createToken(
+	ctx context.Context, by Actor, action, companyID, name string, expiresAt time.Time,
+) (secret string, t chat.AccessToken, err error) {
+	secret, t = credential.IssueAccessToken(companyID, name, s.now(), expiresAt)
+	t.CreatedBy = by.createdBy()
+	if err := s.store.CreateAccessToken(ctx, t); err != nil {
+		return "", t, err
+	}
+	if t, err = s.store.AccessToken(ctx, t.Hash); err != nil {
+		return "", t, err
+	}
+	return secret, t, s.audit(ctx, by, change{companyID: companyID, action: action, target: "token", id: t.Hash, after: tokenFields(t)})
+}
+
+func tokenFields(t chat.AccessToken) fields {
+	f := fields{"name": t.Name, "prefix": t.Prefix}
+	if !t.ExpiresAt.IsZero() {
+		f["expiresAt"] = t.ExpiresAt.Format(chat.TimeFormat)
+	}
+	if !t.RevokedAt.IsZero() {
+		f["revokedAt"] = t.RevokedAt.Format(chat.TimeFormat)
+	}
+	return f
+}
+
+// RotateToken makes a token in the place of another one, which goes on for the overlap and then ends. Conflict with the reason
+// TOKEN_NOT_ACTIVE when the other one does not hold any more.
+func (s *Service) RotateToken(
+	ctx context.Context, by Actor, old chat.AccessToken, overlap time.Duration,
+) (secret string, fresh, replaced chat.AccessToken, err error) {
+	if overlap < 0 || overlap > MaxOverlap {
+		return "", fresh, old, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
+	}
+	now := s.now()
+	if !old.Valid(now) {
+		return "", fresh, old, apperr.New(apperr.Conflict, "TOKEN_NOT_ACTIVE", "The token does not hold any more")
+	}
+	if secret, fresh, err = s.createToken(ctx, by, "token.rotate", old.CompanyID, old.Name, old.ExpiresAt); err != nil {
+		return "", fresh, old, err
+	}
+	if overlap == 0 {
+		replaced, err = s.RevokeToken(ctx, by, old.Hash)
+		return secret, fresh, replaced, err
+	}
+	if err := s.store.ExpireAccessToken(ctx, old.Hash, now.Add(overlap)); err != nil {
+		return "", fresh, old, err
+	}
+	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, old.Hash); err != nil {
+		return "", fresh, old, err
+	}
+	if replaced, err = s.store.AccessToken(ctx, old.Hash); err != nil {
+		return "", fresh, old, err
+	}
+	return secret, fresh, replaced, s.audit(ctx, by, change{
+		companyID: old.CompanyID, action: "token.expire", target: "token", id: old.Hash, before: tokenFields(old), after: tokenFields(replaced),
+	})
+}
+
+// RevokeToken ends a token on all replicas within a second.
+func (s *Service) RevokeToken(ctx context.Context, by Actor, hash string) (chat.AccessToken, error) {
+	before, err := s.store.AccessToken(ctx, hash)
+	if err != nil {
+		return before, err
+	}
+	if err := s.store.RevokeAccessToken(ctx, hash, s.now()); err != nil {
+		return before, err
+	}
+	if err := s.bus.Invalidate(ctx, store.CachedAccessToken, hash); err != nil {
+		return before, err
+	}
+	after, err := s.store.AccessToken(ctx, hash)
+	if err != nil {
+		return after, err
+	}
+	return after, s.audit(ctx, by, change{
+		companyID: after.CompanyID, action: "token.revoke", target: "token", id: hash, before: tokenFields(before), after: tokenFields(after),
+	})
+}

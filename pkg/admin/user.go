@@ -1,0 +1,237 @@
+package admin
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// ErrLastOwner is returned for a change that would leave a company, or the installation, without anybody who may sign in and manage its
+// users.
+var ErrLastOwner = apperr.New(apperr.Conflict, "LAST_OWNER", "This is the last one who can manage the users")
+
+func userFields(u account.User) fields {
+	return fields{"email": u.Email, "name": u.Name, "role": u.Role, "status": u.Status(), "totp": u.TOTPSecret != ""}
+}
+
+// CreateUser adds a user with a password.
+func (s *Service) CreateUser(ctx context.Context, by Actor, u account.User, password string) error {
+	if err := u.Check(); err != nil {
+		return err
+	}
+	if err := account.CheckPassword("password", password); err != nil {
+		return err
+	}
+	hash, err := account.HashPassword(ctx, password)
+	if err != nil {
+		return err
+	}
+	u.PasswordHash = hash
+	return s.createUser(ctx, by, "user.create", u)
+}
+
+func (s *Service) createUser(ctx context.Context, by Actor, action string, u account.User) error {
+	if u.CompanyID != "" {
+		if _, err := s.store.Company(ctx, u.CompanyID); err != nil {
+			return err
+		}
+	}
+	if err := s.store.CreateUser(ctx, u); err != nil {
+		return err
+	}
+	return s.audit(ctx, by, change{companyID: u.CompanyID, action: action, target: "user", id: u.ID, after: userFields(u)})
+}
+
+// InviteUser adds a user without a password and returns the token of the invitation.
+func (s *Service) InviteUser(ctx context.Context, by Actor, u account.User) (token string, err error) {
+	secret := account.NewSecret()
+	u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationLife)
+	if err := s.createUser(ctx, by, "user.invite", u); err != nil {
+		return "", err
+	}
+	return u.ID + "." + secret, nil
+}
+
+// RenewInvitation replaces the invitation of a user who has not accepted one. Conflict with the reason NOT_INVITED for another one.
+func (s *Service) RenewInvitation(ctx context.Context, by Actor, id string) (u account.User, token string, err error) {
+	secret := account.NewSecret()
+	u, err = s.UpdateUser(ctx, by, "user.invite", id, func(u *account.User) error {
+		if u.InvitationHash == "" {
+			return apperr.New(apperr.Conflict, "NOT_INVITED", "The user has accepted the invitation")
+		}
+		u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationLife)
+		return nil
+	})
+	return u, u.ID + "." + secret, err
+}
+
+// Invited returns the user of an invitation's token. NotFound for one that is wrong, used or too old.
+func (s *Service) Invited(ctx context.Context, token string) (account.User, error) {
+	id, secret, _ := strings.Cut(token, ".")
+	u, err := s.store.User(ctx, id)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return u, err
+	}
+	if err != nil || !account.SameSecret(secret, u.InvitationHash) || !s.now().Before(u.InvitationExpiresAt) || u.Disabled {
+		return account.User{}, apperr.New(apperr.NotFound, "INVITATION_NOT_FOUND", "The invitation is not valid any more")
+	}
+	return u, nil
+}
+
+// AcceptInvitation gives the invited user a name and a password.
+func (s *Service) AcceptInvitation(ctx context.Context, token, name, password string) (account.User, error) {
+	u, err := s.Invited(ctx, token)
+	if err != nil {
+		return u, err
+	}
+	if err := account.CheckPassword("password", password); err != nil {
+		return u, err
+	}
+	hash, err := account.HashPassword(ctx, password)
+	if err != nil {
+		return u, err
+	}
+	return s.UpdateUser(ctx, ActorOf(u), "user.accept", u.ID, func(u *account.User) error {
+		if _, secret, _ := strings.Cut(token, "."); !account.SameSecret(secret, u.InvitationHash) {
+			return apperr.New(apperr.NotFound, "INVITATION_NOT_FOUND", "The invitation is not valid any more")
+		}
+		if name = strings.TrimSpace(name); name != "" {
+			u.Name = name
+		}
+		u.PasswordHash, u.InvitationHash, u.InvitationExpiresAt = hash, "", time.Time{}
+		return u.Check()
+	})
+}
+
+// updates bounds how often a change is repeated because somebody else has changed the user meanwhile.
+const updates = 8
+
+// UpdateUser reads a user, lets edit change it and writes it; where somebody else has changed it meanwhile, again.
+func (s *Service) UpdateUser(ctx context.Context, by Actor, action, id string, edit func(*account.User) error) (account.User, error) {
+	for try := 0; ; try++ {
+		u, err := s.store.User(ctx, id)
+		if err != nil {
+			return u, err
+		}
+		before := u
+		if err := edit(&u); err != nil {
+			return before, err
+		}
+		if u == before {
+			return u, nil
+		}
+		err = s.store.UpdateUser(ctx, u)
+		if apperr.Is(err, apperr.Conflict) && try < updates {
+			continue
+		}
+		if err != nil {
+			return before, err
+		}
+		u.Revision++
+		if action == "" { // such as the time of the last sign-in
+			return u, nil
+		}
+		return u, s.audit(ctx, by, change{
+			companyID: u.CompanyID, action: action, target: "user", id: u.ID, before: userFields(before), after: userFields(u),
+		})
+	}
+}
+
+// EditUser changes name, role and whether the user may sign in; nil leaves a member as it is. A disabled user is signed out
+// everywhere.
+func (s *Service) EditUser(ctx context.Context, by Actor, id string, name *string, role *account.Role, disabled *bool) (account.User, error) {
+	u, err := s.UpdateUser(ctx, by, "user.update", id, func(u *account.User) error {
+		before := *u
+		if name != nil {
+			u.Name = strings.TrimSpace(*name)
+		}
+		if role != nil {
+			u.Role = *role
+		}
+		if disabled != nil {
+			u.Disabled = *disabled
+		}
+		if err := u.Check(); err != nil {
+			return err
+		}
+		if manages(before) && !manages(*u) {
+			return s.anotherManages(ctx, before)
+		}
+		return nil
+	})
+	if err == nil && u.Disabled {
+		err = s.store.DeleteUserSessions(ctx, u.ID, "")
+	}
+	return u, err
+}
+
+// manages reports whether a user can sign in and manage the others of the company, or of the installation.
+func manages(u account.User) bool {
+	return u.Status() == account.StatusActive && (u.Role == account.Owner || u.Role == account.Operator)
+}
+
+func (s *Service) anotherManages(ctx context.Context, u account.User) error {
+	others, err := s.store.Users(ctx, u.CompanyID, store.Page{})
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if other.ID != u.ID && other.CompanyID == u.CompanyID && manages(other) {
+			return nil
+		}
+	}
+	return ErrLastOwner
+}
+
+// DeleteUser removes a user and signs it out everywhere.
+func (s *Service) DeleteUser(ctx context.Context, by Actor, id string) error {
+	u, err := s.store.User(ctx, id)
+	if err != nil {
+		return err
+	}
+	if manages(u) {
+		if err := s.anotherManages(ctx, u); err != nil {
+			return err
+		}
+	}
+	if err := s.store.DeleteUser(ctx, id); err != nil {
+		return err
+	}
+	return s.audit(ctx, by, change{companyID: u.CompanyID, action: "user.delete", target: "user", id: id, before: userFields(u)})
+}
+
+// SetPassword gives a user another password and ends all sessions.
+func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password string) (account.User, error) {
+	if err := account.CheckPassword(field, password); err != nil {
+		return account.User{}, err
+	}
+	hash, err := account.HashPassword(ctx, password)
+	if err != nil {
+		return account.User{}, err
+	}
+	u, err := s.UpdateUser(ctx, by, "user.password", id, func(u *account.User) error {
+		u.PasswordHash, u.InvitationHash, u.InvitationExpiresAt = hash, "", time.Time{}
+		return nil
+	})
+	if err != nil {
+		return u, err
+	}
+	return u, s.store.DeleteUserSessions(ctx, id, "")
+}
+
+// EndSessions signs a user out everywhere.
+func (s *Service) EndSessions(ctx context.Context, by Actor, u account.User) error {
+	if err := s.store.DeleteUserSessions(ctx, u.ID, ""); err != nil {
+		return err
+	}
+	return s.audit(ctx, by, change{companyID: u.CompanyID, action: "user.sign-out", target: "user", id: u.ID})
+}
+
+// Note writes an entry about a user that no change of the store goes with, such as a sign-in.
+func (s *Service) Note(ctx context.Context, by Actor, action string, u account.User) error {
+	return s.audit(ctx, by, change{companyID: u.CompanyID, action: action, target: "user", id: u.ID})
+}

@@ -1,0 +1,171 @@
+package inspect
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// Headers of CloudEvents, as the services write them.
+const (
+	headerID     = "ce-id"
+	headerType   = "ce-type"
+	headerSource = "ce-source"
+)
+
+// kindOf says in a word what passes on a subject. The first prefix that fits counts.
+func kindOf(subj string) string {
+	for _, k := range kinds() {
+		if strings.HasPrefix(subj, k.prefix) {
+			return k.name
+		}
+	}
+	return "event"
+}
+
+type kind struct{ prefix, name string }
+
+func kinds() []kind {
+	return []kind{
+		{"chat.in.message.", "company-message"},
+		{"chat.in.push.", "push"},
+		{"chat.in.visitor.registered.", "registration"},
+		{"chat.in.visitor.message.", "visitor-message"},
+		{"chat.in.control.", "control"},
+		{"chat.reply.", "reply"},
+		{"chat.out.", "outbound"},
+		{"chat.status.", "status"},
+		{"chat.dead.", "dead"},
+		{"parley.revocation.", "revocation"},
+	}
+}
+
+// Event is an event as watch shows it.
+type Event struct {
+	Time        Time            `json:"time"`
+	Stream      string          `json:"stream"`
+	Sequence    uint64          `json:"sequence"`
+	Subject     string          `json:"subject"`
+	Kind        string          `json:"kind"`
+	Type        string          `json:"type,omitempty"`
+	Source      string          `json:"source,omitempty"`
+	MessageID   string          `json:"messageId,omitempty"`
+	CompanyID   string          `json:"companyId,omitempty"`
+	AppID       string          `json:"appId,omitempty"`
+	ChatUserID  string          `json:"chatUserId,omitempty"`
+	ChatID      string          `json:"chatId,omitempty"`
+	TemplateID  string          `json:"templateId,omitempty"`
+	From        string          `json:"from,omitempty"`
+	MessageType string          `json:"messageType,omitempty"`
+	Text        string          `json:"text,omitempty"`
+	Reason      string          `json:"reason,omitempty"` // of a dead letter: why it is dead
+	Event       json.RawMessage `json:"event,omitempty"`  // as it was published
+}
+
+// content is what the events have in common; each has some of it.
+type content struct {
+	CompanyID  string `json:"companyId"`
+	AppID      string `json:"appId"`
+	ChatUserID string `json:"chatUserId"`
+	ChatID     string `json:"chatId"`
+	TemplateID string `json:"templateId"`
+	MessageID  string `json:"messageId"`
+	Source     string `json:"source"`
+	Status     string `json:"status"`
+	Reason     string `json:"reason"`
+	Message    struct {
+		ID           string          `json:"id"`
+		Type         string          `json:"type"`
+		Data         json.RawMessage `json:"data"`
+		NameOfSender string          `json:"nameOfSender"`
+	} `json:"message"`
+	Recipient struct {
+		Phone string `json:"phone"`
+	} `json:"recipient"`
+	Profile struct {
+		FirstName string `json:"firstName"`
+		LastName  string `json:"lastName"`
+		Email     string `json:"email"`
+		Phone     string `json:"phone"`
+		UserID    string `json:"userId"`
+	} `json:"profile"`
+}
+
+// ReadEvent reads an event of anybody's: what is not there stays empty, and what is no JSON is shown all the same.
+func ReadEvent(d bus.Delivery) Event {
+	p := Event{
+		Time: Time(d.Time), Stream: d.Stream, Sequence: d.Sequence, Subject: d.Subject, Kind: kindOf(d.Subject),
+		Type: d.Header.Get(headerType), Source: d.Header.Get(headerSource), MessageID: d.Header.Get(headerID),
+	}
+	var c content
+	if json.Unmarshal(d.Data, &c) == nil && json.Valid(d.Data) {
+		p.Event = d.Data
+	}
+	p.CompanyID, p.AppID, p.ChatUserID, p.ChatID, p.TemplateID = c.CompanyID, c.AppID, c.ChatUserID, c.ChatID, c.TemplateID
+	p.MessageID = cmp.Or(c.Message.ID, c.MessageID, p.MessageID)
+	p.From, p.MessageType, p.Text = c.Message.NameOfSender, c.Message.Type, Gist(c.Message.Data)
+	switch p.Kind {
+	case "push":
+		p.Text = "to " + c.Source
+	case "outbound":
+		p.Text = strings.TrimSpace("to " + c.Recipient.Phone + " " + p.Text)
+	case "registration":
+		p.From = strings.TrimSpace(c.Profile.FirstName + " " + c.Profile.LastName)
+		p.Text = cmp.Or(c.Profile.UserID, c.Profile.Email, c.Profile.Phone)
+	case "status":
+		p.Text = strings.TrimSpace(c.Status + " " + c.Reason)
+	case "dead":
+		p.Reason = d.Header.Get(bus.HeaderDeadReason)
+		p.Text = d.Header.Get(bus.HeaderDeadConsumer) + " gave up: " + p.Reason
+	}
+	return p
+}
+
+// StreamNames are the names of all streams.
+func StreamNames() (names []string) {
+	for _, s := range subject.Streams() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Kinds are the words that [Event.Kind] may be.
+func Kinds() (names []string) {
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// SenderOf names the sender of a message.
+func SenderOf(m chat.Message) string {
+	if m.IsFromSupport {
+		return m.NameOfSender + " (support)"
+	}
+	return m.NameOfSender
+}
+
+// Gist is what a message's data says in a few words, whatever its type.
+func Gist(data json.RawMessage) string {
+	var d struct {
+		Text     string `json:"text"`
+		Body     string `json:"body"`
+		Caption  string `json:"caption"`
+		FileName string `json:"fileName"`
+		URL      string `json:"url"`
+		Cards    []struct {
+			Title string `json:"title"`
+		} `json:"cards"`
+	}
+	if json.Unmarshal(data, &d) != nil {
+		return string(data)
+	}
+	if len(d.Cards) > 0 {
+		return cmp.Or(d.Text, d.Cards[0].Title)
+	}
+	return cmp.Or(d.Text, d.Body, d.Caption, d.FileName, d.URL)
+}

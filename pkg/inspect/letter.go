@@ -1,0 +1,120 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+)
+
+// Letter is a dead letter.
+type Letter struct {
+	Sequence  uint64 `json:"sequence"`
+	Time      Time   `json:"time"`
+	Stream    string `json:"stream"`
+	Original  uint64 `json:"originalSequence"`
+	Consumer  string `json:"consumer"`
+	Subject   string `json:"subject"`
+	Type      string `json:"type"`
+	MessageID string `json:"messageId"`
+	CompanyID string `json:"companyId,omitempty"`
+	ChatID    string `json:"chatId,omitempty"`
+	Attempts  int    `json:"attempts"`
+	Reason    string `json:"reason"`
+	Truncated bool   `json:"truncated"`
+}
+
+// LetterDetail is a letter with its event.
+type LetterDetail struct {
+	Letter
+	Header map[string][]string `json:"headers"`
+	Event  json.RawMessage     `json:"event,omitempty"`
+	Text   string              `json:"eventText,omitempty"` // where the event is no JSON
+}
+
+// LetterOf returns the letter as it is shown.
+func LetterOf(l bus.DeadLetter) Letter {
+	p := ReadEvent(bus.Delivery{Subject: l.Subject, Data: l.Data, Header: l.Header})
+	return Letter{
+		Sequence: l.Sequence, Time: Time(l.Time), Stream: l.Stream, Original: l.Original, Consumer: l.Consumer, Subject: l.Subject,
+		Type: l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
+		Attempts: l.Attempts, Reason: l.Reason, Truncated: l.Truncated,
+	}
+}
+
+// DetailOf returns the letter with its headers and its event.
+func DetailOf(l bus.DeadLetter) LetterDetail {
+	d := LetterDetail{Letter: LetterOf(l), Header: l.Header}
+	if json.Valid(l.Data) {
+		d.Event = l.Data
+	} else {
+		d.Text = string(l.Data)
+	}
+	return d
+}
+
+// LetterFilter chooses letters; an empty field chooses all.
+type LetterFilter struct {
+	Stream, Consumer, CompanyID, ChatID, MessageID string
+	Reason                                         string // part of the reason
+	Since                                          time.Time
+	After                                          uint64 // letters with a later sequence
+}
+
+// Wants reports whether a letter passes the filter.
+func (f LetterFilter) Wants(l Letter) bool {
+	for _, m := range []struct{ wanted, got string }{{f.CompanyID, l.CompanyID}, {f.ChatID, l.ChatID}, {f.MessageID, l.MessageID}} {
+		if m.wanted != "" && !strings.EqualFold(m.wanted, m.got) {
+			return false
+		}
+	}
+	return l.Sequence > f.After && strings.Contains(l.Reason, f.Reason) && !time.Time(l.Time).Before(f.Since)
+}
+
+// Letters reads the letters that the filter chooses, the oldest first, at most limit; 0: all.
+func Letters(ctx context.Context, b *bus.Bus, f LetterFilter, limit int) (found []bus.DeadLetter, err error) {
+	for l, err := range b.DeadLetters(ctx, f.Stream, f.Consumer) {
+		if err != nil {
+			return nil, err
+		}
+		if !f.Wants(LetterOf(l)) {
+			continue
+		}
+		if found = append(found, l); len(found) == limit {
+			break
+		}
+	}
+	return found, nil
+}
+
+// Outcome is what became of a letter that something was done with.
+type Outcome struct {
+	Letter
+	Result string `json:"result"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Act does something with each letter. What fails for one letter's sake does not keep the others; when NATS goes away, or ctx ends, the
+// rest is left alone. pace is called between two letters and ends it with false; nil: no pause. describe says an error in words.
+func Act(
+	ctx context.Context, letters []bus.DeadLetter, done string, do func(bus.DeadLetter) error, pace func() bool, describe func(error) string,
+) (outcomes []Outcome, failed error) {
+	for i, l := range letters {
+		if i > 0 && pace != nil && !pace() {
+			break
+		}
+		err := do(l)
+		o := Outcome{Letter: LetterOf(l), Result: done}
+		if err != nil {
+			o.Result, o.Error, failed = "failed", describe(err), err
+		}
+		outcomes = append(outcomes, o)
+		if apperr.Is(err, apperr.Unavailable) || ctx.Err() != nil {
+			break
+		}
+	}
+	return outcomes, failed
+}

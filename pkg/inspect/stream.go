@@ -1,0 +1,94 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+)
+
+// Stream is how full a stream is.
+type Stream struct {
+	Name      string `json:"name"`
+	Messages  uint64 `json:"messages"`
+	Bytes     uint64 `json:"bytes"`
+	MaxBytes  int64  `json:"maxBytes"`
+	MaxAge    string `json:"maxAge"`
+	Replicas  int    `json:"replicas"`
+	FirstSeq  uint64 `json:"firstSequence"`
+	LastSeq   uint64 `json:"lastSequence"`
+	FirstTime Time   `json:"firstTime,omitzero"`
+	LastTime  Time   `json:"lastTime,omitzero"`
+	Consumers int    `json:"consumers"`
+}
+
+// Consumer is how far a consumer is.
+type Consumer struct {
+	Stream       string   `json:"stream"`
+	Name         string   `json:"name"`
+	Filters      []string `json:"filters"`
+	Partitions   int      `json:"partitions"`
+	Lag          uint64   `json:"lag"`
+	Unacked      int      `json:"unacknowledged"`
+	Redelivered  int      `json:"redelivered"`
+	Delivered    uint64   `json:"deliveredSequence"`
+	AckFloor     uint64   `json:"ackFloorSequence"`
+	LastActivity Time     `json:"lastActivity,omitzero"`
+	Read         bool     `json:"active"`
+}
+
+// Streams lists the streams that are there.
+func Streams(ctx context.Context, b *bus.Bus) (all []Stream, err error) {
+	for _, name := range StreamNames() {
+		s, err := OpenStream(ctx, b, name)
+		if apperr.Is(err, apperr.NotFound) {
+			continue // Parley has not run here yet
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, streamOf(s.CachedInfo()))
+	}
+	return all, nil
+}
+
+// OpenStream returns a stream of JetStream. Errors: NotFound; Unavailable while NATS is away.
+func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream, error) {
+	s, err := b.JetStream().Stream(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, apperr.New(apperr.NotFound, "STREAM_NOT_FOUND", "There is no stream "+name)
+	case err != nil:
+		return nil, apperr.Away("NATS", err)
+	}
+	return s, nil
+}
+
+func streamOf(info *jetstream.StreamInfo) Stream {
+	v := Stream{
+		Name: info.Config.Name, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
+		MaxAge: strings.TrimSuffix(strings.TrimSuffix(info.Config.MaxAge.String(), "0s"), "0m"), Replicas: info.Config.Replicas,
+		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq, Consumers: info.State.Consumers,
+	}
+	if info.State.Msgs > 0 {
+		v.FirstTime, v.LastTime = Time(info.State.FirstTime), Time(info.State.LastTime)
+	}
+	return v
+}
+
+// ConsumerOf returns the consumer as it is shown.
+func ConsumerOf(g bus.GroupInfo) Consumer {
+	total := g.Total()
+	v := Consumer{
+		Stream: g.Stream, Name: g.Name, Filters: g.Filters, Partitions: len(g.Partitions), Lag: total.Pending, Unacked: total.AckPending,
+		Redelivered: total.Redelivered, Delivered: total.Delivered, AckFloor: total.AckFloor, Read: total.Read,
+	}
+	if !total.Active.IsZero() {
+		v.LastActivity = Time(total.Active)
+	}
+	return v
+}

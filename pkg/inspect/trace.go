@@ -1,0 +1,373 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// clockSkew is how far apart the clocks of a service and of NATS may be.
+const clockSkew = time.Minute
+
+// What a consumer may have done with an event.
+const (
+	ConsumerWaiting      = "waiting"      // it has not been given to it yet
+	ConsumerDelivered    = "delivered"    // it has been given to it, and whether it is done nobody knows
+	ConsumerPassedOver   = "passed over"  // it came again, for another consumer
+	ConsumerAcknowledged = "acknowledged" // done
+	ConsumerDead         = "dead"         // given up
+)
+
+// Trace is where a message is.
+type Trace struct {
+	MessageID   string        `json:"messageId"`
+	CompanyID   string        `json:"companyId,omitempty"`
+	ChatID      string        `json:"chatId,omitempty"`
+	CreatedAt   Time          `json:"createdAt,omitzero"` // by its id
+	Events      []TracedEvent `json:"events"`
+	Stored      *TracedRecord `json:"stored,omitempty"`
+	Status      *TracedStatus `json:"status,omitempty"`
+	DeadLetters []Letter      `json:"deadLetters"`
+}
+
+// TracedEvent is an event of the message, and what each consumer has done with it.
+type TracedEvent struct {
+	Time      Time             `json:"time"`
+	Stream    string           `json:"stream"`
+	Sequence  uint64           `json:"sequence"`
+	Subject   string           `json:"subject"`
+	Kind      string           `json:"kind"`
+	Type      string           `json:"type,omitempty"`
+	Source    string           `json:"source,omitempty"`
+	ReplayOf  string           `json:"replayOfLetter,omitempty"`
+	ReplayFor string           `json:"replayForConsumer,omitempty"`
+	Text      string           `json:"text,omitempty"`
+	Consumers []TracedConsumer `json:"consumers"`
+}
+
+// TracedConsumer is what a consumer has done with an event.
+type TracedConsumer struct {
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	Attempts  int    `json:"attempts,omitempty"` // 0: not known any more
+	LastError string `json:"lastError,omitempty"`
+	NextTry   Time   `json:"nextTry,omitzero"`
+}
+
+// TracedRecord is the message in the history.
+type TracedRecord struct {
+	ChatID    string           `json:"chatId"`
+	CreatedAt Time             `json:"createdAt"`
+	Type      chat.MessageType `json:"type"`
+	From      string           `json:"from"`
+}
+
+// Store has what is stored of a message.
+type Store interface {
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
+	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
+}
+
+// TraceMessage finds out where a message is. reach is how long after its making the streams are searched where nothing tells whose it is;
+// 0: to their end. NotFound when there is no trace of it.
+func TraceMessage(ctx context.Context, b *bus.Bus, s Store, id string, reach time.Duration) (Trace, error) {
+	return (&tracer{store: s, bus: b, id: id, reach: reach}).run(ctx)
+}
+
+// tracer follows one message.
+type tracer struct {
+	store Store
+	bus   *bus.Bus
+	id    string
+	reach time.Duration // how far to search where nobody knows whose message it is
+
+	subjects []string // on which the message may be
+	view     Trace
+}
+
+func (t *tracer) run(ctx context.Context) (Trace, error) {
+	t.view = Trace{MessageID: t.id, Events: []TracedEvent{}, DeadLetters: []Letter{}}
+	if at, ok := chat.IDTime(t.id); ok {
+		t.view.CreatedAt = Time(at)
+	}
+	for _, follow := range []func(context.Context) error{t.deadLetters, t.stored, t.locate, t.address, t.events, t.status} {
+		if err := follow(ctx); err != nil {
+			return t.view, err
+		}
+	}
+	if len(t.view.Events) == 0 && len(t.view.DeadLetters) == 0 && t.view.Stored == nil && t.view.Status == nil {
+		return t.view, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "There is no trace of message "+t.id)
+	}
+	return t.view, nil
+}
+
+// since is from when on something of the message may be in a stream.
+func (t *tracer) since() time.Time {
+	if t.view.CreatedAt.IsZero() {
+		return time.Time{}
+	}
+	return time.Time(t.view.CreatedAt).Add(-clockSkew)
+}
+
+func (t *tracer) deadLetters(ctx context.Context) error {
+	for l, err := range t.bus.DeadLetters(ctx, "", "") {
+		if apperr.Is(err, apperr.NotFound) {
+			return nil // Parley has not run here yet
+		}
+		if err != nil {
+			return err
+		}
+		if v := LetterOf(l); l.EventID == t.id || v.MessageID == t.id {
+			t.view.DeadLetters = append(t.view.DeadLetters, v)
+			t.learn(v.CompanyID, v.ChatID)
+		}
+	}
+	return nil
+}
+
+// learn keeps what the message's traces say of its company and chat.
+func (t *tracer) learn(companyID, chatID string) {
+	t.view.CompanyID, t.view.ChatID = cmp.Or(t.view.CompanyID, companyID), cmp.Or(t.view.ChatID, chatID)
+}
+
+// locate looks where a message that was just made would be, to learn whose it is: with the ids the streams can be searched by
+// subject, and need not be read.
+func (t *tracer) locate(ctx context.Context) error {
+	if t.view.CreatedAt.IsZero() || t.view.ChatID != "" {
+		return nil
+	}
+	for _, stream := range []string{subject.Inbound, subject.Sends, subject.Replies, subject.Outbound} {
+		found, err := t.search(ctx, bus.Span{Stream: stream, Since: t.since()}, time.Time(t.view.CreatedAt).Add(clockSkew))
+		if err != nil {
+			return err
+		}
+		for _, d := range found {
+			p := ReadEvent(d)
+			t.learn(p.CompanyID, p.ChatID)
+			t.subjects = append(t.subjects, d.Subject)
+		}
+	}
+	return nil
+}
+
+// address learns the subjects of the message's chat.
+func (t *tracer) address(ctx context.Context) error {
+	if t.view.ChatID == "" {
+		return nil
+	}
+	c, err := t.store.Chat(ctx, t.view.ChatID)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.learn(c.CompanyID, c.ID)
+	t.subjects = append(t.subjects, subject.CompanyMessage(c.CompanyID, c.ID), subject.Push(c.CompanyID, "*"), subject.OutboundMessage("*", c.CompanyID))
+	if c.AppID != "" {
+		t.subjects = append(t.subjects, subject.VisitorMessage(c.AppID, c.ChatUserID), subject.Reply(c.AppID, c.ChatUserID))
+	}
+	return nil
+}
+
+// events finds all of the message's events, replayed ones too.
+func (t *tracer) events(ctx context.Context) error {
+	for _, s := range subject.Streams() {
+		span, until := bus.Span{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}, time.Time{}
+		if len(t.subjects) == 0 && t.reach > 0 { // nobody knows whose it is
+			until = t.since().Add(clockSkew + t.reach)
+		}
+		if s.Name == subject.Dead || len(t.subjects) > 0 && len(span.Filters) == 0 {
+			continue
+		}
+		found, err := t.search(ctx, span, until)
+		if err != nil {
+			return err
+		}
+		if err := t.examine(ctx, s.Name, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filters are the subjects of a stream on which the message may be.
+func (t *tracer) filters(s subject.Stream) (filters []string) {
+	if s.Name == subject.Status {
+		return []string{strings.TrimSuffix(subject.AllStatuses, ">") + "*." + t.id}
+	}
+	for _, subj := range t.subjects {
+		if wantsSubject(s.Subjects, subj) {
+			filters = addFilter(filters, subj)
+		}
+	}
+	return filters
+}
+
+// addFilter keeps filters from overlapping, which JetStream refuses.
+func addFilter(filters []string, f string) []string {
+	if len(filters) > 0 && wantsSubject(filters, f) {
+		return filters
+	}
+	return append(slices.DeleteFunc(filters, func(narrower string) bool { return wantsSubject([]string{f}, narrower) }), f)
+}
+
+// search finds the message's events by their headers, and reads those whole. It ends with the stream, or at a time.
+func (t *tracer) search(ctx context.Context, span bus.Span, until time.Time) (found []bus.Delivery, err error) {
+	span.HeadersOnly = true
+	for d, err := range t.bus.Read(ctx, span) {
+		switch {
+		case apperr.Is(err, apperr.NotFound):
+			return nil, nil // Parley has not run here yet
+		case err != nil:
+			return nil, err
+		case !until.IsZero() && d.Time.After(until):
+			return found, nil
+		case span.Stream != subject.Status && d.EventID() != t.id:
+			continue
+		}
+		whole, err := t.bus.Get(ctx, d.Stream, d.Sequence)
+		if apperr.Is(err, apperr.NotFound) {
+			continue // it has just become too old
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, whole)
+	}
+	return found, nil
+}
+
+func (t *tracer) examine(ctx context.Context, stream string, found []bus.Delivery) error {
+	if len(found) == 0 {
+		return nil
+	}
+	consumers, err := t.bus.Groups(ctx, stream)
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		p := ReadEvent(d)
+		t.learn(p.CompanyID, p.ChatID)
+		e := TracedEvent{
+			Time: p.Time, Stream: p.Stream, Sequence: p.Sequence, Subject: p.Subject, Kind: p.Kind, Type: p.Type, Source: p.Source, Text: p.Text,
+			ReplayOf: d.Header.Get(bus.HeaderReplayLetter), ReplayFor: d.Header.Get(bus.HeaderReplayFor), Consumers: []TracedConsumer{},
+		}
+		for _, g := range consumers {
+			if len(g.Filters) > 0 && !wantsSubject(g.Filters, d.Subject) {
+				continue
+			}
+			c, err := t.consumer(ctx, g, d)
+			if err != nil {
+				return err
+			}
+			e.Consumers = append(e.Consumers, c)
+		}
+		t.view.Events = append(t.view.Events, e)
+	}
+	return nil
+}
+
+// consumer says what a consumer has done with an event. Whoever holds it knows best; then the letter; then JetStream.
+func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) (TracedConsumer, error) {
+	at := g.Of(d.Subject)
+	c := TracedConsumer{Name: g.Name}
+	if !bus.MeantFor(d.Header, g.Name) {
+		c.State = ConsumerPassedOver
+		return c, nil
+	}
+	for _, l := range t.view.DeadLetters {
+		if l.Stream == d.Stream && l.Consumer == g.Name && l.Original == d.Sequence {
+			c.State, c.Attempts, c.LastError = ConsumerDead, l.Attempts, l.Reason
+			return c, nil
+		}
+	}
+	p, err := t.bus.Progress(ctx, d.Stream, g.Name, d.Sequence)
+	switch {
+	case err == nil:
+		c.State, c.Attempts, c.LastError, c.NextTry = string(p.State), p.Attempts, p.LastError, Time(p.NextTry)
+	case !apperr.Is(err, apperr.NotFound):
+		return c, err
+	case d.Sequence > at.Delivered:
+		c.State = ConsumerWaiting
+	case d.Sequence <= at.AckFloor || at.AckPending == 0:
+		c.State = ConsumerAcknowledged
+	default:
+		c.State = ConsumerDelivered
+	}
+	return c, nil
+}
+
+// wantsSubject reports whether one of the filters takes a subject; without any, all is taken.
+func wantsSubject(filters []string, subj string) bool {
+	for _, f := range filters {
+		if matches(strings.Split(f, "."), strings.Split(subj, ".")) {
+			return true
+		}
+	}
+	return len(filters) == 0
+}
+
+func matches(filter, subj []string) bool {
+	for i, token := range filter {
+		if token == ">" {
+			return len(subj) > i
+		}
+		if i >= len(subj) || token != "*" && token != subj[i] {
+			return false
+		}
+	}
+	return len(filter) == len(subj)
+}
+
+func (t *tracer) stored(ctx context.Context) error {
+	chatID, m, err := t.store.FindMessage(ctx, t.id)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.learn("", chatID)
+	t.view.Stored = &TracedRecord{ChatID: chatID, CreatedAt: Time(m.CreatedAt), Type: m.Type, From: SenderOf(m)}
+	return nil
+}
+
+// TracedStatus is what a company can see of its message, with the times at which each status was reached first.
+type TracedStatus struct {
+	Status      string `json:"status"`
+	AcceptedAt  Time   `json:"acceptedAt,omitzero"`
+	StoredAt    Time   `json:"storedAt,omitzero"`
+	DeliveredAt Time   `json:"deliveredAt,omitzero"`
+	ReadAt      Time   `json:"readAt,omitzero"`
+	FailedAt    Time   `json:"failedAt,omitzero"`
+	Failure     string `json:"failure,omitempty"`
+}
+
+// status is there for a message that a company sent.
+func (t *tracer) status(ctx context.Context) error {
+	if t.view.CompanyID == "" {
+		return nil
+	}
+	s, err := t.store.MessageStatus(ctx, t.view.CompanyID, t.id)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.view.Status = &TracedStatus{
+		Status: s.Status(), AcceptedAt: Time(s.AcceptedAt), StoredAt: Time(s.StoredAt), DeliveredAt: Time(s.Delivered()),
+		ReadAt: Time(s.ReadAt), FailedAt: Time(s.Failure.At), Failure: s.Failure.Reason,
+	}
+	t.learn("", s.ChatID)
+	return nil
+}

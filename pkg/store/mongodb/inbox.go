@@ -1,0 +1,185 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// SetControl implements [store.Chats].
+func (s *Store) SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error) {
+	at := store.UTC(c.ChangedAt)
+	older := append(byID(id), bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: "control.changedAt", Value: bson.D{{Key: "$lt", Value: at}}}},
+		bson.D{{Key: "control.changedAt", Value: bson.D{{Key: "$exists", Value: false}}}},
+	}})
+	control := &controlDocument{Agent: c.Agent, Assignee: c.Assignee, ChangedAt: at}
+	if _, err := s.updateOne(ctx, chats, older, bson.D{{Key: "$set", Value: bson.D{{Key: "control", Value: control}}}}); err != nil {
+		return chat.Chat{}, err
+	}
+	return s.Chat(ctx, id)
+}
+
+// AgentsRead implements [store.Chats].
+func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
+	return s.moveTime(ctx, chats, id, "$max", "agentsReadAt", at)
+}
+
+// Inbox implements [store.Chats]. It reads chats in the order of an index, a batch at a time, then the batch's visitors, and applies the
+// filter here.
+func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
+	entries, after, scanned := []store.InboxEntry{}, p.After, 0
+	for scanned < store.InboxScan {
+		batch, err := s.inboxBatch(ctx, f, after)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, e := range batch {
+			if len(entries) == p.Size() {
+				return entries, after, nil
+			}
+			after = &store.InboxCursor{ActivityAt: e.Chat.WindowStartedAt, ChatID: e.Chat.ID}
+			if f.Wants(e.Chat, e.Visitor) {
+				entries = append(entries, e)
+			}
+		}
+		if len(batch) < inboxBatch {
+			return entries, nil, nil
+		}
+		scanned += len(batch)
+	}
+	return entries, after, nil
+}
+
+// inboxBatch is how many chats are read at once.
+const inboxBatch = 200
+
+// inboxBatch reads the next chats, of which the filter may want some.
+func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, after *store.InboxCursor) ([]store.InboxEntry, error) {
+	q := listQuery{sort: bson.D{desc("windowStartedAt"), asc("_id")}, limit: inboxBatch}
+	if f.AppID != "" {
+		q.filter = append(q.filter, bson.E{Key: "appId", Value: f.AppID})
+	}
+	q.filter = append(q.filter, bson.E{Key: "companyId", Value: f.CompanyID})
+	if after != nil {
+		q.filter = append(q.filter,
+			bson.E{Key: "windowStartedAt", Value: bson.D{{Key: "$lte", Value: after.ActivityAt}}},
+			bson.E{Key: "$or", Value: bson.A{
+				bson.D{{Key: "windowStartedAt", Value: bson.D{{Key: "$lt", Value: after.ActivityAt}}}},
+				bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: after.ChatID}}}},
+			}})
+	}
+	found, err := list(ctx, s, chats, q, func(d chatDocument) (chat.Chat, bool) { return s.chat(d), true })
+	if err != nil {
+		return nil, err
+	}
+	known, err := s.visitorsOf(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]store.InboxEntry, len(found))
+	for i, c := range found {
+		entries[i] = store.InboxEntry{Chat: c, Visitor: known[c.ChatUserID]}
+	}
+	return entries, nil
+}
+
+func (s *Store) visitorsOf(ctx context.Context, found []chat.Chat) (map[string]chat.Visitor, error) {
+	ids := make([]string, len(found))
+	for i, c := range found {
+		ids[i] = c.ChatUserID
+	}
+	slices.Sort(ids)
+	known := map[string]chat.Visitor{}
+	if len(ids) == 0 {
+		return known, nil
+	}
+	in := bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: slices.Compact(ids)}}}}
+	all, err := list(ctx, s, visitors, listQuery{filter: in}, func(d visitorDocument) (chat.Visitor, bool) { return d.visitor(), true })
+	for _, v := range all {
+		known[v.ID] = v
+	}
+	return known, err
+}
+
+// FindVisitors implements [store.Visitors].
+func (s *Store) FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error) {
+	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, sort: bson.D{asc("_id")}, wanted: max(limit, 0)}
+	return list(ctx, s, visitors, q, func(d visitorDocument) (chat.Visitor, bool) {
+		v := d.visitor()
+		return v, store.VisitorContains(v, text)
+	})
+}
+
+// VisitorFileIDs implements [store.Visitors].
+func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error) {
+	q := listQuery{filter: bson.D{{Key: "chatUserId", Value: chatUserID}}, sort: bson.D{asc("_id")}}
+	return list(ctx, s, files, q, func(d fileDocument) (string, bool) { return d.ID, true })
+}
+
+// EraseVisitor implements [store.Visitors]. The visitor's own document goes last, so that a repeat finds what a crash left.
+func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (e store.Erased, err error) {
+	found, err := list(ctx, s, chats, listQuery{filter: bson.D{{Key: "chatUserId", Value: chatUserID}}}, func(d chatDocument) (chatDocument, bool) { return d, true })
+	if err != nil {
+		return e, err
+	}
+	for _, c := range found {
+		if err := s.eraseChat(ctx, c, &e); err != nil {
+			return e, err
+		}
+	}
+	ofVisitor := bson.D{{Key: "chatUserId", Value: chatUserID}}
+	n, errFiles := s.deleteAll(ctx, files, ofVisitor)
+	e.Files = n
+	n, errIdentities := s.eraseIdentities(ctx, chatUserID)
+	e.Identities = n
+	if err := errors.Join(errFiles, errIdentities); err != nil {
+		return e, err
+	}
+	e.Visitors, err = s.deleteAll(ctx, visitors, byID(chatUserID))
+	return e, err
+}
+
+// eraseIdentities removes the identities of all ids that resolve to the visitor.
+func (s *Store) eraseIdentities(ctx context.Context, chatUserID string) (int, error) {
+	ids, err := list(ctx, s, owners, listQuery{filter: bson.D{{Key: "resolvesTo", Value: chatUserID}}}, func(d ownerDocument) (string, bool) { return d.ID, true })
+	if err != nil {
+		return 0, err
+	}
+	ids = append(ids, chatUserID)
+	n, err := s.deleteAll(ctx, identities, bson.D{{Key: "chatUserId", Value: bson.D{{Key: "$in", Value: ids}}}})
+	if err != nil {
+		return n, err
+	}
+	_, err = s.deleteAll(ctx, owners, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}})
+	return n, err
+}
+
+func (s *Store) eraseChat(ctx context.Context, c chatDocument, e *store.Erased) error {
+	ofChat := bson.D{{Key: "chatId", Value: c.ID}}
+	all, err := list(ctx, s, messages, listQuery{filter: ofChat, sort: bson.D{asc("order")}}, func(d messageDocument) (string, bool) { return c.CompanyID + "|" + d.ID, true })
+	if err != nil {
+		return err
+	}
+	for keys := range slices.Chunk(all, maxBatch) {
+		n, err := s.deleteAll(ctx, statuses, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: keys}}}})
+		if err != nil {
+			return err
+		}
+		e.Statuses += n
+	}
+	n, errMessages := s.deleteAll(ctx, messages, ofChat)
+	e.Messages += n
+	if err := errors.Join(errMessages, s.delete(ctx, receipts, c.ID)); err != nil {
+		return err
+	}
+	n, err = s.deleteAll(ctx, chats, byID(c.ID))
+	e.Chats += n
+	return err
+}

@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// SetControl implements [store.Chats].
+func (s *Store) SetControl(ctx context.Context, id string, control chat.Control) (chat.Chat, error) {
+	return write(ctx, s, "changing who answers a chat", func(c *conn) (changed chat.Chat, err error) {
+		if _, err := c.exec(`UPDATE chats SET agent_in_control = ?2, assignee = ?3, control_changed_at = ?4
+			WHERE id = ?1 AND ifnull(control_changed_at < ?4, TRUE)`, id, control.Agent, control.Assignee, control.ChangedAt); err != nil {
+			return chat.Chat{}, err
+		}
+		found, err := c.first(`SELECT `+chatColumns+` FROM chats WHERE id = ?`, func(r *row) { changed = s.readChat(r) }, id)
+		if err == nil && !found {
+			err = store.ChatNotFound()
+		}
+		return changed, err
+	})
+}
+
+// AgentsRead implements [store.Chats].
+func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
+	return update(ctx, s, "noting that a chat was read", func(c *conn) error {
+		changed, err := c.exec(`UPDATE chats SET agents_read_at = max(ifnull(agents_read_at, ?2), ?2) WHERE id = ?1`, id, at)
+		if err == nil && changed == 0 {
+			err = store.ChatNotFound()
+		}
+		return err
+	})
+}
+
+// inboxPage is the result of Inbox.
+type inboxPage struct {
+	entries []store.InboxEntry
+	next    *store.InboxCursor
+}
+
+// Inbox implements [store.Chats]. It walks an index in the order of the list and reads the visitor of each chat beside it; what the
+// index does not decide is decided here.
+func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
+	found, err := scan(ctx, s, "listing the inbox", func(c *conn) (inboxPage, error) {
+		page := inboxPage{entries: []store.InboxEntry{}}
+		var last store.InboxEntry
+		seen := 0
+		sql, args := inboxList(f, p)
+		err := c.query(sql, func(r *row) bool {
+			if len(page.entries) == p.Size() || seen == store.InboxScan {
+				page.next = &store.InboxCursor{ActivityAt: last.Chat.WindowStartedAt, ChatID: last.Chat.ID}
+				return false
+			}
+			seen++
+			last = store.InboxEntry{Chat: s.readChat(r)}
+			if id := r.text(); id != "" {
+				r.column--
+				last.Visitor = readVisitor(r)
+			}
+			if f.Wants(last.Chat, last.Visitor) {
+				page.entries = append(page.entries, last)
+			}
+			return true
+		}, args...)
+		return page, err
+	})
+	return found.entries, found.next, err
+}
+
+// inboxList is the query of a page of the inbox, without an end: reading stops when the page is full.
+func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) {
+	where := "c.company_id = ?"
+	if f.AppID != "" && !f.Unread {
+		where, args = "c.app_id = ? AND +c.company_id = ?", append(args, f.AppID)
+	}
+	args = append(args, f.CompanyID)
+	if f.Unread {
+		where += " AND c.visitor_wrote_at > ifnull(c.agents_read_at, 0)"
+	}
+	if p.After != nil {
+		where += " AND c.window_started_at <= ? AND (c.window_started_at < ? OR c.id > ?)"
+		args = append(args, p.After.ActivityAt, p.After.ActivityAt, p.After.ChatID)
+	}
+	return `SELECT ` + qualified("c", chatColumns) + `, ` + qualified("v", visitorColumns) +
+		` FROM chats c LEFT JOIN visitors v ON v.id = c.chat_user_id WHERE ` + where + ` ORDER BY c.window_started_at DESC, c.id`, args
+}
+
+// qualified puts the table's name before each column.
+func qualified(table, columns string) string {
+	names := strings.Split(columns, ",")
+	for i, name := range names {
+		names[i] = table + "." + strings.TrimSpace(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// FindVisitors implements [store.Visitors].
+func (s *Store) FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error) {
+	return scan(ctx, s, "looking for visitors", func(c *conn) ([]chat.Visitor, error) {
+		found := []chat.Visitor{}
+		err := c.query(`SELECT `+visitorColumns+` FROM visitors WHERE company_id = ? ORDER BY id`, func(r *row) bool {
+			if v := readVisitor(r); store.VisitorContains(v, text) {
+				found = append(found, v)
+			}
+			return limit <= 0 || len(found) < limit
+		}, companyID)
+		return found, err
+	})
+}
+
+// VisitorFileIDs implements [store.Visitors].
+func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error) {
+	return all(ctx, s, "listing a visitor's files", `SELECT id FROM files WHERE chat_user_id = ? ORDER BY id`,
+		func(r *row) string { return r.text() }, chatUserID)
+}
+
+// EraseVisitor implements [store.Visitors]. All of it happens in one transaction, and freed pages are overwritten.
+func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (store.Erased, error) {
+	const chatsOf = `SELECT id FROM chats WHERE chat_user_id = ?1`
+	const messagesOf = `SELECT m.id FROM messages m JOIN chats c ON c.key = m.chat WHERE c.chat_user_id = ?1`
+	return write(ctx, s, "erasing a visitor", func(c *conn) (e store.Erased, err error) {
+		if err := c.query("PRAGMA secure_delete = ON", func(*row) bool { return true }); err != nil {
+			return e, err
+		}
+		defer func() { err = orElse(err, c.query("PRAGMA secure_delete = OFF", func(*row) bool { return true })) }()
+		for _, step := range []struct {
+			sql   string
+			count *int
+		}{
+			{`DELETE FROM statuses WHERE key IN (SELECT c.company_id || '|' || m.id FROM messages m JOIN chats c ON c.key = m.chat WHERE c.chat_user_id = ?1)`, &e.Statuses},
+			{`DELETE FROM awaited_receipts WHERE chat_id IN (` + chatsOf + `)`, nil},
+			{`DELETE FROM receipts WHERE chat_id IN (` + chatsOf + `)`, nil},
+			{`DELETE FROM messages WHERE id IN (` + messagesOf + `)`, &e.Messages},
+			{`DELETE FROM chats WHERE chat_user_id = ?1`, &e.Chats},
+			{`DELETE FROM files WHERE chat_user_id = ?1`, &e.Files},
+			{`DELETE FROM identities WHERE chat_user_id = ?1`, &e.Identities},
+			{`DELETE FROM visitors WHERE id = ?1`, &e.Visitors},
+		} {
+			n, err := c.exec(step.sql, chatUserID)
+			if err != nil {
+				return store.Erased{}, err
+			}
+			if step.count != nil {
+				*step.count = n
+			}
+		}
+		return e, nil
+	})
+}

@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const userColumns = `id, email, name, role, company_id, created_at, password_hash, disabled, last_sign_in_at, totp_secret, totp_pending,
+	totp_step, invitation_hash, invitation_expires_at, revision`
+
+func readUser(r *row) account.User {
+	return account.User{
+		ID: r.text(), Email: r.text(), Name: r.text(), Role: account.Role(r.text()), CompanyID: r.text(), CreatedAt: r.time(),
+		PasswordHash: r.text(), Disabled: r.bool(), LastSignInAt: r.time(), TOTPSecret: r.text(), TOTPPending: r.text(), TOTPStep: r.int(),
+		InvitationHash: r.text(), InvitationExpiresAt: r.time(), Revision: r.int(),
+	}
+}
+
+func putUser(c *conn, u account.User) error {
+	_, err := c.exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.ID, u.Email, u.Name, string(u.Role), u.CompanyID, u.CreatedAt, u.PasswordHash, u.Disabled, u.LastSignInAt, u.TOTPSecret, u.TOTPPending,
+		u.TOTPStep, u.InvitationHash, u.InvitationExpiresAt, u.Revision)
+	return err
+}
+
+// User implements [store.Users].
+func (s *Store) User(ctx context.Context, id string) (account.User, error) {
+	return one(ctx, s, "reading a user", `SELECT `+userColumns+` FROM users WHERE id = ?`, readUser, store.UserNotFound, id)
+}
+
+// CreateUser implements [store.Users].
+func (s *Store) CreateUser(ctx context.Context, u account.User) error {
+	if err := u.Check(); err != nil {
+		return err
+	}
+	return update(ctx, s, "creating a user", func(c *conn) error {
+		taken, err := c.first(`SELECT 1 FROM users WHERE id = ?`, func(*row) {}, u.ID)
+		if err != nil {
+			return err
+		}
+		if taken {
+			return store.EmailTaken()
+		}
+		return putUser(c, u)
+	})
+}
+
+// UpdateUser implements [store.Users].
+func (s *Store) UpdateUser(ctx context.Context, u account.User) error {
+	return update(ctx, s, "changing a user", func(c *conn) error {
+		var revision int64
+		found, err := c.first(`SELECT revision FROM users WHERE id = ?`, func(r *row) { revision = r.int() }, u.ID)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return store.UserNotFound()
+		case revision != u.Revision:
+			return store.ChangedMeanwhile()
+		}
+		u.Revision++
+		return putUser(c, u)
+	})
+}
+
+// DeleteUser implements [store.Users].
+func (s *Store) DeleteUser(ctx context.Context, id string) error {
+	return update(ctx, s, "deleting a user", func(c *conn) error {
+		if _, err := c.exec(`DELETE FROM sessions WHERE user_id = ?`, id); err != nil {
+			return err
+		}
+		changed, err := c.exec(`DELETE FROM users WHERE id = ?`, id)
+		if err == nil && changed == 0 {
+			err = store.UserNotFound()
+		}
+		return err
+	})
+}
+
+// Users implements [store.Users].
+func (s *Store) Users(ctx context.Context, companyID string, p store.Page) ([]account.User, error) {
+	const from = `SELECT ` + userColumns + ` FROM users WHERE id > ?`
+	return listOfCompany(ctx, s, "listing users", from, readUser, companyID, p)
+}
+
+const sessionColumns = `id, user_id, created_at, last_seen_at, expires_at, address, user_agent`
+
+func readSession(r *row) account.Session {
+	return account.Session{
+		ID: r.text(), UserID: r.text(), CreatedAt: r.time(), LastSeenAt: r.time(), ExpiresAt: r.time(), Address: r.text(), UserAgent: r.text(),
+	}
+}
+
+// Session implements [store.Sessions].
+func (s *Store) Session(ctx context.Context, id string) (account.Session, error) {
+	return one(ctx, s, "reading a session", `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, readSession, store.SessionNotFound, id)
+}
+
+// CreateSession implements [store.Sessions].
+func (s *Store) CreateSession(ctx context.Context, d account.Session) error {
+	return update(ctx, s, "creating a session", func(c *conn) error {
+		_, err := c.exec(`INSERT OR REPLACE INTO sessions (`+sessionColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			d.ID, d.UserID, d.CreatedAt, d.LastSeenAt, d.ExpiresAt, d.Address, d.UserAgent)
+		return err
+	})
+}
+
+// SessionUsed implements [store.Sessions].
+func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error {
+	return update(ctx, s, "noting a session's use", func(c *conn) error {
+		changed, err := c.exec(`UPDATE sessions SET last_seen_at = max(last_seen_at, ?2), expires_at = max(expires_at, ?3) WHERE id = ?1`, id, at, expiresAt)
+		if err == nil && changed == 0 {
+			err = store.SessionNotFound()
+		}
+		return err
+	})
+}
+
+// UserSessions implements [store.Sessions].
+func (s *Store) UserSessions(ctx context.Context, userID string) ([]account.Session, error) {
+	return all(ctx, s, "listing sessions",
+		`SELECT `+sessionColumns+` FROM sessions WHERE user_id = ? ORDER BY created_at, id`, readSession, userID)
+}
+
+// DeleteSession implements [store.Sessions].
+func (s *Store) DeleteSession(ctx context.Context, id string) error {
+	return update(ctx, s, "deleting a session", func(c *conn) error {
+		_, err := c.exec(`DELETE FROM sessions WHERE id = ?`, id)
+		return err
+	})
+}
+
+// DeleteUserSessions implements [store.Sessions].
+func (s *Store) DeleteUserSessions(ctx context.Context, userID, keepID string) error {
+	return update(ctx, s, "deleting sessions", func(c *conn) error {
+		_, err := c.exec(`DELETE FROM sessions WHERE user_id = ? AND id <> ?`, userID, keepID)
+		return err
+	})
+}

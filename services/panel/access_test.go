@@ -1,0 +1,321 @@
+package panel_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/services/panel"
+)
+
+// step is one route of the walk, with what it is about.
+type step struct {
+	method, path, body string
+	permission         account.Permission
+	item               bool // names a thing of a company
+}
+
+// steps are all routes with a session. TestWalkCoversEveryRoute compares them with the service's.
+func steps(c company) []step {
+	user := c.users[account.Agent].ID
+	tokens, applications, templates, chats := "/api/tokens/"+c.token, "/api/applications/"+c.app, "/api/templates/"+c.template, "/api/chats/"+c.chat
+	q := "?companyId=" + c.id
+	return []step{
+		{"PATCH", "/api/companies/" + c.id, `{"name":"acme"}`, account.People, true},
+		{"GET", "/api/tokens" + q, "", account.Tokens, true},
+		{"POST", "/api/tokens" + q, `{"name":"x"}`, account.Tokens, true},
+		{"POST", tokens + "/rotate", `{"overlapSeconds":60}`, account.Tokens, true},
+		{"POST", tokens + "/revoke", `{}`, account.Tokens, true},
+		{"GET", "/api/applications" + q, "", account.ReadApplications, true},
+		{"POST", "/api/applications" + q, `{"name":"x","botName":"y"}`, account.WriteApplications, true},
+		{"GET", applications, "", account.ReadApplications, true},
+		{"PUT", applications, `{"name":"x","botName":"y"}`, account.WriteApplications, true},
+		{"PUT", applications + "/verification", `{"verification":"off"}`, account.WriteApplications, true},
+		{"POST", applications + "/secrets", `{"overlapSeconds":60}`, account.WriteApplications, true},
+		{"GET", "/api/templates" + q, "", account.ReadTemplates, true},
+		{"POST", "/api/templates" + q, `{"name":"x","text":"y"}`, account.WriteTemplates, true},
+		{"GET", templates, "", account.ReadTemplates, true},
+		{"GET", templates + "/history", "", account.ReadTemplates, true},
+		{"POST", templates + "/test", `{"source":"491701234567"}`, account.WriteTemplates, true},
+		{"PUT", templates, `{"name":"x","text":"y"}`, account.WriteTemplates, true},
+		{"POST", templates + "/submit", `{}`, account.WriteTemplates, true},
+		{"POST", templates + "/approve", `{}`, account.ApproveTemplates, true},
+		{"POST", templates + "/reject", `{"reason":"x"}`, account.ApproveTemplates, true},
+		{"GET", "/api/chats" + q, "", account.Inbox, true},
+		{"GET", "/api/chats/unread" + q, "", account.Inbox, true},
+		{"GET", chats, "", account.Inbox, true},
+		{"GET", chats + "/messages", "", account.Inbox, true},
+		{"POST", chats + "/messages", `{"type":"TEXT","data":{"text":"x"}}`, account.Inbox, true},
+		{"POST", chats + "/files", "x", account.Inbox, true},
+		{"PUT", chats + "/control", `{"control":"agent"}`, account.Inbox, true},
+		{"PUT", chats + "/assignee", `{"userId":null}`, account.Inbox, true},
+		{"POST", chats + "/read", `{}`, account.Inbox, true},
+		{"POST", chats + "/presence", `{"typing":true}`, account.Inbox, true},
+		{"POST", chats + "/close", `{}`, account.Inbox, true},
+		{"GET", "/api/agents" + q, "", account.Inbox, true},
+		{"GET", "/api/events" + q, "", account.Inbox, true},
+		{"GET", "/api/users" + q, "", account.People, true},
+		{"POST", "/api/users" + q, `{"email":"new@example.com","role":"agent"}`, account.People, true},
+		{"POST", "/api/users/" + user + "/invitation", `{}`, account.People, true},
+		{"PATCH", "/api/users/" + user, `{"name":"x"}`, account.People, true},
+		{"GET", "/api/users/" + user + "/sessions", "", account.People, true},
+		{"DELETE", "/api/users/" + user + "/sessions", "", account.People, true},
+		{"DELETE", "/api/users/" + user, "", account.People, true},
+		{"GET", "/api/audit" + q, "", account.Audit, true},
+		{"GET", "/api/visitors" + q, "", account.Visitors, true},
+		{"GET", "/api/visitors/" + c.visitor + "/export", "", account.Visitors, true},
+		{"POST", "/api/visitors/" + c.visitor + "/erase", `{"confirm":"` + c.visitor + `"}`, account.Visitors, true},
+		{"GET", "/api/streams", "", account.Streams, false},
+		{"GET", "/api/dead-letters", "", account.Streams, false},
+		{"GET", "/api/dead-letters/1", "", account.Streams, false},
+		{"POST", "/api/dead-letters/redrive", `{}`, account.Streams, false},
+		{"POST", "/api/dead-letters/drop", `{}`, account.Streams, false},
+		{"GET", "/api/trace/unknown", "", account.Streams, false},
+		{"GET", "/api/tail", "", account.Streams, false},
+		{"POST", "/api/templates/preview", `{"text":"x"}`, account.ReadTemplates, false},
+		{"POST", "/api/companies", `{"name":"new"}`, account.Companies, false},
+		{"GET", "/api/companies", "", "", false},
+		{"GET", "/api/session", "", "", false},
+		{"GET", "/api/sessions", "", "", false},
+		{"DELETE", "/api/sessions/unknown", "", "", false},
+		{"PUT", "/api/password", `{}`, "", false},
+		{"POST", "/api/totp", `{}`, "", false},
+		{"POST", "/api/totp/confirm", `{}`, "", false},
+		{"DELETE", "/api/totp", `{}`, "", false},
+		{"DELETE", "/api/sessions", "", "", false},
+		{"DELETE", "/api/session", "", "", false},
+	}
+}
+
+// TestRoleWalk walks over every route with every role, with one's own things and with those of another company.
+func TestRoleWalk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	for _, u := range []account.User{w.acme.users[account.Owner], w.acme.users[account.Developer], w.acme.users[account.Agent], w.operator} {
+		for _, foreign := range []bool{true, false} {
+			about, session := w.acme, w.as(u)
+			if foreign {
+				about = w.other
+			}
+			for _, s := range steps(about) {
+				if !foreign && s.method != "GET" || s.path == "/api/events?companyId="+about.id && !foreign {
+					continue // what one may change is changed by the tests of each section
+				}
+				if foreign && !s.item {
+					continue
+				}
+				if u.Role == account.Operator {
+					continue // sees both companies; the sections' tests act as operator too
+				}
+				want := http.StatusOK
+				switch {
+				case s.permission != "" && !u.Role.May(s.permission):
+					want = http.StatusForbidden
+				case foreign:
+					want = http.StatusNotFound
+				}
+				a := session.do(s.method, s.path, s.body, "Idempotency-Key", "walk")
+				if a.status != want {
+					t.Errorf("%s, foreign %v: %s %s: got %d %s, want %d", u.Role, foreign, s.method, s.path, a.status, a.body, want)
+				}
+				if foreign && strings.Contains(a.body, "ada@other") {
+					t.Errorf("%s: %s %s shows another company's data: %s", u.Role, s.method, s.path, a.body)
+				}
+			}
+		}
+	}
+	for _, s := range steps(w.acme) { // nothing without a session
+		if a := w.browser(w.base).do(s.method, s.path, s.body); a.status != http.StatusUnauthorized {
+			t.Errorf("without a session: %s %s: got %d %s, want 401", s.method, s.path, a.status, a.body)
+		}
+	}
+	for _, role := range []account.Role{account.Developer, account.Agent, account.Owner} { // nothing of one's own above one's role
+		session := w.as(w.acme.users[role])
+		for _, s := range steps(w.acme) {
+			if s.permission == "" || role.May(s.permission) {
+				continue
+			}
+			if a := session.do(s.method, s.path, s.body, "Idempotency-Key", "walk"); a.status != http.StatusForbidden {
+				t.Errorf("%s: %s %s: got %d %s, want 403", role, s.method, s.path, a.status, a.body)
+			}
+		}
+	}
+}
+
+func unlimited(cfg *panel.Config) { cfg.RateSignIn, cfg.RateAccount = config.Rate{}, config.Rate{} }
+
+// TestWalkCoversEveryRoute keeps the walk complete.
+func TestWalkCoversEveryRoute(t *testing.T) {
+	t.Parallel()
+	c := company{id: "C", app: "A", template: "T", visitor: "V", chat: "K", token: "H", users: map[account.Role]account.User{account.Agent: {ID: "U"}}}
+	ids := strings.NewReplacer("/C", "/:id", "/A/", "/:id/", "/T/", "/:id/", "/K/", "/:id/", "/H/", "/:id/", "/U", "/:id", "/V", "/:id", "/unknown", "/:id", "/dead-letters/1/", "/dead-letters/:sequence/")
+	var walked []string
+	for _, s := range steps(c) {
+		path, _, _ := strings.Cut(s.path, "?")
+		path = ids.Replace(path + "/")
+		walked = append(walked, s.method+" "+strings.TrimSuffix(path, "/"))
+	}
+	for _, r := range panel.Routes() {
+		if !slices.Contains(walked, r) {
+			t.Errorf("the walk leaves out %s", r)
+		}
+	}
+}
+
+func TestCSRF(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	owner := w.as(w.acme.users[account.Owner])
+	for name, headers := range map[string][]string{
+		"no header":           {"X-CSRF-Token", ""},
+		"a wrong header":      {"X-CSRF-Token", "x"},
+		"another session's":   {"X-CSRF-Token", w.as(w.acme.users[account.Owner]).csrf},
+		"another origin":      {"Origin", "https://evil.example"},
+		"no origin":           {"Origin", "null"},
+		"another site":        {"Sec-Fetch-Site", "cross-site"},
+		"a sibling":           {"Sec-Fetch-Site", "same-site"},
+		"the form of a page":  {"Content-Type", "text/plain", "X-CSRF-Token", ""},
+		"a port of this host": {"Origin", "http://127.0.0.1:1"},
+	} {
+		a := owner.do(http.MethodPost, "/api/tokens", `{"name":"x"}`, headers...)
+		if a.status != http.StatusForbidden || !strings.Contains(a.body, `"CSRF"`) {
+			t.Errorf("%s: got %d %s, want 403 CSRF", name, a.status, a.body)
+		}
+	}
+	owner.done(http.StatusCreated, http.MethodPost, "/api/tokens", `{"name":"x"}`, "Origin", w.base, "Sec-Fetch-Site", "same-origin")
+	if a := w.browser(w.base).do(http.MethodPost, "/api/session", `{}`, "X-CSRF-Token", ""); a.status != http.StatusForbidden {
+		t.Errorf("a form that signs somebody in: got %d, want 403", a.status)
+	}
+	if a := owner.do(http.MethodGet, "/api/tokens", "", "Origin", "https://evil.example"); a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Error("another origin may read answers")
+	}
+}
+
+// A secret that was in the browser before the sign-in does not become the session's.
+func TestSessionFixation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u := w.acme.users[account.Owner]
+	planted := w.as(w.acme.users[account.Agent])
+	before := planted.cookie
+	if a := planted.signIn(u.Email, password); a.status != http.StatusOK || planted.cookie == before {
+		t.Fatalf("got %d and the cookie %q, want a new one", a.status, planted.cookie)
+	}
+	stale := w.browser(w.base)
+	stale.cookie = before
+	if a := stale.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
+		t.Errorf("the secret of before: got %d, want 401", a.status)
+	}
+	made := w.browser(w.base)
+	made.cookie = "parley-panel=made-up-by-somebody"
+	if a := made.signIn(u.Email, password); a.status != http.StatusOK || strings.Contains(made.cookie, "made-up") {
+		t.Errorf("got %d and %q, want a cookie of the server's", a.status, made.cookie)
+	}
+	session := w.as(u)
+	before = session.cookie
+	a := session.done(http.StatusOK, http.MethodPut, "/api/password", `{"current":"`+password+`","new":"another long password"}`)
+	if session.cookie == before {
+		t.Error("a new password: got the same session, want a new one")
+	}
+	stale.cookie = before
+	if a := stale.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
+		t.Errorf("the session of before the new password: got %d, want 401", a.status)
+	}
+	cookie := a.header.Get("Set-Cookie")
+	for _, attribute := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
+		if !strings.Contains(cookie, attribute) {
+			t.Errorf("the cookie %q has no %s", cookie, attribute)
+		}
+	}
+	if a := w.browser(w.base).signIn(u.Email, password); a.status != http.StatusUnauthorized {
+		t.Errorf("the old password: got %d, want 401", a.status)
+	}
+}
+
+func TestSecureCookie(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(cfg *panel.Config) { cfg.PanelURL = "https://panel.example.com" })
+	b := w.browser(w.base)
+	a := b.signIn(w.operator.Email, password)
+	if cookie := a.header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-parley-panel=") || !strings.Contains(cookie, "Secure") {
+		t.Errorf("got the cookie %q, want a secure one of this host alone", cookie)
+	}
+	b.cookie = strings.TrimPrefix(b.cookie, "__Host-") // as a page of another host of the domain could set it
+	if a := b.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
+		t.Errorf("a cookie without the prefix: got %d, want 401", a.status)
+	}
+}
+
+// After too many wrong passwords the right one is refused too, from that address and, for one user, from all.
+func TestBruteForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(cfg *panel.Config) {
+		cfg.RateSignIn, cfg.RateAccount = config.Rate{Count: 8, Per: time.Hour}, config.Rate{Count: 5, Per: time.Hour}
+	})
+	victim := w.acme.users[account.Owner]
+	for i := range 5 {
+		a := w.browser(w.base).signIn(victim.Email, fmt.Sprint("guess number ", i))
+		if a.status != http.StatusUnauthorized || !strings.Contains(a.body, "INVALID_CREDENTIALS") {
+			t.Fatalf("guess %d: got %d %s, want 401", i, a.status, a.body)
+		}
+	}
+	a := w.browser(w.base).signIn(victim.Email, password)
+	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Errorf("the right password after that: got %d %s, want 429", a.status, a.body)
+	}
+	for range 3 {
+		w.browser(w.base).signIn("nobody@example.com", "x")
+	}
+	if a := w.browser(w.base).signIn(w.other.users[account.Owner].Email, password); a.status != http.StatusTooManyRequests {
+		t.Errorf("another user from that address: got %d %s, want 429", a.status, a.body)
+	}
+	// Nothing tells whether a user exists.
+	free := w.panel(unlimited)
+	known, unknown := w.browser(free).signIn(victim.Email, "wrong"), w.browser(free).signIn("nobody@example.com", "wrong")
+	var a1, a2 struct{ Code, Message string }
+	known.into(t, &a1)
+	unknown.into(t, &a2)
+	if known.status != unknown.status || a1 != a2 {
+		t.Errorf("got %v and %v, want the same", a1, a2)
+	}
+}
+
+func TestTOTP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	b := w.as(w.acme.users[account.Owner])
+	b.done(http.StatusBadRequest, http.MethodPost, "/api/totp", `{"password":"wrong"}`)
+	var offer struct{ Secret, URI string }
+	b.done(http.StatusOK, http.MethodPost, "/api/totp", `{"password":"`+password+`"}`).into(t, &offer)
+	b.done(http.StatusBadRequest, http.MethodPost, "/api/totp/confirm", `{"code":"000000"}`)
+	code := func(steps int) string {
+		return account.TOTP(offer.Secret, time.Now().Add(time.Duration(steps)*30*time.Second))
+	}
+	b.done(http.StatusNoContent, http.MethodPost, "/api/totp/confirm", `{"code":"`+code(-1)+`"}`)
+	email := w.acme.users[account.Owner].Email
+	if a := w.browser(w.base).signIn(email, password); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "TOTP_REQUIRED") {
+		t.Errorf("without a code: got %d %s", a.status, a.body)
+	}
+	try := func(code string) answer {
+		return w.browser(w.base).do(http.MethodPost, "/api/session", `{"email":"`+email+`","password":"`+password+`","code":"`+code+`"}`)
+	}
+	if a := try("123456"); a.status != http.StatusUnauthorized || !strings.Contains(a.body, "INVALID_CODE") {
+		t.Errorf("a wrong code: got %d %s", a.status, a.body)
+	}
+	next := code(1)
+	if a := try(next); a.status != http.StatusOK {
+		t.Errorf("a right code: got %d %s", a.status, a.body)
+	}
+	if a := try(next); a.status != http.StatusUnauthorized {
+		t.Errorf("the same code again: got %d %s, want 401", a.status, a.body)
+	}
+	b.done(http.StatusNoContent, http.MethodDelete, "/api/totp", `{"password":"`+password+`"}`)
+	if a := w.browser(w.base).signIn(email, password); a.status != http.StatusOK {
+		t.Errorf("without the second factor: got %d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,58 @@
+package panel_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/services/panel"
+)
+
+const childVariable = "PANEL_TEST_CHILD" // the URL of NATS and the path of the store, separated by a blank
+
+// childMain makes this process a panel, where the environment says so.
+func childMain() {
+	natsURL, path, ok := strings.Cut(os.Getenv(childVariable), " ")
+	if !ok {
+		return
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		var s *panel.Service
+		s, err = panel.New(panel.Config{
+			NATS: config.NATS{NATSURL: natsURL}, Store: config.Store{SQLitePath: path}, WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2",
+			Listener: ln, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err == nil {
+			fmt.Println("http://" + ln.Addr().String())
+			err = s.Run(context.Background())
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// child runs a panel as a process of its own and returns its address.
+func (w *world) child() (base string, kill func()) {
+	w.t.Helper()
+	c := exec.Command(os.Args[0]) //nolint:noctx // kill ends it
+	c.Env = append(os.Environ(), childVariable+"="+w.natsURL+" "+w.storePath)
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	w.must(err)
+	w.must(c.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	w.must(err)
+	kill = func() {
+		_ = c.Process.Kill() // SIGKILL; it may have ended
+		_ = c.Wait()
+	}
+	w.t.Cleanup(kill)
+	return strings.TrimSpace(line), kill
+}

@@ -1,0 +1,299 @@
+package panel_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/services/panel"
+)
+
+func TestMain(m *testing.M) {
+	childMain()
+	goleak.VerifyTestMain(m, bustest.LeftByNATS()...)
+}
+
+// limit bounds every wait. It is far above what any of them takes.
+const limit = 60 * time.Second
+
+const password = "correct horse battery"
+
+// passwordHash is of password, computed once: it is slow on purpose.
+var passwordHash = func() string {
+	hash, err := account.HashPassword(context.Background(), password)
+	if err != nil {
+		panic(err)
+	}
+	return hash
+}()
+
+// company is all that one company has.
+type company struct {
+	id, app, template, visitor, chat, token string
+	users                                   map[account.Role]account.User
+}
+
+// world is engines with two companies, and panels on them.
+type world struct {
+	t         *testing.T
+	natsURL   string
+	storePath string
+	bus       *bus.Bus
+	store     store.Store
+	base      string // of the first panel
+	acme      company
+	other     company
+	operator  account.User
+}
+
+func newWorld(t *testing.T, options ...func(*panel.Config)) *world {
+	t.Helper()
+	w := &world{t: t, storePath: storetest.Path(t)}
+	n := bustest.StartSized(t, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 64 << 20, Partitions: 4})
+	w.natsURL = n.URL()
+	w.bus = bustest.Open(t, w.natsURL)
+	w.store = storetest.OpenAt(t, w.storePath)
+	w.acme, w.other = w.seed("acme", "1"), w.seed("other", "2")
+	w.operator = w.user("operator@example.com", account.Operator, "")
+	w.base = w.panel(options...)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) user(email string, role account.Role, companyID string) account.User {
+	w.t.Helper()
+	u := account.NewUser(email, strings.ToUpper(email[:1])+email[1:strings.Index(email, "@")], role, companyID, time.Now())
+	u.PasswordHash = passwordHash
+	w.must(w.store.CreateUser(w.t.Context(), u))
+	return u
+}
+
+func (w *world) seed(name, digit string) company {
+	w.t.Helper()
+	id := func(kind string) string { return kind + "0000000-0000-4000-8000-00000000000" + digit }
+	c := company{id: id("c"), app: id("a"), template: id("e"), visitor: id("b"), users: map[account.Role]account.User{}}
+	ctx := w.t.Context()
+	w.must(w.store.PutCompany(ctx, chat.Company{ID: c.id, Name: name}))
+	w.must(w.store.PutApplication(ctx, chat.Application{ID: c.app, CompanyID: c.id, Provider: chat.ProviderWidget, Name: name, BotName: "Polly", WidgetConfigs: []byte(`{"own":1}`)}))
+	w.must(w.store.PutTemplate(ctx, chat.MessageTemplate{ID: c.template, CompanyID: c.id, Name: "hello", Status: chat.TemplateApproved, Text: "Hello {{username}}"}))
+	v, err := w.store.SaveVisitor(ctx, chat.Visitor{ID: c.visitor, CompanyID: c.id, AppID: c.app, FirstName: "Ada", Email: "ada@" + name + ".example"})
+	w.must(err)
+	opened, _, err := w.store.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: time.Now()})
+	w.must(err)
+	c.chat = opened.ID
+	_, token, err := admin.New(w.store, nil, time.Now).CreateToken(ctx, admin.Actor{Name: "test"}, c.id, "CRM", time.Time{})
+	w.must(err)
+	c.token = token.Hash
+	for _, role := range []account.Role{account.Owner, account.Developer, account.Agent} {
+		c.users[role] = w.user(string(role)+"@"+name+".example", role, c.id)
+	}
+	return c
+}
+
+// panel runs one more panel and returns its address.
+func (w *world) panel(options ...func(*panel.Config)) string {
+	w.t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	cfg := panel.Config{
+		NATS: config.NATS{NATSURL: w.natsURL}, Store: config.Store{SQLitePath: w.storePath}, SharedStore: w.store,
+		WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, o := range options {
+		o(&cfg)
+	}
+	s, err := panel.New(cfg)
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the panel ended with %v", err)
+		}
+	})
+	return "http://" + ln.Addr().String()
+}
+
+// browser keeps a cookie and the CSRF token, as the app does.
+type browser struct {
+	w            *world
+	base         string
+	cookie, csrf string
+	client       *http.Client
+}
+
+func (w *world) browser(base string) *browser {
+	transport := &http.Transport{}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	return &browser{w: w, base: base, csrf: "none", client: &http.Client{Transport: transport, Timeout: limit}}
+}
+
+// as signs a user in.
+func (w *world) as(u account.User) *browser {
+	w.t.Helper()
+	b := w.browser(w.base)
+	if a := b.signIn(u.Email, password); a.status != http.StatusOK {
+		w.t.Fatalf("%s signs in: got %d %s", u.Email, a.status, a.body)
+	}
+	return b
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// into decodes the answer's JSON.
+func (a answer) into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), v); err != nil {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+}
+
+func (b *browser) request(method, path, body string, headers ...string) *http.Request {
+	b.w.t.Helper()
+	r, err := http.NewRequestWithContext(b.w.t.Context(), method, b.base+path, strings.NewReader(body))
+	b.w.must(err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if b.cookie != "" {
+		r.Header.Set("Cookie", b.cookie)
+	}
+	r.Header.Set("X-CSRF-Token", b.csrf)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] == "" {
+			r.Header.Del(headers[i])
+		} else {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	return r
+}
+
+func (b *browser) do(method, path, body string, headers ...string) answer {
+	b.w.t.Helper()
+	response, err := b.client.Do(b.request(method, path, body, headers...))
+	b.w.must(err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	b.w.must(err)
+	for _, c := range response.Cookies() {
+		b.cookie = c.Name + "=" + c.Value
+	}
+	return answer{response.StatusCode, response.Header, string(bytes.TrimSpace(data))}
+}
+
+// done is do for what must succeed.
+func (b *browser) done(status int, method, path, body string, headers ...string) answer {
+	b.w.t.Helper()
+	a := b.do(method, path, body, headers...)
+	if a.status != status {
+		b.w.t.Fatalf("%s %s: got %d %s, want %d", method, path, a.status, a.body, status)
+	}
+	return a
+}
+
+func (b *browser) signIn(email, password string) answer {
+	b.w.t.Helper()
+	body, err := json.Marshal(map[string]string{"email": email, "password": password})
+	b.w.must(err)
+	a := b.do(http.MethodPost, "/api/session", string(body), "X-CSRF-Token", "none")
+	if a.status == http.StatusOK {
+		var session struct{ CSRFToken string }
+		a.into(b.w.t, &session)
+		b.csrf = session.CSRFToken
+	}
+	return a
+}
+
+// sse is one server-sent event.
+type sse struct{ id, name, data string }
+
+// events follows the live updates until the test ends or the stop is called.
+func (b *browser) events(path, lastID string) (events <-chan sse, stop func()) {
+	b.w.t.Helper()
+	ctx, cancel := context.WithCancel(b.w.t.Context())
+	r := b.request(http.MethodGet, path, "", "Last-Event-ID", lastID).WithContext(ctx)
+	client := &http.Client{Transport: b.client.Transport}
+	response, err := client.Do(r)
+	b.w.must(err)
+	if response.StatusCode != http.StatusOK {
+		b.w.t.Fatalf("%s: got %d", path, response.StatusCode)
+	}
+	out, ended := make(chan sse, 1000), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(out)
+		defer response.Body.Close()
+		var e sse
+		lines := bufio.NewScanner(response.Body)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "id":
+				e.id = value
+			case "event":
+				e.name = value
+			case "data":
+				e.data = value
+			case "":
+				if e.name != "" {
+					out <- e
+				}
+				e = sse{}
+			}
+		}
+	}()
+	stop = func() { cancel(); <-ended }
+	b.w.t.Cleanup(stop)
+	return out, stop
+}
+
+// next returns the next event of that name.
+func (w *world) next(events <-chan sse, name string) sse {
+	w.t.Helper()
+	timeout := time.After(limit)
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				w.t.Fatalf("waiting for %s: the stream has ended", name)
+			}
+			if e.name == name {
+				return e
+			}
+		case <-timeout:
+			w.t.Fatalf("waiting for %s: nothing came", name)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package http
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/panel/internal/signin"
+)
+
+const (
+	// csrfHeader carries the token that belongs to the session. A page of another site can neither read it nor set the header.
+	csrfHeader = "X-CSRF-Token"
+
+	secureCookie = "__Host-parley-panel" // RFC 6265bis, 4.1.3.2: only over https, for this host alone
+	plainCookie  = "parley-panel"
+)
+
+var (
+	errForbidden = apperr.New(apperr.Invalid, httpapi.ReasonForbidden, "Your role does not allow this")
+	errCSRF      = apperr.New(apperr.Invalid, httpapi.ReasonCSRF, "The request does not come from the panel. Load the page again.")
+)
+
+// caller is a user with a session, and what they may do.
+type caller struct {
+	signin.Who
+}
+
+func (w caller) actor() admin.Actor { return admin.ActorOf(w.User) }
+
+func (w caller) may(p account.Permission) bool { return p == anyUser || w.User.Role.May(p) }
+
+// sees reports whether what belongs to a company may be shown to the caller. What may not is not found.
+func (w caller) sees(companyID string) bool {
+	return w.User.Role == account.Operator || companyID != "" && w.User.CompanyID == companyID
+}
+
+// as runs a handler for a user with the permission.
+func (a api) as(p account.Permission, handle func(echo.Context, caller) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		who, err := a.SignIn.Resume(ctxOf(c), a.cookieOf(c))
+		if err != nil {
+			return err
+		}
+		w := caller{who}
+		switch {
+		case changes(c) && c.Request().Header.Get(csrfHeader) != account.CSRFToken(who.Secret):
+			return errCSRF
+		case !w.may(p):
+			return errForbidden
+		}
+		return handle(c, w)
+	}
+}
+
+// changes reports whether the request may change something (RFC 9110, 9.2.1).
+func changes(c echo.Context) bool {
+	switch c.Request().Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return true
+}
+
+// protect refuses requests of other sites, and keeps answers out of caches and frames.
+func (a api) protect(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if a.secure(c) {
+			h.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
+		}
+		if !strings.HasPrefix(c.Request().URL.Path, "/api/") {
+			return next(c)
+		}
+		h.Set(echo.HeaderCacheControl, "no-store")
+		h.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
+		if changes(c) && (c.Request().Header.Get(csrfHeader) == "" || !a.sameOrigin(c)) {
+			return errCSRF
+		}
+		return next(c)
+	}
+}
+
+// sameOrigin reports whether the Origin header, where the browser sends one, is the panel's own.
+func (a api) sameOrigin(c echo.Context) bool {
+	if site := c.Request().Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return false
+	}
+	origin := c.Request().Header.Get(echo.HeaderOrigin)
+	return origin == "" || origin == a.origin(c)
+}
+
+// origin is the panel's own.
+func (a api) origin(c echo.Context) string {
+	if a.PublicURL != "" {
+		u, err := url.Parse(a.PublicURL)
+		if err == nil {
+			return u.Scheme + "://" + u.Host
+		}
+	}
+	return c.Scheme() + "://" + c.Request().Host
+}
+
+// secure reports whether browsers reach the panel over https. Only a panel on a loopback address has no PublicURL.
+func (a api) secure(c echo.Context) bool { return strings.HasPrefix(a.origin(c), "https://") }
+
+func (a api) cookieName(c echo.Context) string {
+	if a.secure(c) {
+		return secureCookie
+	}
+	return plainCookie
+}
+
+// cookieOf returns the session's secret. Over https only the cookie counts that no other host could have set.
+func (a api) cookieOf(c echo.Context) string {
+	cookie, err := c.Cookie(a.cookieName(c))
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// setCookie gives the browser the session's secret; an empty one takes it away.
+func (a api) setCookie(c echo.Context, secret string) {
+	cookie := &http.Cookie{
+		Name: a.cookieName(c), Value: secret, Path: "/", HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteLaxMode,
+		MaxAge: int(account.SessionLife.Seconds()),
+	}
+	if secret == "" {
+		cookie.MaxAge = -1
+	}
+	c.SetCookie(cookie)
+}
+
+// from is where the request comes from.
+func from(c echo.Context) signin.Caller {
+	return signin.Caller{Address: httpapi.ClientAddress(c), UserAgent: c.Request().UserAgent()}
+}
+
+// companyOf returns the company that a request is about: the caller's own, or, for an operator, the one that the query names.
+func (a api) companyOf(c echo.Context, who caller) (string, error) {
+	named := c.QueryParam("companyId")
+	if named == "" {
+		if who.User.CompanyID == "" {
+			return "", apperr.Fields{{Name: "companyId", Message: "is required"}}.Err()
+		}
+		return who.User.CompanyID, nil
+	}
+	id, ok := chat.ParseID(named)
+	if !ok || !who.sees(id) {
+		return "", store.CompanyNotFound()
+	}
+	if _, err := a.Store.Company(ctxOf(c), id); err != nil {
+		return "", err
+	}
+	return id, nil
+}

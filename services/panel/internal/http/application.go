@@ -1,0 +1,219 @@
+package http
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type applicationView struct {
+	ID             string            `json:"id"`
+	CompanyID      string            `json:"companyId"`
+	Name           string            `json:"name"`
+	BotName        string            `json:"botName"`
+	WidgetConfigs  json.RawMessage   `json:"widgetConfigs"`
+	AllowedOrigins []string          `json:"allowedOrigins"`
+	FileRetention  int64             `json:"fileRetentionSeconds"`
+	Verification   chat.Verification `json:"verification"`
+	Secrets        []secretRow       `json:"secrets"`
+	Version        string            `json:"version"`
+	Embed          embedView         `json:"embed"`
+}
+
+// secretRow is all of a secret that is ever shown again.
+type secretRow struct {
+	CreatedAt instant `json:"createdAt"`
+	ExpiresAt instant `json:"expiresAt,omitzero"`
+}
+
+type embedView struct {
+	Snippet string `json:"snippet"`
+	CSP     string `json:"csp"`
+}
+
+func (a api) viewOfApplication(app chat.Application) applicationView {
+	v := applicationView{
+		ID: app.ID, CompanyID: app.CompanyID, Name: app.Name, BotName: app.BotName, WidgetConfigs: app.WidgetConfigs,
+		AllowedOrigins: append([]string{}, app.AllowedOrigins...), FileRetention: int64(app.FileRetention / time.Second),
+		Verification: cmp.Or(app.Identity.Mode, chat.VerificationOff), Secrets: []secretRow{}, Version: versionOf(app), Embed: a.embed(app),
+	}
+	if len(v.WidgetConfigs) == 0 {
+		v.WidgetConfigs = json.RawMessage(`{}`)
+	}
+	for _, s := range app.Identity.Secrets {
+		v.Secrets = append(v.Secrets, secretRow{instant(s.CreatedAt), instant(s.ExpiresAt)})
+	}
+	return v
+}
+
+// versionOf changes with what an update may write.
+func versionOf(app chat.Application) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d", app.Name, app.BotName, app.WidgetConfigs, app.AllowedOrigins, app.FileRetention))
+	return hex.EncodeToString(sum[:12])
+}
+
+// embed is what a site's page needs for the widget (docs/widget.md).
+func (a api) embed(app chat.Application) embedView {
+	base := strings.TrimSuffix(a.WidgetBaseURL, "/")
+	socket := strings.Replace(base, "http", "ws", 1)
+	return embedView{
+		Snippet: `<script async src="` + html.EscapeString(base) + `/widget.js" data-app-id="` + app.ID + `"></script>`,
+		CSP:     "script-src " + base + "; connect-src " + base + " " + socket + "; img-src " + base + "; media-src " + base,
+	}
+}
+
+func (a api) getApplications(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	found, err := a.Store.Applications(ctxOf(c), company, store.Page{})
+	if err != nil {
+		return err
+	}
+	rows := []applicationView{}
+	for _, app := range found {
+		rows = append(rows, a.viewOfApplication(app))
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"applications": rows})
+}
+
+// answerJSON keeps JSON of others as it is, where Echo's encoder would escape it.
+func answerJSON(c echo.Context, status int, v any) error {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("encoding an answer: %w", err)
+	}
+	return httpapi.JSON(c, status, []byte(b.String()))
+}
+
+// application finds the application of a route.
+func (a api) application(c echo.Context, who caller) (chat.Application, error) {
+	id, ok := chat.ParseID(c.Param("id"))
+	if !ok {
+		return chat.Application{}, store.ApplicationNotFound()
+	}
+	app, err := a.Store.Application(ctxOf(c), id)
+	if err == nil && !who.sees(app.CompanyID) {
+		return chat.Application{}, store.ApplicationNotFound()
+	}
+	return app, err
+}
+
+func (a api) getApplication(c echo.Context, who caller) error {
+	app, err := a.application(c, who)
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+}
+
+type applicationRequest struct {
+	unruly         `json:"-"`
+	Name           string         `json:"name"`
+	BotName        string         `json:"botName"`
+	WidgetConfigs  httpapi.Object `json:"widgetConfigs"`
+	AllowedOrigins []string       `json:"allowedOrigins"`
+	FileRetention  int64          `json:"fileRetentionSeconds"`
+}
+
+func (r applicationRequest) apply(app chat.Application) (chat.Application, error) {
+	const century = 100 * 366 * 24 * 3600
+	if r.FileRetention < 0 || r.FileRetention > century {
+		return app, apperr.Fields{{Name: "fileRetentionSeconds", Message: "must be 0 to 3162240000"}}.Err()
+	}
+	app.Name, app.BotName, app.AllowedOrigins, app.FileRetention = r.Name, r.BotName, r.AllowedOrigins, time.Duration(r.FileRetention)*time.Second
+	app.WidgetConfigs = json.RawMessage(r.WidgetConfigs)
+	return app, nil
+}
+
+func (a api) createApplication(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	var r applicationRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	app, err := r.apply(chat.Application{CompanyID: company, Provider: chat.ProviderWidget})
+	if err != nil {
+		return err
+	}
+	if app, err = a.Admin.CreateApplication(ctxOf(c), who.actor(), app); err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusCreated, a.viewOfApplication(app))
+}
+
+func (a api) updateApplication(c echo.Context, who caller) error {
+	app, err := a.application(c, who)
+	if err != nil {
+		return err
+	}
+	var r applicationRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if wanted := strings.Trim(c.Request().Header.Get("If-Match"), `"`); wanted != "" && wanted != versionOf(app) {
+		return apperr.New(apperr.Invalid, httpapi.ReasonPreconditionFailed, "Somebody else has changed the application meanwhile")
+	}
+	if app, err = r.apply(app); err != nil {
+		return err
+	}
+	if app, err = a.Admin.UpdateApplication(ctxOf(c), who.actor(), app); err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+}
+
+type verificationRequest struct {
+	unruly       `json:"-"`
+	Verification string `json:"verification"`
+}
+
+func (a api) setVerification(c echo.Context, who caller) error {
+	app, err := a.application(c, who)
+	if err != nil {
+		return err
+	}
+	var r verificationRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if app, err = a.Admin.SetVerification(ctxOf(c), who.actor(), app.ID, chat.Verification(r.Verification)); err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+}
+
+func (a api) rotateSecret(c echo.Context, who caller) error {
+	app, err := a.application(c, who)
+	if err != nil {
+		return err
+	}
+	var r overlapRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	secret, app, err := a.Admin.RotateIdentitySecret(ctxOf(c), who.actor(), app.ID, r.overlap())
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusCreated, map[string]any{"application": a.viewOfApplication(app), "secret": string(secret)})
+}

@@ -1,0 +1,65 @@
+package http
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// getCompanies lists those that the caller may see.
+func (a api) getCompanies(c echo.Context, who caller) error {
+	var found []chat.Company
+	var err error
+	if who.User.Role == account.Operator {
+		found, err = a.Store.Companies(ctxOf(c), store.Page{})
+	} else {
+		var own chat.Company
+		own, err = a.Store.Company(ctxOf(c), who.User.CompanyID)
+		found = []chat.Company{own}
+	}
+	if err != nil {
+		return err
+	}
+	rows := []companyView{}
+	for _, company := range found {
+		rows = append(rows, companyView(company))
+	}
+	return c.JSON(http.StatusOK, map[string]any{"companies": rows})
+}
+
+type companyRequest struct {
+	unruly `json:"-"`
+	Name   string `json:"name"`
+}
+
+func (a api) createCompany(c echo.Context, who caller) error {
+	return a.putCompany(c, who, "", http.StatusCreated)
+}
+
+func (a api) renameCompany(c echo.Context, who caller) error {
+	id, ok := chat.ParseID(c.Param("id"))
+	if !ok || !who.sees(id) {
+		return store.CompanyNotFound()
+	}
+	if _, err := a.Store.Company(ctxOf(c), id); err != nil {
+		return err
+	}
+	return a.putCompany(c, who, id, http.StatusOK)
+}
+
+func (a api) putCompany(c echo.Context, who caller, id string, status int) error {
+	var r companyRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	company, err := a.Admin.PutCompany(ctxOf(c), who.actor(), chat.Company{ID: id, Name: r.Name})
+	if err != nil {
+		return err
+	}
+	return c.JSON(status, companyView(company))
+}

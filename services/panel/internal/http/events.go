@@ -1,0 +1,150 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/panel/internal/live"
+)
+
+const (
+	// heartbeat keeps proxies from closing a stream, and is how often the session is looked at.
+	heartbeat = 15 * time.Second
+	// writeLimit is how long a browser may take for one event.
+	writeLimit = 10 * time.Second
+)
+
+// eventStream writes server-sent events (HTML standard, "Server-sent events"). One goroutine uses it.
+type eventStream struct {
+	w *http.ResponseController
+	c echo.Context
+}
+
+func openEventStream(c echo.Context) (*eventStream, error) {
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	s := &eventStream{w: http.NewResponseController(c.Response()), c: c}
+	c.Response().WriteHeader(http.StatusOK)
+	return s, s.write(": connected\n\n")
+}
+
+func (s *eventStream) write(text string) error {
+	if err := s.w.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.c.Response().Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.w.Flush()
+}
+
+func (s *eventStream) send(e live.Event) error {
+	text := "event: " + e.Name + "\n"
+	if e.ID != "" {
+		text = "id: " + e.ID + "\n" + text
+	}
+	return s.write(text + "data: " + string(e.Data) + "\n\n")
+}
+
+// streaming runs a feed, whose events arrive on one goroutine, with heartbeats between, until the browser goes, the session ends or the
+// panel stops. changed says when the feed must begin anew.
+func (a api) streaming(c echo.Context, who caller, changed func(context.Context) bool, run func(context.Context, func(live.Event) error) error) error {
+	ctx, cancel := context.WithCancel(ctxOf(c))
+	defer cancel()
+	defer context.AfterFunc(a.Stopping, cancel)()
+	out, err := openEventStream(c)
+	if err != nil {
+		return nil // the browser has gone
+	}
+	events, ended := make(chan live.Event), make(chan error, 1)
+	go func() {
+		ended <- run(ctx, func(e live.Event) error {
+			select {
+			case events <- e:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	defer func() { cancel(); drain(events, ended) }()
+	for {
+		select {
+		case e := <-events:
+			err = out.send(e)
+		case <-tick.C:
+			if _, gone := a.SignIn.Check(ctx, who.Secret); gone != nil || changed(ctx) {
+				return nil
+			}
+			err = out.write(": still here\n\n")
+		case err = <-ended:
+			ended <- nil
+			if apperr.Is(err, apperr.Unavailable) {
+				_ = out.send(live.Event{Name: "offline", Data: []byte("{}")}) // the browser tries again in any case
+			}
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+		if err != nil {
+			return nil // the browser has gone
+		}
+	}
+}
+
+// drain waits until the feed has ended.
+func drain(events <-chan live.Event, ended <-chan error) {
+	for {
+		select {
+		case <-events:
+		case err := <-ended:
+			_ = err // told already, or of a browser that has gone
+			return
+		}
+	}
+}
+
+// getEvents tells a browser what happens in the company's chats.
+func (a api) getEvents(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	apps, err := a.appIDs(ctxOf(c), company)
+	if err != nil {
+		return err
+	}
+	feed := live.Feed{Bus: a.Bus, CompanyID: company, AppIDs: apps}
+	id := c.Request().Header.Get("Last-Event-ID")
+	if id == "" {
+		id = c.QueryParam("lastEventId")
+	}
+	if p, ok := live.ParsePosition(id); ok {
+		feed.From = &p
+	}
+	changed := func(ctx context.Context) bool {
+		now, err := a.appIDs(ctx, company)
+		return err == nil && !slices.Equal(now, apps)
+	}
+	return a.streaming(c, who, changed, feed.Run)
+}
+
+// appIDs are the ids of the company's applications, sorted.
+func (a api) appIDs(ctx context.Context, company string) ([]string, error) {
+	found, err := a.Store.Applications(ctx, company, store.Page{})
+	var ids []string
+	for _, app := range found {
+		ids = append(ids, app.ID)
+	}
+	return ids, err
+}

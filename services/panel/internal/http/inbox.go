@@ -1,0 +1,467 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/panel/internal/live"
+)
+
+type chatView struct {
+	ID              string          `json:"id"`
+	CompanyID       string          `json:"companyId"`
+	AppID           string          `json:"appId,omitempty"`
+	AppName         string          `json:"appName,omitempty"`
+	Channel         chat.Channel    `json:"channel"`
+	Status          chat.Status     `json:"status"`
+	CreatedAt       instant         `json:"createdAt"`
+	ActivityAt      instant         `json:"activityAt"`
+	VisitorWroteAt  instant         `json:"visitorWroteAt,omitzero"`
+	WindowExpiresAt instant         `json:"windowExpiresAt"`
+	InWindow        bool            `json:"inWindow"`
+	ClosedAt        instant         `json:"closedAt,omitzero"`
+	Unread          bool            `json:"unread"`
+	Control         string          `json:"control"`
+	ControlledSince instant         `json:"controlledSince,omitzero"`
+	Assignee        *agentView      `json:"assignee"`
+	Visitor         visitorView     `json:"visitor"`
+	LastMessage     json.RawMessage `json:"lastMessage"`
+}
+
+type agentView struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type visitorView struct {
+	ID         string `json:"id"`
+	AppID      string `json:"appId,omitempty"`
+	Name       string `json:"name"`
+	Email      string `json:"email,omitempty"`
+	Phone      string `json:"phone,omitempty"`
+	UserID     string `json:"userId,omitempty"`
+	VerifiedBy string `json:"verifiedBy,omitempty"`
+}
+
+func viewOfVisitor(v chat.Visitor) visitorView {
+	return visitorView{ID: v.ID, AppID: v.AppID, Name: v.Name(), Email: v.Email, Phone: v.Phone, UserID: v.UserID, VerifiedBy: v.VerifiedBy}
+}
+
+// previews is how many chats of a page are looked into at once.
+const previews = 8
+
+// viewsOfChats adds what stands beside the chats: the names of applications and agents, and the last messages.
+func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]chatView, error) {
+	views := make([]chatView, len(entries))
+	names := lookup{apps: map[string]string{}, agents: map[string]string{}}
+	for i, e := range entries {
+		if err := names.add(ctx, a.Store, e.Chat); err != nil {
+			return nil, err
+		}
+		views[i] = a.viewOfChat(e, names)
+	}
+	var group sync.WaitGroup
+	failures, slots := make([]error, len(entries)), make(chan struct{}, previews)
+	for i, e := range entries {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: 1})
+			if len(last) > 0 {
+				views[i].LastMessage = last[0].AppendJSON(nil)
+			}
+			failures[i] = err
+		})
+	}
+	group.Wait()
+	for _, err := range failures {
+		if err != nil && !apperr.Is(err, apperr.NotFound) { // erased meanwhile
+			return nil, err
+		}
+	}
+	return views, nil
+}
+
+// lookup remembers names within one answer.
+type lookup struct{ apps, agents map[string]string }
+
+func (l lookup) add(ctx context.Context, s store.Store, c chat.Chat) error {
+	if _, known := l.apps[c.AppID]; !known && c.AppID != "" {
+		app, err := s.Application(ctx, c.AppID)
+		if err != nil && !apperr.Is(err, apperr.NotFound) {
+			return err
+		}
+		l.apps[c.AppID] = app.Name
+	}
+	if id := c.Control.Assignee; id != "" {
+		if _, known := l.agents[id]; !known {
+			u, err := s.User(ctx, id)
+			if err != nil && !apperr.Is(err, apperr.NotFound) {
+				return err
+			}
+			l.agents[id] = u.DisplayName()
+		}
+	}
+	return nil
+}
+
+func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
+	c, now := e.Chat, a.Now()
+	v := chatView{
+		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, AppName: names.apps[c.AppID], Channel: c.Channel, Status: c.Status(now),
+		CreatedAt: instant(c.CreatedAt), ActivityAt: instant(c.WindowStartedAt), VisitorWroteAt: instant(c.VisitorWroteAt),
+		WindowExpiresAt: instant(c.WindowExpiresAt()), InWindow: c.InWindow(now), ClosedAt: instant(c.ClosedAt), Unread: c.Unread(),
+		Control: store.ControlBot, Visitor: viewOfVisitor(e.Visitor), LastMessage: json.RawMessage("null"),
+	}
+	v.Visitor.ID = c.ChatUserID
+	if c.Idle(now) && c.ClosedAt.IsZero() {
+		v.ClosedAt = instant(c.IdleClosesAt)
+	}
+	if c.Control.Agent {
+		v.Control, v.ControlledSince = store.ControlAgent, instant(c.Control.ChangedAt)
+	}
+	if c.Control.Assignee != "" {
+		v.Assignee = &agentView{c.Control.Assignee, names.agents[c.Control.Assignee]}
+	}
+	return v
+}
+
+func (a api) getChats(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(c)
+	if err != nil {
+		return err
+	}
+	filter, err := a.inboxFilter(c, who, company)
+	if err != nil {
+		return err
+	}
+	page := store.InboxPage{Limit: limit}
+	if text := c.QueryParam("cursor"); text != "" {
+		if page.After, err = parseCursor(text); err != nil {
+			return err
+		}
+	}
+	entries, next, err := a.Store.Inbox(ctxOf(c), filter, page)
+	if err != nil {
+		return err
+	}
+	views, err := a.viewsOfChats(ctxOf(c), entries)
+	if err != nil {
+		return err
+	}
+	answer := map[string]any{"chats": views, "next": nil}
+	if next != nil {
+		answer["next"] = strconv.FormatInt(next.ActivityAt.UnixMilli(), 10) + "." + next.ChatID
+	}
+	return answerJSON(c, http.StatusOK, answer)
+}
+
+func parseCursor(text string) (*store.InboxCursor, error) {
+	at, id, _ := strings.Cut(text, ".")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if _, ok := chat.ParseID(id); !ok || err != nil {
+		return nil, apperr.Fields{{Name: "cursor", Message: "must be the next of another answer"}}.Err()
+	}
+	return &store.InboxCursor{ActivityAt: time.UnixMilli(ms).UTC(), ChatID: id}, nil
+}
+
+func (a api) inboxFilter(c echo.Context, who caller, company string) (store.InboxFilter, error) {
+	var f apperr.Fields
+	const maxText = 200
+	filter := store.InboxFilter{
+		CompanyID: company, AppID: c.QueryParam("appId"), Status: c.QueryParam("status"), Text: strings.TrimSpace(c.QueryParam("q")),
+		Unread: c.QueryParam("unread") == "true", Assignee: c.QueryParam("assignee"), Control: c.QueryParam("control"), Now: a.Now(),
+	}
+	if filter.Assignee == "me" {
+		filter.Assignee = who.User.ID
+	}
+	switch filter.Status {
+	case "", store.StatusOpen, string(chat.Pending), string(chat.Active), string(chat.Closed):
+	default:
+		f.Add("status", "must be open, pending, active or closed")
+	}
+	switch filter.Control {
+	case "", store.ControlAgent, store.ControlBot:
+	default:
+		f.Add("control", "must be agent or bot")
+	}
+	if len(filter.Text) > maxText {
+		f.Add("q", "must have at most 200 bytes")
+	}
+	return filter, f.Err()
+}
+
+// countedUnread bounds the count of unread chats.
+const countedUnread = 100
+
+func (a api) countUnread(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	filter := store.InboxFilter{CompanyID: company, Unread: true, Status: store.StatusOpen, Now: a.Now()}
+	found, next, err := a.Store.Inbox(ctxOf(c), filter, store.InboxPage{Limit: countedUnread})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]any{"count": len(found), "more": next != nil && len(found) == countedUnread})
+}
+
+// chat finds the chat of a route.
+func (a api) chat(c echo.Context, who caller) (chat.Chat, error) {
+	id, ok := chat.ParseID(c.Param("id"))
+	if !ok {
+		return chat.Chat{}, store.ChatNotFound()
+	}
+	found, err := a.Store.Chat(ctxOf(c), id)
+	if err == nil && !who.sees(found.CompanyID) {
+		return chat.Chat{}, store.ChatNotFound()
+	}
+	return found, err
+}
+
+func (a api) getChat(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	return a.answerChat(c, found)
+}
+
+func (a api) answerChat(c echo.Context, found chat.Chat) error {
+	v, err := a.Store.Visitor(ctxOf(c), found.ChatUserID)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return err
+	}
+	views, err := a.viewsOfChats(ctxOf(c), []store.InboxEntry{{Chat: found, Visitor: v}})
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, views[0])
+}
+
+// getMessages shows a page of the history; messages of agents and companies with what became of them.
+func (a api) getMessages(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(c)
+	if err != nil {
+		return err
+	}
+	const maxBytes = 4 << 20
+	messages, more, err := a.Store.History(ctxOf(c), found.ID, store.HistoryQuery{Before: c.QueryParam("before"), Limit: limit, MaxBytes: maxBytes})
+	if err != nil {
+		return err
+	}
+	rows := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		row := m.AppendJSON(nil)
+		if m.IsFromSupport {
+			status, err := a.Store.MessageStatus(ctxOf(c), found.CompanyID, m.ID)
+			if err != nil && !apperr.Is(err, apperr.NotFound) {
+				return err
+			}
+			if err == nil {
+				row = append(row[:len(row)-1], `,"status":"`+status.Status()+`"}`...)
+			}
+		}
+		rows[i] = row
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"messages": rows, "more": more})
+}
+
+type replyRequest struct {
+	unruly     `json:"-"`
+	Type       string            `json:"type"`
+	Data       httpapi.Object    `json:"data"`
+	TemplateID string            `json:"templateId"`
+	Values     map[string]string `json:"values"`
+}
+
+var errKeyRequired = apperr.New(apperr.Invalid, "IDEMPOTENCY_KEY_REQUIRED", "The header Idempotency-Key is required")
+
+// reply sends a message once for each Idempotency-Key, whatever ends in between.
+func (a api) reply(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	var r replyRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	draft := admin.Draft{Type: chat.MessageType(r.Type), Data: json.RawMessage(r.Data), TemplateID: r.TemplateID, Values: r.Values}
+	if err := draft.Check(); err != nil {
+		return err
+	}
+	values, err := json.Marshal(r.Values)
+	if err != nil {
+		return err
+	}
+	canonical := ""
+	if len(r.Data) > 0 {
+		canonical = idempotency.Canonical(r.Data)
+	}
+	return a.replyOnce(c, who, found, draft, idempotency.Fingerprint(r.Type, canonical, r.TemplateID, string(values)))
+}
+
+func (a api) replyOnce(c echo.Context, who caller, found chat.Chat, draft admin.Draft, fingerprint string) error {
+	if !idempotency.Asked(c.Request().Header) {
+		return errKeyRequired
+	}
+	return a.Once.Answer(c, "POST /api/chats/messages|"+who.User.ID+"|"+found.ID, fingerprint,
+		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
+			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, stamp)
+			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
+		})
+}
+
+type controlRequest struct {
+	unruly  `json:"-"`
+	Control string `json:"control"`
+}
+
+func (a api) setControl(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	var r controlRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	switch r.Control {
+	case store.ControlAgent:
+		found, err = a.Admin.TakeOver(ctxOf(c), who.User, found)
+	case store.ControlBot:
+		found, err = a.Admin.HandBack(ctxOf(c), who.actor(), found)
+	default:
+		return apperr.Fields{{Name: "control", Message: "must be agent or bot"}}.Err()
+	}
+	if err != nil {
+		return err
+	}
+	return a.answerChat(c, found)
+}
+
+type assigneeRequest struct {
+	unruly `json:"-"`
+	UserID *string `json:"userId"`
+}
+
+func (a api) setAssignee(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	var r assigneeRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	userID := ""
+	if r.UserID != nil {
+		userID = *r.UserID
+	}
+	if userID == "me" {
+		userID = who.User.ID
+	}
+	if found, err = a.Admin.Assign(ctxOf(c), who.actor(), found, userID); err != nil {
+		return err
+	}
+	return a.answerChat(c, found)
+}
+
+func (a api) closeChat(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	if found, err = a.Admin.CloseChat(ctxOf(c), who.actor(), found); err != nil {
+		return err
+	}
+	return a.answerChat(c, found)
+}
+
+func (a api) readChat(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	at := a.Now()
+	if at.Before(found.VisitorWroteAt) { // clocks differ
+		at = found.VisitorWroteAt
+	}
+	if err := a.Store.AgentsRead(ctxOf(c), found.ID, at); err != nil {
+		return err
+	}
+	if err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID}); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+type presenceRequest struct {
+	unruly `json:"-"`
+	Typing bool `json:"typing"`
+}
+
+func (a api) notePresence(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	var r presenceRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	err = live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
+		Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(), Typing: r.Typing,
+		Expires: int(live.PresenceLife / time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// getAgents lists who may be an assignee.
+func (a api) getAgents(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	found, err := a.Store.Users(ctxOf(c), company, store.Page{})
+	if err != nil {
+		return err
+	}
+	rows := []agentView{}
+	for _, u := range found {
+		if u.Role.May(account.Inbox) && u.Status() == account.StatusActive {
+			rows = append(rows, agentView{u.ID, u.DisplayName()})
+		}
+	}
+	if who.User.Role == account.Operator {
+		rows = append(rows, agentView{who.User.ID, who.User.DisplayName()})
+	}
+	return c.JSON(http.StatusOK, map[string]any{"agents": rows})
+}

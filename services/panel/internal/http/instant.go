@@ -1,0 +1,16 @@
+package http
+
+import (
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// instant is a time as it stands in the API.
+type instant time.Time
+
+// IsZero reports whether there is no time.
+func (i instant) IsZero() bool { return time.Time(i).IsZero() }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (i instant) MarshalText() ([]byte, error) { return chat.AppendTime(nil, time.Time(i)), nil }

@@ -1,0 +1,72 @@
+package http
+
+import (
+	"encoding/base64"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	oidcCookie = "parley-panel-oidc"
+	oidcPath   = "/api/oidc"
+	// oidcLife is how long somebody may take at the issuer's.
+	oidcLife = 10 * time.Minute
+)
+
+var errNoOIDC = apperr.New(apperr.NotFound, "OIDC_NOT_CONFIGURED", "Signing in with an identity provider is not set up")
+
+// startOIDC sends the browser to the issuer.
+func (a api) startOIDC(c echo.Context) error {
+	if a.OIDC == nil {
+		return errNoOIDC
+	}
+	location, keep, err := a.OIDC.Start(ctxOf(c))
+	if err != nil {
+		return err
+	}
+	a.keepAttempt(c, keep)
+	return c.Redirect(http.StatusFound, location)
+}
+
+// keepAttempt has the browser keep the attempt; an empty one is forgotten.
+func (a api) keepAttempt(c echo.Context, keep string) {
+	cookie := &http.Cookie{
+		Name: oidcCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(keep)), Path: oidcPath, HttpOnly: true, Secure: a.secure(c),
+		SameSite: http.SameSiteLaxMode, MaxAge: int(oidcLife.Seconds()),
+	}
+	if keep == "" {
+		cookie.MaxAge = -1
+	}
+	c.SetCookie(cookie)
+}
+
+// finishOIDC takes the browser back from the issuer. Its state, which the browser has kept, says that it is the one that was sent there.
+func (a api) finishOIDC(c echo.Context) error {
+	if a.OIDC == nil {
+		return errNoOIDC
+	}
+	kept := ""
+	if cookie, err := c.Cookie(oidcCookie); err == nil {
+		if data, err := base64.RawURLEncoding.DecodeString(cookie.Value); err == nil {
+			kept = string(data)
+		}
+	}
+	a.keepAttempt(c, "")
+	who, err := a.SignIn.SignInOIDC(ctxOf(c), a.OIDC, kept, c.QueryParam("state"), c.QueryParam("code"), from(c))
+	if err != nil {
+		a.Logger.InfoContext(ctxOf(c), "sign-in with the identity provider refused", "error", apperr.LogText(err))
+		return c.Redirect(http.StatusFound, "/?error=oidc")
+	}
+	if before := a.cookieOf(c); before != "" {
+		if err := a.SignIn.End(ctxOf(c), account.HashSecret(before)); err != nil {
+			return err
+		}
+	}
+	a.setCookie(c, who.Secret)
+	return c.Redirect(http.StatusFound, "/")
+}

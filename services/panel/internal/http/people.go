@@ -1,0 +1,215 @@
+package http
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+// limitOf reads the size of a page.
+func limitOf(c echo.Context) (int, error) {
+	text := c.QueryParam("limit")
+	if text == "" {
+		return defaultPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPage {
+		return 0, apperr.Fields{{Name: "limit", Message: "must be 1 to 200"}}.Err()
+	}
+	return n, nil
+}
+
+// getUsers lists a company's users; an operator who names no company sees all.
+func (a api) getUsers(c echo.Context, who caller) error {
+	company := ""
+	if who.User.CompanyID != "" || c.QueryParam("companyId") != "" {
+		var err error
+		if company, err = a.companyOf(c, who); err != nil {
+			return err
+		}
+	}
+	found, err := a.Store.Users(ctxOf(c), company, store.Page{})
+	if err != nil {
+		return err
+	}
+	rows := []userView{}
+	for _, u := range found {
+		rows = append(rows, viewOfUser(u))
+	}
+	return c.JSON(http.StatusOK, map[string]any{"users": rows})
+}
+
+// user finds the user of a route.
+func (a api) user(c echo.Context, who caller) (account.User, error) {
+	u, err := a.Store.User(ctxOf(c), c.Param("id"))
+	if err == nil && !who.sees(u.CompanyID) {
+		return account.User{}, store.UserNotFound()
+	}
+	return u, err
+}
+
+type inviteRequest struct {
+	unruly `json:"-"`
+	Email  string       `json:"email"`
+	Name   string       `json:"name"`
+	Role   account.Role `json:"role"`
+}
+
+// inviteUser adds a user of a company; an operator also adds operators.
+func (a api) inviteUser(c echo.Context, who caller) error {
+	var r inviteRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	company := ""
+	switch {
+	case r.Role == account.Operator && who.User.Role != account.Operator:
+		return errForbidden
+	case r.Role != account.Operator:
+		var err error
+		if company, err = a.companyOf(c, who); err != nil {
+			return err
+		}
+	}
+	u := account.NewUser(r.Email, r.Name, r.Role, company, a.Now())
+	token, err := a.Admin.InviteUser(ctxOf(c), who.actor(), u)
+	if err != nil {
+		return err
+	}
+	if u, err = a.Store.User(ctxOf(c), u.ID); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, map[string]any{"user": viewOfUser(u), "invitationUrl": a.invitationURL(c, token)})
+}
+
+// invitationURL has the token in its fragment, which no server and no Referer sees.
+func (a api) invitationURL(c echo.Context, token string) string {
+	base := a.PublicURL
+	if base == "" {
+		base = a.origin(c)
+	}
+	return strings.TrimSuffix(base, "/") + "/#/invitation/" + token
+}
+
+func (a api) renewInvitation(c echo.Context, who caller) error {
+	u, err := a.user(c, who)
+	if err != nil {
+		return err
+	}
+	u, token, err := a.Admin.RenewInvitation(ctxOf(c), who.actor(), u.ID)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]any{"user": viewOfUser(u), "invitationUrl": a.invitationURL(c, token)})
+}
+
+type editUserRequest struct {
+	unruly   `json:"-"`
+	Name     *string       `json:"name"`
+	Role     *account.Role `json:"role"`
+	Disabled *bool         `json:"disabled"`
+}
+
+func (a api) editUser(c echo.Context, who caller) error {
+	u, err := a.user(c, who)
+	if err != nil {
+		return err
+	}
+	var r editUserRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if u, err = a.Admin.EditUser(ctxOf(c), who.actor(), u.ID, r.Name, r.Role, r.Disabled); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, viewOfUser(u))
+}
+
+func (a api) deleteUser(c echo.Context, who caller) error {
+	u, err := a.user(c, who)
+	if err != nil {
+		return err
+	}
+	if err := a.Admin.DeleteUser(ctxOf(c), who.actor(), u.ID); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (a api) getUserSessions(c echo.Context, who caller) error {
+	u, err := a.user(c, who)
+	if err != nil {
+		return err
+	}
+	return a.listSessions(c, who, u.ID)
+}
+
+func (a api) endUserSessions(c echo.Context, who caller) error {
+	u, err := a.user(c, who)
+	if err != nil {
+		return err
+	}
+	if err := a.Admin.EndSessions(ctxOf(c), who.actor(), u); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+type entryView struct {
+	ID       string          `json:"id"`
+	At       instant         `json:"at"`
+	UserID   string          `json:"userId,omitempty"`
+	User     string          `json:"user"`
+	Action   string          `json:"action"`
+	Target   string          `json:"target"`
+	TargetID string          `json:"targetId"`
+	Before   json.RawMessage `json:"before,omitempty"`
+	After    json.RawMessage `json:"after,omitempty"`
+}
+
+func viewsOfEntries(entries []account.AuditEntry) []entryView {
+	rows := []entryView{}
+	for _, e := range entries {
+		rows = append(rows, entryView{
+			ID: e.ID, At: instant(e.At), UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target, TargetID: e.TargetID, Before: e.Before,
+			After: e.After,
+		})
+	}
+	return rows
+}
+
+// getAudit shows a company's log; an operator who names no company sees all.
+func (a api) getAudit(c echo.Context, who caller) error {
+	filter := store.AuditFilter{TargetID: c.QueryParam("target")}
+	limit, err := limitOf(c)
+	if err != nil {
+		return err
+	}
+	if who.User.CompanyID != "" || c.QueryParam("companyId") != "" {
+		if filter.CompanyID, err = a.companyOf(c, who); err != nil {
+			return err
+		}
+	}
+	entries, err := a.Store.AuditEntries(ctxOf(c), filter, store.Page{After: c.QueryParam("before"), Limit: limit})
+	if err != nil {
+		return err
+	}
+	var next *string
+	if len(entries) == limit {
+		next = &entries[len(entries)-1].ID
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"entries": viewsOfEntries(entries), "next": next})
+}

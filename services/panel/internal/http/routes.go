@@ -1,0 +1,190 @@
+// Package http is the panel over HTTP: who is calling, may they, decode, one call, encode. routes.go is the whole API as one list, with
+// the permission of each route.
+package http
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/file"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/panel/internal/live"
+	"github.com/parley-chat/parley/services/panel/internal/signin"
+	"github.com/parley-chat/parley/services/panel/internal/upload"
+	"github.com/parley-chat/parley/services/panel/internal/web"
+)
+
+// Config is what the API needs.
+type Config struct {
+	SignIn        *signin.Service
+	OIDC          *signin.OIDC // nil: not set up
+	Admin         *admin.Service
+	Store         store.Store
+	Bus           live.Bus
+	Streams       *bus.Bus
+	Files         file.Store
+	Uploads       *upload.Service
+	Once          Once
+	Stopping      context.Context // done when streams of events are to end
+	PublicURL     string          // where browsers reach the panel; empty: where each request has reached it
+	WidgetBaseURL string
+	ClientBaseURL string
+	Version       string
+	Proxies       []netip.Prefix // see [httpapi.Config]
+	Now           func() time.Time
+	Logger        *slog.Logger
+	Registerer    prometheus.Registerer
+	Tracer        *tracing.Tracer // nil: no traces
+}
+
+// Once answers a request with an Idempotency-Key, and acts only where that was not done before.
+type Once interface {
+	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
+}
+
+type api struct{ Config }
+
+// any is the permission of routes that every user may call.
+const anyUser account.Permission = ""
+
+// New returns the panel.
+func New(cfg Config) *echo.Echo {
+	a := api{Config: cfg}
+	e := httpapi.New(httpapi.Config{
+		Service: "panel", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies, Challenge: "Cookie",
+	})
+	e.Use(a.protect)
+	for _, r := range a.open() {
+		e.Add(r.method, r.path, r.handle)
+	}
+	for _, r := range a.routes() {
+		e.Add(r.method, r.path, a.as(r.permission, r.handle))
+	}
+	web.New(web.Config{WidgetBaseURL: cfg.WidgetBaseURL}).Routes(e)
+	return e
+}
+
+// openRoute needs no session.
+type openRoute struct {
+	method, path string
+	handle       echo.HandlerFunc
+}
+
+// route needs a session of a user with the permission.
+type route struct {
+	method, path string
+	permission   account.Permission
+	handle       func(c echo.Context, who caller) error
+}
+
+// open are the routes without a session.
+func (a api) open() []openRoute {
+	return []openRoute{
+		{http.MethodGet, "/api/meta", a.getMeta},
+		{http.MethodPost, "/api/session", a.signIn},
+		{http.MethodGet, oidcPath + "/start", a.startOIDC},
+		{http.MethodGet, oidcPath + "/callback", a.finishOIDC},
+		{http.MethodPost, "/api/invitation/check", a.checkInvitation},
+		{http.MethodPost, "/api/invitation", a.acceptInvitation},
+	}
+}
+
+// routes are the routes with a session.
+func (a api) routes() []route {
+	return []route{
+		{http.MethodGet, "/api/session", anyUser, a.getSession},
+		{http.MethodDelete, "/api/session", anyUser, a.signOut},
+		{http.MethodGet, "/api/sessions", anyUser, a.getSessions},
+		{http.MethodDelete, "/api/sessions", anyUser, a.signOutEverywhere},
+		{http.MethodDelete, "/api/sessions/:id", anyUser, a.endSession},
+		{http.MethodPut, "/api/password", anyUser, a.changePassword},
+		{http.MethodPost, "/api/totp", anyUser, a.offerTOTP},
+		{http.MethodPost, "/api/totp/confirm", anyUser, a.confirmTOTP},
+		{http.MethodDelete, "/api/totp", anyUser, a.removeTOTP},
+
+		{http.MethodGet, "/api/companies", anyUser, a.getCompanies},
+		{http.MethodPost, "/api/companies", account.Companies, a.createCompany},
+		{http.MethodPatch, "/api/companies/:id", account.People, a.renameCompany},
+
+		{http.MethodGet, "/api/tokens", account.Tokens, a.getTokens},
+		{http.MethodPost, "/api/tokens", account.Tokens, a.createToken},
+		{http.MethodPost, "/api/tokens/:id/rotate", account.Tokens, a.rotateToken},
+		{http.MethodPost, "/api/tokens/:id/revoke", account.Tokens, a.revokeToken},
+
+		{http.MethodGet, "/api/applications", account.ReadApplications, a.getApplications},
+		{http.MethodPost, "/api/applications", account.WriteApplications, a.createApplication},
+		{http.MethodGet, "/api/applications/:id", account.ReadApplications, a.getApplication},
+		{http.MethodPut, "/api/applications/:id", account.WriteApplications, a.updateApplication},
+		{http.MethodPut, "/api/applications/:id/verification", account.WriteApplications, a.setVerification},
+		{http.MethodPost, "/api/applications/:id/secrets", account.WriteApplications, a.rotateSecret},
+
+		{http.MethodGet, "/api/templates", account.ReadTemplates, a.getTemplates},
+		{http.MethodPost, "/api/templates", account.WriteTemplates, a.createTemplate},
+		{http.MethodPost, "/api/templates/preview", account.ReadTemplates, a.previewTemplate},
+		{http.MethodGet, "/api/templates/:id", account.ReadTemplates, a.getTemplate},
+		{http.MethodPut, "/api/templates/:id", account.WriteTemplates, a.updateTemplate},
+		{http.MethodPost, "/api/templates/:id/submit", account.WriteTemplates, a.submitTemplate},
+		{http.MethodPost, "/api/templates/:id/approve", account.ApproveTemplates, a.approveTemplate},
+		{http.MethodPost, "/api/templates/:id/reject", account.ApproveTemplates, a.rejectTemplate},
+		{http.MethodGet, "/api/templates/:id/history", account.ReadTemplates, a.getTemplateHistory},
+		{http.MethodPost, "/api/templates/:id/test", account.WriteTemplates, a.testTemplate},
+
+		{http.MethodGet, "/api/chats", account.Inbox, a.getChats},
+		{http.MethodGet, "/api/chats/unread", account.Inbox, a.countUnread},
+		{http.MethodGet, "/api/chats/:id", account.Inbox, a.getChat},
+		{http.MethodGet, "/api/chats/:id/messages", account.Inbox, a.getMessages},
+		{http.MethodPost, "/api/chats/:id/messages", account.Inbox, a.reply},
+		{http.MethodPost, "/api/chats/:id/files", account.Inbox, a.replyFile},
+		{http.MethodPut, "/api/chats/:id/control", account.Inbox, a.setControl},
+		{http.MethodPut, "/api/chats/:id/assignee", account.Inbox, a.setAssignee},
+		{http.MethodPost, "/api/chats/:id/close", account.Inbox, a.closeChat},
+		{http.MethodPost, "/api/chats/:id/read", account.Inbox, a.readChat},
+		{http.MethodPost, "/api/chats/:id/presence", account.Inbox, a.notePresence},
+		{http.MethodGet, "/api/agents", account.Inbox, a.getAgents},
+		{http.MethodGet, "/api/events", account.Inbox, a.getEvents},
+
+		{http.MethodGet, "/api/streams", account.Streams, a.getStreams},
+		{http.MethodGet, "/api/dead-letters", account.Streams, a.getLetters},
+		{http.MethodGet, "/api/dead-letters/:sequence", account.Streams, a.getLetter},
+		{http.MethodPost, "/api/dead-letters/redrive", account.Streams, a.redriveLetters},
+		{http.MethodPost, "/api/dead-letters/drop", account.Streams, a.dropLetters},
+		{http.MethodGet, "/api/trace/:id", account.Streams, a.getTrace},
+		{http.MethodGet, "/api/tail", account.Streams, a.getTail},
+
+		{http.MethodGet, "/api/visitors", account.Visitors, a.getVisitors},
+		{http.MethodGet, "/api/visitors/:id/export", account.Visitors, a.exportVisitor},
+		{http.MethodPost, "/api/visitors/:id/erase", account.Visitors, a.eraseVisitor},
+
+		{http.MethodGet, "/api/users", account.People, a.getUsers},
+		{http.MethodPost, "/api/users", account.People, a.inviteUser},
+		{http.MethodPost, "/api/users/:id/invitation", account.People, a.renewInvitation},
+		{http.MethodPatch, "/api/users/:id", account.People, a.editUser},
+		{http.MethodDelete, "/api/users/:id", account.People, a.deleteUser},
+		{http.MethodGet, "/api/users/:id/sessions", account.People, a.getUserSessions},
+		{http.MethodDelete, "/api/users/:id/sessions", account.People, a.endUserSessions},
+		{http.MethodGet, "/api/audit", account.Audit, a.getAudit},
+	}
+}
+
+// ctxOf is the request's context.
+func ctxOf(c echo.Context) context.Context { return c.Request().Context() }
+
+// Routes lists the routes that need a session, as "METHOD /path".
+func Routes() (all []string) {
+	for _, r := range (api{}).routes() {
+		all = append(all, r.method+" "+r.path)
+	}
+	return all
+}

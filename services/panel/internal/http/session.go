@@ -1,0 +1,278 @@
+package http
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/panel/internal/signin"
+)
+
+type userView struct {
+	ID                  string       `json:"id"`
+	Email               string       `json:"email"`
+	Name                string       `json:"name"`
+	Role                account.Role `json:"role"`
+	CompanyID           string       `json:"companyId,omitempty"`
+	Status              string       `json:"status"`
+	TOTP                bool         `json:"totp"`
+	CreatedAt           instant      `json:"createdAt"`
+	LastSignInAt        instant      `json:"lastSignInAt,omitzero"`
+	InvitationExpiresAt instant      `json:"invitationExpiresAt,omitzero"`
+}
+
+func viewOfUser(u account.User) userView {
+	return userView{
+		ID: u.ID, Email: u.Email, Name: u.Name, Role: u.Role, CompanyID: u.CompanyID, Status: u.Status(), TOTP: u.TOTPSecret != "",
+		CreatedAt: instant(u.CreatedAt), LastSignInAt: instant(u.LastSignInAt), InvitationExpiresAt: instant(u.InvitationExpiresAt),
+	}
+}
+
+type companyView struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type sessionView struct {
+	User        userView             `json:"user"`
+	Company     *companyView         `json:"company"`
+	Permissions []account.Permission `json:"permissions"`
+	CSRFToken   string               `json:"csrfToken"`
+	ExpiresAt   instant              `json:"expiresAt"`
+}
+
+func (a api) sessionOf(c echo.Context, who signin.Who) error {
+	v := sessionView{
+		User: viewOfUser(who.User), Permissions: who.User.Role.Permissions(), CSRFToken: account.CSRFToken(who.Secret), ExpiresAt: instant(who.Session.ExpiresAt),
+	}
+	if who.User.CompanyID != "" {
+		company, err := a.Store.Company(ctxOf(c), who.User.CompanyID)
+		if err != nil {
+			return err
+		}
+		v.Company = &companyView{company.ID, company.Name}
+	}
+	return c.JSON(http.StatusOK, v)
+}
+
+// began answers with a new session and its cookie.
+func (a api) began(c echo.Context, who signin.Who) error {
+	a.setCookie(c, who.Secret)
+	return a.sessionOf(c, who)
+}
+
+type metaView struct {
+	Version       string    `json:"version"`
+	WidgetBaseURL string    `json:"widgetBaseUrl"`
+	ClientBaseURL string    `json:"clientBaseUrl"`
+	OIDC          *oidcView `json:"oidc"`
+}
+
+type oidcView struct {
+	Name string `json:"name"`
+}
+
+func (a api) getMeta(c echo.Context) error {
+	v := metaView{Version: a.Version, WidgetBaseURL: a.WidgetBaseURL, ClientBaseURL: a.ClientBaseURL}
+	if a.OIDC != nil {
+		v.OIDC = &oidcView{a.OIDC.Name}
+	}
+	return c.JSON(http.StatusOK, v)
+}
+
+// unruly is a request body whose rules are known further inside.
+type unruly struct{}
+
+// Validate implements [httpapi.Validator].
+func (unruly) Validate() apperr.Fields { return nil }
+
+type signInRequest struct {
+	unruly   `json:"-"`
+	Email    string `json:"email"`
+	Password string `json:"password"`
+	Code     string `json:"code"`
+}
+
+// signIn ends the session that the browser had: a new secret at every sign-in.
+func (a api) signIn(c echo.Context) error {
+	var r signInRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	who, err := a.SignIn.SignIn(ctxOf(c), signin.Credentials{Email: r.Email, Password: r.Password, Code: r.Code}, from(c))
+	if err != nil {
+		return err
+	}
+	if before := a.cookieOf(c); before != "" {
+		if err := a.SignIn.End(ctxOf(c), account.HashSecret(before)); err != nil {
+			return err
+		}
+	}
+	return a.began(c, who)
+}
+
+func (a api) getSession(c echo.Context, who caller) error { return a.sessionOf(c, who.Who) }
+
+func (a api) signOut(c echo.Context, who caller) error {
+	if err := a.SignIn.End(ctxOf(c), who.Session.ID); err != nil {
+		return err
+	}
+	a.setCookie(c, "")
+	return c.NoContent(http.StatusNoContent)
+}
+
+type sessionRow struct {
+	ID         string  `json:"id"`
+	CreatedAt  instant `json:"createdAt"`
+	LastSeenAt instant `json:"lastSeenAt"`
+	ExpiresAt  instant `json:"expiresAt"`
+	Address    string  `json:"address"`
+	UserAgent  string  `json:"userAgent"`
+	Current    bool    `json:"current"`
+}
+
+func (a api) getSessions(c echo.Context, who caller) error {
+	return a.listSessions(c, who, who.User.ID)
+}
+
+// listSessions shows the sessions that hold. Their ids are hashes: nobody gets in with one.
+func (a api) listSessions(c echo.Context, who caller, userID string) error {
+	found, err := a.Store.UserSessions(ctxOf(c), userID)
+	if err != nil {
+		return err
+	}
+	rows := []sessionRow{}
+	for _, s := range found {
+		if !s.Valid(a.Now()) {
+			continue
+		}
+		rows = append(rows, sessionRow{
+			ID: s.ID, CreatedAt: instant(s.CreatedAt), LastSeenAt: instant(s.LastSeenAt), ExpiresAt: instant(s.ExpiresAt), Address: s.Address,
+			UserAgent: s.UserAgent, Current: s.ID == who.Session.ID,
+		})
+	}
+	return c.JSON(http.StatusOK, map[string]any{"sessions": rows})
+}
+
+func (a api) signOutEverywhere(c echo.Context, who caller) error {
+	if err := a.Admin.EndSessions(ctxOf(c), who.actor(), who.User); err != nil {
+		return err
+	}
+	a.setCookie(c, "")
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (a api) endSession(c echo.Context, who caller) error {
+	s, err := a.Store.Session(ctxOf(c), c.Param("id"))
+	if err != nil {
+		return err
+	}
+	if s.UserID != who.User.ID {
+		return store.SessionNotFound()
+	}
+	if err := a.SignIn.End(ctxOf(c), s.ID); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+type passwordRequest struct {
+	unruly  `json:"-"`
+	Current string `json:"current"`
+	New     string `json:"new"`
+}
+
+func (a api) changePassword(c echo.Context, who caller) error {
+	var r passwordRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	fresh, err := a.SignIn.ChangePassword(ctxOf(c), who.Who, r.Current, r.New, from(c))
+	if err != nil {
+		return err
+	}
+	return a.began(c, fresh)
+}
+
+type confirmRequest struct {
+	unruly   `json:"-"`
+	Password string `json:"password"`
+	Code     string `json:"code"`
+}
+
+func (a api) offerTOTP(c echo.Context, who caller) error {
+	var r confirmRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	secret, uri, err := a.SignIn.OfferTOTP(ctxOf(c), who.Who, r.Password, from(c))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]string{"secret": secret, "uri": uri})
+}
+
+func (a api) confirmTOTP(c echo.Context, who caller) error {
+	var r confirmRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if err := a.SignIn.ConfirmTOTP(ctxOf(c), who.Who, r.Code); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (a api) removeTOTP(c echo.Context, who caller) error {
+	var r confirmRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if err := a.SignIn.RemoveTOTP(ctxOf(c), who.Who, r.Password, from(c)); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+type invitationRequest struct {
+	unruly   `json:"-"`
+	Token    string `json:"token"`
+	Name     string `json:"name"`
+	Password string `json:"password"`
+}
+
+func (a api) checkInvitation(c echo.Context) error {
+	var r invitationRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	u, err := a.Admin.Invited(ctxOf(c), r.Token)
+	if err != nil {
+		return err
+	}
+	v := map[string]string{"email": u.Email, "name": u.Name, "role": string(u.Role)}
+	if u.CompanyID != "" {
+		company, err := a.Store.Company(ctxOf(c), u.CompanyID)
+		if err != nil {
+			return err
+		}
+		v["companyName"] = company.Name
+	}
+	return c.JSON(http.StatusOK, v)
+}
+
+func (a api) acceptInvitation(c echo.Context) error {
+	var r invitationRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	who, err := a.SignIn.AcceptInvitation(ctxOf(c), r.Token, r.Name, r.Password, from(c))
+	if err != nil {
+		return err
+	}
+	return a.began(c, who)
+}

@@ -1,0 +1,328 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/inspect"
+	"github.com/parley-chat/parley/services/panel/internal/live"
+)
+
+type streamView struct {
+	Name         string         `json:"name"`
+	Messages     uint64         `json:"messages"`
+	Bytes        uint64         `json:"bytes"`
+	MaxBytes     int64          `json:"maxBytes"`
+	FirstAt      inspect.Time   `json:"firstAt,omitzero"`
+	LastAt       inspect.Time   `json:"lastAt,omitzero"`
+	LastSequence uint64         `json:"lastSequence"`
+	Consumers    []consumerView `json:"consumers"`
+}
+
+type consumerView struct {
+	Name string `json:"name"`
+	positionView
+	DeliveredSequence uint64          `json:"deliveredSequence"`
+	AckFloor          uint64          `json:"ackFloor"`
+	Partitions        []partitionView `json:"partitions"`
+}
+
+type partitionView struct {
+	Partition int `json:"partition"`
+	positionView
+}
+
+// positionView is how far a consumer is, in one partition or in all.
+type positionView struct {
+	Pending     uint64       `json:"pending"`
+	AckPending  int          `json:"ackPending"`
+	Redelivered int          `json:"redelivered"`
+	OldestAge   int64        `json:"oldestAgeSeconds"` // of the first event that it is not done with; 0: it is done with all
+	ActiveAt    inspect.Time `json:"activeAt,omitzero"`
+	Read        bool         `json:"read"`
+}
+
+// position looks up when the stream took the first event after the partition's floor: an upper bound of the oldest age, which is exact where
+// the stream has one partition.
+func (a api) position(ctx context.Context, stream string, p bus.PartitionInfo, taken map[uint64]time.Time) positionView {
+	v := positionView{Pending: p.Pending, AckPending: p.AckPending, Redelivered: p.Redelivered, ActiveAt: inspect.Time(p.Active), Read: p.Read}
+	if p.Pending == 0 && p.AckPending == 0 {
+		return v
+	}
+	at, known := taken[p.AckFloor]
+	if !known {
+		if d, err := a.Streams.Get(ctx, stream, p.AckFloor+1); err == nil {
+			at = d.Time
+		}
+		taken[p.AckFloor] = at
+	}
+	if !at.IsZero() {
+		v.OldestAge = int64(max(0, a.Now().Sub(at)) / time.Second)
+	}
+	return v
+}
+
+func (a api) getStreams(c echo.Context, _ caller) error {
+	ctx := ctxOf(c)
+	streams, err := inspect.Streams(ctx, a.Streams)
+	if err != nil {
+		return err
+	}
+	rows := []streamView{}
+	for _, s := range streams {
+		row := streamView{
+			Name: s.Name, Messages: s.Messages, Bytes: s.Bytes, MaxBytes: s.MaxBytes, FirstAt: s.FirstTime, LastAt: s.LastTime, LastSequence: s.LastSeq,
+			Consumers: []consumerView{},
+		}
+		groups, err := a.Streams.Groups(ctx, s.Name)
+		if err != nil && !apperr.Is(err, apperr.NotFound) {
+			return err
+		}
+		taken := map[uint64]time.Time{}
+		for _, g := range groups {
+			total := g.Total()
+			consumer := consumerView{
+				Name: g.Name, positionView: a.position(ctx, s.Name, total, taken), DeliveredSequence: total.Delivered, AckFloor: total.AckFloor,
+				Partitions: []partitionView{},
+			}
+			for _, p := range g.Partitions {
+				consumer.Partitions = append(consumer.Partitions, partitionView{p.Partition, a.position(ctx, s.Name, p, taken)})
+			}
+			row.Consumers = append(row.Consumers, consumer)
+		}
+		rows = append(rows, row)
+	}
+	return c.JSON(http.StatusOK, map[string]any{"at": instant(a.Now()), "streams": rows})
+}
+
+type letterView struct {
+	Sequence         uint64              `json:"sequence"`
+	Time             inspect.Time        `json:"time"`
+	Stream           string              `json:"stream"`
+	Consumer         string              `json:"consumer"`
+	Subject          string              `json:"subject"`
+	OriginalSequence uint64              `json:"originalSequence"`
+	EventID          string              `json:"eventId"`
+	EventType        string              `json:"eventType"`
+	Attempts         int                 `json:"attempts"`
+	Reason           string              `json:"reason"`
+	CompanyID        string              `json:"companyId,omitempty"`
+	ChatID           string              `json:"chatId,omitempty"`
+	MessageID        string              `json:"messageId,omitempty"`
+	Headers          map[string][]string `json:"headers,omitempty"`
+	Payload          json.RawMessage     `json:"payload,omitempty"`
+}
+
+func viewOfLetter(l inspect.Letter) letterView {
+	return letterView{
+		Sequence: l.Sequence, Time: l.Time, Stream: l.Stream, Consumer: l.Consumer, Subject: l.Subject, OriginalSequence: l.Original,
+		EventID: l.MessageID, EventType: l.Type, Attempts: l.Attempts, Reason: l.Reason, CompanyID: l.CompanyID, ChatID: l.ChatID, MessageID: l.MessageID,
+	}
+}
+
+func (a api) getLetters(c echo.Context, _ caller) error {
+	limit, err := limitOf(c)
+	if err != nil {
+		return err
+	}
+	filter := inspect.LetterFilter{Stream: c.QueryParam("stream"), Consumer: c.QueryParam("consumer")}
+	if text := c.QueryParam("after"); text != "" {
+		if filter.After, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return apperr.Fields{{Name: "after", Message: "must be a sequence"}}.Err()
+		}
+	}
+	found, err := inspect.Letters(ctxOf(c), a.Streams, filter, limit)
+	if err != nil {
+		return err
+	}
+	rows := []letterView{}
+	for _, l := range found {
+		rows = append(rows, viewOfLetter(inspect.LetterOf(l)))
+	}
+	var next *uint64
+	if len(found) == limit {
+		next = &found[len(found)-1].Sequence
+	}
+	return c.JSON(http.StatusOK, map[string]any{"letters": rows, "next": next})
+}
+
+func (a api) getLetter(c echo.Context, _ caller) error {
+	sequence, err := strconv.ParseUint(c.Param("sequence"), 10, 64)
+	if err != nil || sequence == 0 {
+		return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+	}
+	l, err := a.Streams.DeadLetter(ctxOf(c), sequence)
+	if err != nil {
+		return err
+	}
+	d := inspect.DetailOf(l)
+	v := viewOfLetter(d.Letter)
+	v.Headers, v.Payload = d.Header, d.Event
+	if v.Payload == nil {
+		if v.Payload, err = json.Marshal(d.Text); err != nil {
+			return err
+		}
+	}
+	return answerJSON(c, http.StatusOK, v)
+}
+
+type lettersRequest struct {
+	unruly    `json:"-"`
+	Sequences []uint64 `json:"sequences"`
+	Stream    string   `json:"stream"`
+	Consumer  string   `json:"consumer"`
+	DryRun    bool     `json:"dryRun"`
+}
+
+// maxLetters bounds what is done at once.
+const maxLetters = 1000
+
+func (a api) redriveLetters(c echo.Context, who caller) error {
+	return a.actOnLetters(c, who, "dead-letter.redrive", "would be redriven", "redriven", true, a.Streams.Replay)
+}
+
+func (a api) dropLetters(c echo.Context, who caller) error {
+	return a.actOnLetters(c, who, "dead-letter.drop", "would be dropped", "dropped", false,
+		func(ctx context.Context, l bus.DeadLetter) error { return a.Streams.DropDeadLetter(ctx, l.Sequence) })
+}
+
+// actOnLetters does something with the letters that are named, or, where that may be, with all that the filter chooses.
+func (a api) actOnLetters(
+	c echo.Context, who caller, action, would, done string, all bool, do func(context.Context, bus.DeadLetter) error,
+) error {
+	var r lettersRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	ctx := ctxOf(c)
+	if len(r.Sequences) > maxLetters || len(r.Sequences) == 0 && !all {
+		return apperr.Fields{{Name: "sequences", Message: "must be 1 to 1000"}}.Err()
+	}
+	found, results, err := a.findLetters(ctx, r)
+	if err != nil {
+		return err
+	}
+	if r.DryRun {
+		do, done = func(context.Context, bus.DeadLetter) error { return nil }, would
+	}
+	outcomes, _ := inspect.Act(ctx, found, done, func(l bus.DeadLetter) error { return do(ctx, l) }, nil, apperr.LogText)
+	for _, o := range outcomes {
+		results = append(results, resultView{o.Sequence, o.Type, o.Consumer, o.Result, o.Error})
+	}
+	if !r.DryRun {
+		if err := a.Admin.NoteLetters(ctx, who.actor(), action, len(outcomes), r.Stream, r.Consumer); err != nil {
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, map[string]any{"dryRun": r.DryRun, "results": results})
+}
+
+type resultView struct {
+	Sequence  uint64 `json:"sequence"`
+	EventType string `json:"eventType"`
+	Consumer  string `json:"consumer"`
+	Result    string `json:"result"`
+	Error     string `json:"error,omitempty"`
+}
+
+// findLetters returns the letters, and what is said of those that are not there.
+func (a api) findLetters(ctx context.Context, r lettersRequest) (found []bus.DeadLetter, missing []resultView, err error) {
+	missing = []resultView{}
+	if len(r.Sequences) == 0 {
+		found, err = inspect.Letters(ctx, a.Streams, inspect.LetterFilter{Stream: r.Stream, Consumer: r.Consumer}, maxLetters)
+		return found, missing, err
+	}
+	for _, sequence := range r.Sequences {
+		l, err := a.Streams.DeadLetter(ctx, sequence)
+		switch {
+		case apperr.Is(err, apperr.NotFound):
+			missing = append(missing, resultView{Sequence: sequence, Result: "failed", Error: "There is no such dead letter"})
+		case err != nil:
+			return nil, nil, err
+		default:
+			found = append(found, l)
+		}
+	}
+	return found, missing, nil
+}
+
+// traceReach is how long after a message's making the streams are searched where nothing tells whose it is.
+const traceReach = time.Hour
+
+func (a api) getTrace(c echo.Context, _ caller) error {
+	id, ok := chat.ParseID(c.Param("id"))
+	if !ok {
+		return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+	}
+	trace, err := inspect.TraceMessage(ctxOf(c), a.Streams, a.Store, id, traceReach)
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, trace)
+}
+
+// tailFilter is what a tail was asked for.
+type tailFilter struct{ company, app, chat, kind string }
+
+func (f tailFilter) wants(e inspect.Event) bool {
+	for _, m := range []struct{ wanted, got string }{{f.company, e.CompanyID}, {f.app, e.AppID}, {f.chat, e.ChatID}, {f.kind, e.Kind}} {
+		if m.wanted != "" && m.wanted != m.got {
+			return false
+		}
+	}
+	return true
+}
+
+// getTail shows what passes.
+func (a api) getTail(c echo.Context, who caller) error {
+	names := inspect.StreamNames()
+	if stream := strings.ToUpper(c.QueryParam("stream")); stream != "" {
+		if !slices.Contains(names, stream) {
+			return apperr.Fields{{Name: "stream", Message: "must be one of " + strings.Join(names, ", ")}}.Err()
+		}
+		names = []string{stream}
+	}
+	var since time.Time
+	if text := c.QueryParam("since"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return apperr.Fields{{Name: "since", Message: "must be a duration such as 10m"}}.Err()
+		}
+		since = a.Now().Add(-d)
+	}
+	var spans []bus.Span
+	for _, name := range names {
+		spans = append(spans, bus.Span{Stream: name, Since: since, New: since.IsZero(), Follow: true})
+	}
+	filter := tailFilter{c.QueryParam("companyId"), c.QueryParam("appId"), c.QueryParam("chatId"), c.QueryParam("kind")}
+	return a.streaming(c, who, func(context.Context) bool { return false }, func(ctx context.Context, tell func(live.Event) error) error {
+		for d, err := range a.Streams.Tail(ctx, spans...) {
+			if err != nil {
+				return err
+			}
+			e := inspect.ReadEvent(d)
+			if !filter.wants(e) {
+				continue
+			}
+			data, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			if err := tell(live.Event{Name: "event", Data: data}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

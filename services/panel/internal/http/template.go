@@ -1,0 +1,243 @@
+package http
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type templateView struct {
+	ID         string         `json:"id"`
+	CompanyID  string         `json:"companyId"`
+	Name       string         `json:"name"`
+	Text       string         `json:"text"`
+	Parameters []parameterRow `json:"parameters"`
+	Status     string         `json:"status"`
+	Reason     string         `json:"reason,omitempty"` // of a rejection
+}
+
+type parameterRow struct {
+	Name    string `json:"name"`
+	Default string `json:"default"`
+}
+
+func viewOfTemplate(t chat.MessageTemplate) templateView {
+	v := templateView{ID: t.ID, CompanyID: t.CompanyID, Name: t.Name, Text: t.Text, Parameters: []parameterRow{}, Status: t.Status}
+	for _, p := range t.Parameters {
+		v.Parameters = append(v.Parameters, parameterRow(p))
+	}
+	return v
+}
+
+// answerTemplate also says why a template was rejected, which the audit log knows.
+func (a api) answerTemplate(c echo.Context, status int, t chat.MessageTemplate) error {
+	v := viewOfTemplate(t)
+	if t.Status == chat.TemplateRejected {
+		entries, err := a.Store.AuditEntries(ctxOf(c), store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID}, store.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			var after struct{ Reason string }
+			if json.Unmarshal(e.After, &after) == nil {
+				v.Reason = after.Reason
+			}
+		}
+	}
+	return c.JSON(status, v)
+}
+
+func (a api) getTemplates(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	found, err := a.Store.Templates(ctxOf(c), company, store.Page{})
+	if err != nil {
+		return err
+	}
+	rows := []templateView{}
+	for _, t := range found {
+		rows = append(rows, viewOfTemplate(t))
+	}
+	return c.JSON(http.StatusOK, map[string]any{"templates": rows})
+}
+
+// template finds the template of a route.
+func (a api) template(c echo.Context, who caller) (chat.MessageTemplate, error) {
+	id, ok := chat.ParseID(c.Param("id"))
+	if !ok {
+		return chat.MessageTemplate{}, store.TemplateNotFound()
+	}
+	t, err := a.Store.Template(ctxOf(c), id)
+	if err == nil && !who.sees(t.CompanyID) {
+		return chat.MessageTemplate{}, store.TemplateNotFound()
+	}
+	return t, err
+}
+
+func (a api) getTemplate(c echo.Context, who caller) error {
+	t, err := a.template(c, who)
+	if err != nil {
+		return err
+	}
+	return a.answerTemplate(c, http.StatusOK, t)
+}
+
+type templateRequest struct {
+	unruly     `json:"-"`
+	Name       string         `json:"name"`
+	Text       string         `json:"text"`
+	Parameters []parameterRow `json:"parameters"`
+}
+
+func (r templateRequest) apply(t chat.MessageTemplate) chat.MessageTemplate {
+	t.Name, t.Text, t.Parameters, t.Status = r.Name, r.Text, nil, chat.TemplateDraft
+	for _, p := range r.Parameters {
+		t.Parameters = append(t.Parameters, chat.TemplateParameter(p))
+	}
+	return t
+}
+
+func (a api) createTemplate(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	return a.putTemplate(c, who, chat.MessageTemplate{CompanyID: company}, http.StatusCreated)
+}
+
+func (a api) updateTemplate(c echo.Context, who caller) error {
+	t, err := a.template(c, who)
+	if err != nil {
+		return err
+	}
+	return a.putTemplate(c, who, t, http.StatusOK)
+}
+
+func (a api) putTemplate(c echo.Context, who caller, t chat.MessageTemplate, status int) error {
+	var r templateRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	t, err := a.Admin.PutTemplate(ctxOf(c), who.actor(), r.apply(t))
+	if err != nil {
+		return err
+	}
+	return a.answerTemplate(c, status, t)
+}
+
+func (a api) submitTemplate(c echo.Context, who caller) error {
+	return a.moveTemplate(c, who, chat.TemplatePending, "", chat.TemplateDraft, chat.TemplateRejected)
+}
+
+func (a api) approveTemplate(c echo.Context, who caller) error {
+	return a.moveTemplate(c, who, chat.TemplateApproved, "", chat.TemplatePending, chat.TemplateRejected)
+}
+
+type rejectRequest struct {
+	unruly `json:"-"`
+	Reason string `json:"reason"`
+}
+
+func (a api) rejectTemplate(c echo.Context, who caller) error {
+	var r rejectRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	const maxReason = 1000
+	if r.Reason == "" || len(r.Reason) > maxReason {
+		return apperr.Fields{{Name: "reason", Message: "must have 1 to 1000 bytes"}}.Err()
+	}
+	return a.moveTemplate(c, who, chat.TemplateRejected, r.Reason, chat.TemplatePending, chat.TemplateApproved)
+}
+
+func (a api) moveTemplate(c echo.Context, who caller, status, reason string, from ...string) error {
+	t, err := a.template(c, who)
+	if err != nil {
+		return err
+	}
+	if t, err = a.Admin.SetTemplateStatus(ctxOf(c), who.actor(), t.ID, status, reason, from...); err != nil {
+		return err
+	}
+	return a.answerTemplate(c, http.StatusOK, t)
+}
+
+func (a api) getTemplateHistory(c echo.Context, who caller) error {
+	t, err := a.template(c, who)
+	if err != nil {
+		return err
+	}
+	entries, err := a.Store.AuditEntries(ctxOf(c), store.AuditFilter{CompanyID: t.CompanyID, TargetID: t.ID}, store.Page{Limit: maxPage})
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"entries": viewsOfEntries(entries)})
+}
+
+type previewRequest struct {
+	unruly     `json:"-"`
+	Text       string            `json:"text"`
+	Parameters []parameterRow    `json:"parameters"`
+	Username   string            `json:"username"`
+	Values     map[string]string `json:"values"`
+}
+
+func (a api) previewTemplate(c echo.Context, _ caller) error {
+	var r previewRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	t := templateRequest{Text: r.Text, Parameters: r.Parameters}.apply(chat.MessageTemplate{})
+	filled, _ := t.Fill(r.Username, r.Values)
+	missing := []string{}
+	for _, p := range t.Parameters {
+		if filled[p.Name] == "" {
+			missing = append(missing, p.Name)
+		}
+	}
+	return c.JSON(http.StatusOK, map[string]any{"text": t.Render(filled), "missing": missing})
+}
+
+type testRequest struct {
+	unruly   `json:"-"`
+	Source   string            `json:"source"`
+	Username string            `json:"username"`
+	Values   map[string]string `json:"values"`
+}
+
+// testTemplate says what a push would do, and sends nothing.
+func (a api) testTemplate(c echo.Context, who caller) error {
+	t, err := a.template(c, who)
+	if err != nil {
+		return err
+	}
+	var r testRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	filled, faults := t.Fill(r.Username, r.Values)
+	problems := []string{}
+	for _, f := range faults {
+		problems = append(problems, f.Field+" "+f.Message)
+	}
+	const shortest, shortestName = 11, 3 // specification, "Limits"
+	if _, ok := chat.ParsePhone(r.Source); !ok || len(r.Source) < shortest {
+		problems = append(problems, "source must be a phone number of at least 11 characters")
+	}
+	if r.Username != "" && len([]rune(r.Username)) < shortestName {
+		problems = append(problems, "username must have at least 3 characters")
+	}
+	if t.Status != chat.TemplateApproved {
+		problems = append(problems, "the template is "+t.Status+", not approved")
+	}
+	return c.JSON(http.StatusOK, map[string]any{
+		"text": t.Render(filled), "source": r.Source, "wouldSend": len(problems) == 0, "problems": problems,
+	})
+}

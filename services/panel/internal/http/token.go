@@ -1,0 +1,130 @@
+package http
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+type tokenView struct {
+	ID         string  `json:"id"`
+	Name       string  `json:"name"`
+	Prefix     string  `json:"prefix"`
+	CreatedAt  instant `json:"createdAt"`
+	CreatedBy  string  `json:"createdBy,omitempty"`
+	LastUsedAt instant `json:"lastUsedAt,omitzero"`
+	ExpiresAt  instant `json:"expiresAt,omitzero"`
+	RevokedAt  instant `json:"revokedAt,omitzero"`
+	Status     string  `json:"status"`
+}
+
+func (a api) viewOfToken(t chat.AccessToken) tokenView {
+	v := tokenView{
+		ID: t.Hash, Name: t.Name, Prefix: t.Prefix, CreatedAt: instant(t.CreatedAt), CreatedBy: t.CreatedBy, LastUsedAt: instant(t.LastUsedAt),
+		ExpiresAt: instant(t.ExpiresAt), RevokedAt: instant(t.RevokedAt), Status: "active",
+	}
+	switch {
+	case !t.RevokedAt.IsZero():
+		v.Status = "revoked"
+	case !t.Valid(a.Now()):
+		v.Status = "expired"
+	}
+	return v
+}
+
+func (a api) getTokens(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	found, err := a.Store.AccessTokens(ctxOf(c), company)
+	if err != nil {
+		return err
+	}
+	rows := []tokenView{}
+	for _, t := range found {
+		rows = append(rows, a.viewOfToken(t))
+	}
+	return c.JSON(http.StatusOK, map[string]any{"tokens": rows})
+}
+
+// token finds the token of a route.
+func (a api) token(c echo.Context, who caller) (chat.AccessToken, error) {
+	t, err := a.Store.AccessToken(ctxOf(c), c.Param("id"))
+	if err == nil && !who.sees(t.CompanyID) {
+		return chat.AccessToken{}, store.AccessTokenNotFound()
+	}
+	return t, err
+}
+
+type createTokenRequest struct {
+	unruly    `json:"-"`
+	Name      string `json:"name"`
+	ExpiresAt string `json:"expiresAt"`
+}
+
+func (a api) createToken(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	var r createTokenRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	var expires time.Time
+	if r.ExpiresAt != "" {
+		if expires, err = time.Parse(time.RFC3339, r.ExpiresAt); err != nil {
+			return apperr.Fields{{Name: "expiresAt", Message: "must be a time such as 2027-01-31T12:00:00Z"}}.Err()
+		}
+	}
+	secret, t, err := a.Admin.CreateToken(ctxOf(c), who.actor(), company, r.Name, expires)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, map[string]any{"token": a.viewOfToken(t), "secret": secret})
+}
+
+type overlapRequest struct {
+	unruly         `json:"-"`
+	OverlapSeconds int64 `json:"overlapSeconds"`
+}
+
+// overlap is bounded here so that it does not overflow; the operation says what it may be.
+func (r overlapRequest) overlap() time.Duration {
+	const year = 366 * 24 * 3600
+	return time.Duration(max(-1, min(r.OverlapSeconds, year))) * time.Second
+}
+
+func (a api) rotateToken(c echo.Context, who caller) error {
+	var r overlapRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	t, err := a.token(c, who)
+	if err != nil {
+		return err
+	}
+	secret, fresh, replaced, err := a.Admin.RotateToken(ctxOf(c), who.actor(), t, r.overlap())
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, map[string]any{"token": a.viewOfToken(fresh), "secret": secret, "replaced": a.viewOfToken(replaced)})
+}
+
+func (a api) revokeToken(c echo.Context, who caller) error {
+	t, err := a.token(c, who)
+	if err != nil {
+		return err
+	}
+	if t, err = a.Admin.RevokeToken(ctxOf(c), who.actor(), t.Hash); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, a.viewOfToken(t))
+}

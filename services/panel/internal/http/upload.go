@@ -1,0 +1,121 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/services/panel/internal/upload"
+)
+
+var errForm = apperr.New(apperr.Invalid, "MALFORMED_FORM", "The form is malformed")
+
+// replyFile sends a file once for each Idempotency-Key. A file that was uploaded again in vain is removed.
+func (a api) replyFile(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	if !idempotency.Asked(c.Request().Header) {
+		return errKeyRequired
+	}
+	kept, caption, err := a.receive(c, found)
+	if err != nil {
+		return err
+	}
+	used := false
+	defer func() {
+		if !used {
+			if err := a.Uploads.Discard(context.WithoutCancel(ctxOf(c)), kept); err != nil {
+				a.Logger.WarnContext(ctxOf(c), "a file without a message stays in the store", "error", err)
+			}
+		}
+	}()
+	data, err := kept.Data(caption)
+	if err != nil {
+		return err
+	}
+	draft := admin.Draft{Type: kept.Type, Data: data}
+	if err := draft.Check(); err != nil {
+		return err
+	}
+	return a.Once.Answer(c, "POST /api/chats/files|"+who.User.ID+"|"+found.ID, idempotency.Fingerprint(kept.Digest, kept.Name, caption),
+		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
+			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, stamp)
+			used = err == nil && string(m.Data) == string(data)
+			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
+		})
+}
+
+// receive reads the form piece by piece: one file, and perhaps a caption.
+func (a api) receive(c echo.Context, found chat.Chat) (kept upload.Kept, caption string, err error) {
+	r := c.Request()
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	if err != nil || kind != "multipart/form-data" {
+		return kept, "", apperr.New(apperr.Invalid, httpapi.ReasonUnsupportedMediaType, "The Content-Type must be multipart/form-data")
+	}
+	app, err := a.Store.Application(ctxOf(c), found.AppID)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return kept, "", err
+	}
+	const formBytes = 64 << 10 // beside the file
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, a.Uploads.MaxBytes+formBytes)
+	form, have := multipart.NewReader(r.Body, parameters["boundary"]), false
+	defer func() {
+		if err != nil && have {
+			err = errors.Join(err, a.Uploads.Discard(context.WithoutCancel(ctxOf(c)), kept))
+		}
+	}()
+	for {
+		part, failed := form.NextPart()
+		if errors.Is(failed, io.EOF) {
+			break
+		}
+		if failed != nil {
+			return kept, "", asForm(failed)
+		}
+		switch {
+		case part.FormName() == "file" && !have:
+			if kept, err = a.Uploads.Keep(ctxOf(c), found, app, part.FileName(), part.Header.Get(echo.HeaderContentType), part); err != nil {
+				return kept, "", asForm(err)
+			}
+			have = true
+		case part.FormName() == "caption":
+			text, failed := io.ReadAll(io.LimitReader(part, 4*chat.MaxTextLength+1))
+			if failed != nil {
+				return kept, "", asForm(failed)
+			}
+			if caption = string(text); utf8.RuneCountInString(caption) > chat.MaxTextLength || !utf8.ValidString(caption) {
+				return kept, "", apperr.Fields{{Name: "caption", Message: "must have at most 4096 characters"}}.Err()
+			}
+		default:
+			return kept, "", apperr.Fields{{Name: part.FormName(), Message: "is not a field of the form, or stands twice"}}.Err()
+		}
+	}
+	if !have {
+		return kept, "", apperr.Fields{{Name: "file", Message: "is required"}}.Err()
+	}
+	return kept, caption, nil
+}
+
+// asForm leaves coded errors and the limit of the body as they are.
+func asForm(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*apperr.Error](err); ok {
+		return err
+	}
+	return errForm.Wrap(err)
+}

@@ -1,0 +1,358 @@
+// Package live follows the streams for one browser: what visitors, bots, agents and companies write, and who answers a chat, in the order
+// of the streams, and after an interruption exactly what was missed.
+//
+// A position names the last sequence of each stream that was told. It is the id of every durable event, so that any replica can go on
+// from it. Presence and typing come over core NATS and are not kept.
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// Bus is what a feed reads.
+type Bus interface {
+	Bounds(ctx context.Context, stream string) (first, last uint64, err error)
+	Read(ctx context.Context, s bus.Span) iter.Seq2[bus.Delivery, error]
+	Tail(ctx context.Context, spans ...bus.Span) iter.Seq2[bus.Delivery, error]
+	OnNotice(subj string, heard func(data []byte)) (stop func(), err error)
+	Notify(ctx context.Context, subj string, data []byte) error
+}
+
+// Position is how far a browser has come: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before the first event of a stream
+// it is 0.
+type Position [4]uint64
+
+// streams are those of a [Position].
+func streams() [4]string {
+	return [4]string{subject.Inbound, subject.Replies, subject.Outbound, subject.Status}
+}
+
+// String is the position as an event's id.
+func (p Position) String() string { return fmt.Sprintf("%d-%d-%d-%d", p[0], p[1], p[2], p[3]) }
+
+// ParsePosition reads an event's id; false for anything else.
+func ParsePosition(s string) (p Position, ok bool) {
+	parts := strings.Split(s, "-")
+	if len(parts) != len(p) {
+		return p, false
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 64)
+		if err != nil {
+			return p, false
+		}
+		p[i] = n
+	}
+	return p, true
+}
+
+// advance notes a delivery.
+func (p *Position) advance(d bus.Delivery) {
+	for i, s := range streams() {
+		if s == d.Stream {
+			p[i] = max(p[i], d.Sequence)
+		}
+	}
+}
+
+// Event is what a browser is told.
+type Event struct {
+	ID   string // position; empty: not durable
+	Name string
+	Data json.RawMessage
+}
+
+// Feed is what one browser follows.
+type Feed struct {
+	Bus       Bus
+	CompanyID string
+	AppIDs    []string
+	From      *Position // nil: from now on
+}
+
+// noticeRoom is how many notices wait for a slow browser; more are dropped, for they are worth nothing later.
+const noticeRoom = 64
+
+// Run calls tell for every event until ctx is done, tell fails, or NATS is away. It returns tell's error or that of NATS, and nil when ctx
+// is done.
+func (f Feed) Run(ctx context.Context, tell func(Event) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	notices := make(chan []byte, noticeRoom)
+	stop, err := f.Bus.OnNotice(subject.PanelNotice(f.CompanyID), func(data []byte) {
+		select {
+		case notices <- data:
+		default:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	at, reset, err := f.start(ctx)
+	if err != nil {
+		return err
+	}
+	if reset {
+		if err := tell(Event{Name: "reset", Data: empty}); err != nil {
+			return err
+		}
+	}
+	if err := f.catchUp(ctx, &at, tell); err != nil {
+		return err
+	}
+	if err := tell(Event{ID: at.String(), Name: "ready", Data: empty}); err != nil {
+		return err
+	}
+	return f.follow(ctx, at, notices, tell)
+}
+
+var empty = json.RawMessage(`{}`)
+
+// start returns where to begin, and whether something may be missing: the streams have dropped what follows the position, or have begun
+// anew.
+func (f Feed) start(ctx context.Context) (at Position, reset bool, err error) {
+	for i, stream := range streams() {
+		first, last, err := f.Bus.Bounds(ctx, stream)
+		if err != nil {
+			return at, false, err
+		}
+		at[i] = last
+		if f.From == nil {
+			continue
+		}
+		if from := f.From[i]; from > last || from+1 < first {
+			reset = true
+		}
+	}
+	if f.From != nil && !reset {
+		at = *f.From
+	}
+	return at, reset, nil
+}
+
+// catchUp tells what is in the streams after the position.
+func (f Feed) catchUp(ctx context.Context, at *Position, tell func(Event) error) error {
+	if f.From == nil {
+		return nil
+	}
+	for _, span := range f.spans(*at) {
+		for d, err := range f.Bus.Read(ctx, span) {
+			if err != nil {
+				return err
+			}
+			at.advance(d)
+			if err := f.tell(*at, d, tell); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spans are the parts of the streams that are the company's.
+func (f Feed) spans(at Position) []bus.Span {
+	inbound := []string{subject.ControlChanged(f.CompanyID, "*")}
+	var replies []string
+	for _, app := range f.AppIDs {
+		inbound = append(inbound, subject.VisitorMessage(app, "*"), subject.VisitorRegistered(app, "*"))
+		replies = append(replies, subject.Reply(app, "*"))
+	}
+	spans := []bus.Span{{Stream: subject.Inbound, Filters: inbound, After: at[0]}}
+	if len(replies) > 0 {
+		spans = append(spans, bus.Span{Stream: subject.Replies, Filters: replies, After: at[1]})
+	}
+	return append(spans,
+		bus.Span{Stream: subject.Outbound, Filters: []string{subject.OutboundMessage("*", f.CompanyID)}, After: at[2]},
+		bus.Span{Stream: subject.Status, Filters: []string{subject.MessageStatus(f.CompanyID, "*")}, After: at[3]})
+}
+
+// follow tells what comes, and notices between.
+func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, tell func(Event) error) error {
+	type delivered struct {
+		d   bus.Delivery
+		err error
+	}
+	coming, done := make(chan delivered), make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() { cancel(); <-done }()
+	spans := f.spans(at)
+	for i := range spans {
+		spans[i].Follow = true
+	}
+	go func() {
+		defer close(done)
+		for d, err := range f.Bus.Tail(ctx, spans...) {
+			select {
+			case coming <- delivered{d, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if ctx.Err() == nil {
+			select {
+			case coming <- delivered{err: apperr.Away("NATS", errEnded)}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case data := <-notices:
+			err = f.tellNotice(data, tell)
+		case next := <-coming:
+			if next.err != nil {
+				return next.err
+			}
+			at.advance(next.d)
+			err = f.tell(at, next.d, tell)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var errEnded = errors.New("a stream's reader has ended")
+
+type messageEvent struct {
+	ChatID  string          `json:"chatId"`
+	AppID   string          `json:"appId,omitempty"`
+	Message json.RawMessage `json:"message"`
+}
+
+type controlEvent struct {
+	ChatID     string `json:"chatId"`
+	AppID      string `json:"appId,omitempty"`
+	Control    string `json:"control"`
+	AssigneeID string `json:"assigneeId,omitempty"`
+	ByUserID   string `json:"byUserId,omitempty"`
+	ClosedAt   string `json:"closedAt,omitempty"`
+}
+
+// tell decodes a delivery and tells it. What is malformed, or another company's whatever its subject says, is passed over.
+func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
+	id := at.String()
+	switch {
+	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllVisitorMessages, ">")):
+		e, err := event.Decode[event.VisitorMessageAccepted](d.Subject, d.Data)
+		if err != nil || e.CompanyID != f.CompanyID {
+			return nil //nolint:nilerr // it is in DEAD, or will be
+		}
+		e.Message.IsFromSupport = false
+		return tellMessage(id, e.ChatID, e.AppID, e.Message, tell)
+	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllReplies, ">")):
+		e, err := event.Decode[event.Reply](d.Subject, d.Data)
+		if err != nil || e.CompanyID != f.CompanyID {
+			return nil //nolint:nilerr // it is in DEAD, or will be
+		}
+		e.Message.IsFromSupport = true
+		return tellMessage(id, e.ChatID, e.AppID, e.Message, tell)
+	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllOutbound, ">")):
+		e, err := event.Decode[event.OutboundMessage](d.Subject, d.Data)
+		if err != nil || e.CompanyID != f.CompanyID {
+			return nil //nolint:nilerr // it is in DEAD, or will be
+		}
+		e.Message.IsFromSupport = true
+		return tellMessage(id, e.ChatID, "", e.Message, tell)
+	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllControls, ">")):
+		e, err := event.Decode[event.ChatControlChanged](d.Subject, d.Data)
+		if err != nil || e.CompanyID != f.CompanyID {
+			return nil //nolint:nilerr // it is in DEAD, or will be
+		}
+		v := controlEvent{ChatID: e.ChatID, AppID: e.AppID, Control: e.Control, AssigneeID: e.AssigneeID, ByUserID: e.ByUserID}
+		if !e.ClosedAt.IsZero() {
+			v.ClosedAt = e.ClosedAt.Format(chat.TimeFormat)
+		}
+		return tellJSON(id, "chat", v, tell)
+	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllStatuses, ">")):
+		e, err := event.Decode[event.MessageStatusChanged](d.Subject, d.Data)
+		if err != nil || e.CompanyID != f.CompanyID {
+			return nil //nolint:nilerr // it is in DEAD, or will be
+		}
+		return tellJSON(id, "status", map[string]string{"chatId": e.ChatID, "messageId": e.MessageID, "status": e.Status}, tell)
+	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllRegistrations, ">")):
+		e, err := event.Decode[event.VisitorRegistered](d.Subject, d.Data)
+		if err != nil || e.CompanyID != f.CompanyID || !e.ChatOpened {
+			return nil //nolint:nilerr // it is in DEAD, or will be
+		}
+		return tellJSON(id, "registered", map[string]string{"appId": e.AppID, "chatId": e.ChatID, "visitorId": e.ChatUserID}, tell)
+	}
+	return nil
+}
+
+func tellMessage(id, chatID, appID string, m chat.Message, tell func(Event) error) error {
+	return tellJSON(id, "message", messageEvent{ChatID: chatID, AppID: appID, Message: m.AppendJSON(nil)}, tell)
+}
+
+func tellJSON(id, name string, v any, tell func(Event) error) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding an event: %w", err)
+	}
+	return tell(Event{ID: id, Name: name, Data: data})
+}
+
+// Notice is what agents' browsers tell each other.
+type Notice struct {
+	Kind    string `json:"kind"` // presence or read
+	ChatID  string `json:"chatId"`
+	UserID  string `json:"userId,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Typing  bool   `json:"typing,omitempty"`
+	Expires int    `json:"expires,omitempty"` // seconds
+}
+
+// Kinds of [Notice].
+const (
+	Presence = "presence"
+	Read     = "read"
+)
+
+// PresenceLife is how long it counts that somebody is looking.
+const PresenceLife = 30 * time.Second
+
+type presenceEvent struct {
+	ChatID  string `json:"chatId"`
+	UserID  string `json:"userId"`
+	Name    string `json:"name"`
+	Typing  bool   `json:"typing"`
+	Expires int    `json:"expiresInSeconds"`
+}
+
+func (f Feed) tellNotice(data []byte, tell func(Event) error) error {
+	var n Notice
+	_ = json.Unmarshal(data, &n) // what is malformed has no kind
+	switch n.Kind {
+	case Presence:
+		return tellJSON("", n.Kind, presenceEvent{n.ChatID, n.UserID, n.Name, n.Typing, n.Expires}, tell)
+	case Read:
+		return tellJSON("", n.Kind, map[string]string{"chatId": n.ChatID}, tell)
+	}
+	return nil
+}
+
+// Notify tells all browsers of a company.
+func Notify(ctx context.Context, b Bus, companyID string, n Notice) error {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return fmt.Errorf("encoding a notice: %w", err)
+	}
+	return b.Notify(ctx, subject.PanelNotice(companyID), data)
+}

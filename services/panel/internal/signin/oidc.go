@@ -1,0 +1,139 @@
+package signin
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with PKCE). A user who signs in that
+// way exists already: the issuer proves the e-mail address and no more.
+type OIDC struct {
+	Issuer, ClientID, ClientSecret string
+	Name                           string // on the button
+	RedirectURL                    string
+
+	mu       sync.Mutex
+	provider *oidc.Provider // nil: the issuer has not answered yet
+}
+
+// attempt is what a browser keeps, in a cookie, while it is at the issuer's.
+type attempt struct {
+	State    string `json:"state"`
+	Nonce    string `json:"nonce"`
+	Verifier string `json:"verifier"`
+}
+
+var errOIDC = apperr.New(apperr.Unauthenticated, "OIDC_FAILED", "The sign-in at the identity provider failed")
+
+// discover asks the issuer for its endpoints, once it answers.
+func (o *OIDC) discover(ctx context.Context) (*oidc.Provider, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.provider == nil {
+		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer) // it fetches keys later too
+		if err != nil {
+			return nil, apperr.Away("OIDC issuer", err)
+		}
+		o.provider = p
+	}
+	return o.provider, nil
+}
+
+func (o *OIDC) client(p *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: p.Endpoint(), RedirectURL: o.RedirectURL, Scopes: []string{oidc.ScopeOpenID, "email"},
+	}
+}
+
+// Start returns where to send the browser, and what it keeps until it comes back.
+func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
+	p, err := o.discover(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	a := attempt{State: account.NewSecret(), Nonce: account.NewSecret(), Verifier: oauth2.GenerateVerifier()}
+	kept, err := json.Marshal(a)
+	if err != nil {
+		return "", "", fmt.Errorf("encoding an attempt: %w", err)
+	}
+	return o.client(p).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), string(kept), nil
+}
+
+// SignInOIDC begins a session of the user whom the issuer vouches for. Unauthenticated when the answer is not for this browser, or does
+// not hold, or names no user with a verified e-mail address.
+func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, kept, state, code string, from Caller) (Who, error) {
+	if err := s.admit(ctx, from.Address, "oidc"); err != nil {
+		return Who{}, err
+	}
+	var a attempt
+	if json.Unmarshal([]byte(kept), &a) != nil || a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
+		return Who{}, errOIDC
+	}
+	p, err := o.discover(ctx)
+	if err != nil {
+		return Who{}, err
+	}
+	email, err := o.redeem(ctx, p, a, code)
+	if err != nil {
+		return Who{}, errOIDC.Wrap(err)
+	}
+	u, err := s.Store.User(ctx, account.UserID(email))
+	if apperr.Is(err, apperr.NotFound) {
+		return Who{}, errOIDC.Wrap(err)
+	}
+	if err != nil {
+		return Who{}, err
+	}
+	if u.Status() == account.StatusInvited { // the issuer's word is worth the invitation's
+		if u, err = s.Admin.UpdateUser(ctx, admin.ActorOf(u), "user.accept", u.ID, func(u *account.User) error {
+			u.InvitationHash, u.InvitationExpiresAt = "", time.Time{}
+			return nil
+		}); err != nil {
+			return Who{}, err
+		}
+	}
+	return s.Begin(ctx, u, from)
+}
+
+// redeem exchanges the code for the ID token, and returns the verified e-mail address in it.
+func (o *OIDC) redeem(ctx context.Context, p *oidc.Provider, a attempt, code string) (email string, err error) {
+	token, err := o.client(p).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return "", err
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return "", errors.New("the issuer sent no ID token")
+	}
+	id, err := p.Verifier(&oidc.Config{ClientID: o.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return "", err
+	}
+	if id.Nonce != a.Nonce {
+		return "", errors.New("the ID token is for another attempt")
+	}
+	var claims struct {
+		Email    string `json:"email"`
+		Verified bool   `json:"email_verified"`
+	}
+	if err := id.Claims(&claims); err != nil {
+		return "", err
+	}
+	if !claims.Verified || strings.TrimSpace(claims.Email) == "" {
+		return "", errors.New("the ID token has no verified e-mail address")
+	}
+	return claims.Email, nil
+}

@@ -1,0 +1,218 @@
+// Package signin says who is calling: signing in with a password and a one-time code, sessions, and their end.
+//
+// A session begins with a new secret at every sign-in and change of the password, so that a secret that was planted before is worth
+// nothing. An attempt counts against its limits before the password is looked at: a right guess after too many wrong ones is refused
+// too.
+package signin
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/ratelimit"
+)
+
+// seenEvery is how exact a session's last use is known.
+const seenEvery = time.Minute
+
+// Store keeps users and sessions.
+type Store interface {
+	User(ctx context.Context, id string) (account.User, error)
+	Session(ctx context.Context, id string) (account.Session, error)
+	CreateSession(ctx context.Context, s account.Session) error
+	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
+	UserSessions(ctx context.Context, userID string) ([]account.Session, error)
+	DeleteSession(ctx context.Context, id string) error
+	DeleteUserSessions(ctx context.Context, userID, keepID string) error
+}
+
+// Config is what a [Service] needs.
+type Config struct {
+	Store     Store
+	Admin     *admin.Service
+	ByAddress *ratelimit.Limiter // attempts from one address; nil: no limit
+	ByAccount *ratelimit.Limiter // attempts for one e-mail address; nil: no limit
+	Logger    *slog.Logger
+	Now       func() time.Time
+}
+
+// Service signs users in and out.
+type Service struct{ Config }
+
+// New returns a service.
+func New(cfg Config) *Service { return &Service{cfg} }
+
+// Caller is where a request comes from.
+type Caller struct{ Address, UserAgent string }
+
+// Who is a user with a valid session.
+type Who struct {
+	User    account.User
+	Session account.Session
+	Secret  string // the cookie's value
+}
+
+// Credentials are what somebody signs in with.
+type Credentials struct{ Email, Password, Code string }
+
+var (
+	errCredentials  = apperr.New(apperr.Unauthenticated, "INVALID_CREDENTIALS", "The e-mail address or the password is wrong")
+	errCodeRequired = apperr.New(apperr.Unauthenticated, "TOTP_REQUIRED", "A one-time code is required")
+	errCode         = apperr.New(apperr.Unauthenticated, "INVALID_CODE", "The one-time code is wrong")
+	errSession      = apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Sign in")
+)
+
+// SignIn begins a session. Errors: Unauthenticated with INVALID_CREDENTIALS, TOTP_REQUIRED or INVALID_CODE; TooMany.
+func (s *Service) SignIn(ctx context.Context, c Credentials, from Caller) (Who, error) {
+	id := account.UserID(c.Email)
+	if err := s.admit(ctx, from.Address, id); err != nil {
+		return Who{}, err
+	}
+	u, err := s.Store.User(ctx, id)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return Who{}, err
+	}
+	right, failed := account.VerifyPassword(ctx, c.Password, u.PasswordHash)
+	switch {
+	case failed != nil:
+		return Who{}, failed
+	case err != nil || !right || u.Status() != account.StatusActive:
+		s.Logger.InfoContext(ctx, "sign-in refused", "address", from.Address)
+		return Who{}, errCredentials
+	case u.TOTPSecret != "" && c.Code == "":
+		return Who{}, errCodeRequired
+	}
+	if u, err = s.spendCode(ctx, u, c.Code); err != nil {
+		return Who{}, err
+	}
+	return s.Begin(ctx, u, from)
+}
+
+func (s *Service) admit(ctx context.Context, address, userID string) error {
+	for _, limit := range []struct {
+		limiter *ratelimit.Limiter
+		caller  string
+	}{{s.ByAddress, address}, {s.ByAccount, userID}} {
+		if limit.limiter == nil {
+			continue
+		}
+		if d := limit.limiter.Take(ctx, limit.caller); !d.Allowed {
+			return &apperr.Error{Code: apperr.TooMany, Reason: "TOO_MANY_REQUESTS", Message: "Too many attempts. Try again later.", RetryAfter: d.Wait}
+		}
+	}
+	return nil
+}
+
+// spendCode uses up the one-time code of a user who has a second factor. A code counts once, also on two replicas at the same time.
+func (s *Service) spendCode(ctx context.Context, u account.User, code string) (account.User, error) {
+	if u.TOTPSecret == "" {
+		return u, nil
+	}
+	return s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error {
+		step, ok := account.VerifyTOTP(u.TOTPSecret, code, s.Now(), u.TOTPStep)
+		if !ok {
+			return errCode
+		}
+		u.TOTPStep = step
+		return nil
+	})
+}
+
+// Begin starts a session of a user who has proved who they are.
+func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Who, error) {
+	if u.Status() != account.StatusActive {
+		return Who{}, errCredentials
+	}
+	now := s.Now()
+	const maxUserAgent = 300
+	secret, session := account.NewSession(u.ID, from.Address, from.UserAgent[:min(len(from.UserAgent), maxUserAgent)], now)
+	if err := s.Store.CreateSession(ctx, session); err != nil {
+		return Who{}, err
+	}
+	u, err := s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error { u.LastSignInAt = now; return nil })
+	if err != nil {
+		return Who{}, err
+	}
+	return Who{User: u, Session: session, Secret: secret}, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
+}
+
+// Check returns who has the session with that secret; Unauthenticated when it does not hold.
+func (s *Service) Check(ctx context.Context, secret string) (Who, error) {
+	if secret == "" {
+		return Who{}, errSession
+	}
+	session, err := s.Store.Session(ctx, account.HashSecret(secret))
+	now := s.Now()
+	switch {
+	case apperr.Is(err, apperr.NotFound), err == nil && !session.Valid(now):
+		return Who{}, errSession
+	case err != nil:
+		return Who{}, err
+	}
+	u, err := s.Store.User(ctx, session.UserID)
+	switch {
+	case apperr.Is(err, apperr.NotFound), err == nil && u.Disabled:
+		return Who{}, errSession
+	case err != nil:
+		return Who{}, err
+	}
+	return Who{User: u, Session: session, Secret: secret}, nil
+}
+
+// Resume is Check that also extends the session.
+func (s *Service) Resume(ctx context.Context, secret string) (Who, error) {
+	who, err := s.Check(ctx, secret)
+	now := s.Now()
+	if err != nil || now.Sub(who.Session.LastSeenAt) < seenEvery {
+		return who, err
+	}
+	who.Session.LastSeenAt, who.Session.ExpiresAt = now, who.Session.Extended(now)
+	err = s.Store.SessionUsed(ctx, who.Session.ID, who.Session.LastSeenAt, who.Session.ExpiresAt)
+	if apperr.Is(err, apperr.NotFound) {
+		err = errSession
+	}
+	return who, err
+}
+
+// End ends one session.
+func (s *Service) End(ctx context.Context, id string) error { return s.Store.DeleteSession(ctx, id) }
+
+// CheckPassword returns WRONG_PASSWORD unless it is the user's. Attempts count as those to sign in.
+func (s *Service) CheckPassword(ctx context.Context, who Who, password string, from Caller) error {
+	if err := s.admit(ctx, from.Address, who.User.ID); err != nil {
+		return err
+	}
+	right, err := account.VerifyPassword(ctx, password, who.User.PasswordHash)
+	if err == nil && !right {
+		err = apperr.New(apperr.Invalid, "WRONG_PASSWORD", "The password is wrong")
+	}
+	return err
+}
+
+// ChangePassword replaces the password, ends all sessions and begins a new one.
+func (s *Service) ChangePassword(ctx context.Context, who Who, current, fresh string, from Caller) (Who, error) {
+	if err := s.CheckPassword(ctx, who, current, from); err != nil {
+		return Who{}, err
+	}
+	u, err := s.Admin.SetPassword(ctx, admin.ActorOf(who.User), who.User.ID, "new", fresh)
+	if err != nil {
+		return Who{}, err
+	}
+	return s.Begin(ctx, u, from)
+}
+
+// AcceptInvitation gives an invited user a password and begins a session.
+func (s *Service) AcceptInvitation(ctx context.Context, token, name, password string, from Caller) (Who, error) {
+	if err := s.admit(ctx, from.Address, "invitation"); err != nil {
+		return Who{}, err
+	}
+	u, err := s.Admin.AcceptInvitation(ctx, token, name, password)
+	if err != nil {
+		return Who{}, err
+	}
+	return s.Begin(ctx, u, from)
+}

@@ -1,0 +1,46 @@
+package signin
+
+import (
+	"context"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const issuer = "Parley"
+
+// OfferTOTP makes a secret for an authenticator app. It does not count until it is confirmed.
+func (s *Service) OfferTOTP(ctx context.Context, who Who, password string, from Caller) (secret, uri string, err error) {
+	if err := s.CheckPassword(ctx, who, password, from); err != nil {
+		return "", "", err
+	}
+	secret = account.NewTOTPSecret()
+	_, err = s.Admin.UpdateUser(ctx, admin.ActorOf(who.User), "", who.User.ID, func(u *account.User) error { u.TOTPPending = secret; return nil })
+	return secret, account.TOTPURI(issuer, who.User.Email, secret), err
+}
+
+// ConfirmTOTP makes the offered secret the second factor.
+func (s *Service) ConfirmTOTP(ctx context.Context, who Who, code string) error {
+	_, err := s.Admin.UpdateUser(ctx, admin.ActorOf(who.User), "user.totp", who.User.ID, func(u *account.User) error {
+		step, ok := account.VerifyTOTP(u.TOTPPending, code, s.Now(), 0)
+		if !ok {
+			return apperr.New(apperr.Invalid, "INVALID_CODE", "The one-time code is wrong")
+		}
+		u.TOTPSecret, u.TOTPPending, u.TOTPStep = u.TOTPPending, "", step
+		return nil
+	})
+	return err
+}
+
+// RemoveTOTP ends the second factor.
+func (s *Service) RemoveTOTP(ctx context.Context, who Who, password string, from Caller) error {
+	if err := s.CheckPassword(ctx, who, password, from); err != nil {
+		return err
+	}
+	_, err := s.Admin.UpdateUser(ctx, admin.ActorOf(who.User), "user.totp", who.User.ID, func(u *account.User) error {
+		u.TOTPSecret, u.TOTPPending = "", ""
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,154 @@
+package panel_test
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/services/panel"
+)
+
+// issuer is a small OpenID Connect issuer. Its claims of the next user can be changed.
+type issuer struct {
+	t        *testing.T
+	url      string
+	key      ed25519.PrivateKey
+	claims   map[string]any
+	attempts map[string]url.Values // by code: what the browser came with
+}
+
+func startIssuer(t *testing.T) *issuer {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &issuer{t: t, key: key, attempts: map[string]url.Values{}}
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{
+			"issuer": i.url, "authorization_endpoint": i.url + "/authorize", "token_endpoint": i.url + "/token", "jwks_uri": i.url + "/keys",
+			"id_token_signing_alg_values_supported": []string{"EdDSA"},
+		})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "EdDSA", Use: "sig"}}})
+	})
+	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		code := account.NewSecret()
+		i.attempts[code] = q
+		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
+	})
+	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		q, ok := i.attempts[r.FormValue("code")]
+		delete(i.attempts, r.FormValue("code"))
+		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+		_, secret, _ := r.BasicAuth()
+		if !ok || q.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || secret != "a-secret" {
+			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+			return
+		}
+		claims := map[string]any{"iss": i.url, "aud": q.Get("client_id"), "sub": "1", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "nonce": q.Get("nonce")}
+		for name, value := range i.claims {
+			claims[name] = value
+		}
+		answer(w, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": i.sign(claims)})
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	i.url = server.URL
+	return i
+}
+
+func (i *issuer) sign(claims map[string]any) string {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: i.key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return token
+}
+
+func TestOIDC(t *testing.T) {
+	t.Parallel()
+	i := startIssuer(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(cfg *panel.Config) {
+		unlimited(cfg)
+		cfg.Listener, cfg.PanelURL = ln, "http://"+ln.Addr().String()
+		cfg.OIDCIssuer, cfg.OIDCClientID, cfg.OIDCClientSecret, cfg.OIDCName = i.url, "panel", "a-secret", "Example"
+	})
+	w.base = "http://" + ln.Addr().String()
+	if a := w.browser(w.base).done(http.StatusOK, http.MethodGet, "/api/meta", ""); !strings.Contains(a.body, `"oidc":{"name":"Example"}`) {
+		t.Errorf("got %s, want the issuer's name", a.body)
+	}
+	email := w.acme.users[account.Owner].Email
+	for name, test := range map[string]struct {
+		claims map[string]any
+		bend   func(callback string) string
+		want   string
+	}{
+		"a user":                {map[string]any{"email": strings.ToUpper(email), "email_verified": true}, nil, "/"},
+		"an address unverified": {map[string]any{"email": email}, nil, "/?error=oidc"},
+		"nobody's address":      {map[string]any{"email": "x@example.com", "email_verified": true}, nil, "/?error=oidc"},
+		"another audience":      {map[string]any{"email": email, "email_verified": true, "aud": "other"}, nil, "/?error=oidc"},
+		"another nonce":         {map[string]any{"email": email, "email_verified": true, "nonce": "x"}, nil, "/?error=oidc"},
+		"expired":               {map[string]any{"email": email, "email_verified": true, "exp": 1}, nil, "/?error=oidc"},
+		"another state":         {map[string]any{"email": email, "email_verified": true}, func(s string) string { return s + "x" }, "/?error=oidc"},
+	} {
+		i.claims = test.claims
+		b := w.browser(w.base)
+		b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		start := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "")
+		there, err := b.client.Get(start.header.Get("Location")) //nolint:noctx // the issuer is in this process
+		w.must(err)
+		there.Body.Close()
+		callback := strings.TrimPrefix(there.Header.Get("Location"), w.base)
+		if test.bend != nil {
+			callback = test.bend(callback)
+		}
+		back := b.done(http.StatusFound, http.MethodGet, callback, "")
+		if got := back.header.Get("Location"); got != test.want {
+			t.Errorf("%s: got to %s, want %s", name, got, test.want)
+		}
+		signedIn := b.do(http.MethodGet, "/api/session", "").status == http.StatusOK
+		if signedIn != (test.want == "/") {
+			t.Errorf("%s: got signed in %v", name, signedIn)
+		}
+		again := w.browser(w.base) // another browser has not begun this attempt
+		again.client.CheckRedirect = b.client.CheckRedirect
+		if a := again.done(http.StatusFound, http.MethodGet, callback, ""); a.header.Get("Location") != "/?error=oidc" {
+			t.Errorf("%s: another browser got to %s", name, a.header.Get("Location"))
+		}
+	}
+}

@@ -1,0 +1,149 @@
+import { useState } from 'preact/hooks';
+import { session as api } from '../api/api.js';
+import { fieldErrors, isCode, messageOf } from '../api/client.js';
+import { useLoad } from '../lib/load.js';
+import { useStore } from '../lib/store.js';
+import { SessionList } from '../people/sessions.js';
+import { MIN_PASSWORD } from '../signin/invitation.js';
+import { app, renewed, signedOut } from '../state.js';
+import { strings } from '../strings.js';
+import { Button } from '../ui/button.js';
+import { Code } from '../ui/copy.js';
+import { Confirm, Dialog } from '../ui/dialog.js';
+import { Field, PasswordInput, TextInput } from '../ui/field.js';
+import { Card, Facts, Page } from '../ui/page.js';
+import { Badge, Failed, Notice, Skeleton } from '../ui/states.js';
+import { toast } from '../ui/toast.js';
+
+const s = strings.account;
+
+export default function Account() {
+  const { session } = useStore(app);
+  const user = session!.user;
+  const sessions = useLoad((signal) => api.all(signal), []);
+  const [enabling, setEnabling] = useState(false);
+  const [disabling, setDisabling] = useState(false);
+  const [leaving, setLeaving] = useState(false);
+  const setTotp = (totp: boolean) => renewed({ ...session!, user: { ...user, totp } });
+  return (
+    <Page title={s.title}>
+      <Card title={user.name || user.email}>
+        <Facts facts={[[s.email, user.email], [s.role, strings.roles[user.role]], ...(session!.company ? [[s.company, session!.company.name] as [string, string]] : [])]} />
+      </Card>
+      <PasswordCard done={() => sessions.reload()} />
+      <Card title={s.totp} lead={s.totpLead} actions={user.totp ? <Badge kind="good">{s.totpOn}</Badge> : <Badge>{s.totpOff}</Badge>}>
+        <div>{user.totp ? <Button onClick={() => setDisabling(true)}>{s.totpDisable}</Button> : <Button kind="primary" icon="shield" onClick={() => setEnabling(true)}>{s.totpEnable}</Button>}</div>
+      </Card>
+      <Card title={s.sessions} lead={s.sessionsLead} actions={<Button small icon="logout" onClick={() => setLeaving(true)}>{strings.people.signOutEverywhere}</Button>}>
+        {!sessions.data && (sessions.error ? <Failed error={sessions.error} retry={sessions.reload} /> : <Skeleton rows={3} />)}
+        {sessions.data && (
+          <SessionList
+            sessions={sessions.data}
+            end={(id) => void api.end(id).then(() => {
+              sessions.set((old) => old.filter((x) => x.id !== id));
+              toast(s.sessionEnded);
+            }, (err: unknown) => toast(messageOf(err), 'bad'))}
+          />
+        )}
+      </Card>
+      {enabling && <EnableTotp close={() => setEnabling(false)} done={() => { setEnabling(false); setTotp(true); toast(s.totpEnabled); }} />}
+      {disabling && <AskPassword title={s.totpDisable} action={s.totpDisable} close={() => setDisabling(false)} run={async (password) => { await api.removeTotp(password); setTotp(false); setDisabling(false); toast(s.totpDisabled); }} />}
+      {leaving && (
+        <Confirm title={strings.people.signOutEverywhere} action={strings.people.signOutEverywhere} close={() => setLeaving(false)} confirm={async () => { await api.endAll(); signedOut(); }}>
+          <p>{s.everywhereLead}</p>
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function PasswordCard({ done }: { done(): void }) {
+  const [current, setCurrent] = useState('');
+  const [next, setNext] = useState('');
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<unknown>();
+  const errors = fieldErrors(problem);
+  const wrong = isCode(problem, 'WRONG_PASSWORD');
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    setTried(true);
+    if (busy || !current || next.length < MIN_PASSWORD) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      renewed(await api.password({ current, new: next }));
+      setCurrent('');
+      setNext('');
+      setTried(false);
+      toast(s.passwordChanged);
+      done();
+    } catch (err) {
+      setProblem(err);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Card title={s.password} lead={s.passwordLead}>
+      <form class="stack narrow" noValidate onSubmit={(e) => void submit(e)}>
+        {!!problem && !wrong && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
+        <input type="hidden" autoComplete="username" value={app.value.session!.user.email} />
+        <Field label={s.currentPassword} required error={wrong ? s.wrongPassword : errors.current ?? (tried && !current ? strings.required : undefined)}><PasswordInput autoComplete="current-password" value={current} change={setCurrent} /></Field>
+        <Field label={s.newPassword} hint={strings.invitation.passwordHint(MIN_PASSWORD)} required error={errors.new ?? (tried && next.length < MIN_PASSWORD ? strings.invitation.passwordShort(MIN_PASSWORD) : undefined)}><PasswordInput autoComplete="new-password" value={next} change={setNext} /></Field>
+        <div><Button type="submit" busy={busy}>{s.changePassword}</Button></div>
+      </form>
+    </Card>
+  );
+}
+
+function AskPassword({ title, action, close, run }: { title: string; action: string; close(): void; run(password: string): Promise<void> }) {
+  const [password, setPassword] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<unknown>();
+  const submit = async () => {
+    if (busy || !password) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await run(password);
+    } catch (err) {
+      setBusy(false);
+      setProblem(err);
+    }
+  };
+  return (
+    <Dialog title={title} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{action}</Button></>}>
+      <Field label={s.currentPassword} required error={problem ? (isCode(problem, 'WRONG_PASSWORD') ? s.wrongPassword : messageOf(problem)) : undefined}><PasswordInput autoComplete="current-password" value={password} change={setPassword} /></Field>
+    </Dialog>
+  );
+}
+
+/** The password, then the secret for the app, then a code from it: nothing counts before that. */
+function EnableTotp({ close, done }: { close(): void; done(): void }) {
+  const [offer, setOffer] = useState<{ secret: string; uri: string }>();
+  const [code, setCode] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<unknown>();
+  if (!offer) return <AskPassword title={s.totpEnable} action={s.next} close={close} run={async (password) => setOffer(await api.totp(password))} />;
+  const submit = async () => {
+    if (busy || !code.trim()) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await api.confirmTotp(code.replace(/\s/g, ''));
+      done();
+    } catch (err) {
+      setBusy(false);
+      setProblem(err);
+    }
+  };
+  return (
+    <Dialog title={s.totpEnable} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.confirm}</Button></>}>
+      <p>{s.totpSetUp}</p>
+      <div class="field"><span class="legend">{s.setupKey}</span><Code text={offer.secret.replace(/(.{4})(?=.)/g, '$1 ')} label={s.setupKey} /></div>
+      <p><a href={offer.uri}>{s.openApp}</a></p>
+      <Field label={strings.signIn.code} required error={problem ? messageOf(problem) : undefined}><TextInput value={code} change={setCode} inputMode="numeric" autoComplete="one-time-code" maxLength={7} class="code-input" data-autofocus /></Field>
+    </Dialog>
+  );
+}

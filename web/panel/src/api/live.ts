@@ -1,0 +1,108 @@
+import { Store } from '../lib/store.js';
+import { client } from './client.js';
+import type { Message } from './types.js';
+
+export interface LiveEvents {
+  message: { chatId: string; appId?: string; message: Message };
+  chat: { chatId: string; appId?: string; control: 'bot' | 'agent'; assigneeId?: string; byUserId?: string; closedAt?: string };
+  registered: { appId: string; chatId: string; visitorId: string };
+  read: { chatId: string };
+  presence: { chatId: string; userId: string; name: string; typing: boolean; expiresInSeconds: number };
+  /** Everything has to be loaded again. */
+  reset: Record<string, never>;
+}
+
+export type LiveState = 'connecting' | 'live' | 'lost';
+
+type Listener<K extends keyof LiveEvents> = (event: LiveEvents[K]) => void;
+
+const RETRY = 3_000;
+
+/**
+ * The live events of the inbox. EventSource resumes by itself; where it gives up (an answer that is not 200), a new one goes on from the last
+ * id.
+ */
+export class Live {
+  readonly state = new Store<LiveState>('connecting');
+  readonly #listeners = new Map<string, Set<(event: never) => void>>();
+  #source: EventSource | undefined;
+  #lastId = '';
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #running = false;
+  #wasLive = false;
+
+  on<K extends keyof LiveEvents>(name: K, f: Listener<K>): () => void {
+    const set = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, set);
+    set.add(f as (event: never) => void);
+    return () => set.delete(f as (event: never) => void);
+  }
+
+  start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    addEventListener('online', this.#again);
+    addEventListener('offline', this.#lost);
+    this.#connect();
+  }
+
+  stop(): void {
+    this.#running = false;
+    removeEventListener('online', this.#again);
+    removeEventListener('offline', this.#lost);
+    clearTimeout(this.#retry);
+    this.#source?.close();
+    this.#source = undefined;
+    this.#lastId = '';
+    this.#wasLive = false;
+    this.state.set('connecting');
+  }
+
+  readonly #lost = () => this.state.set('lost');
+
+  readonly #again = () => {
+    clearTimeout(this.#retry);
+    this.#source?.close();
+    this.#connect();
+  };
+
+  #tell(name: string, data: unknown): void {
+    for (const f of [...(this.#listeners.get(name) ?? [])]) f(data as never);
+  }
+
+  #connect(): void {
+    if (!this.#running) return;
+    const source = (this.#source = new EventSource(client.url('events', { lastEventId: this.#lastId })));
+    const resumed = this.#lastId !== '';
+    source.addEventListener('ready', (e) => {
+      if (e.lastEventId) this.#lastId = e.lastEventId;
+      if (this.#wasLive && !resumed) this.#tell('reset', {}); // nothing said where to go on
+      this.#wasLive = true;
+      this.state.set('live');
+    });
+    source.addEventListener('offline', this.#lost);
+    source.onerror = () => {
+      this.#lost();
+      if (source.readyState === EventSource.CLOSED) {
+        clearTimeout(this.#retry);
+        this.#retry = setTimeout(this.#again, RETRY);
+        void client.call('session').catch(() => {}); // a session that has ended says so here
+      }
+    };
+    for (const name of ['message', 'chat', 'registered', 'read', 'presence', 'reset'] as const) {
+      source.addEventListener(name, (e) => {
+        if (source !== this.#source) return;
+        if (e.lastEventId) this.#lastId = e.lastEventId;
+        let data: unknown;
+        try {
+          data = JSON.parse(e.data as string);
+        } catch {
+          return;
+        }
+        this.#tell(name, data);
+      });
+    }
+  }
+}
+
+export const live = new Live();

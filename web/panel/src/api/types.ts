@@ -1,0 +1,143 @@
+/** What the panel's API answers with; docs/panel-api.md is its description. */
+import type { Data, Message as WidgetMessage } from '@parley/shared/message.js';
+
+export type Role = 'operator' | 'owner' | 'developer' | 'agent';
+
+export type Permission =
+  | 'tokens' | 'applications.read' | 'applications.write' | 'templates.read' | 'templates.write' | 'templates.approve' | 'inbox' | 'people' | 'audit' | 'visitors'
+  | 'streams' | 'companies';
+
+export interface User {
+  id: string;
+  email: string;
+  name: string;
+  role: Role;
+  companyId?: string;
+  status: 'active' | 'invited' | 'disabled';
+  totp: boolean;
+  createdAt: string;
+  lastSignInAt?: string;
+  invitationExpiresAt?: string;
+}
+
+export interface Company { id: string; name: string }
+
+export interface Session { user: User; company: Company | null; permissions: Permission[]; csrfToken: string; expiresAt: string }
+
+export interface Meta { version: string; widgetBaseUrl: string; clientBaseUrl: string; oidc: { name: string } | null }
+
+export interface SignedIn { id: string; createdAt: string; lastSeenAt: string; expiresAt: string; address: string; userAgent: string; current: boolean }
+
+export interface Invitation { email: string; name: string; role: Role; companyName?: string }
+
+export interface Token {
+  id: string;
+  name: string;
+  prefix: string;
+  createdAt: string;
+  createdBy?: string;
+  lastUsedAt?: string;
+  expiresAt?: string;
+  revokedAt?: string;
+  status: 'active' | 'expired' | 'revoked';
+}
+
+export interface NewToken { token: Token; secret: string; replaced?: Token }
+
+export type Verification = 'off' | 'session' | 'required';
+
+export interface ApplicationDraft { name: string; botName: string; widgetConfigs: Data; allowedOrigins: string[]; fileRetentionSeconds: number }
+
+export interface Application extends ApplicationDraft {
+  id: string;
+  companyId: string;
+  verification: Verification;
+  secrets: { createdAt: string; expiresAt?: string }[];
+  version: string;
+  embed: { snippet: string; csp: string };
+}
+
+export interface Parameter { name: string; default: string }
+
+export interface Template {
+  id: string;
+  companyId: string;
+  name: string;
+  text: string;
+  parameters: Parameter[];
+  status: 'draft' | 'pending' | 'approved' | 'rejected';
+  reason?: string;
+}
+
+export interface TestPush { text: string; source: string; wouldSend: boolean; problems: string[] }
+
+export type MessageStatus = 'accepted' | 'stored' | 'delivered' | 'read' | 'failed';
+
+export interface Message extends WidgetMessage { status?: MessageStatus }
+
+export interface Chat {
+  id: string;
+  companyId: string;
+  appId?: string;
+  appName?: string;
+  channel: 'widget' | 'phone';
+  status: 'pending' | 'active' | 'closed';
+  createdAt: string;
+  activityAt: string;
+  visitorWroteAt?: string;
+  windowExpiresAt: string;
+  inWindow: boolean;
+  closedAt?: string;
+  unread: boolean;
+  control: 'bot' | 'agent';
+  controlledSince?: string;
+  assignee: Agent | null;
+  visitor: { id: string; name: string; email?: string; phone?: string; userId?: string; verifiedBy?: string };
+  lastMessage: Message | null;
+}
+
+export interface Agent { id: string; name: string }
+
+export interface Partition { partition: number; pending: number; ackPending: number; redelivered: number; oldestAgeSeconds: number; activeAt?: string; read: boolean }
+
+export interface Consumer extends Omit<Partition, 'partition'> { name: string; deliveredSequence: number; ackFloor: number; partitions: Partition[] }
+
+export interface Stream { name: string; messages: number; bytes: number; maxBytes: number; firstAt?: string; lastAt?: string; lastSequence: number; consumers: Consumer[] }
+
+export interface Streams { at: string; streams: Stream[] }
+
+export interface Letter {
+  sequence: number;
+  time: string;
+  stream: string;
+  consumer: string;
+  subject: string;
+  originalSequence: number;
+  eventId: string;
+  eventType: string;
+  attempts: number;
+  reason: string;
+  companyId?: string;
+  chatId?: string;
+  messageId?: string;
+  headers?: Record<string, string>;
+  payload?: unknown;
+}
+
+export interface RedriveResult { sequence: number; eventType: string; consumer: string; result: string; error?: string }
+
+export interface AuditEntry {
+  id: string;
+  at: string;
+  userId?: string;
+  user: string;
+  action: string;
+  target: string;
+  targetId: string;
+  before?: Data;
+  after?: Data;
+}
+
+export interface Visitor { id: string; appId?: string; name: string; email?: string; phone?: string; userId?: string }
+
+export interface Receipt { id: string; visitorId: string; at: string; by: string; chats: number; messages: number; files: number; identities: number; statuses: number; events: number }

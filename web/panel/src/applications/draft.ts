@@ -1,0 +1,93 @@
+import { contrast, parseHex } from '@parley/shared/colour.js';
+import { list, text, type Data } from '@parley/shared/message.js';
+import type { Application, ApplicationDraft } from '../api/types.js';
+
+export const COLOURS = [
+  { key: 'primaryBackgroundColor', otherwise: '#0f766e' },
+  { key: 'primaryTextColor', otherwise: '#ffffff' },
+  { key: 'contentBackgroundColor', otherwise: '#ffffff' },
+  { key: 'footerBackgroundColor', otherwise: '#ffffff' },
+  { key: 'formBackgroundColor', otherwise: '#ffffff' },
+  { key: 'inputBackgroundColor', otherwise: '#ffffff' },
+  { key: 'inputTextColor', otherwise: '#16181d' },
+  { key: 'sentMessageBubbleBgColor', otherwise: '' },
+  { key: 'sentMessageBubbleTextColor', otherwise: '#ffffff' },
+  { key: 'receivedMessageBubbleBgColor', otherwise: '#eef0f3' },
+  { key: 'receivedMessageBubbleTextColor', otherwise: '#16181d' },
+] as const;
+
+export type ColourKey = (typeof COLOURS)[number]['key'];
+
+/** The colour that the widget shows: the setting, else its own; a visitor's bubbles have the primary colour. */
+export function shownColour(configs: Data, key: ColourKey): string {
+  const own = text(configs[key]);
+  if (parseHex(own)) return own;
+  const { otherwise } = COLOURS.find((c) => c.key === key)!;
+  return otherwise || shownColour(configs, 'primaryBackgroundColor');
+}
+
+/** A text and the surfaces that it stands on, where it cannot be read: the widget moves the text's colour there. */
+export function unreadable(configs: Data): { text: ColourKey; ratio: number }[] {
+  const pairs: [ColourKey, ColourKey][] = [
+    ['primaryTextColor', 'primaryBackgroundColor'],
+    ['inputTextColor', 'inputBackgroundColor'],
+    ['sentMessageBubbleTextColor', 'sentMessageBubbleBgColor'],
+    ['receivedMessageBubbleTextColor', 'receivedMessageBubbleBgColor'],
+  ];
+  return pairs
+    .filter(([front]) => parseHex(text(configs[front])))
+    .map(([front, back]) => ({ text: front, ratio: contrast(parseHex(shownColour(configs, front))!, parseHex(shownColour(configs, back))!) }))
+    .filter(({ ratio }) => ratio < 4.5);
+}
+
+export type FieldMode = 'hidden' | 'optional' | 'required';
+
+export const FORM_FIELDS = ['firstName', 'lastName', 'email', 'phone', 'userId'];
+
+const names = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string') : []);
+
+/** The form's fields, the known ones first, then what the settings name beside them. */
+export function formFields(configs: Data): { name: string; mode: FieldMode }[] {
+  const shown = names(configs.formInputs);
+  const required = names(configs.requiredFields);
+  return [...new Set([...FORM_FIELDS, ...shown, ...required])].map((name) => ({ name, mode: required.includes(name) ? 'required' : shown.includes(name) ? 'optional' : 'hidden' }));
+}
+
+export function withField(configs: Data, name: string, mode: FieldMode): Data {
+  const all = formFields(configs).map((f) => (f.name === name ? { ...f, mode } : f));
+  return { ...configs, formInputs: all.filter((f) => f.mode !== 'hidden').map((f) => f.name), requiredFields: all.filter((f) => f.mode === 'required').map((f) => f.name) };
+}
+
+export const greetings = (configs: Data): string[] => list(configs.greetingMessages).map((g) => text(g.content));
+
+export const withGreetings = (configs: Data, contents: string[]): Data => ({ ...configs, greetingMessages: contents.map((content) => ({ content })) });
+
+/** Sets a key, or takes it away; what the panel does not know stays. */
+export function withKey(configs: Data, key: string, value: string): Data {
+  const { [key]: _, ...rest } = configs;
+  return value.trim() ? { ...configs, [key]: value.trim() } : rest;
+}
+
+export const draftOf = (a: Application): ApplicationDraft => ({ name: a.name, botName: a.botName, widgetConfigs: a.widgetConfigs, allowedOrigins: a.allowedOrigins, fileRetentionSeconds: a.fileRetentionSeconds });
+
+export const same = (a: ApplicationDraft, b: ApplicationDraft): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** What is sent: without greetings and origins that are empty. */
+export function cleaned(d: ApplicationDraft): ApplicationDraft {
+  const { greetingMessages, ...rest } = d.widgetConfigs;
+  const said = greetings(d.widgetConfigs).filter((g) => g.trim());
+  return {
+    ...d, name: d.name.trim(), botName: d.botName.trim(), allowedOrigins: d.allowedOrigins.map((o) => o.trim()).filter(Boolean),
+    widgetConfigs: greetingMessages === undefined ? rest : withGreetings(rest, said),
+  };
+}
+
+/** An origin as a browser names it; undefined for what is none. */
+export function originOf(value: string): string | undefined {
+  try {
+    const u = new URL(value.includes('://') ? value : `https://${value}`);
+    return /^https?:$/.test(u.protocol) ? u.origin : undefined;
+  } catch {
+    return undefined;
+  }
+}

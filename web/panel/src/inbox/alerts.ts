@@ -1,0 +1,76 @@
+import { summary } from '@parley/shared/message.js';
+import type { Message } from '../api/types.js';
+import { Store } from '../lib/store.js';
+import { strings } from '../strings.js';
+
+export interface Alerts { sound: boolean; desktop: boolean; keys: boolean }
+
+const KEY = 'parley.panel.alerts';
+
+function read(): Alerts {
+  try {
+    return { sound: true, desktop: false, keys: true, ...(JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Alerts>) };
+  } catch {
+    return { sound: true, desktop: false, keys: true };
+  }
+}
+
+/** What an agent wants to hear and see of new messages; kept in this browser. */
+export const alerts = new Store<Alerts>(read());
+
+export function setAlerts(change: Partial<Alerts>): void {
+  alerts.update((a) => ({ ...a, ...change }));
+  try {
+    localStorage.setItem(KEY, JSON.stringify(alerts.value));
+  } catch {
+    // blocked: it holds as long as the page
+  }
+}
+
+export const canNotify = (): boolean => 'Notification' in globalThis;
+
+/** Asks the browser; only after a press, so that it may. */
+export async function requestDesktop(): Promise<boolean> {
+  if (!canNotify()) return false;
+  const granted = Notification.permission === 'granted' || (await Notification.requestPermission()) === 'granted';
+  setAlerts({ desktop: granted });
+  return granted;
+}
+
+let lastSound = 0;
+
+/** Two soft tones, made here. Of several tabs, one plays. */
+export function chime(): void {
+  if (!alerts.value.sound || Date.now() - lastSound < 1500) return;
+  if (navigator.userActivation && !navigator.userActivation.hasBeenActive) return; // browsers would refuse
+  lastSound = Date.now();
+  const play = async () => {
+    const audio = new AudioContext();
+    const gain = audio.createGain();
+    gain.connect(audio.destination);
+    const now = audio.currentTime;
+    gain.gain.setValueAtTime(0.0001, now);
+    gain.gain.exponentialRampToValueAtTime(0.07, now + 0.02);
+    gain.gain.exponentialRampToValueAtTime(0.0001, now + 0.45);
+    for (const [i, frequency] of [587, 880].entries()) {
+      const tone = new OscillatorNode(audio, { frequency });
+      tone.connect(gain);
+      tone.start(now + i * 0.1);
+      tone.stop(now + 0.45);
+    }
+    await new Promise((done) => setTimeout(done, 600));
+    await audio.close();
+  };
+  if (!navigator.locks) void play();
+  else void navigator.locks.request('parley.panel.sound', { ifAvailable: true }, (lock) => (lock ? play() : undefined));
+}
+
+export function notify(name: string, message: Message, chatId: string): void {
+  if (!alerts.value.desktop || !canNotify() || Notification.permission !== 'granted' || document.hasFocus()) return;
+  const n = new Notification(strings.inbox.notification(name), { body: summary(message, (kind) => strings.render[kind]), tag: chatId });
+  n.onclick = () => {
+    window.focus();
+    location.hash = `#/inbox/${chatId}`;
+    n.close();
+  };
+}

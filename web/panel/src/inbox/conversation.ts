@@ -1,0 +1,184 @@
+import { before, type Data } from '@parley/shared/message.js';
+import { ApiError } from '../api/client.js';
+import type { LiveEvents } from '../api/live.js';
+import type { Message } from '../api/types.js';
+import { Store } from '../lib/store.js';
+
+/** What an agent has sent and the server has not answered yet. */
+export interface Pending {
+  key: string;
+  at: number;
+  body?: Data;
+  file?: { blob: Blob; name: string; caption: string };
+  share: number;
+  /** Why it was not sent; absent while it is on its way. */
+  problem?: unknown;
+}
+
+export interface Looking { userId: string; name: string; typing: boolean; until: number }
+
+export interface ConversationState {
+  messages: Message[];
+  older: 'loading' | 'more' | 'none' | 'failed';
+  ready: boolean;
+  error?: unknown;
+  pending: Pending[];
+  looking: Looking[];
+}
+
+export interface ConversationConfig {
+  chatId: string;
+  me: string;
+  page(before: string, signal: AbortSignal): Promise<{ messages: Message[]; more: boolean }>;
+  send(body: Data, key: string): Promise<Message>;
+  sendFile(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): { promise: Promise<Message>; abort(): void };
+  sent(message: Message): void;
+  wait?(ms: number): Promise<void>;
+}
+
+/** How often what failed for a passing reason is sent again, with the same Idempotency-Key: it is sent once. */
+const ATTEMPTS = 6;
+
+/** Puts messages into the order of the history; of two with the same id the later one counts, but a status never steps back. */
+export function merged(old: Message[], more: Message[]): Message[] {
+  const all = new Map(old.map((m) => [m.id, m]));
+  for (const m of more) {
+    const known = all.get(m.id);
+    all.set(m.id, known ? { ...known, ...m, ...statusOf(known, m) } : m);
+  }
+  return [...all.values()].sort((a, b) => (before(a, b) ? -1 : before(b, a) ? 1 : 0));
+}
+
+const ranks = { accepted: 0, stored: 1, failed: 2, delivered: 3, read: 4 };
+
+function statusOf(a: Message, b: Message): Pick<Message, 'status'> {
+  const [x, y] = [a.status, b.status];
+  const status = x && y ? (ranks[x] > ranks[y] ? x : y) : (x ?? y);
+  return status ? { status } : {};
+}
+
+const passing = (err: unknown) => err instanceof ApiError && (err.status === 0 || err.status === 409 && err.code === 'IDEMPOTENCY_IN_PROGRESS' || err.status === 429 || err.status === 502 || err.status === 503 || err.status === 504) && err.code !== 'ABORTED';
+
+/** One open chat: its messages, what is being sent, and who else looks at it. */
+export class Conversation {
+  readonly state = new Store<ConversationState>({ messages: [], older: 'loading', ready: false, pending: [], looking: [] });
+  readonly #run = new AbortController();
+  readonly #uploads = new Map<string, { abort(): void }>();
+  readonly #config: ConversationConfig;
+  #queue: Promise<void> = Promise.resolve();
+
+  constructor(config: ConversationConfig) {
+    this.#config = config;
+  }
+
+  #set(change: Partial<ConversationState>): void {
+    this.state.update((s) => ({ ...s, ...change }));
+  }
+
+  async load(): Promise<void> {
+    this.#set({ error: undefined });
+    try {
+      const { messages, more } = await this.#config.page('', this.#run.signal);
+      const { ready, older, messages: old } = this.state.value;
+      // After a reset the newest page may not reach what is shown: then what is older is asked for again.
+      const reaches = !ready || !more || messages.some((m) => old.some((o) => o.id === m.id));
+      this.#set({ messages: reaches ? merged(old, messages) : messages, older: ready && reaches ? older : more ? 'more' : 'none', ready: true });
+    } catch (error) {
+      if (!this.#run.signal.aborted) this.#set({ error });
+    }
+  }
+
+  async loadOlder(): Promise<void> {
+    const { older, messages } = this.state.value;
+    if (older === 'loading' || older === 'none' || !messages.length) return;
+    this.#set({ older: 'loading' });
+    try {
+      const page = await this.#config.page(messages[0]!.id, this.#run.signal);
+      this.#set({ messages: merged(this.state.value.messages, page.messages), older: page.more ? 'more' : 'none' });
+    } catch {
+      if (!this.#run.signal.aborted) this.#set({ older: 'failed' });
+    }
+  }
+
+  stop(): void {
+    this.#run.abort();
+  }
+
+  onMessage(m: Message): void {
+    this.#set({ messages: merged(this.state.value.messages, [m]), looking: m.isFromSupport ? this.state.value.looking.map((l) => ({ ...l, typing: false })) : this.state.value.looking });
+  }
+
+  onPresence(e: LiveEvents['presence'], now = Date.now()): void {
+    if (e.userId === this.#config.me) return;
+    const rest = this.state.value.looking.filter((l) => l.userId !== e.userId);
+    this.#set({ looking: [...rest, { userId: e.userId, name: e.name, typing: e.typing, until: now + e.expiresInSeconds * 1000 }].sort((a, b) => (a.name < b.name ? -1 : 1)) });
+  }
+
+  /** Forgets those who have not been heard of. */
+  expire(now = Date.now()): void {
+    const { looking } = this.state.value;
+    if (looking.some((l) => l.until <= now)) this.#set({ looking: looking.filter((l) => l.until > now) });
+  }
+
+  send(body: Data): void {
+    this.#enqueue({ key: crypto.randomUUID(), at: Date.now(), body, share: 0 });
+  }
+
+  sendFile(blob: Blob, name: string, caption: string): void {
+    this.#enqueue({ key: crypto.randomUUID(), at: Date.now(), file: { blob, name, caption }, share: 0 });
+  }
+
+  retry(key: string): void {
+    const item = this.state.value.pending.find((p) => p.key === key);
+    if (!item?.problem) return;
+    const { problem: _, ...again } = item;
+    this.#patch(key, () => again);
+    this.#queue = this.#queue.then(() => this.#deliver(key));
+  }
+
+  discard(key: string): void {
+    this.#uploads.get(key)?.abort();
+    this.#set({ pending: this.state.value.pending.filter((p) => p.key !== key) });
+  }
+
+  #enqueue(item: Pending): void {
+    this.#set({ pending: [...this.state.value.pending, item] });
+    this.#queue = this.#queue.then(() => this.#deliver(item.key)); // in their order, one after the other
+  }
+
+  #patch(key: string, change: (p: Pending) => Pending): void {
+    this.#set({ pending: this.state.value.pending.map((p) => (p.key === key ? change(p) : p)) });
+  }
+
+  async #deliver(key: string): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const item = this.state.value.pending.find((p) => p.key === key);
+      if (!item || item.problem) return;
+      try {
+        const message = await this.#attempt(item);
+        this.#set({ pending: this.state.value.pending.filter((p) => p.key !== key), messages: merged(this.state.value.messages, [message]) });
+        this.#config.sent(message);
+        return;
+      } catch (problem) {
+        if (!passing(problem) || attempt === ATTEMPTS) {
+          this.#patch(key, (p) => ({ ...p, problem }));
+          return;
+        }
+        const wait = Math.max(Math.min(500 * 2 ** attempt, 8000), (problem as ApiError).retryAfter * 1000);
+        await (this.#config.wait ?? ((ms) => new Promise((done) => setTimeout(done, ms))))(wait);
+      }
+    }
+  }
+
+  async #attempt(item: Pending): Promise<Message> {
+    if (!item.file) return this.#config.send(item.body!, item.key);
+    const { blob, name, caption } = item.file;
+    const upload = this.#config.sendFile(blob, name, caption, item.key, (share) => this.#patch(item.key, (p) => ({ ...p, share })));
+    this.#uploads.set(item.key, upload);
+    try {
+      return await upload.promise;
+    } finally {
+      this.#uploads.delete(item.key);
+    }
+  }
+}

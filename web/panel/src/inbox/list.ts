@@ -1,0 +1,167 @@
+import type { ChatFilter } from '../api/api.js';
+import type { LiveEvents } from '../api/live.js';
+import type { Agent, Chat } from '../api/types.js';
+import type { Chunk } from '../lib/load.js';
+import { Store } from '../lib/store.js';
+
+export interface ListState { items: Chat[]; next: string; ready: boolean; loading: boolean; error?: unknown }
+
+const empty: ListState = { items: [], next: '', ready: false, loading: true };
+
+/** The order of the list: last activity first. */
+export const later = (a: Chat, b: Chat): number => (a.activityAt > b.activityAt ? -1 : a.activityAt < b.activityAt ? 1 : a.id > b.id ? -1 : a.id < b.id ? 1 : 0);
+
+/** Whether a chat belongs into a list with this filter. A search is the server's: only a chat that it has found belongs there. */
+export function matches(c: Chat, f: ChatFilter, me: string): boolean {
+  if (f.appId && c.appId !== f.appId) return false;
+  if (f.status && (f.status === 'open' ? c.status === 'closed' : c.status !== f.status)) return false;
+  if (f.unread && !c.unread) return false;
+  if (f.control && c.control !== f.control) return false;
+  if (f.assignee === 'none' && c.assignee) return false;
+  if (f.assignee && f.assignee !== 'none' && c.assignee?.id !== (f.assignee === 'me' ? me : f.assignee)) return false;
+  return true;
+}
+
+export function placed(items: Chat[], chat: Chat): Chat[] {
+  const rest = items.filter((c) => c.id !== chat.id);
+  const at = rest.findIndex((c) => later(chat, c) < 0);
+  return at < 0 ? [...rest, chat] : [...rest.slice(0, at), chat, ...rest.slice(at)];
+}
+
+export interface ListConfig {
+  load(filter: ChatFilter, cursor: string, signal: AbortSignal): Promise<Chunk<Chat>>;
+  get(id: string): Promise<Chat>;
+  me: string;
+  agentName(id: string): string;
+  /** The chat that is open on the screen: it stays in the list though it no longer matches. */
+  current(): string;
+  /** Whether the chat is open and seen, so that what comes is read. */
+  seen(id: string): boolean;
+}
+
+/** The list of chats, kept up to date by the live events. */
+export class ChatList {
+  readonly state = new Store<ListState>(empty);
+  #filter: ChatFilter = {};
+  #run = new AbortController();
+  /** Chats that are asked for, with what has happened to them meanwhile: the answer may be older. */
+  readonly #asked = new Map<string, ((c: Chat) => Chat)[]>();
+
+  constructor(readonly config: ListConfig) {}
+
+  show(filter: ChatFilter): void {
+    this.#filter = filter;
+    this.state.set(empty);
+    this.#fetch('');
+  }
+
+  reload(): void {
+    this.state.update((s) => ({ ...s, error: undefined }));
+    this.#fetch('');
+  }
+
+  more(): void {
+    const { next, loading, error } = this.state.value;
+    if (next && !loading && !error) this.#fetch(next);
+  }
+
+  retry(): void {
+    const { next, ready } = this.state.value;
+    this.#fetch(ready ? next : '');
+  }
+
+  stop(): void {
+    this.#run.abort();
+  }
+
+  #fetch(cursor: string): void {
+    if (!cursor) {
+      this.#run.abort();
+      this.#run = new AbortController();
+    }
+    const { signal } = this.#run;
+    this.state.update((s) => ({ ...s, loading: true, error: undefined }));
+    this.config.load(this.#filter, cursor, signal).then(
+      (page) => {
+        if (signal.aborted) return;
+        this.state.update((s) => {
+          const known = new Set(cursor ? s.items.map((c) => c.id) : []);
+          const items = cursor ? [...s.items, ...page.items.filter((c) => !known.has(c.id))] : page.items;
+          return { items, next: page.next, ready: true, loading: false };
+        });
+        // A page of a search may be short, even empty, and have a next one.
+        if (page.next && this.state.value.items.length < 20) this.more();
+      },
+      (error: unknown) => {
+        if (!signal.aborted) this.state.update((s) => ({ ...s, loading: false, error }));
+      },
+    );
+  }
+
+  find(id: string): Chat | undefined {
+    return this.state.value.items.find((c) => c.id === id);
+  }
+
+  /** Takes over what the server has answered for a chat. */
+  put(chat: Chat): void {
+    const known = this.find(chat.id);
+    const stays = (matches(chat, this.#filter, this.config.me) && (known || !this.#filter.q)) || (known && this.config.current() === chat.id);
+    this.state.update((s) => ({ ...s, items: stays ? placed(s.items, chat) : s.items.filter((c) => c.id !== chat.id) }));
+  }
+
+  #change(id: string, change: (c: Chat) => Chat): void {
+    const known = this.find(id);
+    if (known) this.put(change(known));
+    else void this.#ask(id, change);
+  }
+
+  /** Asks for a chat that is not in the list: once, however many events name it meanwhile. */
+  async #ask(id: string, change: (c: Chat) => Chat): Promise<void> {
+    const waiting = this.#asked.get(id);
+    if (waiting) waiting.push(change);
+    if (waiting || this.#filter.q) return;
+    const changes = [change];
+    this.#asked.set(id, changes);
+    try {
+      const chat = await this.config.get(id);
+      this.put(changes.reduce((c, f) => f(c), chat));
+    } catch {
+      // not ours to see, or away: the next load brings it
+    } finally {
+      this.#asked.delete(id);
+    }
+  }
+
+  onMessage({ chatId, message }: LiveEvents['message']): void {
+    const fromVisitor = !message.isFromSupport;
+    this.#change(chatId, (c) => {
+      const newer = !c.lastMessage || c.lastMessage.createdAt <= message.createdAt;
+      return {
+        ...c,
+        ...(newer && { lastMessage: message }),
+        ...(fromVisitor && {
+          activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, visitorWroteAt: message.createdAt, unread: !this.config.seen(chatId), inWindow: true,
+          windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString(), status: c.status === 'pending' ? 'active' : c.status,
+        }),
+      };
+    });
+  }
+
+  onChat(e: LiveEvents['chat']): void {
+    this.#change(e.chatId, (c) => applyChat(c, e, this.config.agentName));
+  }
+
+  onRegistered(e: LiveEvents['registered']): void {
+    if (!this.find(e.chatId)) void this.#ask(e.chatId, (c) => c);
+  }
+
+  onRead(e: LiveEvents['read']): void {
+    const known = this.find(e.chatId);
+    if (known?.unread) this.put({ ...known, unread: false });
+  }
+}
+
+export function applyChat(c: Chat, e: LiveEvents['chat'], agentName: (id: string) => string): Chat {
+  const assignee: Agent | null = e.assigneeId ? { id: e.assigneeId, name: agentName(e.assigneeId) } : null;
+  return { ...c, control: e.control, assignee, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
+}

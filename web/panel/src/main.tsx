@@ -1,0 +1,13 @@
+// The panel's app. Reading order: main.tsx, state.ts (who is signed in), shell.tsx (navigation and sections), api/ (the server), then a
+// folder for each section.
+
+import { render } from 'preact';
+import { startRouter } from './lib/router.js';
+import { start } from './state.js';
+import { App } from './shell.js';
+import { applyTheme, theme } from './theme.js';
+
+applyTheme(theme.value);
+startRouter();
+render(<App />, document.getElementById('app')!);
+void start();

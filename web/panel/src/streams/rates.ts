@@ -1,0 +1,28 @@
+import type { Streams } from '../api/types.js';
+
+/** Events a second between two answers: in for each stream, done for each of its consumers. */
+export interface Rates { streams: Record<string, number>; consumers: Record<string, number> }
+
+export function ratesOf(before: Streams | undefined, now: Streams): Rates {
+  const rates: Rates = { streams: {}, consumers: {} };
+  const seconds = before ? (Date.parse(now.at) - Date.parse(before.at)) / 1000 : 0;
+  if (seconds <= 0) return rates;
+  for (const s of now.streams) {
+    const old = before!.streams.find((o) => o.name === s.name);
+    if (!old) continue;
+    rates.streams[s.name] = Math.max(0, s.lastSequence - old.lastSequence) / seconds;
+    for (const c of s.consumers) {
+      const was = old.consumers.find((o) => o.name === c.name);
+      if (was) rates.consumers[`${s.name} ${c.name}`] = Math.max(0, c.deliveredSequence - was.deliveredSequence) / seconds;
+    }
+  }
+  return rates;
+}
+
+/** How a consumer is: it is behind when its oldest event has waited for long, and away when nobody reads it. */
+export type Health = 'good' | 'behind' | 'away';
+
+export function healthOf(c: { read: boolean; pending: number; ackPending: number; oldestAgeSeconds: number }): Health {
+  if (!c.read) return 'away';
+  return c.oldestAgeSeconds > 30 && c.pending + c.ackPending > 0 ? 'behind' : 'good';
+}

@@ -1,0 +1,34 @@
+import { Store } from './lib/store.js';
+
+export type Theme = 'auto' | 'light' | 'dark';
+
+const KEY = 'parley.panel.theme';
+
+export const theme = new Store<Theme>(read());
+
+function read(): Theme {
+  try {
+    const t = localStorage.getItem(KEY);
+    return t === 'light' || t === 'dark' ? t : 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+const system = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
+
+const show = () => {
+  document.documentElement.dataset.theme = theme.value === 'dark' || (theme.value === 'auto' && system?.matches) ? 'dark' : 'light';
+};
+system?.addEventListener('change', show);
+
+export function applyTheme(t: Theme): void {
+  theme.set(t);
+  show();
+  try {
+    if (t === 'auto') localStorage.removeItem(KEY);
+    else localStorage.setItem(KEY, t);
+  } catch {
+    // blocked: it holds as long as the page
+  }
+}

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ApiError } from '@parley/shared/api.js';
+import { Conversation, merged, type ConversationConfig } from '../src/inbox/conversation.js';
+import type { Message } from '../src/api/types.js';
+
+const at = (n: number) => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString();
+const message = (id: string, minute: number, more: Partial<Message> = {}): Message => ({ id, createdAt: at(minute), type: 'TEXT', data: { text: id }, nameOfSender: 'x', isFromSupport: true, ...more });
+
+function conversation(more: Partial<ConversationConfig>) {
+  const waits: number[] = [];
+  const c = new Conversation({
+    chatId: 'c', me: 'me', page: () => Promise.resolve({ messages: [], more: false }), send: () => Promise.reject(new Error('unexpected')), sendFile: () => ({ promise: Promise.reject(new Error('unexpected')), abort() {} }),
+    sent() {},
+    wait: (ms) => {
+      waits.push(ms);
+      return Promise.resolve();
+    },
+    ...more,
+  });
+  return { c, waits };
+}
+
+async function until(check: () => boolean) {
+  for (let i = 0; i < 100 && !check(); i++) await new Promise((done) => setImmediate(done));
+  assert.ok(check());
+}
+
+test('messages stand in the order of the history, each once, and a status never steps back', () => {
+  const all = merged([message('a', 1), message('c', 3, { status: 'read' })], [message('b', 2), message('c', 3, { status: 'delivered' })]);
+  assert.deepEqual(all.map((m) => m.id), ['a', 'b', 'c']);
+  assert.equal(all[2]!.status, 'read');
+});
+
+test('what fails for a passing reason is sent again with the same key', async () => {
+  const keys: string[] = [];
+  const { c, waits } = conversation({
+    send: (_, key) => {
+      keys.push(key);
+      if (keys.length < 3) return Promise.reject(new ApiError(keys.length === 1 ? 0 : 503, 'X', '', [], 4));
+      return Promise.resolve(message('m', 1));
+    },
+  });
+  c.send({ type: 'TEXT', data: { text: 'hello' } });
+  await until(() => c.state.value.pending.length === 0);
+  assert.equal(keys.length, 3);
+  assert.equal(new Set(keys).size, 1);
+  assert.equal(waits[0]! >= 4000, true, 'Retry-After is kept');
+  assert.deepEqual(c.state.value.messages.map((m) => m.id), ['m']);
+});
+
+test('what is refused stays, and is sent again only when the agent wants it', async () => {
+  let refuse = true;
+  const keys = new Set<string>();
+  const { c } = conversation({
+    send: (_, key) => {
+      keys.add(key);
+      return refuse ? Promise.reject(new ApiError(400, 'CHAT_TOO_OLD', 'old')) : Promise.resolve(message('m', 1));
+    },
+  });
+  c.send({ type: 'TEXT', data: { text: 'hello' } });
+  await until(() => !!c.state.value.pending[0]?.problem);
+  refuse = false;
+  c.retry(c.state.value.pending[0]!.key);
+  await until(() => c.state.value.pending.length === 0);
+  assert.equal(keys.size, 1);
+});
+
+test('replies are sent in their order', async () => {
+  const sent: string[] = [];
+  let release = () => {};
+  const { c } = conversation({
+    send: async (body) => {
+      if (!sent.length) await new Promise<void>((done) => (release = done));
+      sent.push((body.data as { text: string }).text);
+      return message(sent.at(-1)!, sent.length);
+    },
+  });
+  c.send({ type: 'TEXT', data: { text: 'one' } });
+  c.send({ type: 'TEXT', data: { text: 'two' } });
+  await new Promise((done) => setImmediate(done));
+  release();
+  await until(() => sent.length === 2);
+  assert.deepEqual(sent, ['one', 'two']);
+});
+
+test('a live event and the answer make one message', async () => {
+  const { c } = conversation({ send: () => Promise.resolve(message('m', 1, { status: 'accepted' })) });
+  c.send({ type: 'TEXT', data: { text: 'hello' } });
+  c.onMessage(message('m', 1, { status: 'delivered' }));
+  await until(() => c.state.value.pending.length === 0);
+  assert.deepEqual(c.state.value.messages.map((m) => [m.id, m.status]), [['m', 'delivered']]);
+});
+
+test('older pages stand above; after a reset that does not reach what is shown, the newest page is the beginning', async () => {
+  let pages = [{ messages: [message('c', 3), message('d', 4)], more: true }, { messages: [message('a', 1), message('b', 2)], more: false }];
+  const { c } = conversation({ page: (before) => Promise.resolve(before ? pages[1]! : pages[0]!) });
+  await c.load();
+  await c.loadOlder();
+  assert.deepEqual(c.state.value.messages.map((m) => m.id), ['a', 'b', 'c', 'd']);
+  assert.equal(c.state.value.older, 'none');
+  pages = [{ messages: [message('y', 60), message('z', 61)], more: true }, pages[1]!];
+  await c.load();
+  assert.deepEqual(c.state.value.messages.map((m) => m.id), ['y', 'z']);
+  assert.equal(c.state.value.older, 'more');
+});
+
+test('others are forgotten when nothing is heard of them; oneself is not among them', () => {
+  const { c } = conversation({});
+  const event = { chatId: 'c', typing: true, expiresInSeconds: 30 };
+  c.onPresence({ ...event, userId: 'me', name: 'Me' }, 0);
+  c.onPresence({ ...event, userId: 'x', name: 'X' }, 0);
+  assert.deepEqual(c.state.value.looking.map((l) => l.userId), ['x']);
+  c.expire(29_999);
+  assert.equal(c.state.value.looking.length, 1);
+  c.expire(30_000);
+  assert.equal(c.state.value.looking.length, 0);
+});

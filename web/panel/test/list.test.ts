@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ChatList, matches, placed } from '../src/inbox/list.js';
+import type { Chat, Message } from '../src/api/types.js';
+
+const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
+
+function chat(id: string, minute: number, more: Partial<Chat> = {}): Chat {
+  return {
+    id, companyId: 'c', appId: 'app', channel: 'widget', status: 'active', createdAt: at(0), activityAt: at(minute), windowExpiresAt: at(1440), inWindow: true, unread: false, control: 'bot', assignee: null,
+    visitor: { id: `v${id}`, name: `Visitor ${id}` }, lastMessage: null, ...more,
+  };
+}
+
+const message = (id: string, minute: number, isFromSupport = false): Message => ({ id, createdAt: at(minute), type: 'TEXT', data: { text: id }, nameOfSender: 'x', isFromSupport });
+
+const settled = () => new Promise((done) => setImmediate(done));
+
+async function list(pages: { items: Chat[]; next: string }[], { known = [] as Chat[], current = '' } = {}) {
+  const asked: string[] = [];
+  const l = new ChatList({
+    load: (_, cursor) => Promise.resolve(pages[Number(cursor || 0)]!),
+    get: (id) => {
+      asked.push(id);
+      const found = known.find((c) => c.id === id);
+      return found ? Promise.resolve(found) : Promise.reject(new Error('404'));
+    },
+    me: 'me', agentName: (id) => `agent ${id}`, current: () => current, seen: () => false,
+  });
+  l.show({ status: 'open' });
+  await settled();
+  return { l, asked, ids: () => l.state.value.items.map((c) => c.id) };
+}
+
+test('a visitor\'s message moves its chat to the top and makes it unread; a reply does not', async () => {
+  const { l, ids } = await list([{ items: [chat('a', 30), chat('b', 20), chat('c', 10)], next: '' }]);
+  l.onMessage({ chatId: 'c', message: message('1', 40) });
+  assert.deepEqual(ids(), ['c', 'a', 'b']);
+  assert.equal(l.find('c')!.unread, true);
+  l.onMessage({ chatId: 'b', message: message('2', 50, true) });
+  assert.deepEqual(ids(), ['c', 'a', 'b']);
+  assert.equal(l.find('b')!.lastMessage!.id, '2');
+  assert.equal(l.find('b')!.unread, false);
+  l.onRead({ chatId: 'c' });
+  assert.equal(l.find('c')!.unread, false);
+});
+
+test('a chat that is not in the list is asked for once', async () => {
+  const { l, asked, ids } = await list([{ items: [chat('a', 30)], next: '' }], { known: [chat('n', 60)] });
+  l.onMessage({ chatId: 'n', message: message('1', 60) });
+  l.onRegistered({ appId: 'app', chatId: 'n', visitorId: 'v' });
+  await settled();
+  assert.deepEqual(asked, ['n']);
+  assert.deepEqual(ids(), ['n', 'a']);
+  assert.equal(l.find('n')!.lastMessage?.id, '1', 'the answer may be older than the event');
+  assert.equal(l.find('n')!.unread, true);
+});
+
+test('a chat that no longer matches leaves, unless it is open on the screen', async () => {
+  const first = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }]);
+  first.l.onChat({ chatId: 'b', control: 'agent', assigneeId: 'x', closedAt: at(50) });
+  assert.deepEqual(first.ids(), ['a']);
+  const second = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }], { current: 'b' });
+  second.l.onChat({ chatId: 'b', control: 'agent', assigneeId: 'x', closedAt: at(50) });
+  assert.deepEqual(second.ids(), ['a', 'b']);
+  assert.equal(second.l.find('b')!.status, 'closed');
+  assert.deepEqual(second.l.find('b')!.assignee, { id: 'x', name: 'agent x' });
+});
+
+test('pages are joined without doubles, and short pages of a search go on', async () => {
+  const { l, ids } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '1' }, { items: [chat('b', 20), chat('c', 10)], next: '' }]);
+  await settled();
+  assert.deepEqual(ids(), ['a', 'b', 'c']);
+  assert.equal(l.state.value.next, '');
+});
+
+test('filters', () => {
+  const c = chat('a', 1, { assignee: { id: 'me', name: 'Me' } });
+  assert.ok(matches(c, { status: 'open', assignee: 'me' }, 'me'));
+  assert.ok(!matches(c, { assignee: 'none' }, 'me'));
+  assert.ok(!matches(c, { unread: true }, 'me'));
+  assert.ok(!matches({ ...c, status: 'closed' }, { status: 'open' }, 'me'));
+  assert.ok(matches({ ...c, status: 'pending' }, { status: 'open' }, 'me'));
+  assert.deepEqual(placed([chat('a', 3), chat('b', 1)], chat('c', 2)).map((x) => x.id), ['a', 'c', 'b']);
+});
