@@ -41,6 +41,40 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+var (
+	repositoryPath = regexp.MustCompile("`((?:deploy|docs|k8s|pkg|proto-events|services|testkit|web)/[^`\\s]+)`")
+	step           = regexp.MustCompile("(?m)^\\| `([^`]+\\.go)` \\| `([A-Za-z]+)` \\|")
+)
+
+// TestDocumentsNameWhatExists looks for every path that the guides name. Decisions and the changelog may name what is gone.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	for _, document := range documents(t) {
+		if strings.HasPrefix(document, "docs/decisions/") || document == "CHANGELOG.md" {
+			continue
+		}
+		for _, match := range repositoryPath.FindAllStringSubmatch(string(read(t, document)), -1) {
+			if found, err := filepath.Glob(filepath.Join(root, match[1])); err != nil || len(found) == 0 {
+				t.Errorf("%s: %s does not exist", document, match[1])
+			}
+		}
+	}
+}
+
+// TestArchitectureNamesFunctions looks for every function that docs/architecture.md names, in its file.
+func TestArchitectureNamesFunctions(t *testing.T) {
+	t.Parallel()
+	steps := step.FindAllStringSubmatch(string(read(t, "docs/architecture.md")), -1)
+	if len(steps) < 15 {
+		t.Fatalf("got %d functions, want those of the page", len(steps))
+	}
+	for _, match := range steps {
+		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + match[2] + `\(`).Match(read(t, match[1])) {
+			t.Errorf("%s has no function %s", match[1], match[2])
+		}
+	}
+}
+
 // documents are the README and its like, and what stands in docs.
 func documents(t *testing.T) []string {
 	t.Helper()

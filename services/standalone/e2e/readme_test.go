@@ -23,11 +23,13 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-var update = flag.Bool("update", false, "write the README's generated parts instead of checking them")
+var update = flag.Bool("update", false, "write the generated parts of the documents instead of checking them")
 
 const (
-	readmePath  = "../../../README.md"
-	examplePath = "../../../docs/examples/processing-layer/main.go"
+	readmePath          = "../../../README.md"
+	configurationPath   = "../../../docs/configuration.md"
+	processingLayerPath = "../../../docs/processing-layer.md"
+	examplePath         = "../../../docs/examples/processing-layer/main.go"
 )
 
 func readFile(t testing.TB, path string) string {
@@ -37,27 +39,38 @@ func readFile(t testing.TB, path string) string {
 	return string(data)
 }
 
-// TestReadmeIsCurrent holds the README's configuration table and its example program to the code.
-func TestReadmeIsCurrent(t *testing.T) {
-	readme := readFile(t, readmePath)
-	current := between(t, readme, "<!-- configuration -->\n", "\n`make run` reads", "\n"+configurationTable())
-	current = between(t, current, "<!-- example: docs/examples/processing-layer/main.go -->\n```go\n", "```\n", readFile(t, examplePath))
-	if *update {
-		check(t, os.WriteFile(readmePath, []byte(current), 0o644))
-		return
-	}
-	if current != readme {
-		t.Error("README.md is stale: go test ./services/standalone/e2e -run TestReadmeIsCurrent -update")
+// TestDocumentsAreCurrent compares docs/configuration.md and the program in docs/processing-layer.md with the code.
+func TestDocumentsAreCurrent(t *testing.T) {
+	for _, part := range []struct{ path, start, end, content string }{
+		{configurationPath, "<!-- configuration -->\n", "\n`make run` reads", "\n" + configurationTable()},
+		{processingLayerPath, "<!-- example: docs/examples/processing-layer/main.go -->\n```go\n", "```\n", readFile(t, examplePath)},
+	} {
+		text := readFile(t, part.path)
+		current := between(t, text, part.start, part.end, part.content)
+		switch {
+		case current == text:
+		case *update:
+			check(t, os.WriteFile(part.path, []byte(current), 0o644))
+		default:
+			t.Errorf("%s is stale: go test ./services/standalone/e2e -run TestDocumentsAreCurrent -update", part.path)
+		}
 	}
 }
 
-// between puts content in the place of what stands between two marks.
+// TestReadmeIsShort: what is not part of the first impression belongs to docs.
+func TestReadmeIsShort(t *testing.T) {
+	if got := strings.Count(readFile(t, readmePath), "\n"); got > 200 {
+		t.Errorf("README.md has %d lines, want 200 at most", got)
+	}
+}
+
+// between replaces what stands between two marks with content.
 func between(t testing.TB, text, start, end, content string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(text, start)
 	_, after, found := strings.Cut(rest, end)
 	if !ok || !found {
-		t.Fatalf("README.md has no part between %q and %q", start, end)
+		t.Fatalf("got no part between %q and %q", start, end)
 	}
 	return before + start + content + end + after
 }
@@ -97,7 +110,7 @@ func configurationTable() string {
 		case r.Default == "":
 			value = ""
 		}
-		if len(r.services) == 4 {
+		if len(r.services) == 5 {
 			by = "all"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, value, r.Doc, by)
@@ -144,8 +157,8 @@ func TestReadmeCurl(t *testing.T) {
 	}
 }
 
-// TestReadmeProcessingLayer lets the README's example program answer a visitor.
-func TestReadmeProcessingLayer(t *testing.T) {
+// TestProcessingLayerExample runs the program of docs/processing-layer.md, which answers a visitor.
+func TestProcessingLayerExample(t *testing.T) {
 	p := commonStandalone(t).place
 	binary := filepath.Join(t.TempDir(), "processing-layer")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
