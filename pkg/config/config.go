@@ -2,7 +2,7 @@
 //
 // A Config is a struct with `env`, `envDefault` and `doc` tags; the blocks in blocks.go are embedded by the services, so that
 // a variable has one name and one meaning everywhere. [Load] reads a Config, [Check] judges one whoever made it, and
-// [Reference] lists its variables for the README. Whatever is wrong is reported at once, in one line, without repeating
+// [Reference] lists its variables for docs/configuration.md. Whatever is wrong is reported at once, in one line, without repeating
 // values that could hold a password.
 package config
 
