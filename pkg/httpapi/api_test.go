@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -461,5 +462,40 @@ func TestBearer(t *testing.T) {
 		if got != test.want || ok != (test.want != "") {
 			t.Errorf("%q: got %q, %v, want %q", test.headers, got, ok, test.want)
 		}
+	}
+}
+
+// What cannot be said in an answer, or would make it long, is not repeated.
+func TestCheckQuery(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 65)
+	for query, want := range map[string]string{
+		"":             "",
+		"dryRun=true":  "",
+		"dryrun=true":  "dryrun is not a parameter of this request (dryRun is)",
+		"b=1&a=2":      "a is not a parameter of this request; b is not a parameter of this request",
+		"%ff=1":        "query has a parameter that is not one of this request",
+		"=1":           "query has a parameter that is not one of this request",
+		long + "=1":    "query has a parameter that is not one of this request",
+		"dryRun=1&x=1": "x is not a parameter of this request",
+	} {
+		c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/?"+query, nil), httptest.NewRecorder())
+		var got []string
+		if e, ok := errors.AsType[*apperr.Error](httpapi.CheckQuery(c, "dryRun")); ok {
+			for _, f := range e.Fields {
+				got = append(got, f.Name+" "+f.Message)
+			}
+		}
+		if all := strings.Join(got, "; "); all != want {
+			t.Errorf("%q: got %q, want %q", query, all, want)
+		}
+	}
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprintf("p%d=1", i)
+	}
+	c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/?"+strings.Join(many, "&"), nil), httptest.NewRecorder())
+	if e, ok := errors.AsType[*apperr.Error](httpapi.CheckQuery(c)); !ok || len(e.Fields) > 8 {
+		t.Errorf("got %v, want a few of a hundred", e)
 	}
 }

@@ -4,28 +4,45 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// CheckQuery refuses query parameters that are not in known, with one fault for each: a misspelt one would be ignored, and
-// ?dryrun=true would really send. Names are case-sensitive.
+const (
+	maxNamedParameters = 8  // that one answer names
+	maxParameterName   = 64 // bytes; a longer name is not repeated
+)
+
+// CheckQuery refuses query parameters that are not in known, with a fault for each of the first few: a misspelt one would be ignored,
+// and ?dryrun=true would really send. Names are case-sensitive.
 func CheckQuery(c echo.Context, known ...string) error {
 	if c.Request().URL.RawQuery == "" {
 		return nil
 	}
 	var faults apperr.Fields
 	for _, name := range slices.Sorted(maps.Keys(c.QueryParams())) {
-		if slices.Contains(known, name) {
-			continue
+		switch {
+		case slices.Contains(known, name):
+		case len(faults) == maxNamedParameters:
+			return faults.Err()
+		case name == "" || len(name) > maxParameterName || !utf8.ValidString(name):
+			faults.Add("query", "has a parameter that is not one of this request")
+		default:
+			faults.Add(name, "is not a parameter of this request"+meant(name, known))
 		}
-		message := "is not a parameter of this request"
-		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
-			message += " (" + known[i] + " is)"
-		}
-		faults.Add(name, message)
 	}
 	return faults.Err()
+}
+
+// meant names the parameter that differs from name only in its case.
+func meant(name string, known []string) string {
+	for _, k := range known {
+		if strings.EqualFold(k, name) {
+			return " (" + k + " is)"
+		}
+	}
+	return ""
 }

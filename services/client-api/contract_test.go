@@ -89,6 +89,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 	}
 	sent := w.send(`{"text":"hi"}`).success(t).MessageID
 	w.getAs(w.token, "/message/"+sent)
+	w.getAs(w.token, "/message/"+sent+"?dryRun=true")
 	w.getAs(w.other, "/message/"+sent)
 	w.getAs(unknownToken(), "/message/"+sent)
 	w.engines.nats.Stop()

@@ -82,6 +82,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.post("/message", token, hello)
 	w.post("/message", "", hello)
 	read := "/message/" + w.history(token)[0].ID + "/read"
+	w.post(read+"?all=true", token, "")
 	w.post(read, token, "")
 	w.post(read, "", "")
 	w.post(read, closed, "")

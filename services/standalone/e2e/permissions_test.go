@@ -11,7 +11,7 @@ import (
 
 // natsUsers are the users of deploy/nats/accounts.conf.
 func natsUsers() []string {
-	return []string{"client-api", "widget-api", "socket-gateway", "processor", "operator", "watcher"}
+	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher"}
 }
 
 func passwordOf(user string) string { return "of" + strings.ReplaceAll(user, "-", "") }
@@ -28,7 +28,7 @@ func natsPasswords() []string {
 // redisPasswords are the settings from which deploy/redis/start.sh takes the passwords, and where it writes its users.
 func redisPasswords(dir string) []string {
 	settings := []string{"TMPDIR=" + dir}
-	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "operator"} {
+	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "panel", "operator"} {
 		settings = append(settings, "REDIS_"+strings.ToUpper(strings.ReplaceAll(user, "-", "_"))+"_PASSWORD="+passwordOf(user))
 	}
 	return settings
