@@ -183,7 +183,7 @@ func TestMonitoringComponent(t *testing.T) {
 	}
 	text = append([]byte("# Made from deploy/prometheus/alerts.yml: go test ./deploy/manifests -run TestMonitoringComponent -update\n"), text...)
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, rule), text, 0o644); err != nil { //nolint:gosec // for everybody to read
+		if err := os.WriteFile(filepath.Join(root, rule), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

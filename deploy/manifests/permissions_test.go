@@ -105,7 +105,7 @@ func applyStreams(t *testing.T, s *server.Server) jetstream.JetStream {
 	return js
 }
 
-// listener hears what arrives in an account, and for whom it was sent on.
+// listener is a connection to an account with a subscription that records what arrives there.
 type listener struct {
 	conn *nats.Conn
 	sub  *nats.Subscription

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -63,8 +64,10 @@ func (s *Service) putApplication(ctx context.Context, a chat.Application) (chat.
 		a.WidgetConfigs = []byte(`{}`)
 	}
 	origins, err := store.CheckApplication(a)
-	if e, ok := err.(*apperr.Error); ok { //nolint:errorlint // CheckApplication returns it as it is
+	if e, ok := errors.AsType[*apperr.Error](err); ok {
 		f = append(f, e.Fields...)
+	} else if err != nil {
+		return a, err
 	}
 	if err := f.Err(); err != nil {
 		return a, err

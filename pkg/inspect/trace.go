@@ -276,7 +276,7 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 	return nil
 }
 
-// consumer says what a consumer has done with an event. Whoever holds it knows best; then the letter; then JetStream.
+// consumer returns what a consumer has done with an event. It asks the replica that holds the event first, then DEAD, then JetStream.
 func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) (TracedConsumer, error) {
 	at := g.Of(d.Subject)
 	c := TracedConsumer{Name: g.Name}

@@ -41,7 +41,7 @@ func childMain() {
 // child runs a panel as a process of its own and returns its address.
 func (w *world) child() (base string, kill func()) {
 	w.t.Helper()
-	c := exec.Command(os.Args[0]) //nolint:noctx // kill ends it
+	c := exec.CommandContext(w.t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), childVariable+"="+w.natsURL+" "+w.storePath)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()

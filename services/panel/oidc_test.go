@@ -130,7 +130,9 @@ func TestOIDC(t *testing.T) {
 		b := w.browser(w.base)
 		b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		start := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "")
-		there, err := b.client.Get(start.header.Get("Location")) //nolint:noctx // the issuer is in this process
+		toIssuer, err := http.NewRequestWithContext(t.Context(), http.MethodGet, start.header.Get("Location"), nil)
+		w.must(err)
+		there, err := b.client.Do(toIssuer)
 		w.must(err)
 		there.Body.Close()
 		callback := strings.TrimPrefix(there.Header.Get("Location"), w.base)

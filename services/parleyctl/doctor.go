@@ -237,7 +237,7 @@ func (e *examination) stream(check string, change bus.StreamChange, info *jetstr
 	case info.Config.MaxBytes > 0 && full > fullFrom:
 		e.warn(check, "raise STREAM_MAX_BYTES or lower STREAM_MAX_AGE, then parleyctl streams apply: a full stream refuses", "%.0f%% full", 100*full)
 	case info.Cluster != nil && slices.ContainsFunc(info.Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current }):
-		e.warn(check, "look at the NATS servers", "a replica is away or behind")
+		e.warn(check, "look at the NATS servers", "a replica is offline or not current")
 	case info.Config.Name == subject.Dead && info.State.Msgs > 0:
 		e.warn(check, "parleyctl dead list, then dead replay or dead drop", "%d events were given up", info.State.Msgs)
 	default:
@@ -274,7 +274,7 @@ func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
 			case total.Pending > 0 && !total.Read:
 				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and nobody reads", total.Pending)
 			case total.Pending > lagFrom:
-				e.warn(check, "docs/runbook.md#parleyconsumerlag", "%d events behind", total.Pending)
+				e.warn(check, "docs/runbook.md#parleyconsumerlag", "%d events pending", total.Pending)
 			default:
 				e.ok(check, "%d wait, %d in work", total.Pending, total.AckPending)
 			}

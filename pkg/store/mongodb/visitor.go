@@ -98,7 +98,7 @@ func (s *Store) Register(ctx context.Context, r store.Registration) (store.Regis
 	return store.Registered{Visitor: v, Chat: c, Opened: opened}, err
 }
 
-// registrant returns the visitor to whom the identities lead.
+// registrant returns the id of the visitor that owns the identities, or of a new one.
 func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserID string, err error) {
 	if !r.OnlyUnowned {
 		chatUserID, _, err = s.ResolveVisitor(ctx, r.Identities)

@@ -108,7 +108,7 @@ func (s *Store) registerNew(c *conn, v chat.Visitor, n store.NewChat) (store.Reg
 	return store.Registered{Visitor: v, Chat: created, Opened: true}, err
 }
 
-// registrant returns the visitor to whom the identities lead.
+// registrant returns the id of the visitor that owns the identities, or of a new one.
 func registrant(c *conn, sorted []store.Identity, onlyUnowned bool) (resolved, error) {
 	if onlyUnowned {
 		owner, _, err := owners(c, sorted)

@@ -235,7 +235,7 @@ func testRegistration(t *testing.T, open Opener) {
 			t.Errorf("got %d who opened the chat, want 1", n)
 		}
 	})
-	t.Run("many at once of whom only one may own the identity", func(t *testing.T) {
+	t.Run("many at once, with one unowned identity", func(t *testing.T) {
 		all := together(t, AtOnce, func(int) (string, error) {
 			r := registration("Single", mail("single@example.com"))
 			r.OnlyUnowned = true

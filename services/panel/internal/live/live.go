@@ -246,35 +246,35 @@ type controlEvent struct {
 	ClosedAt   string `json:"closedAt,omitempty"`
 }
 
-// tell decodes a delivery and tells it. What is malformed, or another company's whatever its subject says, is passed over.
+// tell decodes a delivery and tells it. It skips malformed events, which the processor's consumers move to DEAD, and events of other companies.
 func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 	id := at.String()
 	switch {
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllVisitorMessages, ">")):
-		e, err := event.Decode[event.VisitorMessageAccepted](d.Subject, d.Data)
-		if err != nil || e.CompanyID != f.CompanyID {
-			return nil //nolint:nilerr // it is in DEAD, or will be
+		e, ok := decoded[event.VisitorMessageAccepted](d)
+		if !ok || e.CompanyID != f.CompanyID {
+			return nil
 		}
 		e.Message.IsFromSupport = false
 		return tellMessage(id, e.ChatID, e.AppID, e.Message, tell)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllReplies, ">")):
-		e, err := event.Decode[event.Reply](d.Subject, d.Data)
-		if err != nil || e.CompanyID != f.CompanyID {
-			return nil //nolint:nilerr // it is in DEAD, or will be
+		e, ok := decoded[event.Reply](d)
+		if !ok || e.CompanyID != f.CompanyID {
+			return nil
 		}
 		e.Message.IsFromSupport = true
 		return tellMessage(id, e.ChatID, e.AppID, e.Message, tell)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllOutbound, ">")):
-		e, err := event.Decode[event.OutboundMessage](d.Subject, d.Data)
-		if err != nil || e.CompanyID != f.CompanyID {
-			return nil //nolint:nilerr // it is in DEAD, or will be
+		e, ok := decoded[event.OutboundMessage](d)
+		if !ok || e.CompanyID != f.CompanyID {
+			return nil
 		}
 		e.Message.IsFromSupport = true
 		return tellMessage(id, e.ChatID, "", e.Message, tell)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllControls, ">")):
-		e, err := event.Decode[event.ChatControlChanged](d.Subject, d.Data)
-		if err != nil || e.CompanyID != f.CompanyID {
-			return nil //nolint:nilerr // it is in DEAD, or will be
+		e, ok := decoded[event.ChatControlChanged](d)
+		if !ok || e.CompanyID != f.CompanyID {
+			return nil
 		}
 		v := controlEvent{ChatID: e.ChatID, AppID: e.AppID, Control: e.Control, AssigneeID: e.AssigneeID, ByUserID: e.ByUserID}
 		if !e.ClosedAt.IsZero() {
@@ -282,19 +282,25 @@ func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 		}
 		return tellJSON(id, "chat", v, tell)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllStatuses, ">")):
-		e, err := event.Decode[event.MessageStatusChanged](d.Subject, d.Data)
-		if err != nil || e.CompanyID != f.CompanyID {
-			return nil //nolint:nilerr // it is in DEAD, or will be
+		e, ok := decoded[event.MessageStatusChanged](d)
+		if !ok || e.CompanyID != f.CompanyID {
+			return nil
 		}
 		return tellJSON(id, "status", map[string]string{"chatId": e.ChatID, "messageId": e.MessageID, "status": e.Status}, tell)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllRegistrations, ">")):
-		e, err := event.Decode[event.VisitorRegistered](d.Subject, d.Data)
-		if err != nil || e.CompanyID != f.CompanyID || !e.ChatOpened {
-			return nil //nolint:nilerr // it is in DEAD, or will be
+		e, ok := decoded[event.VisitorRegistered](d)
+		if !ok || e.CompanyID != f.CompanyID || !e.ChatOpened {
+			return nil
 		}
 		return tellJSON(id, "registered", map[string]string{"appId": e.AppID, "chatId": e.ChatID, "visitorId": e.ChatUserID}, tell)
 	}
 	return nil
+}
+
+// decoded returns the event of a delivery; false when it is malformed.
+func decoded[E event.Event, P event.Checked[E]](d bus.Delivery) (E, bool) {
+	e, err := event.Decode[E, P](d.Subject, d.Data)
+	return e, err == nil
 }
 
 func tellMessage(id, chatID, appID string, m chat.Message, tell func(Event) error) error {

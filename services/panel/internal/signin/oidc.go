@@ -72,7 +72,7 @@ func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
 	return o.client(p).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), string(kept), nil
 }
 
-// SignInOIDC begins a session of the user whom the issuer vouches for. Unauthenticated when the answer is not for this browser, or does
+// SignInOIDC begins a session of the user that the issuer has authenticated. Unauthenticated when the answer is not for this browser, or does
 // not hold, or names no user with a verified e-mail address.
 func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, kept, state, code string, from Caller) (Who, error) {
 	if err := s.admit(ctx, from.Address, "oidc"); err != nil {

@@ -306,7 +306,7 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
   const box = useRef<HTMLDivElement>(null);
   const sticky = useRef(true);
   const before = useRef({ height: 0, first: '' });
-  const [behind, setBehind] = useState(0);
+  const [unseen, setUnseen] = useState(0);
   const seen = useRef(messages.at(-1)?.id ?? '');
 
   useLayoutEffect(() => {
@@ -315,11 +315,11 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
     if (sticky.current) {
       b.scrollTop = b.scrollHeight;
       seen.current = messages.at(-1)?.id ?? '';
-      if (behind) setBehind(0);
+      if (unseen) setUnseen(0);
     } else {
       if (first !== before.current.first) b.scrollTop += b.scrollHeight - before.current.height; // older ones stand above what is read
       const from = messages.findIndex((m) => m.id === seen.current);
-      setBehind(from < 0 ? 0 : messages.slice(from + 1).filter((m) => !m.isFromSupport).length);
+      setUnseen(from < 0 ? 0 : messages.slice(from + 1).filter((m) => !m.isFromSupport).length);
     }
     before.current = { height: b.scrollHeight, first };
   }, [messages, pending]);
@@ -337,9 +337,9 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
   const scrolled = () => {
     const b = box.current!;
     sticky.current = b.scrollHeight - b.scrollTop - b.clientHeight < 60;
-    if (sticky.current && behind) {
+    if (sticky.current && unseen) {
       seen.current = messages.at(-1)?.id ?? '';
-      setBehind(0);
+      setUnseen(0);
     }
     if (b.scrollTop < 400 && older === 'more') loadOlder();
   };
@@ -381,7 +381,7 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
           {pending.map((p) => <PendingRow key={p.key} item={p} conversation={conversation} />)}
         </div>
       </div>
-      {behind > 0 && <button type="button" class="to-end" onClick={toEnd}><Glyph name="down" size={16} />{count(behind, s.newMessages)}</button>}
+      {unseen > 0 && <button type="button" class="to-end" onClick={toEnd}><Glyph name="down" size={16} />{count(unseen, s.newMessages)}</button>}
     </div>
   );
 }

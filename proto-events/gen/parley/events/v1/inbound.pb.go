@@ -457,7 +457,7 @@ type ChatControlChanged struct {
 	ChatUserId string `protobuf:"bytes,4,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
 	// Who answers the visitor from now on: agent or bot.
 	Control string `protobuf:"bytes,5,opt,name=control,proto3" json:"control,omitempty"`
-	// The user of the panel to whom the chat is assigned; empty: nobody.
+	// The panel user that the chat is assigned to; empty: none.
 	AssigneeId string `protobuf:"bytes,6,opt,name=assignee_id,json=assigneeId,proto3" json:"assignee_id,omitempty"`
 	// The user of the panel who did it; empty: a tool.
 	ByUserId  string                 `protobuf:"bytes,7,opt,name=by_user_id,json=byUserId,proto3" json:"by_user_id,omitempty"`
