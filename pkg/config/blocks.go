@@ -57,7 +57,7 @@ type Streams struct {
 	StreamReplicas    int           `env:"STREAM_REPLICAS" envDefault:"1" doc:"replicas of every stream: 1 or 3"`
 	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"how long a stream keeps an event"`
 	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"bytes that each stream of events may hold; a full stream refuses (503)"`
-	StreamPartitions  int           `env:"STREAM_PARTITIONS" envDefault:"32" doc:"partitions of a stream when it is created, 1 to 1024: the most replicas that can share its work; a stream that exists keeps its number"`
+	StreamPartitions  int           `env:"STREAM_PARTITIONS" doc:"partitions of a stream when it is created, 1 to 1024: the most replicas that can share its work; a stream that exists keeps its number; 0: 32, or 8 where one process does everything"`
 	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"bytes that the object store FILES may hold; a full store refuses (503); 0: no such store (FILE_STORE=s3)"`
 }
 
@@ -73,8 +73,8 @@ func (s Streams) Validate() []string {
 	if s.StreamMaxBytes <= 0 {
 		problems = append(problems, "STREAM_MAX_BYTES must be positive")
 	}
-	if s.StreamPartitions < 1 || s.StreamPartitions > 1024 {
-		problems = append(problems, "STREAM_PARTITIONS must be 1 to 1024")
+	if s.StreamPartitions < 0 || s.StreamPartitions > 1024 {
+		problems = append(problems, "STREAM_PARTITIONS must be 0 to 1024")
 	}
 	if s.FileStoreMaxBytes < 0 {
 		problems = append(problems, "FILE_STORE_MAX_BYTES must be a non-negative integer")

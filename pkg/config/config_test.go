@@ -67,7 +67,7 @@ func TestLoadTakesDefaults(t *testing.T) {
 		NATS: config.NATS{
 			NATSURL: "nats://a:4222,tls://b:4222",
 		},
-		Streams:  config.Streams{StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, StreamPartitions: 32, FileStoreMaxBytes: 4 << 30},
+		Streams:  config.Streams{StreamReplicas: 1, StreamMaxAge: 168 * time.Hour, StreamMaxBytes: 1 << 30, FileStoreMaxBytes: 4 << 30},
 		Store:    config.Store{MongoDBURI: "mongodb://u:secret@db", MongoDBDatabase: "parley"},
 		Redis:    config.Redis{RedisURL: "redis://:secret@cache:6379/0"},
 		Recorder: true,
@@ -134,7 +134,7 @@ func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 	t.Parallel()
 	err := config.Check(&service{Ping: 1}, "the Listener is required", "the Logger is required", "the Logger is required")
 	const want = "configuration: the Listener is required; the Logger is required; NATS_URL is required; " +
-		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m0s; STREAM_MAX_BYTES must be positive; STREAM_PARTITIONS must be 1 to 1024; " +
+		"STREAM_REPLICAS must be 1 or 3; STREAM_MAX_AGE must be at least 2m0s; STREAM_MAX_BYTES must be positive; " +
 		"MONGODB_URI or SQLITE_PATH is required"
 	if err == nil || err.Error() != want {
 		t.Errorf("Check: got %v, want %s", err, want)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,9 @@ import (
 const (
 	demoFile = "demo.json"
 	keysFile = "visitor-keys.json"
+
+	// partitions is how many a stream has where one process reads them all. Each has a consumer, which costs memory at rest.
+	partitions = 8
 
 	// grace is how long requests that are in flight may take when the process stops.
 	grace = 10 * time.Second
@@ -56,6 +60,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 		return err
 	}
 	defer p.Close()
+	cfg.StreamPartitions = cmp.Or(cfg.StreamPartitions, partitions)
 	e, err := startEngines(cfg, dir, log)
 	if err != nil {
 		return err
@@ -75,7 +80,10 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	return a.run(ctx, func() error { return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site)) })
+	return a.run(ctx, func() error {
+		debug.FreeOSMemory() // starting needs more than resting: password hashing, the migrations
+		return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site))
+	})
 }
 
 // serveEngines runs only the engines, until ctx is done.
