@@ -280,7 +280,7 @@ func TestS3Component(t *testing.T) {
 	set["NATS_URL"], set["MONGODB_URI"], set["REDIS_URL"] = "nats://nats", "mongodb://mongodb", "redis://redis"
 	set["S3_ACCESS_KEY_ID"], set["S3_SECRET_ACCESS_KEY"] = "id", "secret"
 	config, err := config.LoadFrom[widgetapi.Config](func(name string) string { return set[name] })
-	if err != nil || config.FileStore != widgetapi.FileStoreS3 || config.S3Bucket == "" {
+	if err != nil || config.FileStore != "s3" || config.S3Bucket == "" {
 		t.Errorf("got %+v, %v, want a bucket", config.FileConfig, err)
 	}
 }

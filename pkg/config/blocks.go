@@ -123,6 +123,51 @@ func (c Chats) Validate() []string {
 	return []string{"CHAT_IDLE_CLOSE must be 0 or at least 24h"}
 }
 
+// The places where files can be kept.
+const (
+	FileStoreNATS = "nats"
+	FileStoreS3   = "s3"
+)
+
+// Files says where files are kept. All services must be told the same.
+type Files struct {
+	FileStore         string        `env:"FILE_STORE" envDefault:"nats" doc:"where files are kept: nats (the JetStream object store, bucket FILES) or s3; the same in all services"`
+	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"bytes that a file may have"`
+	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"2160h" doc:"how long a file is kept where its application does not say; 0: for ever"`
+	S3Endpoint        string        `env:"S3_ENDPOINT" envDefault:"https://s3.amazonaws.com" doc:"http or https URL of FILE_STORE=s3"`
+	S3Region          string        `env:"S3_REGION" envDefault:"us-east-1" doc:"region of the bucket"`
+	S3Bucket          string        `env:"S3_BUCKET" doc:"the bucket, which must be there; its files/ is ours"`
+	S3AccessKeyID     string        `env:"S3_ACCESS_KEY_ID" doc:"key of the bucket; empty: the role of the machine"`
+	S3SecretAccessKey string        `env:"S3_SECRET_ACCESS_KEY" doc:"secret of the key"`
+}
+
+// Validate says what is wrong with the block; see [Check].
+func (f Files) Validate() []string {
+	var problems []string
+	if f.FileStore != FileStoreNATS && f.FileStore != FileStoreS3 {
+		problems = append(problems, "FILE_STORE must be nats or s3")
+	}
+	if f.FileMaxBytes <= 0 {
+		problems = append(problems, "FILE_MAX_BYTES must be positive")
+	}
+	if f.FileRetention < 0 {
+		problems = append(problems, "FILE_RETENTION must not be negative")
+	}
+	if f.FileStore != FileStoreS3 {
+		return problems
+	}
+	if f.S3Bucket == "" {
+		problems = append(problems, "S3_BUCKET is required with FILE_STORE=s3")
+	}
+	if !BaseURL(f.S3Endpoint) {
+		problems = append(problems, "S3_ENDPOINT must be an http or https URL")
+	}
+	if (f.S3AccessKeyID == "") != (f.S3SecretAccessKey == "") {
+		problems = append(problems, "S3_SECRET_ACCESS_KEY goes with S3_ACCESS_KEY_ID")
+	}
+	return problems
+}
+
 // Redis is the connection to Redis.
 type Redis struct {
 	RedisURL string `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; required with more than one socket-gateway"`
@@ -150,6 +195,18 @@ func ValidAddr(addr string) bool {
 func LoopbackAddr(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && ValidAddr(addr) && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
+// WebURL reports whether s is an http or https URL.
+func WebURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+}
+
+// BaseURL reports whether s is an http or https URL to which a path can be added: without a query, a fragment and credentials.
+func BaseURL(s string) bool {
+	u, err := url.Parse(s)
+	return WebURL(s) && err == nil && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }
 
 func validURLs(list string, schemes ...string) bool {

@@ -5,11 +5,8 @@ import (
 	"crypto/sha256"
 	_ "embed" // the script
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/redisclient"
 )
 
 const (
@@ -41,39 +39,11 @@ type Redis struct {
 // OpenRedis prepares connections to one URL, or those of a cluster's nodes, separated by commas; they are made when they are
 // needed. Its error does not repeat the URL, which may hold a password.
 func OpenRedis(urls string, log *slog.Logger) (*Redis, error) {
-	client, err := newClient(urls)
-	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err
-		}
-		return nil, fmt.Errorf("REDIS_URL: %w", err)
-	}
-	return &Redis{client: client, script: redis.NewScript(script), log: log}, nil
-}
-
-func newClient(urls string) (redis.UniversalClient, error) {
-	first, others, several := strings.Cut(urls, ",")
-	if !several {
-		o, err := redis.ParseURL(first)
-		if err != nil {
-			return nil, err
-		}
-		o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, redisTimeout, redisTimeout, redisTimeout
-		return redis.NewClient(o), nil
-	}
-	o, err := redis.ParseClusterURL(first)
+	client, err := redisclient.New(urls, redisclient.Timeouts{Dial: redisTimeout, Command: redisTimeout})
 	if err != nil {
 		return nil, err
 	}
-	for other := range strings.SplitSeq(others, ",") {
-		node, err := redis.ParseURL(other)
-		if err != nil {
-			return nil, err
-		}
-		o.Addrs = append(o.Addrs, node.Addr)
-	}
-	o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, redisTimeout, redisTimeout, redisTimeout
-	return redis.NewClusterClient(o), nil
+	return &Redis{client: client, script: redis.NewScript(script), log: log}, nil
 }
 
 // Close ends the connections. A nil Redis has none.

@@ -24,6 +24,8 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
@@ -130,21 +132,20 @@ func start(t *testing.T, options ...option) *world {
 func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := clientapi.Config{
-		NATS:        config.NATS{NATSURL: w.engines.natsURL},
-		Store:       config.Store{SQLitePath: w.engines.storePath},
-		SharedStore: w.engines.store,
-		Logger:      slog.New(slog.DiscardHandler),
-		Listener:    listen(w.t),
-		OpsListener: listen(w.t),
+		Base: service.Base{
+			NATS: config.NATS{NATSURL: w.engines.natsURL}, Logger: slog.New(slog.DiscardHandler), OpsListener: listen(w.t),
+		},
+		Storage:  storage.Config{Store: config.Store{SQLitePath: w.engines.storePath}, SharedStore: w.engines.store},
+		Listener: listen(w.t),
 	}
 	for _, o := range options {
 		o(&cfg)
 	}
-	service, err := clientapi.New(cfg)
+	s, err := clientapi.New(cfg)
 	if err != nil {
 		w.t.Fatalf("New: %v", err)
 	}
-	w.handler = service.Handler()
+	w.handler = s.Handler()
 	w.base, w.ops = "http://"+cfg.Listener.Addr().String(), "http://"+cfg.OpsListener.Addr().String()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	w.t.Cleanup(transport.CloseIdleConnections)
@@ -152,7 +153,7 @@ func (w *world) run(options ...option) {
 	w.http = &http.Client{Transport: w.contract.Transport(transport)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- service.Run(ctx) }()
+	go func() { done <- s.Run(ctx) }()
 	stopped := false
 	w.stop = func() {
 		w.t.Helper()

@@ -22,8 +22,8 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *clientapi.Config) {
-		cfg.Now, cfg.ChatIdleClose = newClock(now).now, chattest.IdleClose
-		cfg.SharedStore = nil // its own closes idle chats
+		cfg.Now, cfg.Storage.ChatIdleClose = newClock(now).now, chattest.IdleClose
+		cfg.Storage.SharedStore = nil // its own closes idle chats
 	})
 	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	for endpoint, ask := range map[string]func(chatID string) answer{

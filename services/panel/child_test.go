@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/services/panel"
 )
 
@@ -26,8 +28,10 @@ func childMain() {
 	if err == nil {
 		var s *panel.Service
 		s, err = panel.New(panel.Config{
-			NATS: config.NATS{NATSURL: natsURL}, Store: config.Store{SQLitePath: path}, WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2",
-			Listener: ln, Logger: slog.New(slog.DiscardHandler),
+			Base:      service.Base{NATS: config.NATS{NATSURL: natsURL}, Logger: slog.New(slog.DiscardHandler)},
+			Storage:   storage.Config{Store: config.Store{SQLitePath: path}},
+			WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
+			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
 		})
 		if err == nil {
 			fmt.Println("http://" + ln.Addr().String())

@@ -21,6 +21,8 @@ import (
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/services/panel"
@@ -120,8 +122,10 @@ func (w *world) panel(options ...func(*panel.Config)) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
 	cfg := panel.Config{
-		NATS: config.NATS{NATSURL: w.natsURL}, Store: config.Store{SQLitePath: w.storePath}, SharedStore: w.store,
-		WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln, Logger: slog.New(slog.DiscardHandler),
+		Base:      service.Base{NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler)},
+		Storage:   storage.Config{Store: config.Store{SQLitePath: w.storePath}, SharedStore: w.store},
+		WidgetURL: "http://127.0.0.1:1", ClientURL: "http://127.0.0.1:2", Listener: ln,
+		Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 25 << 20},
 	}
 	for _, o := range options {
 		o(&cfg)

@@ -5,12 +5,12 @@ go 1.26.0
 require (
 	github.com/google/uuid v1.6.0
 	github.com/labstack/echo/v4 v4.16.0
-	github.com/nats-io/nats.go v1.55.0
+	github.com/nats-io/nats.go v1.55.0 // indirect
 	github.com/parley-chat/parley/pkg v0.0.0
 	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	go.uber.org/goleak v1.3.0
-	golang.org/x/sync v0.24.0
+	golang.org/x/sync v0.24.0 // indirect
 )
 
 require github.com/go-jose/go-jose/v4 v4.1.4

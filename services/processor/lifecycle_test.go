@@ -24,7 +24,7 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.config()
-	cfg.ChatIdleClose = chattest.IdleClose
+	cfg.Storage.ChatIdleClose = chattest.IdleClose
 	w.run(cfg)
 	w.store = storetest.OpenAt(t, w.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	replies, outbound, dead := w.collect(subject.AllReplies), w.collect(subject.AllOutbound), w.collect(subject.AllDead)

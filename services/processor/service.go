@@ -2,23 +2,17 @@ package processor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
-	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/backend"
-	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
 	"github.com/parley-chat/parley/services/processor/internal/recorder"
@@ -68,29 +62,19 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 
 // Config is what the processor needs.
 type Config struct {
-	config.Ops
-	config.NATS
-	config.Store
-	config.Chats
-	config.Tracing
+	service.Base
+	Storage storage.Config
 
 	BotConfig
 
 	Recorder   bool   `env:"RECORDER" envDefault:"true" doc:"keep the history of all chats"`
 	Dispatcher bool   `env:"DISPATCHER" envDefault:"true" doc:"bring company messages and pushes to their channel"`
 	AssetsURL  string `env:"ASSETS_URL" doc:"http or https address under which the demo bot's picture is served; empty: it shows none"`
-
-	Logger      *slog.Logger               `env:"-"`
-	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
-	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
-	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
-	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
-	SharedStore store.Store                `env:"-"` // used instead of opening one; its owner closes it
 }
 
 // Validate says what is wrong with the processor's own variables; see [config.Check].
 func (c Config) Validate() []string {
-	if c.AssetsURL != "" && !bot.WebURL(c.AssetsURL) {
+	if c.AssetsURL != "" && !config.WebURL(c.AssetsURL) {
 		return []string{"ASSETS_URL must be an http or https URL"}
 	}
 	return nil
@@ -101,11 +85,7 @@ type Service struct{ cfg Config }
 
 // New returns a service that has opened nothing yet. Its error names everything that is missing or wrong.
 func New(cfg Config) (*Service, error) {
-	var problems []string
-	if cfg.Logger == nil {
-		problems = append(problems, "Logger is missing")
-	}
-	if err := config.Check(&cfg, problems...); err != nil {
+	if err := service.Check(&cfg); err != nil {
 		return nil, err
 	}
 	return &Service{cfg: cfg}, nil
@@ -113,39 +93,31 @@ func New(cfg Config) (*Service, error) {
 
 // Run consumes until ctx is done and returns nil when the handlers that ran have finished. NATS and MongoDB may be away
 // when it starts; it waits for them, and is ready when they are there.
-func (s *Service) Run(ctx context.Context) (err error) {
-	b, err := s.openBus()
+func (s *Service) Run(ctx context.Context) error {
+	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
+}
+
+func (s *Service) open(p *service.Process) (service.Work, error) {
+	b, err := p.Bus()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer b.Close()
-	documents, err := backend.Open(backend.Config{
-		Store: s.cfg.Store, Shared: s.cfg.SharedStore, AppName: serviceName, Logger: s.cfg.Logger, IdleClose: s.cfg.ChatIdleClose,
-	})
+	documents, err := storage.Open(p, s.cfg.Storage)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, backend.Close(documents)) }()
 	cache := store.NewCache(documents, store.CacheConfig{Registerer: s.cfg.Registerer})
 	stopForgetting, err := b.OnInvalidate(cache.Forget)
 	if err != nil {
-		return fmt.Errorf("listening for invalidations: %w", err)
+		return nil, fmt.Errorf("listening for invalidations: %w", err)
 	}
-	defer stopForgetting()
+	p.OnClose(func() error { stopForgetting(); return nil })
 	consumers, stopAnswering, err := s.consumers(b, documents, cache)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer stopAnswering()
-	return s.run(ctx, b, documents, consumers)
-}
-
-func (s *Service) openBus() (*bus.Bus, error) {
-	return bus.Open(bus.Config{
-		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
-		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
-	})
+	p.OnClose(func() error { stopAnswering(); return nil })
+	return func(ctx context.Context) error { return s.consume(ctx, b, consumers) }, nil
 }
 
 // consumers are those that are switched on.
@@ -171,27 +143,6 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 	return on, func() {}, nil
 }
 
-// run returns when all consumers have finished what they had begun, and after them the operations server: until then it
-// answers, not ready.
-func (s *Service) run(ctx context.Context, b *bus.Bus, documents store.Store, consumers []bus.Consumer) error {
-	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
-		Gatherer: gatherer(s.cfg.Registerer),
-		Checks:   []ops.Check{{Name: "nats", Check: b.Ready}, {Name: "store", Check: documents.Ready}},
-	})
-	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
-	group, running := errgroup.WithContext(ctx)
-	defer context.AfterFunc(running, server.SetStopping)()
-	if s.cfg.OpsAddr != "" || s.cfg.OpsListener != nil {
-		group.Go(func() error { return server.Run(opsCtx) })
-	}
-	group.Go(func() error {
-		defer stopOps()
-		return s.consume(running, b, consumers)
-	})
-	return group.Wait()
-}
-
 // consume returns when ctx is done and all consumers have stopped.
 func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer) error {
 	s.cfg.Logger.InfoContext(ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot)
@@ -207,10 +158,4 @@ func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consu
 	}
 	<-running.Done() // also when everything is switched off
 	return group.Wait()
-}
-
-// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
-func gatherer(r prometheus.Registerer) prometheus.Gatherer {
-	g, _ := r.(prometheus.Gatherer)
-	return g
 }

@@ -369,7 +369,7 @@ func TestStartsWithoutItsServers(t *testing.T) {
 	documents := storetest.NewOutage(storetest.OpenAt(t, w.storePath))
 	documents.Begin()
 	cfg := w.config()
-	cfg.SharedStore = documents
+	cfg.Storage.SharedStore = documents
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	w.must(err)
 	cfg.OpsListener = listener

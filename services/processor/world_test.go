@@ -17,6 +17,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/services/processor"
@@ -88,22 +90,21 @@ func (w *world) must(err error) {
 // config is that of a processor in this world: a recorder, a dispatcher and the demo bot.
 func (w *world) config() processor.Config {
 	return processor.Config{
-		NATS:     config.NATS{NATSURL: w.natsURL},
-		Store:    config.Store{SQLitePath: w.storePath},
+		Base:     service.Base{NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler)},
+		Storage:  storage.Config{Store: config.Store{SQLitePath: w.storePath}},
 		Recorder: true, Dispatcher: true, BotConfig: processor.BotConfig{Bot: processor.BotDemo},
 		AssetsURL: "https://chat.example.com",
-		Logger:    slog.New(slog.DiscardHandler),
 	}
 }
 
 // run runs a processor until stop is called or the test ends.
 func (w *world) run(cfg processor.Config) (stop func()) {
 	w.t.Helper()
-	service, err := processor.New(cfg)
+	s, err := processor.New(cfg)
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- service.Run(ctx) }()
+	go func() { done <- s.Run(ctx) }()
 	stopped := false
 	stop = func() {
 		if stopped {

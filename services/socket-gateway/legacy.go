@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/redisclient"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/legacy"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
@@ -42,7 +43,9 @@ func LegacyMain() int {
 	_ = level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))) // the gateway has complained if it is wrong
 	child := legacy.Child{
 		Stdin: os.Stdin, Stdout: os.Stdout, Logger: ops.NewLogger(os.Stderr, serviceName+"-legacy", level),
-		Redis: func(url string) (redis.UniversalClient, error) { return newClient(url) },
+		Redis: func(url string) (redis.UniversalClient, error) {
+			return redisclient.New(url, redisclient.Timeouts{Dial: redisDialTimeout})
+		},
 	}
 	if err := child.Run(context.Background()); err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "%s-legacy: %v\n", serviceName, err)

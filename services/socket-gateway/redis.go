@@ -3,16 +3,14 @@ package socketgateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/redisclient"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
@@ -41,9 +39,9 @@ func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
 	if cfg.RedisURL == "" {
 		return nil, nil
 	}
-	client, err := newClient(cfg.RedisURL)
+	client, err := redisclient.New(cfg.RedisURL, redisclient.Timeouts{Dial: redisDialTimeout})
 	if err != nil {
-		return nil, fmt.Errorf("REDIS_URL: %w", err)
+		return nil, err
 	}
 	r := &redisConn{client: client, metrics: metrics, log: cfg.Logger}
 	r.adapter = redisadapter.New(client, redisadapter.Options{
@@ -67,41 +65,6 @@ func (r *redisConn) onBack(since time.Time) {
 	if g := r.gateway.Load(); g != nil {
 		g.RedisBack(since)
 	}
-}
-
-// newClient takes one URL, or those of a cluster's nodes, separated by commas. A command that failed is not sent again by
-// the client: the reply that it carried is retried as a whole.
-func newClient(urls string) (redis.UniversalClient, error) {
-	first, others, several := strings.Cut(urls, ",")
-	if !several {
-		options, err := redis.ParseURL(first)
-		if err != nil {
-			return nil, withoutURL(err)
-		}
-		options.MaxRetries, options.DialTimeout = -1, redisDialTimeout
-		return redis.NewClient(options), nil
-	}
-	options, err := redis.ParseClusterURL(first)
-	if err != nil {
-		return nil, withoutURL(err)
-	}
-	for _, u := range strings.Split(others, ",") {
-		node, err := redis.ParseURL(u)
-		if err != nil {
-			return nil, withoutURL(err)
-		}
-		options.Addrs = append(options.Addrs, node.Addr)
-	}
-	options.MaxRetries, options.DialTimeout = -1, redisDialTimeout
-	return redis.NewClusterClient(options), nil
-}
-
-// withoutURL takes the URL out of an error about it: it may hold a password.
-func withoutURL(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // ready returns nil when Redis answers and what is published arrives here.

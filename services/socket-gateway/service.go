@@ -5,14 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-chat/parley/pkg/bus"
@@ -20,8 +16,9 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/web"
 	"github.com/parley-chat/parley/pkg/socketio"
-	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
 	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
@@ -41,10 +38,8 @@ const (
 
 // Config is what the gateway needs.
 type Config struct {
-	config.Ops
-	config.NATS
+	service.Base
 	config.Redis
-	config.Tracing
 
 	HTTPAddr     string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of /socket.io/"`
 	JWKSURL      string        `env:"JWKS_URL" doc:"keys of the visitor tokens: /.well-known/jwks.json of the widget-api; required"`
@@ -67,21 +62,15 @@ type Config struct {
 	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
 	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
 
-	KeySource   credential.KeySource       `env:"-"` // instead of JWKSURL
-	Logger      *slog.Logger               `env:"-"`
-	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
-	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
-	Listener    net.Listener               `env:"-"` // taken over instead of HTTPAddr
-	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
-	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
-	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
-	LegacyArgv  []string                   `env:"-"` // the process that calls LegacyMain; nil: this binary with the argument "legacy"
+	KeySource  credential.KeySource `env:"-"` // instead of JWKSURL
+	Listener   net.Listener         `env:"-"` // taken over instead of HTTPAddr
+	LegacyArgv []string             `env:"-"` // the process that calls LegacyMain; nil: this binary with the argument "legacy"
 }
 
 // Validate says what is wrong with the gateway's own variables; see [config.Check].
 func (c Config) Validate() []string {
 	var problems []string
-	if c.KeySource == nil && !webURL(c.JWKSURL) {
+	if c.KeySource == nil && !config.WebURL(c.JWKSURL) {
 		problems = append(problems, "JWKS_URL must be an http or https URL")
 	}
 	if c.SocketIOLegacy && c.RedisURL == "" {
@@ -117,14 +106,11 @@ func (c Config) Validate() []string {
 	return problems
 }
 
-func webURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
-}
-
 // Service is one gateway. It is run once.
 type Service struct {
 	cfg     Config
+	handler *web.Handler
+
 	id      string // tells gateways apart
 	bus     *bus.Bus
 	redis   *redisConn             // nil: this gateway runs alone
@@ -134,45 +120,46 @@ type Service struct {
 	ingress *ingress
 }
 
-// New returns a gateway that connects in the background but does not listen yet; Run closes what it has opened. Its error
-// names everything that is missing or wrong.
+// New returns a gateway that has opened nothing yet. Its error names everything that is missing or wrong.
 func New(cfg Config) (*Service, error) {
-	var problems []string
-	if cfg.Logger == nil {
-		problems = append(problems, "Logger is missing")
-	}
-	if err := config.Check(&cfg, problems...); err != nil {
+	if err := service.Check(&cfg); err != nil {
 		return nil, err
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	s := &Service{cfg: cfg}
-	if err := s.open(); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
+	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-func (s *Service) open() (err error) {
+// Handler returns what is served at /socket.io/. It works while Run does.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Run serves sockets and delivers replies until ctx is done. Then it takes no new sockets, leaves the consumer to another
+// gateway when what it has taken is emitted, closes the sockets one by one over DrainTimeout, whose clients connect
+// elsewhere, and returns nil. NATS, Redis and the keys may be away
+// when it starts: sockets are refused until they are there.
+func (s *Service) Run(ctx context.Context) error {
+	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
+}
+
+func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	keys := s.cfg.KeySource
 	if keys == nil {
 		s.remote, err = credential.NewRemoteKeys(credential.RemoteKeysConfig{URL: s.cfg.JWKSURL, Logger: s.cfg.Logger})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		keys = s.remote
 	}
 	metrics, err := realtime.NewMetrics(s.cfg.Registerer)
 	if err != nil {
-		return fmt.Errorf("registering metrics: %w", err)
+		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	if s.redis, err = openRedis(s.cfg, metrics); err != nil {
-		return err
+		return nil, err
 	}
-	if s.bus, err = s.openBus(); err != nil {
-		return err
+	p.OnClose(s.redis.close)
+	if s.bus, err = p.Bus(subject.Replies, subject.Status, subject.Dead, subject.Revocations); err != nil {
+		return nil, err
 	}
+	s.checks(p)
 	id := peer.NewID()
 	s.id = string(id)
 	s.sockets = socketio.NewServer(socketio.Options{
@@ -200,6 +187,7 @@ func (s *Service) open() (err error) {
 		Logger:   s.cfg.Logger,
 		Metrics:  metrics.Engine(),
 	})
+	p.OnClose(s.sockets.Close)
 	namespace := s.sockets.Of(realtime.Namespace)
 	s.gateway = realtime.New(realtime.Config{
 		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
@@ -210,68 +198,37 @@ func (s *Service) open() (err error) {
 		s.redis.gateway.Store(s.gateway)
 	}
 	if err := metrics.Watch(s.sockets.Stats); err != nil {
-		return fmt.Errorf("registering metrics: %w", err)
+		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	s.ingress, err = s.openIngress(id, namespace)
-	return err
-}
-
-func (s *Service) openBus() (*bus.Bus, error) {
-	return bus.Open(bus.Config{
-		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
-		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Streams: []string{subject.Replies, subject.Status, subject.Dead, subject.Revocations},
-		Logger:  s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
-	})
-}
-
-// Handler returns what is served at /socket.io/. It works from New until Run returns.
-func (s *Service) Handler() http.Handler { return s.ingress.handler }
-
-// Run serves sockets and delivers replies until ctx is done. Then it takes no new sockets, leaves the consumer to another
-// gateway when what it has taken is emitted, closes the sockets one by one over DrainTimeout, whose clients connect
-// elsewhere, and returns nil. NATS, Redis and the keys may be away
-// when it starts: sockets are refused until they are there.
-func (s *Service) Run(ctx context.Context) error {
-	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
-		Gatherer: gatherer(s.cfg.Registerer), Checks: s.checks(),
-	})
-	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
-	group, running := errgroup.WithContext(ctx)
-	defer context.AfterFunc(running, server.SetStopping)()
-	if s.cfg.OpsAddr != "" || s.cfg.OpsListener != nil {
-		group.Go(func() error { return server.Run(opsCtx) })
+	if s.ingress, err = s.openIngress(id, namespace); err != nil {
+		return nil, err
 	}
-	group.Go(func() error {
-		defer stopOps()
-		return errors.Join(s.serve(running), s.close())
-	})
-	return group.Wait()
+	p.OnClose(s.ingress.close)
+	stopHearing, err := s.bus.OnInvalidate(s.invalidated)
+	if err != nil {
+		return nil, fmt.Errorf("listening for invalidations: %w", err)
+	}
+	p.OnClose(func() error { stopHearing(); return nil })
+	s.handler.Open(s.ingress.handler)
+	return func(ctx context.Context) error { return s.serve(ctx, p) }, nil
 }
 
-func (s *Service) checks() []ops.Check {
-	checks := []ops.Check{{Name: "nats", Check: s.bus.Ready}}
+// checks adds what the gateway needs beside NATS.
+func (s *Service) checks(p *service.Process) {
 	if s.redis != nil {
-		checks = append(checks, ops.Check{Name: "redis", Check: s.redis.ready})
+		p.Check(ops.Check{Name: "redis", Check: s.redis.ready})
 	}
 	if s.remote != nil {
-		checks = append(checks, ops.Check{Name: "keys", Check: s.remote.Ready})
+		p.Check(ops.Check{Name: "keys", Check: s.remote.Ready})
 	}
-	return checks
 }
 
 // serve runs what there is to run. The consumer goes by ctx; the rest lives on until the consumer has finished.
-func (s *Service) serve(ctx context.Context) error {
-	ln, err := s.listen()
+func (s *Service) serve(ctx context.Context, p *service.Process) error {
+	ln, err := web.Listen(p, s.cfg.Listener, s.cfg.HTTPAddr)
 	if err != nil {
 		return err
 	}
-	stopHearing, err := s.bus.OnInvalidate(s.invalidated)
-	if err != nil {
-		return errors.Join(err, closeListener(ln))
-	}
-	defer stopHearing()
 	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRest()
 	group, running := errgroup.WithContext(ctx)
@@ -288,7 +245,7 @@ func (s *Service) serve(ctx context.Context) error {
 		group.Go(func() error { return s.remote.Run(rest) })
 	}
 	if ln != nil {
-		group.Go(func() error { return httpapi.Serve(rest, ln, s.ingress.handler, s.cfg.Logger, grace) })
+		group.Go(func() error { return httpapi.Serve(rest, ln, s.handler, s.cfg.Logger, grace) })
 	}
 	group.Go(func() error {
 		defer stopRest()
@@ -306,49 +263,4 @@ func (s *Service) invalidated(kind, _ string) {
 	if kind == credential.KindVisitorKeys && s.remote != nil {
 		s.remote.Changed()
 	}
-}
-
-func closeListener(ln net.Listener) error {
-	if ln == nil {
-		return nil
-	}
-	return ln.Close()
-}
-
-// listen returns nil where somebody else serves Handler.
-func (s *Service) listen() (net.Listener, error) {
-	ln := s.cfg.Listener
-	if ln == nil && s.cfg.HTTPAddr == "" {
-		return nil, nil
-	}
-	if ln == nil {
-		var err error
-		if ln, err = net.Listen("tcp", s.cfg.HTTPAddr); err != nil {
-			return nil, fmt.Errorf("HTTP_ADDR: %w", err)
-		}
-	}
-	s.cfg.Logger.Info("serving", "addr", ln.Addr().String())
-	return ln, nil
-}
-
-// close ends what open has opened, in the opposite order. It may be called when that is only a part.
-func (s *Service) close() error {
-	var errs []error
-	if s.sockets != nil {
-		errs = append(errs, s.sockets.Close())
-	}
-	if s.ingress != nil {
-		errs = append(errs, s.ingress.close())
-	}
-	if s.bus != nil {
-		s.bus.Close()
-	}
-	errs = append(errs, s.redis.close())
-	return errors.Join(errs...)
-}
-
-// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
-func gatherer(r prometheus.Registerer) prometheus.Gatherer {
-	g, _ := r.(prometheus.Gatherer)
-	return g
 }

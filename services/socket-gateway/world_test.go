@@ -30,6 +30,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/ops/opstest"
 	"github.com/parley-chat/parley/pkg/redistest"
+	"github.com/parley-chat/parley/pkg/service"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
 
@@ -53,11 +54,11 @@ func runGateway(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	cfg.Logger, cfg.Registerer = log, prometheus.NewRegistry()
-	service, err := socketgateway.New(cfg)
+	s, err := socketgateway.New(cfg)
 	if err != nil {
 		return err
 	}
-	return service.Run(ctx)
+	return s.Run(ctx)
 }
 
 // world is a NATS, a Redis, the keys of the visitor tokens, and the gateways on them.
@@ -113,12 +114,12 @@ type gateway struct {
 
 func (w *world) config() socketgateway.Config {
 	return socketgateway.Config{
-		NATS:       config.NATS{NATSURL: w.natsURL},
-		Redis:      config.Redis{RedisURL: w.redisURL},
-		KeySource:  w.keys,
-		Logger:     slog.New(slog.DiscardHandler),
-		Registerer: prometheus.NewRegistry(),
-		Listener:   listen(w.t), OpsListener: listen(w.t),
+		Base: service.Base{
+			NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), OpsListener: listen(w.t),
+		},
+		Redis:     config.Redis{RedisURL: w.redisURL},
+		KeySource: w.keys,
+		Listener:  listen(w.t),
 	}
 }
 
@@ -130,13 +131,13 @@ func (w *world) start(change ...func(*socketgateway.Config)) *gateway {
 		c(&cfg)
 	}
 	g := &gateway{url: "http://" + cfg.Listener.Addr().String(), ops: "http://" + cfg.OpsListener.Addr().String()}
-	service, err := socketgateway.New(cfg)
+	s, err := socketgateway.New(cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- service.Run(ctx) }()
+	go func() { done <- s.Run(ctx) }()
 	g.stop = sync.OnceFunc(func() {
 		cancel()
 		select {

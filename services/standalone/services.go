@@ -9,6 +9,8 @@ import (
 
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
 	clientapi "github.com/parley-chat/parley/services/client-api"
@@ -59,78 +61,71 @@ func newServices(c servicesConfig) (*services, error) {
 }
 
 func buildClient(s *services, c servicesConfig) (err error) {
-	cfg := clientapi.Config{NATS: c.nats(), Store: c.sqlite(), SharedStore: c.store}
+	cfg := clientapi.Config{Base: c.base("client-api"), Storage: c.storage()}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.Chats = "", "", c.chats
-	cfg.Listener, cfg.Logger, cfg.Registerer, cfg.Tracer = c.client, c.logger("client-api"), c.registerer("client-api"), c.tracer("client-api")
+	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener = "", "", c.client
 	c.limits.limitClient(&cfg)
 	s.client, err = clientapi.New(cfg)
 	return named("client-api", err)
 }
 
 func buildWidget(s *services, c servicesConfig) (err error) {
-	cfg := widgetapi.Config{NATS: c.nats(), Store: c.sqlite(), SharedStore: c.store, VisitorKeysFile: c.keysFile, FileConfig: c.files}
+	cfg := widgetapi.Config{Base: c.base("widget-api"), Storage: c.storage(), VisitorKeysFile: c.keysFile, FileConfig: c.files}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.Chats = "", "", c.chats
-	cfg.Logger, cfg.Registerer, cfg.Tracer = c.logger("widget-api"), c.registerer("widget-api"), c.tracer("widget-api")
+	cfg.HTTPAddr, cfg.OpsAddr = "", ""
 	c.limits.limitWidget(&cfg)
 	s.widget, err = widgetapi.New(cfg)
 	return named("widget-api", err)
 }
 
 func buildGateway(s *services, c servicesConfig) (err error) {
-	cfg := socketgateway.Config{NATS: c.nats()}
+	cfg := socketgateway.Config{Base: c.base("socket-gateway"), KeySource: c.keys}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
 	cfg.HTTPAddr, cfg.OpsAddr, cfg.DrainTimeout = "", "", 0
 	c.limits.limitGateway(&cfg)
-	cfg.KeySource, cfg.Logger, cfg.Registerer, cfg.Tracer = c.keys, c.logger("socket-gateway"), c.registerer("socket-gateway"), c.tracer("socket-gateway")
 	s.gateway, err = socketgateway.New(cfg)
 	return named("socket-gateway", err)
 }
 
 func buildProcessor(s *services, c servicesConfig) (err error) {
-	cfg := processor.Config{NATS: c.nats(), Store: c.sqlite(), SharedStore: c.store, BotConfig: c.bot, Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL}
+	cfg := processor.Config{Base: c.base("processor"), Storage: c.storage(), BotConfig: c.bot, Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.OpsAddr, cfg.Chats = "", c.chats
-	cfg.Logger, cfg.Registerer, cfg.Tracer = c.logger("processor"), c.registerer("processor"), c.tracer("processor")
+	cfg.OpsAddr = ""
 	s.processor, err = processor.New(cfg)
 	return named("processor", err)
 }
 
 func buildPanel(s *services, c servicesConfig) (err error) {
-	cfg := panel.Config{NATS: c.nats(), Store: c.sqlite(), SharedStore: c.store, PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL,
-		FileConfig: panel.FileConfig{
-			FileStore: c.files.FileStore, FileMaxBytes: c.files.FileMaxBytes, FileRetention: c.files.FileRetention, S3Endpoint: c.files.S3Endpoint,
-			S3Region: c.files.S3Region, S3Bucket: c.files.S3Bucket, S3AccessKeyID: c.files.S3AccessKeyID, S3SecretAccessKey: c.files.S3SecretAccessKey,
-		},
+	cfg := panel.Config{
+		Base: c.base("panel"), Storage: c.storage(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL, Files: c.files.Files,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
-	cfg.HTTPAddr, cfg.OpsAddr, cfg.Chats, cfg.TrustedProxies = "", "", c.chats, c.limits.TrustedProxies
-	cfg.Listener, cfg.Logger, cfg.Registerer, cfg.Tracer = c.panel, c.logger("panel"), c.registerer("panel"), c.tracer("panel")
+	cfg.HTTPAddr, cfg.OpsAddr, cfg.Listener, cfg.TrustedProxies = "", "", c.panel, c.limits.TrustedProxies
 	c.limits.limitPanel(&cfg)
 	s.panel, err = panel.New(cfg)
 	return named("panel", err)
 }
 
-func (c servicesConfig) nats() config.NATS { return config.NATS{NATSURL: c.natsURL} }
+// base puts the service's name on its lines of log and on its metrics: five services count the same things in one process.
+func (c servicesConfig) base(name string) service.Base {
+	return service.Base{
+		NATS: config.NATS{NATSURL: c.natsURL}, Logger: c.log.With("service", name), Tracer: c.tracer(name),
+		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"service": name}, c.registry),
+	}
+}
 
-func (c servicesConfig) sqlite() config.Store { return config.Store{SQLitePath: c.storePath} }
-
-func (c servicesConfig) logger(service string) *slog.Logger { return c.log.With("service", service) }
-
-// registerer puts the service's name on each of its metrics: five services count the same things in one process.
-func (c servicesConfig) registerer(service string) prometheus.Registerer {
-	return prometheus.WrapRegistererWith(prometheus.Labels{"service": service}, c.registry)
+func (c servicesConfig) storage() storage.Config {
+	return storage.Config{Store: config.Store{SQLitePath: c.storePath}, Chats: c.chats, SharedStore: c.store}
 }
 
 func named(service string, err error) error {

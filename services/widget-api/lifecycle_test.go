@@ -24,8 +24,8 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *widgetapi.Config) {
-		cfg.Now, cfg.ChatIdleClose = newClock(now).now, chattest.IdleClose
-		cfg.SharedStore = nil // its own closes idle chats
+		cfg.Now, cfg.Storage.ChatIdleClose = newClock(now).now, chattest.IdleClose
+		cfg.Storage.SharedStore = nil // its own closes idle chats
 	})
 	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	endpoints := map[string]func(email, token string) answer{

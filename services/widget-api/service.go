@@ -1,30 +1,25 @@
 package widgetapi
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the contract
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/pkg/httpapi"
+	filebackend "github.com/parley-chat/parley/pkg/file/backend"
 	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/ratelimit"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
+	"github.com/parley-chat/parley/pkg/service/web"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/backend"
-	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
@@ -48,12 +43,8 @@ func OpenAPI() []byte { return openAPI }
 
 // Config is what the Widget API needs.
 type Config struct {
-	config.Ops
-	config.NATS
-	config.Store
-	config.Chats
-	config.Tracing
-
+	service.Base
+	Storage storage.Config
 	config.Callers
 	config.Budgets
 
@@ -71,23 +62,13 @@ type Config struct {
 	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"128MiB/168h" doc:"bytes of the events of one application's visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
 	HistoryMemory    int64       `env:"HISTORY_MEMORY_BYTES" envDefault:"67108864" doc:"bytes of histories that are in memory at once, one application's at most half; more wait; at least 12 MiB"`
 
-	Logger      *slog.Logger               `env:"-"`
-	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
-	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
-	Listener    net.Listener               `env:"-"` // taken over instead of HTTPAddr
-	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
-	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
-	SharedStore store.Store                `env:"-"` // used instead of opening one; its owner closes it
-	CacheTTL    time.Duration              `env:"-"` // how long look-ups are believed; zero: the cache's defaults
-	FileSweep   time.Duration              `env:"-"` // between two removals of expired files; zero: 10 minutes
-	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
+	Listener  net.Listener  `env:"-"` // taken over instead of HTTPAddr
+	CacheTTL  time.Duration `env:"-"` // how long look-ups are believed; zero: the cache's defaults
+	FileSweep time.Duration `env:"-"` // between two removals of expired files; zero: 10 minutes
 }
 
 func (c Config) problems() []string {
 	var problems []string
-	if c.Logger == nil {
-		problems = append(problems, "Logger is missing")
-	}
 	if c.VisitorTokenTTL <= 0 || c.VisitorTokenTTL > bus.RevocationAge {
 		problems = append(problems, "VISITOR_TOKEN_TTL must be positive and at most "+bus.RevocationAge.String()) // so long are revocations kept
 	}
@@ -103,59 +84,114 @@ func (c Config) problems() []string {
 // Service is one Widget API. It is run once.
 type Service struct {
 	cfg     Config
-	keys    *credential.KeySet
-	bus     *bus.Bus
-	store   store.Store
-	cache   *store.Cache
-	once    *idempotency.Executor
-	files   *attachment.Service
-	redis   *ratelimit.Redis // nil: this replica counts by itself
-	handler http.Handler
-
-	closeFiles func()
+	handler *web.Handler
 }
 
-// New returns a service that connects in the background but does not listen yet; Run closes what it has opened. Its error
-// names everything that is missing or wrong.
+// New returns a service that has opened nothing yet. Its error names everything that is missing or wrong.
 func New(cfg Config) (*Service, error) {
-	if err := config.Check(&cfg, cfg.problems()...); err != nil {
+	if err := service.Check(&cfg, cfg.problems()...); err != nil {
 		return nil, err
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	s := &Service{cfg: cfg}
-	if err := s.open(); err != nil {
-		return nil, err
-	}
-	s.cache = store.NewCache(s.store, store.CacheConfig{TokenTTL: cfg.CacheTTL, TTL: cfg.CacheTTL, Registerer: cfg.Registerer})
-	s.once = idempotency.NewExecutor(s.store, cfg.Now, cfg.Logger)
-	s.handler = s.api()
-	return s, nil
+	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-func (s *Service) api() http.Handler {
-	applications := application.NewFinder(s.cache)
-	verifier := credential.NewVerifier(s.keys, s.cfg.Now)
+// Handler returns the API. It works while Run does.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Run serves until ctx is done, finishes the requests that are in flight and returns nil. NATS and MongoDB may be away when it
+// starts; requests are answered with 503 until they are there.
+func (s *Service) Run(ctx context.Context) error {
+	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
+}
+
+// engines are what the API works with.
+type engines struct {
+	keys  *credential.KeySet
+	bus   *bus.Bus
+	store store.Store
+	cache *store.Cache
+	files *attachment.Service
+	redis *ratelimit.Redis // nil: this replica counts by itself
+}
+
+func (s *Service) open(p *service.Process) (service.Work, error) {
+	e, err := s.openEngines(p)
+	if err != nil {
+		return nil, err
+	}
+	stopForgetting, err := e.bus.OnInvalidate(e.cache.Forget)
+	if err != nil {
+		return nil, fmt.Errorf("listening for invalidations: %w", err)
+	}
+	p.OnClose(func() error { stopForgetting(); return nil })
+	applications := application.NewFinder(e.cache)
+	stopAnswering, err := e.bus.AnswerOrigins(func(ctx context.Context, appID string) ([]string, error) { // gateways do not know applications
+		app, err := applications.FindWidget(ctx, appID)
+		return app.AllowedOrigins, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listening for gateways: %w", err)
+	}
+	p.OnClose(func() error { stopAnswering(); return nil })
+	p.Background(func(ctx context.Context) error {
+		return e.keys.Run(ctx, s.cfg.Logger, func() { e.keysChanged(ctx) })
+	})
+	p.Background(e.files.Run)
+	s.handler.Open(s.api(e, applications))
+	return func(ctx context.Context) error {
+		return web.Serve(ctx, p, s.cfg.Listener, s.cfg.HTTPAddr, s.handler, grace)
+	}, nil
+}
+
+func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
+	e = new(engines)
+	if e.keys, err = credential.LoadKeySet(s.cfg.VisitorKeysFile); err != nil {
+		return nil, fmt.Errorf("VISITOR_KEYS_FILE: %w", err)
+	}
+	if e.redis, err = web.Limits(p, s.cfg.RedisURL); err != nil {
+		return nil, err
+	}
+	if e.store, err = storage.Open(p, s.cfg.Storage); err != nil {
+		return nil, err
+	}
+	if e.bus, err = p.Bus(s.streams()...); err != nil {
+		return nil, err
+	}
+	e.cache = store.NewCache(e.store, store.CacheConfig{TokenTTL: s.cfg.CacheTTL, TTL: s.cfg.CacheTTL, Registerer: s.cfg.Registerer})
+	files, closeFiles, err := filebackend.Open(s.cfg.Files, e.bus)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(func() error { closeFiles(); return nil })
+	e.files = attachment.New(attachment.Config{
+		Store: files, Records: e.store, Quota: attachment.Quota{Visitor: s.cfg.QuotaVisitor, Application: s.cfg.QuotaApplication},
+		Retention: s.cfg.FileRetention, Timeout: s.cfg.UploadTimeout + storeTime,
+		Sweep: cmp.Or(s.cfg.FileSweep, defaultFileSweep), Logger: s.cfg.Logger, Now: s.cfg.Now,
+	})
+	return e, nil
+}
+
+func (s *Service) api(e *engines, applications *application.Finder) http.Handler {
+	verifier := credential.NewVerifier(e.keys, s.cfg.Now)
 	return api.New(api.Config{
 		Applications: applications,
 		Registrations: registration.New(registration.Config{
-			Applications: applications, Visitors: s.store, Publisher: s.bus, Signer: s.keys, Tokens: verifier,
-			Changed: s.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
+			Applications: applications, Visitors: e.store, Publisher: e.bus, Signer: e.keys, Tokens: verifier,
+			Changed: e.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
 		}),
 		Conversations: conversation.New(conversation.Config{
-			Applications: applications, Directory: s.cache, Chats: s.store, Receipts: s.store, Replies: replies{s.bus}, Publisher: s.bus,
-			Files: s.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
+			Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Replies: replies{e.bus}, Publisher: e.bus,
+			Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
-		Once:       s.once,
-		Files:      s.files,
+		Once:       idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger),
+		Files:      e.files,
 		Uploads:    s.cfg.uploads(),
 		PublicURL:  s.cfg.PublicURL,
 		Now:        s.cfg.Now,
-		Limits:     s.limits(),
+		Limits:     s.limits(e.redis),
 		Proxies:    s.cfg.TrustedProxies,
 		Verifier:   verifier,
-		Keys:       s.keys,
+		Keys:       e.keys,
 		OpenAPI:    openAPI,
 		Logger:     s.cfg.Logger,
 		Registerer: s.cfg.Registerer,
@@ -177,23 +213,23 @@ func (r replies) LastReply(ctx context.Context, appID, chatUserID string) (event
 }
 
 // keysChanged makes the gateways fetch the keys. Should the word be lost, they do so by themselves a little later.
-func (s *Service) keysChanged(ctx context.Context) {
-	_ = s.bus.Invalidate(ctx, credential.KindVisitorKeys, credential.AllVisitorKeys)
+func (e *engines) keysChanged(ctx context.Context) {
+	_ = e.bus.Invalidate(ctx, credential.KindVisitorKeys, credential.AllVisitorKeys)
 }
 
 // visitorChanged makes this replica forget at once what it knew of a visitor, and the others soon. Should the word be lost, they
 // show an old name for as long as the cache believes itself.
-func (s *Service) visitorChanged(ctx context.Context, chatUserID string) {
-	s.cache.Forget(store.CachedVisitor, chatUserID)
-	_ = s.bus.Invalidate(ctx, store.CachedVisitor, chatUserID)
+func (e *engines) visitorChanged(ctx context.Context, chatUserID string) {
+	e.cache.Forget(store.CachedVisitor, chatUserID)
+	_ = e.bus.Invalidate(ctx, store.CachedVisitor, chatUserID)
 }
 
-func (s *Service) limits() api.Limits {
+func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
-		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: s.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
+		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
 	}
 	budget := func(name string, rate config.Rate) *ratelimit.Limiter {
-		return ratelimit.New(ratelimit.Bytes(name, rate, s.redis, s.cfg.Now, s.cfg.Registerer))
+		return ratelimit.New(ratelimit.Bytes(name, rate, redis, s.cfg.Now, s.cfg.Registerer))
 	}
 	return api.Limits{
 		Address: limiter("address", s.cfg.RateAddress), Register: limiter("register", s.cfg.RateRegister),
@@ -204,115 +240,4 @@ func (s *Service) limits() api.Limits {
 			Application: budget("bytes-application", s.cfg.BytesApplication), Company: budget("bytes-company-visitors", s.cfg.BytesCompany),
 		},
 	}
-}
-
-func (s *Service) open() (err error) {
-	if s.cfg.RedisURL != "" {
-		if s.redis, err = ratelimit.OpenRedis(s.cfg.RedisURL, s.cfg.Logger); err != nil {
-			return err
-		}
-	}
-	if s.keys, err = credential.LoadKeySet(s.cfg.VisitorKeysFile); err != nil {
-		return fmt.Errorf("VISITOR_KEYS_FILE: %w", err)
-	}
-	s.store, err = backend.Open(backend.Config{
-		Store: s.cfg.Store, Shared: s.cfg.SharedStore, AppName: serviceName, Logger: s.cfg.Logger, IdleClose: s.cfg.ChatIdleClose,
-	})
-	if err != nil {
-		return err
-	}
-	s.bus, err = bus.Open(bus.Config{
-		URL: s.cfg.NATSURL, CredsFile: s.cfg.NATSCreds, Name: serviceName, InProcess: s.cfg.InProcess,
-		CAFile: s.cfg.NATSCA, CertFile: s.cfg.NATSCert, KeyFile: s.cfg.NATSKey,
-		Streams: s.streams(),
-		Logger:  s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
-	})
-	if err != nil {
-		return errors.Join(err, backend.Close(s.store))
-	}
-	if err = s.openAttachments(); err != nil {
-		s.bus.Close()
-		return errors.Join(err, backend.Close(s.store))
-	}
-	return nil
-}
-
-// Handler returns the API. It works from New until Run returns.
-func (s *Service) Handler() http.Handler { return s.handler }
-
-// Run serves until ctx is done, finishes the requests that are in flight and returns nil. NATS and MongoDB may be away when it
-// starts; requests are answered with 503 until they are there.
-func (s *Service) Run(ctx context.Context) (err error) {
-	defer func() { s.closeFiles(); s.bus.Close(); err = errors.Join(err, backend.Close(s.store), s.redis.Close()) }()
-	stopForgetting, err := s.bus.OnInvalidate(s.cache.Forget)
-	if err != nil {
-		return fmt.Errorf("listening for invalidations: %w", err)
-	}
-	defer stopForgetting()
-	stopAnswering, err := s.bus.AnswerOrigins(s.allowedOrigins)
-	if err != nil {
-		return fmt.Errorf("listening for gateways: %w", err)
-	}
-	defer stopAnswering()
-	return s.serve(ctx)
-}
-
-// allowedOrigins answers the gateways, which do not know applications.
-func (s *Service) allowedOrigins(ctx context.Context, appID string) ([]string, error) {
-	app, err := application.NewFinder(s.cache).FindWidget(ctx, appID)
-	return app.AllowedOrigins, err
-}
-
-// serve returns when the API has answered its last request, and after it the operations server: until then that answers,
-// not ready.
-func (s *Service) serve(ctx context.Context) error {
-	server := ops.New(ops.Config{
-		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger, Gatherer: gatherer(s.cfg.Registerer),
-		Checks: s.checks(),
-	})
-	opsCtx, stopOps := context.WithCancel(context.WithoutCancel(ctx))
-	group, running := errgroup.WithContext(ctx)
-	defer context.AfterFunc(running, server.SetStopping)()
-	if s.cfg.OpsAddr != "" || s.cfg.OpsListener != nil {
-		group.Go(func() error { return server.Run(opsCtx) })
-	}
-	group.Go(func() error { return s.keys.Run(running, s.cfg.Logger, func() { s.keysChanged(running) }) })
-	group.Go(func() error { return s.files.Run(running) })
-	group.Go(func() error {
-		defer stopOps()
-		return s.serveAPI(running)
-	})
-	return group.Wait()
-}
-
-// checks are the dependencies. Without Redis each replica counts limits by itself.
-func (s *Service) checks() []ops.Check {
-	checks := []ops.Check{{Name: "nats", Check: s.bus.Ready}, {Name: "store", Check: s.store.Ready}}
-	if s.redis != nil {
-		checks = append(checks, ops.Check{Name: "redis", Check: s.redis.Ready, Optional: true})
-	}
-	return checks
-}
-
-func (s *Service) serveAPI(ctx context.Context) error {
-	ln := s.cfg.Listener
-	if ln == nil && s.cfg.HTTPAddr == "" { // somebody else serves Handler
-		<-ctx.Done()
-		return nil
-	}
-	if ln == nil {
-		var err error
-		if ln, err = net.Listen("tcp", s.cfg.HTTPAddr); err != nil {
-			return fmt.Errorf("HTTP_ADDR: %w", err)
-		}
-	}
-	s.cfg.Logger.InfoContext(ctx, "serving", "addr", ln.Addr().String())
-	defer s.cfg.Logger.InfoContext(ctx, "stopped")
-	return httpapi.Serve(ctx, ln, s.handler, s.cfg.Logger, grace)
-}
-
-// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
-func gatherer(r prometheus.Registerer) prometheus.Gatherer {
-	g, _ := r.(prometheus.Gatherer)
-	return g
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -307,7 +308,7 @@ func TestFilesInS3(t *testing.T) {
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Close() })
 	w := start(t, func(cfg *widgetapi.Config) {
-		cfg.FileStore, cfg.S3Endpoint, cfg.S3Region, cfg.S3Bucket = widgetapi.FileStoreS3, "http://"+ln.Addr().String(), "us-east-1", "parley"
+		cfg.FileStore, cfg.S3Endpoint, cfg.S3Region, cfg.S3Bucket = config.FileStoreS3, "http://"+ln.Addr().String(), "us-east-1", "parley"
 		cfg.S3AccessKeyID, cfg.S3SecretAccessKey = "key", "secret"
 	})
 	token := w.register(appID, `"email":"a@example.com"`)

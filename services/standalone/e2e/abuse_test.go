@@ -26,6 +26,8 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi/abusetest"
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	clientapi "github.com/parley-chat/parley/services/client-api"
@@ -117,9 +119,9 @@ type abused struct {
 
 func newAbuse(t *testing.T) *abuse {
 	a := &abuse{standalone: ownStandalone(t, t.TempDir()), seed: abuseSeed(t), requests: abuseRequests(), log: new(faultLog)}
-	client := clientapi.Config{Store: config.Store{SQLitePath: a.SQLitePath}, NATS: config.NATS{NATSURL: a.NATSURL}}
+	client := clientapi.Config{Base: service.Base{NATS: config.NATS{NATSURL: a.NATSURL}}, Storage: storage.Config{Store: config.Store{SQLitePath: a.SQLitePath}}}
 	widget := widgetConfig(t)
-	widget.SQLitePath, widget.NATSURL, widget.VisitorKeysFile = a.SQLitePath, a.NATSURL, a.KeysFile
+	widget.Storage.SQLitePath, widget.NATSURL, widget.VisitorKeysFile = a.SQLitePath, a.NATSURL, a.KeysFile
 	check(t, config.SetDefaults(&client))
 	client.HTTPAddr, client.OpsAddr = "", ""
 	client.RateToken, client.RateAuth = config.Rate{}, config.Rate{} // they would answer nearly all of it

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/redistest"
+	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
@@ -59,7 +60,7 @@ func startReplicas(t *testing.T) *replicas {
 		ln := listenAnywhere(t)
 		r.widgets = append(r.widgets, "http://"+ln.Addr().String())
 		widget := widgetConfig(t)
-		widget.NATS, widget.SQLitePath, widget.VisitorKeysFile, widget.Listener = nats, path, r.keysFile, ln
+		widget.NATS, widget.Storage.SQLitePath, widget.VisitorKeysFile, widget.Listener = nats, path, r.keysFile, ln
 		service, err := widgetapi.New(widget)
 		check(t, err)
 		runInside(t, service.Run)
@@ -91,7 +92,7 @@ func writeKeyFile(t *testing.T) (path string) {
 // widgetConfig is what a test of one process sets, without limits: everybody has one address here.
 func widgetConfig(t *testing.T) widgetapi.Config {
 	t.Helper()
-	cfg := widgetapi.Config{Logger: slog.New(slog.DiscardHandler)}
+	cfg := widgetapi.Config{Base: service.Base{Logger: slog.New(slog.DiscardHandler)}}
 	check(t, config.SetDefaults(&cfg))
 	cfg.HTTPAddr, cfg.OpsAddr = "", ""
 	cfg.RateAuth, cfg.RateVisitor, cfg.RateAddress, cfg.RateRegister = config.Rate{}, config.Rate{}, config.Rate{}, config.Rate{}
@@ -100,7 +101,8 @@ func widgetConfig(t *testing.T) widgetapi.Config {
 
 func gatewayConfig() socketgateway.Config {
 	return socketgateway.Config{
-		PingInterval: 25 * time.Second, PingTimeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Base:         service.Base{Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry()},
+		PingInterval: 25 * time.Second, PingTimeout: 20 * time.Second,
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/redistest"
+	"github.com/parley-chat/parley/pkg/service"
+	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store/storetest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
@@ -69,10 +71,12 @@ func TestSecretsAreNotSeen(t *testing.T) {
 
 	nats := config.NATS{NATSURL: strings.Replace(natsURL, "://", "://"+urlSecret+"@", 1)}
 	clientLn, widgetLn, gatewayLn := listenAnywhere(t), listenAnywhere(t), listenAnywhere(t)
-	client, err := clientapi.New(clientapi.Config{NATS: nats, Store: config.Store{SQLitePath: path}, Listener: clientLn, Logger: log, Registerer: registry})
+	client, err := clientapi.New(clientapi.Config{
+		Base: service.Base{NATS: nats, Logger: log, Registerer: registry}, Storage: storage.Config{Store: config.Store{SQLitePath: path}}, Listener: clientLn,
+	})
 	check(t, err)
 	widgetCfg := widgetConfig(t)
-	widgetCfg.NATS, widgetCfg.SQLitePath, widgetCfg.VisitorKeysFile, widgetCfg.Listener = nats, path, writeKeyFile(t), widgetLn
+	widgetCfg.NATS, widgetCfg.Storage.SQLitePath, widgetCfg.VisitorKeysFile, widgetCfg.Listener = nats, path, writeKeyFile(t), widgetLn
 	widgetCfg.Logger, widgetCfg.Registerer = log, prometheus.NewRegistry()
 	widget, err := widgetapi.New(widgetCfg)
 	check(t, err)
@@ -151,7 +155,10 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	for name, settings := range map[string]string{"REDIS_URL": "redis://:" + urlSecret + "@host:port", "redis": "redis://:" + urlSecret + "@127.0.0.1:1/x"} {
 		wrong := gatewayCfg
 		wrong.RedisURL, wrong.Registerer, wrong.Listener = settings, prometheus.NewRegistry(), nil
-		_, err := socketgateway.New(wrong)
+		g, err := socketgateway.New(wrong)
+		if err == nil {
+			err = g.Run(t.Context())
+		}
 		if err == nil {
 			t.Errorf("%s: got no error for a wrong URL", name)
 		}

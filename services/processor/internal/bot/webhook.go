@@ -10,7 +10,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/event"
 )
 
@@ -55,7 +55,7 @@ type WebhookConfig struct {
 // Problems names what is wrong with the URL and the secret, by environment variable.
 func (c WebhookConfig) Problems() []string {
 	var problems []string
-	if !WebURL(c.URL) {
+	if !config.WebURL(c.URL) {
 		problems = append(problems, "BOT_WEBHOOK_URL must be an http or https URL when BOT=webhook")
 	}
 	if _, err := newSigner(c.Secret); err != nil {
@@ -65,12 +65,6 @@ func (c WebhookConfig) Problems() []string {
 		problems = append(problems, "BOT_WEBHOOK_DEADLINE must not be negative")
 	}
 	return problems
-}
-
-// WebURL reports whether s is an absolute http or https URL.
-func WebURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // Webhook lets another server answer: every message of a visitor is posted to it, signed as Standard Webhooks, with the

@@ -2,37 +2,14 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"os"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/ops"
-	"github.com/parley-chat/parley/pkg/tracing/otlp"
+	"github.com/parley-chat/parley/pkg/service"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
 func main() {
 	ops.CollectSeldom()
-	os.Exit(ops.Main("widget-api", run))
-}
-
-func run(ctx context.Context, log *slog.Logger) error {
-	cfg, err := config.Load[widgetapi.Config]()
-	if err != nil {
-		return err
-	}
-	tracer, stop, err := otlp.Open(cfg.Tracing, "widget-api", ops.ReadBuild().Version, log)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	cfg.Logger, cfg.Registerer, cfg.Tracer = log, prometheus.DefaultRegisterer, tracer
-	service, err := widgetapi.New(cfg)
-	if err != nil {
-		return err
-	}
-	return service.Run(ctx)
+	os.Exit(service.Main("widget-api", widgetapi.New))
 }

@@ -1,0 +1,55 @@
+// Package redisclient makes the Redis clients of the services from REDIS_URL.
+package redisclient
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Timeouts of a client; zero is go-redis's default.
+type Timeouts struct {
+	Dial, Command time.Duration
+}
+
+// New takes one URL, or those of a cluster's nodes, separated by commas. Connections are made when they are needed. The client does
+// not repeat a command that failed: its caller knows what to repeat. The error does not contain the URL, which may hold a password.
+func New(urls string, t Timeouts) (redis.UniversalClient, error) {
+	client, err := parse(urls, t)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	return client, nil
+}
+
+func parse(urls string, t Timeouts) (redis.UniversalClient, error) {
+	first, others, several := strings.Cut(urls, ",")
+	if !several {
+		o, err := redis.ParseURL(first)
+		if err != nil {
+			return nil, err
+		}
+		o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, t.Dial, t.Command, t.Command
+		return redis.NewClient(o), nil
+	}
+	o, err := redis.ParseClusterURL(first)
+	if err != nil {
+		return nil, err
+	}
+	for other := range strings.SplitSeq(others, ",") {
+		node, err := redis.ParseURL(other)
+		if err != nil {
+			return nil, err
+		}
+		o.Addrs = append(o.Addrs, node.Addr)
+	}
+	o.MaxRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout = -1, t.Dial, t.Command, t.Command
+	return redis.NewClusterClient(o), nil
+}

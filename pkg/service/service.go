@@ -1,0 +1,140 @@
+// Package service is the skeleton that all services share: the part of their configuration that is the same, the order in which
+// they open, serve and close, and the process around them.
+//
+// A service's New checks its Config and opens nothing. Its Run calls [Run] with a function that opens what the service needs through
+// the [Process] and returns the service's work. Whatever fails on the way, what has been opened is closed again.
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/tracing"
+)
+
+// Base is the part of the configuration that every service has, and what a caller in the same process gives it.
+type Base struct {
+	config.Ops
+	config.NATS
+	config.Tracing
+
+	Logger      *slog.Logger               `env:"-"` // required
+	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
+	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
+	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
+	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
+	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
+}
+
+func (b *Base) base() *Base { return b }
+
+// Check reports everything that is wrong with cfg, a pointer to a service's Config, as [config.Check] does, and completes its Base.
+func Check[C interface{ base() *Base }](cfg C, problems ...string) error {
+	b := cfg.base()
+	if b.Logger == nil {
+		problems = append([]string{"Logger is missing"}, problems...)
+	}
+	if b.Now == nil {
+		b.Now = time.Now
+	}
+	return config.Check(cfg, problems...)
+}
+
+// Process is a service that runs: what it has opened, and what goes on beside its work.
+type Process struct {
+	name       string
+	base       Base
+	checks     []ops.Check
+	closers    []func() error
+	background []func(context.Context) error
+}
+
+// Work is what a service is there for. It returns when ctx is done and everything that was begun has ended.
+type Work func(ctx context.Context) error
+
+// Run opens a service, runs its work until ctx is done, and closes what was opened in the opposite order. Until the work has ended the
+// operations server answers, not ready.
+func Run(ctx context.Context, name string, base Base, open func(*Process) (Work, error)) (err error) {
+	p := &Process{name: name, base: base}
+	defer func() { err = errors.Join(err, p.close()) }()
+	work, err := open(p)
+	if err != nil {
+		return err
+	}
+	server := ops.New(ops.Config{
+		Addr: base.OpsAddr, PprofAddr: base.PprofAddr, Listener: base.OpsListener, Service: name, Logger: base.Logger,
+		Gatherer: gatherer(base.Registerer), Checks: p.checks,
+	})
+	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRest()
+	group, running := errgroup.WithContext(ctx)
+	defer context.AfterFunc(running, server.SetStopping)()
+	if base.OpsAddr != "" || base.OpsListener != nil {
+		group.Go(func() error { return server.Run(rest) })
+	}
+	for _, task := range p.background {
+		group.Go(func() error { return task(rest) })
+	}
+	group.Go(func() error {
+		defer stopRest()
+		return work(running)
+	})
+	return group.Wait()
+}
+
+// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
+func gatherer(r prometheus.Registerer) prometheus.Gatherer {
+	g, _ := r.(prometheus.Gatherer)
+	return g
+}
+
+// Bus opens the connection to NATS, whose readiness is that of the streams. It connects in the background.
+func (p *Process) Bus(streams ...string) (*bus.Bus, error) {
+	b, err := bus.Open(bus.Config{
+		URL: p.base.NATSURL, CredsFile: p.base.NATSCreds, Name: p.name, InProcess: p.base.InProcess,
+		CAFile: p.base.NATSCA, CertFile: p.base.NATSCert, KeyFile: p.base.NATSKey,
+		Streams: streams, Logger: p.base.Logger, Registerer: p.base.Registerer, Tracer: p.base.Tracer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(func() error { b.Close(); return nil })
+	p.Check(ops.Check{Name: "nats", Check: b.Ready})
+	return b, nil
+}
+
+// Name is the service's name.
+func (p *Process) Name() string { return p.name }
+
+// Logger is the service's log.
+func (p *Process) Logger() *slog.Logger { return p.base.Logger }
+
+// Check adds a dependency that /readyz looks at.
+func (p *Process) Check(c ops.Check) { p.checks = append(p.checks, c) }
+
+// OnClose has close called when the service ends, before that of everything that was opened earlier.
+func (p *Process) OnClose(closer func() error) { p.closers = append(p.closers, closer) }
+
+// Background runs task beside the work, and until the work has ended. Its error ends the service.
+func (p *Process) Background(task func(ctx context.Context) error) {
+	p.background = append(p.background, task)
+}
+
+func (p *Process) close() error {
+	var failed error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		failed = errors.Join(failed, p.closers[i]())
+	}
+	p.closers = nil
+	return failed
+}
