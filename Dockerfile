@@ -20,6 +20,7 @@ ARG SERVICE
 WORKDIR /src
 # The modules' requirements first: what they name is downloaded again only when they change.
 COPY pkg/go.mod pkg/go.sum pkg/
+COPY pkg/socketio/go.mod pkg/socketio/go.sum pkg/socketio/
 COPY proto-events/go.mod proto-events/go.sum proto-events/
 COPY services/${SERVICE}/go.mod services/${SERVICE}/go.sum services/${SERVICE}/
 ENV GOWORK=off CGO_ENABLED=0

@@ -100,6 +100,7 @@ require (
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/ncruces/go-strftime v0.1.9 // indirect
 	github.com/oklog/ulid/v2 v2.1.1 // indirect
+	github.com/parley-chat/parley/pkg/socketio v0.0.0 // indirect
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/prometheus/alertmanager v0.28.1 // indirect
 	github.com/prometheus/client_golang/exp v0.0.0-20250914183048-a974e0d45e0a // indirect
@@ -241,6 +242,7 @@ require (
 
 replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
+	github.com/parley-chat/parley/pkg/socketio => ../../pkg/socketio
 	github.com/parley-chat/parley/proto-events => ../../proto-events
 	github.com/parley-chat/parley/services/client-api => ../../services/client-api
 	github.com/parley-chat/parley/services/panel => ../../services/panel

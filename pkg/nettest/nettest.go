@@ -1,4 +1,4 @@
-// Package nettest finds addresses for servers that tests and benchmarks start, and keeps processors busy beside them.
+// Package nettest finds addresses for servers that tests and benchmarks start.
 package nettest
 
 import (

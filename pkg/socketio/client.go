@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/parley-chat/parley/pkg/engineio"
+	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
 // client is one session and its sockets, at most one per namespace. It implements engineio.Handler.

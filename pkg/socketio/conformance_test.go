@@ -14,7 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/socketio/internal/burn"
 )
 
 // A dialogue is a statement of revision 5 of the Socket.IO protocol, as a client without any library meets it. Each is
@@ -106,7 +106,7 @@ func TestConformanceUnderLoad(t *testing.T) {
 		t.Skip("the long form: PARLEY_FAULTS=long")
 	}
 	const times = 200
-	nettest.Burn(t)
+	burn.Processors(t)
 	for n := range times {
 		if !t.Run(fmt.Sprint(n+1), runDialogues) {
 			return

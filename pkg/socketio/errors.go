@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/parley-chat/parley/pkg/engineio"
+	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
 // Errors of sockets and namespaces.

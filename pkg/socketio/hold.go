@@ -3,7 +3,7 @@ package socketio
 import (
 	"encoding/json"
 
-	"github.com/parley-chat/parley/pkg/engineio"
+	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
 // holding keeps broadcasts back from a socket.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/engineio"
+	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
 // Handshake is what a client has shown of itself when it connected.

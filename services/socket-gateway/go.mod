@@ -11,6 +11,7 @@ require (
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/parley-chat/parley/pkg v0.0.0
+	github.com/parley-chat/parley/pkg/socketio v0.0.0
 	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -74,5 +75,6 @@ require (
 
 replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
+	github.com/parley-chat/parley/pkg/socketio => ../../pkg/socketio
 	github.com/parley-chat/parley/proto-events => ../../proto-events
 )

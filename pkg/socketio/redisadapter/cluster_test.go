@@ -15,7 +15,6 @@ import (
 	"github.com/coder/websocket"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
@@ -362,7 +361,7 @@ func TestSilentRedis(t *testing.T) {
 
 func TestJoinWithoutRedis(t *testing.T) {
 	t.Parallel()
-	client := redis.NewClient(&redis.Options{Addr: nettest.Addr(t), MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: freeAddr(t), MaxRetries: -1})
 	srv := socketio.NewServer(socketio.Options{Adapter: redisadapter.New(client, redisadapter.Options{})})
 	defer client.Close()
 	defer srv.Close()

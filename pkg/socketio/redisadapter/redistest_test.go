@@ -3,6 +3,8 @@ package redisadapter_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -12,8 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-
-	"github.com/parley-chat/parley/pkg/nettest"
 )
 
 func TestMain(m *testing.M) {
@@ -43,12 +43,27 @@ type redisServer struct {
 	cmd  *exec.Cmd
 }
 
+// freeAddr returns an address whose port lies below the range from which systems take ports for others, and so does the one 10,000
+// above, which Redis takes for a cluster: the server can leave it and come back.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(12_000)))
+		if err == nil {
+			_ = l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 func startRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		absent(t, "redis-server")
 	}
-	s := &redisServer{t: t, addr: nettest.Addr(t), args: args}
+	s := &redisServer{t: t, addr: freeAddr(t), args: args}
 	s.start()
 	t.Cleanup(s.stop)
 	return s

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-chat/parley/pkg/engineio"
+	"github.com/parley-chat/parley/pkg/socketio/engineio"
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/pkg/socketio/internal/burn"
 )
 
 // The rows of this file are the statements of revision 4 of the Engine.IO protocol, and of RFC 6455 where that is
@@ -443,7 +443,7 @@ func TestConformanceUnderLoad(t *testing.T) {
 		t.Skip("the long form: PARLEY_FAULTS=long")
 	}
 	const times = 200
-	nettest.Burn(t)
+	burn.Processors(t)
 	for n := range times {
 		if !t.Run(fmt.Sprint(n+1), runRows) {
 			return

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/parley-chat/parley/pkg/engineio"
+	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
 // echo answers each message with itself.

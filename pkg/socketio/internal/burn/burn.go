@@ -1,4 +1,5 @@
-package nettest
+// Package burn keeps processors busy beside a test.
+package burn
 
 import (
 	"os"
@@ -11,8 +12,8 @@ import (
 // burner keeps a processor busy until the process $1 is gone.
 const burner = `while kill -0 "$1"; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done`
 
-// Burn keeps all processors busy until the test ends, two processes for each, so that nothing is scheduled at once.
-func Burn(t *testing.T) {
+// Processors keeps all processors busy until the test ends, two processes for each, so that nothing is scheduled at once.
+func Processors(t *testing.T) {
 	t.Helper()
 	for range 2 * runtime.NumCPU() {
 		command := exec.Command("sh", "-c", burner, "burner", strconv.Itoa(os.Getpid()))
