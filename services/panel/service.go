@@ -161,5 +161,8 @@ func (c Config) oidc() *signin.OIDC {
 	}
 }
 
+// OpenRoutes lists the routes that need no session, as "METHOD /path".
+func OpenRoutes() []string { return api.OpenRoutes() }
+
 // Routes lists the routes that need a session, as "METHOD /path".
 func Routes() []string { return api.Routes() }

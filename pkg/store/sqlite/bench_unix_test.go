@@ -167,6 +167,64 @@ func BenchmarkRegister(b *testing.B) {
 	})
 }
 
+// BenchmarkInbox lists a company's chats: the first page, the next from a cursor in the middle, what is unread, and a text that one
+// visitor's name has.
+func BenchmarkInbox(b *testing.B) {
+	for _, chats := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("chats=%d", chats), func(b *testing.B) {
+			s, _, _ := benchStore(b, 1, 0)
+			company, app := uuid.NewString(), uuid.NewString()
+			inbox(b, s, company, app, chats)
+			middle := &store.InboxCursor{ActivityAt: benchTime.Add(time.Duration(chats/2) * time.Second)}
+			for _, list := range []struct {
+				name   string
+				filter store.InboxFilter
+				page   store.InboxPage
+			}{
+				{"first", store.InboxFilter{CompanyID: company, Now: benchTime}, store.InboxPage{Limit: 50}},
+				{"middle", store.InboxFilter{CompanyID: company, Now: benchTime}, store.InboxPage{Limit: 50, After: middle}},
+				{"application", store.InboxFilter{CompanyID: company, AppID: app, Now: benchTime}, store.InboxPage{Limit: 50}},
+				{"unread", store.InboxFilter{CompanyID: company, Unread: true, Now: benchTime}, store.InboxPage{Limit: 50}},
+				{"text", store.InboxFilter{CompanyID: company, Text: fmt.Sprintf("ada%d@", chats-500), Now: benchTime}, store.InboxPage{Limit: 50}},
+			} {
+				b.Run(list.name, func(b *testing.B) {
+					for b.Loop() {
+						if found, _, err := s.Inbox(b.Context(), list.filter, list.page); err != nil || len(found) == 0 {
+							b.Fatalf("got %d chats, %v", len(found), err)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// inbox registers visitors, each of whom has written once.
+func inbox(b *testing.B, s *Store, company, app string, chats int) {
+	b.Helper()
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range 64 {
+		group.Go(func() {
+			for n := int(next.Add(1)); n <= chats; n = int(next.Add(1)) {
+				r, err := s.Register(b.Context(), store.Registration{
+					Visitor:    chat.Visitor{CompanyID: company, AppID: app, FirstName: "Ada", Email: fmt.Sprintf("ada%d@example.com", n)},
+					Identities: []store.Identity{{Scope: app, Kind: store.KindEmail, Value: fmt.Sprintf("ada%d@example.com", n)}},
+					Chat:       store.NewChat{Channel: chat.ChannelWidget, Now: benchTime},
+				})
+				if err == nil {
+					err = s.AppendMessage(b.Context(), r.Chat.ID, benchMessage(n))
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
 func atOnce(b *testing.B, callers int, call func(n int) error) {
 	b.ReportAllocs()
 	b.ResetTimer()

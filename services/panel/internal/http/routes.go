@@ -181,6 +181,14 @@ func (a api) routes() []route {
 // ctxOf is the request's context.
 func ctxOf(c echo.Context) context.Context { return c.Request().Context() }
 
+// OpenRoutes lists the routes that need no session, as "METHOD /path".
+func OpenRoutes() (all []string) {
+	for _, r := range (api{}).open() {
+		all = append(all, r.method+" "+r.path)
+	}
+	return all
+}
+
 // Routes lists the routes that need a session, as "METHOD /path".
 func Routes() (all []string) {
 	for _, r := range (api{}).routes() {
