@@ -116,12 +116,14 @@ audit: $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION) ## known holes in what the mo
 fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## format the code
 	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
 
-generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) ## generated Go from the .proto files
+generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) ## what is generated: Go from the .proto files, AsyncAPI and the documents that tables in code fill
 	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
 	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
+	go test -count=1 ./pkg/event -run TestAsyncAPIIsCurrent -update
+	go test -count=1 ./services/standalone/e2e -run TestDocumentsAreCurrent -update
 
-verify: generate ## generated code is current, each module is tidy and builds alone
-	@git diff --exit-code -- proto-events/gen || { echo "generated code is stale: run 'make generate' and commit"; exit 1; }
+verify: generate ## what is generated is current, each module is tidy and builds alone
+	@git diff --exit-code -- proto-events docs || { echo "something generated is stale: run 'make generate' and commit"; exit 1; }
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
 	@scripts/linked $(filter-out standalone,$(SERVICES))
 

@@ -19,6 +19,7 @@ const messageData = `{"text":"Your order 4711 has left our warehouse. It will be
 // sendFigures are the turns of POST /message/send and of the two halves that bound it.
 type sendFigures struct {
 	send, echo []result
+	peer       []result // none without Node
 	publish    []result // only the rate and the engines
 }
 
@@ -38,6 +39,13 @@ func measureSend(ctx context.Context, r *bench, plan sendPlan) (f sendFigures, e
 	}
 	sendLoad := load{addr: r.client, status: 200, lean: plan.lean, requests: sendRequests(r.client, r.demo.AccessToken, visitors)}
 	echoLoad := load{addr: r.echoAddr, status: 200, lean: plan.lean, requests: sendRequests(r.echoAddr, r.demo.AccessToken, visitors)}
+	peer, peerLoad, err := startPeer(r, plan, visitors)
+	if err != nil {
+		return f, fmt.Errorf("the Fastify peer: %w", err)
+	}
+	if peer != nil {
+		defer peer.Stop()
+	}
 	for i := range plan.turns + 1 {
 		echo, err := measured(ctx, echoLoad, plan.turn, r.echo, r.engines)
 		if err != nil {
@@ -51,11 +59,46 @@ func measureSend(ctx context.Context, r *bench, plan sendPlan) (f sendFigures, e
 		if err != nil {
 			return f, fmt.Errorf("POST /message/send: %w", err)
 		}
+		if peer != nil {
+			res, err := measured(ctx, peerLoad, plan.turn, peer, r.engines)
+			if err != nil {
+				return f, fmt.Errorf("the Fastify peer: %w", err)
+			}
+			if i > 0 {
+				f.peer = append(f.peer, res)
+			}
+		}
 		if i > 0 {
 			f.echo, f.publish, f.send = append(f.echo, echo), append(f.publish, publish), append(f.send, send)
 		}
 	}
 	return f, nil
+}
+
+// startPeer starts the Fastify server that does the same; nil without Node or its packages (`make deps`).
+func startPeer(r *bench, plan sendPlan, visitors []visitor) (*rig.Process, load, error) {
+	if _, err := exec.LookPath("node"); err != nil {
+		return nil, load{}, nil
+	}
+	if _, err := os.Stat("node_modules/fastify"); err != nil {
+		return nil, load{}, nil
+	}
+	chats := make([]string, len(visitors))
+	for i, v := range visitors {
+		chats[i] = v.chatID
+	}
+	env := []string{"NATS_URL=" + r.natsURL, "TOKEN=" + r.demo.AccessToken, "COMPANY_ID=" + r.demo.CompanyID, "CHATS=" + strings.Join(chats, ",")}
+	p, err := rig.Start(env, r.log("fastify"), "node", "deploy/bench/peer/send.mjs")
+	if err != nil {
+		return nil, load{}, err
+	}
+	vars, err := p.ReadVariables("PEER_ADDR")
+	if err != nil {
+		p.Stop()
+		return nil, load{}, err
+	}
+	addr := vars["PEER_ADDR"]
+	return p, load{addr: addr, status: 200, lean: plan.lean, requests: sendRequests(addr, r.demo.AccessToken, visitors)}, nil
 }
 
 // measured runs one turn of a load and adds what the process under test and the engines used for it.
@@ -115,9 +158,22 @@ func (f sendFigures) table(plan sendPlan) string {
 	printHead(w)
 	printRow(w, "(a) bare Echo, same JSON", f.echo)
 	printRow(w, "(b) bare JetStream publish, same event", f.publish)
+	if len(f.peer) > 0 {
+		printRow(w, "one Fastify process, same event", f.peer)
+	}
 	printRow(w, "POST /message/send", f.send)
-	fmt.Fprintf(w, "\nOf the bound 1/(1/a + 1/b): %.0f%% (at least 80%%). Of (a): %.0f%% (at least 50%%).\n",
-		100*rig.Median(bounds), 100*rig.Median(halves))
+	var peers, costs []float64
+	for i := range f.send {
+		costs = append(costs, (perThousand(f.send[i].cpu, f.send[i])+perThousand(f.send[i].engines, f.send[i]))/perThousand(f.echo[i].cpu, f.echo[i]))
+	}
+	fmt.Fprintf(w, "\nOf the bound 1/(1/a + 1/b): %.0f%% (at least 90%%). Of (a): %.0f%%. CPU of service and engines to that of (a): %.2f (at most 2.6).\n",
+		100*rig.Median(bounds), 100*rig.Median(halves), rig.Median(costs))
+	if len(f.peer) > 0 {
+		for i := range f.send {
+			peers = append(peers, f.send[i].rate()/f.peer[i].rate())
+		}
+		fmt.Fprintf(w, "Of one Fastify process with nats.js: %.2f times the rate (at least 2).\n", rig.Median(peers))
+	}
 	return w.String()
 }
 
