@@ -77,10 +77,7 @@ func measureSend(ctx context.Context, r *bench, plan sendPlan) (f sendFigures, e
 
 // startPeer starts the Fastify server that does the same; nil without Node or its packages (`make deps`).
 func startPeer(r *bench, plan sendPlan, visitors []visitor) (*rig.Process, load, error) {
-	if _, err := exec.LookPath("node"); err != nil {
-		return nil, load{}, nil
-	}
-	if _, err := os.Stat("node_modules/fastify"); err != nil {
+	if !installed("node", "node_modules/fastify") {
 		return nil, load{}, nil
 	}
 	chats := make([]string, len(visitors))
@@ -99,6 +96,12 @@ func startPeer(r *bench, plan sendPlan, visitors []visitor) (*rig.Process, load,
 	}
 	addr := vars["PEER_ADDR"]
 	return p, load{addr: addr, status: 200, lean: plan.lean, requests: sendRequests(addr, r.demo.AccessToken, visitors)}, nil
+}
+
+func installed(program, module string) bool {
+	_, err := exec.LookPath(program)
+	_, absent := os.Stat(module)
+	return err == nil && absent == nil
 }
 
 // measured runs one turn of a load and adds what the process under test and the engines used for it.
