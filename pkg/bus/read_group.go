@@ -35,6 +35,19 @@ type PartitionInfo struct {
 	Read        bool      // a replica reads it
 }
 
+// Missing lists the partitions of the stream that the group has no consumer for: nobody reads what is in them.
+func (g GroupInfo) Missing() (partitions []int) {
+	if g.whole {
+		return nil
+	}
+	for number := range g.count {
+		if !slices.ContainsFunc(g.Partitions, func(p PartitionInfo) bool { return p.Partition == number }) {
+			partitions = append(partitions, number)
+		}
+	}
+	return partitions
+}
+
 // Groups returns the consumers of a stream that stay, by name.
 func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
 	s, err := b.js.Stream(ctx, stream)

@@ -258,6 +258,14 @@ func (e *examination) clock(server time.Time) {
 	}
 }
 
+// readers are the streams that somebody must read, and who does in Parley's own services. Another processing layer has other names.
+var readers = map[string]string{
+	subject.Sends:   "the processor with DISPATCHER (consumers dispatcher and dispatcher-pushes)",
+	subject.Inbound: "the processor (consumers recorder and bot)",
+	subject.Replies: "a socket-gateway and the processor (consumers socket-gateway and recorder)",
+	subject.Status:  "the processor with RECORDER (consumer recorder)",
+}
+
 func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
 	for _, stream := range inspect.StreamNames() {
 		groups, err := b.Groups(ctx, stream)
@@ -268,9 +276,15 @@ func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
 			e.wrong("consumers of "+stream, "look at NATS", "%s", describe(err))
 			continue
 		}
+		if who := readers[stream]; who != "" && len(groups) == 0 {
+			e.warn("consumers of "+stream, "start "+who, "no service has ever read it")
+		}
 		for _, g := range groups {
 			check, total := "consumer "+stream+"/"+g.Name, g.Total()
-			switch {
+			switch missing := g.Missing(); {
+			case len(missing) > 0:
+				e.wrong(check, "restart the service that reads it: it creates its consumers", "no consumer for the partitions %s",
+					strings.Trim(fmt.Sprint(missing), "[]"))
 			case total.Pending > 0 && !total.Read:
 				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and nobody reads", total.Pending)
 			case total.Pending > lagFrom:

@@ -1,6 +1,7 @@
 package parleyctl_test
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -63,6 +64,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.publish(question)
 	w.acked(subject.Inbound, "recorder", 1)
 	found := w.doctor()
+	w.diagnoses(found, "consumers of REPLIES", "warning", "socket-gateway")
 	for _, check := range []string{"nats", "jetstream", "clock", "stream INBOUND", "stream OBJ_FILES", "consumer INBOUND/recorder", "store", "redis", "keys"} {
 		w.diagnoses(found, check, "ok", "")
 	}
@@ -74,6 +76,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.env["STREAM_MAX_BYTES"] = "1000"
 	w.publish(question)
 	w.must(w.bus.JetStream().DeleteStream(t.Context(), subject.Status))
+	w.must(w.bus.JetStream().DeleteConsumer(t.Context(), subject.Inbound, w.consumerOf(subject.Inbound, "recorder", 1)))
 	_, err = w.bus.JetStream().Publish(t.Context(), "chat.dead.INBOUND.bot", []byte("{}"))
 	w.must(err)
 	redis.Stop()
@@ -85,6 +88,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.diagnoses(found, "keys", "warning", "chmod")
 	w.diagnoses(found, "clock", "warning", "NTP")
 	w.diagnoses(found, "stream STATUS", "wrong", "streams apply")
+	w.diagnoses(found, "consumer INBOUND/recorder", "wrong", "no consumer for the partitions 1")
 	w.diagnoses(found, "stream INBOUND", "warning", "max_bytes")
 	w.diagnoses(found, "redis", "wrong", "does not answer")
 	w.diagnoses(found, "certificate of "+secure.URL, "wrong", "renew")
@@ -92,6 +96,21 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	found = w.doctor()
 	w.diagnoses(found, "stream INBOUND", "ok", "")
 	w.diagnoses(found, "stream DEAD", "warning", "dead list")
+}
+
+// consumerOf is the name on the server of a group's consumer for one partition.
+func (w *world) consumerOf(stream, group string, partition int) string {
+	w.t.Helper()
+	s, err := w.bus.JetStream().Stream(w.t.Context(), stream)
+	w.must(err)
+	suffix := fmt.Sprintf("-%d", partition)
+	for name := range s.ConsumerNames(w.t.Context()).Name() {
+		if strings.HasPrefix(name, group) && strings.HasSuffix(name, suffix) {
+			return name
+		}
+	}
+	w.t.Fatalf("no consumer of %s for partition %d", group, partition)
+	return ""
 }
 
 func TestDoctorWithoutEngines(t *testing.T) {
