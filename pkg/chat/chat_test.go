@@ -35,7 +35,7 @@ func TestStatusFollowsFromWhatHappened(t *testing.T) {
 	}
 }
 
-// Idleness closes a chat by itself, whichever state it was in; not at the very edge, but a nanosecond behind it.
+// Idleness closes a chat by itself, whichever state it was in; not at the very edge, but a nanosecond later.
 func TestIdleChatsAreClosed(t *testing.T) {
 	t.Parallel()
 	edge := noon.Add(30 * 24 * time.Hour)
@@ -46,9 +46,9 @@ func TestIdleChatsAreClosed(t *testing.T) {
 	}{
 		"before the edge":                      {chat.Chat{VisitorWroteAt: noon, IdleClosesAt: edge}, edge.Add(-1), chat.Active},
 		"at the edge":                          {chat.Chat{VisitorWroteAt: noon, IdleClosesAt: edge}, edge, chat.Active},
-		"behind the edge":                      {chat.Chat{VisitorWroteAt: noon, IdleClosesAt: edge}, edge.Add(1), chat.Closed},
+		"after the edge":                       {chat.Chat{VisitorWroteAt: noon, IdleClosesAt: edge}, edge.Add(1), chat.Closed},
 		"pending at the edge":                  {chat.Chat{IdleClosesAt: edge}, edge, chat.Pending},
-		"pending behind the edge":              {chat.Chat{IdleClosesAt: edge}, edge.Add(1), chat.Closed},
+		"pending after the edge":               {chat.Chat{IdleClosesAt: edge}, edge.Add(1), chat.Closed},
 		"never idle":                           {chat.Chat{VisitorWroteAt: noon}, edge.Add(1000 * time.Hour), chat.Active},
 		"closed, as a slower clock sees it":    {chat.Chat{IdleClosesAt: edge, ClosedAt: edge}, edge.Add(-time.Second), chat.Closed},
 		"idle, the window would still be open": {chat.Chat{WindowStartedAt: edge, IdleClosesAt: edge}, edge.Add(1), chat.Closed},

@@ -98,7 +98,7 @@ func FuzzAppendString(f *testing.F) {
 			t.Errorf("%q: got %q, want %q", s, got, want)
 		}
 		if encoded[0] != 'x' || !utf8.Valid(encoded) {
-			t.Errorf("%q: got %q, want valid UTF-8 behind what was there", s, encoded)
+			t.Errorf("%q: got %q, want valid UTF-8 appended", s, encoded)
 		}
 	})
 }

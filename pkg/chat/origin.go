@@ -63,7 +63,7 @@ func checkOrigin(rule string) (canonical, problem string) {
 	case strings.HasPrefix(o.host, "["), isNumber(o.host[strings.LastIndexByte(o.host, '.')+1:]):
 		return "", "must not have a wildcard before an address"
 	case !strings.Contains(o.host, ".") && o.host != "localhost":
-		return "", "must have at least two labels behind the wildcard"
+		return "", "must have at least two labels after the wildcard"
 	}
 	o.host = wildcard + o.host
 	return o.String(), ""
@@ -112,7 +112,7 @@ func (o origin) matches(rule string) bool {
 	return o.host == r.host
 }
 
-// parseOrigin reads scheme://host:port and nothing behind it. A host in other letters than ASCII stands in its ASCII form, as
+// parseOrigin reads scheme://host:port and nothing more. A host in other letters than ASCII stands in its ASCII form, as
 // browsers write it.
 func parseOrigin(s string) (o origin, ok bool) {
 	if len(s) > maxOrigin {

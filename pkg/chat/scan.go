@@ -61,7 +61,7 @@ func valueAt(json []byte) []byte {
 	return json
 }
 
-// stringEnd returns the index behind the closing quote.
+// stringEnd returns the index after the closing quote.
 func stringEnd(json []byte) int {
 	for i := 1; ; i++ {
 		switch json[i] {
@@ -73,7 +73,7 @@ func stringEnd(json []byte) int {
 	}
 }
 
-// nestedEnd returns the index behind the bracket that closes the first one.
+// nestedEnd returns the index after the bracket that closes the first one.
 func nestedEnd(json []byte) int {
 	depth := 0
 	for i := 0; ; i++ {

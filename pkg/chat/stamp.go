@@ -7,6 +7,6 @@ import "time"
 type MessageIdentity struct {
 	ID string
 	At time.Time
-	// Again says that an earlier try under the same stamp did not come to its end: the message may be there already.
+	// Again says that an earlier try with the same identity did not finish: the message may be there already.
 	Again bool
 }

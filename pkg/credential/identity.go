@@ -29,7 +29,7 @@ func NewIdentitySecret() chat.Secret {
 	return chat.Secret(identitySecretPrefix + base64.RawURLEncoding.EncodeToString(raw[:]))
 }
 
-// UserHash is what the company's server hands to a user whom it has logged in: the HMAC-SHA256 of the user's identifier,
+// UserHash is what the company's server gives to a user that is logged in there: the HMAC-SHA256 of the user's identifier,
 // in lower-case hexadecimal. The key is the secret's text as it stands, with its prefix.
 func UserHash(secret chat.Secret, identifier string) string {
 	return hex.EncodeToString(userMAC(secret, identifier))

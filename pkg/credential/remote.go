@@ -36,7 +36,7 @@ type RemoteKeysConfig struct {
 type RemoteKeys struct {
 	cfg      RemoteKeysConfig
 	keys     atomic.Pointer[remoteKeys] // nil until the first fetch
-	nudge    chan struct{}              // holds a value when Run is to fetch now
+	refetch  chan struct{}              // holds a value when Run is to fetch now
 	fetching chan struct{}              // holds a value while somebody fetches; what follows belongs to that one
 	lastErr  error                      // of the last fetch
 	lastFor  time.Time                  // when a token last made us fetch
@@ -64,7 +64,7 @@ func NewRemoteKeys(cfg RemoteKeysConfig) (*RemoteKeys, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &RemoteKeys{cfg: cfg, fetching: make(chan struct{}, 1), nudge: make(chan struct{}, 1)}, nil
+	return &RemoteKeys{cfg: cfg, fetching: make(chan struct{}, 1), refetch: make(chan struct{}, 1)}, nil
 }
 
 // Run fetches the keys, until that has worked once every Pause, then every Refresh and whenever Changed is called. It returns nil when ctx is done.
@@ -90,7 +90,7 @@ func (r *RemoteKeys) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
-		case <-r.nudge:
+		case <-r.refetch:
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (r *RemoteKeys) Run(ctx context.Context) error {
 // Changed says that the set has changed: Run fetches it now.
 func (r *RemoteKeys) Changed() {
 	select {
-	case r.nudge <- struct{}{}:
+	case r.refetch <- struct{}{}:
 	default: // it is about to
 	}
 }

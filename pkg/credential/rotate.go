@@ -92,7 +92,7 @@ func newFileKey(raw map[string]json.RawMessage) fileKey {
 	return k
 }
 
-// judge says what each key is for. One behind the first of which nothing is noted was there before we took notes: it may have
+// judge says what each key is for. A key after the first without a note was there before notes were taken: it may have
 // signed.
 func (f *KeyFile) judge() {
 	first := true
@@ -122,7 +122,7 @@ func (f *KeyFile) Keys() []KeyInfo {
 	return infos
 }
 
-// Add makes a new key, writes it behind the others and returns it.
+// Add makes a new key, appends it and returns it.
 func (f *KeyFile) Add(now time.Time) (KeyInfo, error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *KeyFile) Add(now time.Time) (KeyInfo, error) {
 }
 
 // Promote makes the key sign; an empty id means the new one, if there is just one. Unless it is urgent, the key must have been
-// there for [KeyPropagation]: whoever does not have it yet would refuse its tokens. It returns NotFound for an unknown key, and
+// there for [KeyPropagation]: a replica that does not have it yet would refuse its tokens. It returns NotFound for an unknown key, and
 // Conflict for one that signs already or is not there for long enough.
 func (f *KeyFile) Promote(id string, now time.Time, urgent bool) (KeyInfo, error) {
 	at, err := f.find(id)

@@ -51,7 +51,7 @@ func TestKeysRotateInThreeSteps(t *testing.T) {
 
 	added, err := f.Add(testTime)
 	if err != nil || !slices.Equal(states(f), []KeyState{KeySigning, KeyNew}) {
-		t.Fatalf("Add: got %v, %v, want a new key behind the signing one", states(f), err)
+		t.Fatalf("Add: got %v, %v, want a new key after the signing one", states(f), err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode: got %v, %v, want 0600", info.Mode(), err)

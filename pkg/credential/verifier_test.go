@@ -290,7 +290,7 @@ func TestRememberedTokenEndsWithItsKey(t *testing.T) {
 	if _, err := v.Verify(t.Context(), token); !apperr.Is(err, apperr.Unauthenticated) {
 		t.Errorf("after its key was removed: got %v, want Unauthenticated", err)
 	}
-	// The same kid with another key behind it must not make the token good either.
+	// The same kid with another key must not make the token good either.
 	impostor := newKey(t)
 	impostor.id = k.id
 	source.KeySource = &fixedKey{id: k.id, public: impostor.public}

@@ -46,7 +46,7 @@ type wireClaims struct {
 	CompanyID string `json:"companyId"`
 }
 
-// Validate is called by the parser, behind its own checks.
+// Validate is called by the parser, after its own checks.
 func (c *wireClaims) Validate() error {
 	if c.Subject == "" || c.AppID == "" || c.CompanyID == "" {
 		return errors.New("sub, appId or companyId is missing")

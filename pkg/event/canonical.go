@@ -61,7 +61,7 @@ func (s *scanner) skip(text string) bool {
 	return !s.failed
 }
 
-// member reads a string without escapes, behind what stands before it.
+// member reads a prefix and the string without escapes that follows it.
 func (s *scanner) member(head string) string {
 	if !s.skip(head) {
 		return ""

@@ -111,7 +111,7 @@ func BenchmarkRequestWithoutLog(b *testing.B) {
 	benchmark(b, ours(slog.New(slog.DiscardHandler)))
 }
 
-// benchmarkServed measures h behind a real server with 64 keep-alive connections; both ends share this process.
+// benchmarkServed measures h in a real server with 64 keep-alive connections; both ends share this process.
 func benchmarkServed(b *testing.B, h http.Handler) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -69,7 +69,7 @@ func TestDecodeRefusesWhatIsNoStrictJSON(t *testing.T) {
 		"only space":                  {" \r\n\t", "Request body is empty."},
 		"cut off":                     {`{"type":"TEXT"`, "Request body is not valid JSON: error at byte"},
 		"cut off in a string":         {`{"type":"TE`, "Request body is not valid JSON"},
-		"cut off behind a backslash":  {`{"type":"TE\`, "Request body is not valid JSON"},
+		"cut off after a backslash":   {`{"type":"TE\`, "Request body is not valid JSON"},
 		"trailing comma":              {`{"type":"TEXT",}`, "Request body is not valid JSON"},
 		"single quotes":               {`{'type':'TEXT'}`, "Request body is not valid JSON"},
 		"comment":                     {`{"type":"TEXT"/**/}`, "Request body is not valid JSON"},

@@ -44,7 +44,7 @@ func scan(body []byte) error {
 	return nil
 }
 
-// skipString returns the index behind the string that starts at i.
+// skipString returns the index after the string that starts at i.
 func skipString(body []byte, i int) int {
 	for i++; i < len(body); i++ {
 		n := bytes.IndexByte(body[i:], '"')

@@ -68,7 +68,7 @@ type Buffer struct {
 // NewBuffer returns a buffer in front of w.
 func NewBuffer(w io.Writer) *Buffer { return &Buffer{to: w} }
 
-// Write implements [io.Writer]. An error of the writer behind is reported by the call that flushes.
+// Write implements [io.Writer]. An error of the underlying writer is reported by the call that flushes.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	b.pending = append(b.pending, p...)

@@ -407,7 +407,7 @@ func TestRunSaysWhenItCannotListen(t *testing.T) {
 	}
 }
 
-// countingWriter counts what a buffer does to the writer behind it.
+// countingWriter counts what a buffer does to the underlying writer.
 type countingWriter struct {
 	mu     sync.Mutex
 	data   bytes.Buffer

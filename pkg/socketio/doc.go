@@ -27,7 +27,7 @@
 //   - No code of the application and no network call runs under a lock.
 //   - The handlers of one socket run one at a time: connection handlers, then events in the order sent,
 //     then disconnect handlers. A blocking handler holds up its own socket only.
-//   - A socket is closed once, by Socket.close, whoever is the cause.
+//   - A socket is closed once, by Socket.close, whatever the cause.
 //   - A broadcast is encoded once, WebSocket framing included, however many sockets get it.
 //   - A client that reads too slowly is closed when Options.SendBuffer bytes wait for it; it delays nobody.
 //   - The client sees its CONNECT answer before anything else, and broadcasts that came meanwhile after it.

@@ -36,7 +36,7 @@ func TestOnBroadcast(t *testing.T) {
 	bob.want(`42["all"]`, `42["dropped"]`)
 }
 
-// TestNamespaceHandlers are for all sockets, and step back behind a socket's own.
+// TestNamespaceHandlers are for all sockets, and give way to a socket's own.
 func TestNamespaceHandlers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})

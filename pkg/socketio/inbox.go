@@ -105,7 +105,7 @@ func (s *Socket) handle(event string, args Args, ack Ack) {
 	}
 }
 
-// dispatchDisconnect queues the disconnect handlers behind the last event. A socket that never was
+// dispatchDisconnect queues the disconnect handlers after the last event. A socket that never was
 // connected has none to call.
 func (s *Socket) dispatchDisconnect(reason string) {
 	if !s.listed() {

@@ -107,7 +107,7 @@ func TestErrors(t *testing.T) {
 		{"not an object", "/message/send", w.token, `[]`, 400, "VALIDATION_ERROR", "", ""},
 		{"a name twice", "/message/send", w.token, `{"type":"TEXT","type":"TEXT","data":{"text":"hi"},"chatId":"` + w.chatID + `"}`, 400, "MALFORMED_JSON", "", ""},
 		{"a name twice in data", "/message/send", w.token, message("TEXT", `{"text":"hi","text":"ho"}`, w.chatID), 400, "MALFORMED_JSON", "", ""},
-		{"more behind it", "/message/send", w.token, message("TEXT", text, w.chatID) + `{}`, 400, "MALFORMED_JSON", "", ""},
+		{"more after it", "/message/send", w.token, message("TEXT", text, w.chatID) + `{}`, 400, "MALFORMED_JSON", "", ""},
 		{"too large", "/message/send", w.token, message("TEXT", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`, w.chatID), 413, "PAYLOAD_TOO_LARGE", "", ""},
 		{"too much data", "/push-message", w.token, strings.Repeat(" ", 1<<20) + push(templateID, "989121234567"), 413, "PAYLOAD_TOO_LARGE", "", ""},
 	}
@@ -156,7 +156,7 @@ func TestMediaTypeRouteAndMethod(t *testing.T) {
 		{"with a charset", http.MethodPost, "/message/send", headers{"x-access-token": w.token, "Content-Type": "application/json; charset=utf-8"}, 200, ""},
 		{"an unknown route", http.MethodPost, "/messages", headers{"x-access-token": w.token, "Content-Type": "application/json"}, 404, "NOT_FOUND"},
 		{"a wrong method, and no token", http.MethodGet, "/message/send", nil, 405, "METHOD_NOT_ALLOWED"},
-		{"more behind an id, and no token", http.MethodGet, "/message/" + nobody + "/x", nil, 404, "NOT_FOUND"},
+		{"more after an id, and no token", http.MethodGet, "/message/" + nobody + "/x", nil, 404, "NOT_FOUND"},
 		{"a wrong method", http.MethodGet, "/message/send", headers{"x-access-token": w.token}, 405, "METHOD_NOT_ALLOWED"},
 	}
 	for _, test := range tests {

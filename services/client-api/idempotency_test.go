@@ -188,7 +188,7 @@ func TestARetryAfterAnOutage(t *testing.T) {
 	}
 }
 
-// dead leaves behind what a process leaves that dies after the publish and before its answer.
+// dead leaves what remains of a process that dies after the publish and before its answer.
 func (w *world) dead(key, path, fingerprint string, at time.Time) (messageID string) {
 	w.t.Helper()
 	id, err := uuid.NewV7()

@@ -9,7 +9,7 @@ import (
 // pageFlags are those of every list that may be long.
 func pageFlags(c *cobra.Command, p *store.Page) {
 	c.Flags().IntVar(&p.Limit, "limit", 100, "at most so many; 0: all")
-	c.Flags().StringVar(&p.After, "after", "", "go on behind this id, the last one of the page before")
+	c.Flags().StringVar(&p.After, "after", "", "continue after this id, the last one of the previous page")
 }
 
 // checkPage refuses what no list understands.

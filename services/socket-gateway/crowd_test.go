@@ -401,7 +401,7 @@ func (c *crowd) finish() {
 	c.t.Helper()
 	c.stop()
 	c.sending.Wait()
-	for i := range c.visitors { // behind whatever might come twice
+	for i := range c.visitors { // after whatever might come twice
 		c.send(i)
 	}
 	c.until("everybody has got the last reply", func() bool {

@@ -218,7 +218,7 @@ func TestNoStickySessions(t *testing.T) {
 	}
 }
 
-// A gateway is killed: whoever it held, or whose request was on its way through it, comes back on the others.
+// A gateway is killed: its clients, and those whose requests it was forwarding, connect to the others.
 func TestKilledGatewayLosesNobody(t *testing.T) {
 	t.Parallel()
 	for _, transports := range []string{"polling", "polling,websocket"} {
@@ -293,7 +293,7 @@ func TestSessionsOfNobodyAreUnknown(t *testing.T) {
 	}
 }
 
-// Whoever marks a request as passed on by hand is not passed on.
+// A request that a client has marked as forwarded is not forwarded.
 func TestRequestsAreForwardedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

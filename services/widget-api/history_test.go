@@ -87,7 +87,7 @@ func TestPagesAreTheHistory(t *testing.T) {
 			}
 			all = slices.Concat(page, all)
 			if path = following; limit == 60 {
-				w.writeText(token, "new") // what is new is no part of the pages behind
+				w.writeText(token, "new") // what is new is no part of the older pages
 			}
 		}
 		if !reflect.DeepEqual(all, want) {

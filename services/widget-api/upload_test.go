@@ -207,7 +207,7 @@ func TestDownload(t *testing.T) {
 		"of another file":               {headers{"Range": "bytes=0-4", "If-Range": `"other"`}, 200, content, ""},
 		"no unit of ours":               {headers{"Range": "lines=0-4"}, 200, content, ""},
 		"no range at all":               {headers{"Range": "bytes=a-b"}, 416, "", "bytes */400000"},
-		"behind the end":                {headers{"Range": "bytes=400000-"}, 416, "", "bytes */400000"},
+		"after the end":                 {headers{"Range": "bytes=400000-"}, 416, "", "bytes */400000"},
 		"known":                         {headers{"If-None-Match": `"x", ` + tag}, 304, "", ""},
 		"known since":                   {headers{"If-Modified-Since": modified}, 304, "", ""},
 		"known otherwise":               {headers{"If-None-Match": `"x"`}, 200, content, ""},

@@ -18,7 +18,7 @@ import (
 // limit bounds every wait of this package. It is far above what any of them takes.
 const limit = 15 * time.Second
 
-// LeftByNATS makes a leak check overlook what a NATS server leaves behind that is stopped while it makes a stream: nobody
+// LeftByNATS makes a leak check ignore what remains of a NATS server that is stopped while it makes a stream: nobody
 // closes the store of that stream, nor the clock that all stores share.
 func LeftByNATS() []goleak.Option {
 	return []goleak.Option{

@@ -19,7 +19,7 @@ import (
 // Harness is a store that a test has for itself.
 type Harness struct {
 	Store file.Store
-	// Leftovers counts what is kept, be it a file or a part of one: chunks, objects, unfinished uploads.
+	// Leftovers counts what is kept of files, whole or in part: chunks, objects, unfinished uploads.
 	Leftovers func(t testing.TB) int
 	// Crash takes away from Store what it stands on, as the end of its process would: it can neither go on nor clean up.
 	Crash func(t testing.TB)

@@ -251,7 +251,7 @@ func rows() []row {
 			ws.write("4a")
 			ws.want("4a")
 		}},
-		{section: "upgrade", says: "a poll sent behind the upgrade packet is late", check: func(p *peer) {
+		{section: "upgrade", says: "a poll sent after the upgrade packet is late", check: func(p *peer) {
 			poll := p.open()
 			ws := p.probe(poll)
 			ws.write("5")

@@ -31,7 +31,7 @@ func (u *unconfirmed) add(s *Session) {
 	for _, old := range u.enter(s) {
 		old.closeUnconfirmed()
 	}
-	if !s.isUnconfirmed() { // any more: whoever changed that may have come before
+	if !s.isUnconfirmed() { // any more: another goroutine may have changed that meanwhile
 		u.remove(s)
 	}
 }

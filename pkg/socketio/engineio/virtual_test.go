@@ -14,7 +14,7 @@ import (
 )
 
 // inBubble runs test in virtual time, with a server that is reached over pipes: sockets would not let time
-// pass. synctest.Wait returns when whoever can go on has gone on, for example when a poll waits.
+// pass. synctest.Wait returns when no goroutine can go on, for example when a poll waits.
 func inBubble(t *testing.T, opts Options, test func(t *testing.T, h *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

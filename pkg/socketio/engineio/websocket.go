@@ -31,7 +31,7 @@ func newPools() *pools {
 	}
 }
 
-// wsConn is one WebSocket. Its reader calls the session; writes come from whoever holds the session's
+// wsConn is one WebSocket. Its reader calls the session; writes come from the goroutine that holds the session's
 // write turn.
 type wsConn struct {
 	conn    net.Conn
@@ -58,7 +58,7 @@ func newWSConn(conn net.Conn, s *Session) *wsConn {
 }
 
 // start begins to read. early holds bytes that came with the handshake. The caller has counted c in the
-// server's wait group; whoever ends c takes it out.
+// server's wait group; the goroutine that ends c takes it out.
 func (c *wsConn) start(early []byte) {
 	if len(early) == 0 && c.watch() {
 		return
@@ -86,7 +86,7 @@ func (c *wsConn) readLoop(early []byte) {
 	c.session.srv.wg.Done()
 }
 
-// ended is the end of whoever reads c.
+// ended is called by the reader of c at its end.
 func (c *wsConn) ended(err error) {
 	c.session.readerEnded(c, err)
 	c.conn.Close()

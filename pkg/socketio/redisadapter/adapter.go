@@ -252,7 +252,7 @@ func (a *adapter) Close() error {
 	return nil
 }
 
-// later runs a job that may wait, behind those before it. If too many wait it is dropped: whoever asked
+// later runs a job that may wait, after those before it. If too many wait it is dropped: the caller
 // has a time limit.
 func (a *adapter) later(job func(context.Context)) {
 	select {

@@ -13,7 +13,7 @@ const eventType = 2
 // traceParentMember is where a broadcast's options have its span, in both formats.
 const traceParentMember = "traceparent"
 
-// appendBroadcast writes [uid, packet, options], and behind it the event's JSON if MessagePack cannot
+// appendBroadcast writes [uid, packet, options], and after it the event's JSON if MessagePack cannot
 // carry it byte for byte: the official nodes read the first three.
 func (c *classic) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []byte, error) {
 	start := len(dst)

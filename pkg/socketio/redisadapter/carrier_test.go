@@ -55,7 +55,7 @@ func TestIdleConnectionIsTriedOut(t *testing.T) {
 	}
 	d.used = time.Now().Add(-2 * linkIdle)
 	if errs := sendEach(d, "a"); errs[0] != nil {
-		t.Errorf("got %v behind a restart, want it published", errs[0])
+		t.Errorf("got %v after a restart, want it published", errs[0])
 	}
 }
 
@@ -83,7 +83,7 @@ func TestConnectsAsTheClientDoes(t *testing.T) {
 	}
 }
 
-// Each message has its own fate: what Redis has refused concerns one, and the end of the connection those not answered.
+// Each message has its own result: what Redis has refused concerns one, and the end of the connection those not answered.
 func TestEachMessageHasItsError(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t, &redis.Options{Addr: serveScript(t, ":1\r\n-NOPERM no such channel for you\r\n:0\r\n")})

@@ -32,7 +32,7 @@ type classic struct {
 	*adapter
 	channel, request, response, specific string
 
-	own string // how our own broadcasts begin, behind their first byte
+	own string // how our own broadcasts begin, after their first byte
 }
 
 func newClassic(a *adapter) *classic {

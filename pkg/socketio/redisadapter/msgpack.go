@@ -86,7 +86,7 @@ func (r *reader) next() (token, error) {
 	}
 }
 
-// long reads a value whose head has a size or a payload behind it.
+// long reads a value whose head is followed by a size or a payload.
 func (r *reader) long(c byte) (token, error) {
 	switch c {
 	case 0xc0:

@@ -41,7 +41,7 @@ type encodeFunc func(dst []byte) (channel string, payload []byte, err error)
 // publication is messages that are published together, with all that sending them needs, to be used again.
 type publication struct {
 	messages []message
-	payloads []byte // of all messages, one behind the other
+	payloads []byte // of all messages, one after the other
 	done     chan struct{}
 }
 

@@ -112,7 +112,7 @@ func (a *adapter) serverCount(ctx context.Context) (int, error) {
 	return int(counts[channel]), err
 }
 
-// respond publishes an answer; whoever asked has a time limit.
+// respond publishes an answer; the node that asked has a time limit.
 func (a *adapter) respond(ctx context.Context, channel string, answer any) {
 	payload, err := json.Marshal(answer)
 	if err == nil {

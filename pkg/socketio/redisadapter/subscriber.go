@@ -348,7 +348,7 @@ func (s *subscriber) wakeLocked(sub *subscription) {
 }
 
 // watch sends pings while nothing else comes, and gives a silent connection up. Redis has its time from when a ping was
-// written: on a machine that is late the next tick of a clock could come right behind.
+// written: on a machine that is late the next tick of a clock could come at once.
 func (s *subscriber) watch(ctx context.Context, l *redisConn) error {
 	timer := time.NewTimer(s.health)
 	defer timer.Stop()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Redis has its time to answer a ping from when that was written, be it late. Without an answer it is given up.
+// The time to answer a ping begins when the ping is written, even if that is late. Without an answer the connection is given up.
 func TestPingHasItsTime(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{true, false} {

@@ -199,7 +199,7 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// inbox registers visitors, each of whom has written once.
+// inbox registers visitors and has each write once.
 func inbox(b *testing.B, s *Store, company, app string, chats int) {
 	b.Helper()
 	var next atomic.Int64

@@ -34,7 +34,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 	clocks := map[string]time.Time{
 		"a later clock":  asked.Message.CreatedAt.Add(40 * time.Millisecond),
 		"the same clock": asked.Message.CreatedAt,
-		"a clock behind": asked.Message.CreatedAt.Add(-time.Minute),
+		"a slow clock":   asked.Message.CreatedAt.Add(-time.Minute),
 	}
 	for name, now := range clocks {
 		t.Run(name, func(t *testing.T) {

@@ -126,8 +126,8 @@ func (d *Limiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	d.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
 }
 
-// Guard bounds the sockets of a visitor on this gateway. It comes behind the middleware that puts a socket into its
-// visitor's room: whoever is in there counts, and leaves the count with the room, however a socket ends.
+// Guard bounds the sockets of a visitor on this gateway. It comes after the middleware that puts a socket into its
+// visitor's room: each socket in the room counts, and leaves the count with the room, however it ends.
 func (d *Limiter) Guard(n *socketio.Namespace) {
 	if d.cfg.MaxSocketsPerVisitor > 0 {
 		n.Use(func(_ context.Context, s *socketio.Socket) error { return d.admitSocket(n, s) })

@@ -7,7 +7,7 @@
 // library's transports), hub.go (rooms, as another node of the cluster over Redis), socket.go (one client).
 //
 // Invariants:
-//   - The child verifies no tokens: for whom a client speaks it learns from the gateway, in a header that no client can set.
+//   - The child verifies no tokens: it learns the visitor from the gateway, in a header that no client can set.
 //   - The child is reached over a socket in a folder that only this user can enter.
 //   - The child ends with the gateway, however that ends: its standard input is its lifeline.
 //   - A client that reads too slowly is closed; nobody waits for it.

@@ -21,7 +21,7 @@ const (
 	dialTimeout = 2 * time.Second
 )
 
-// Tokens says for whom a visitor token speaks that a page of that origin shows. Its error is apperr.Unauthenticated for a
+// Tokens returns the visitor of a token that a page of that origin presents. Its error is apperr.Unauthenticated for a
 // token that does not hold, and apperr.Invalid for an origin that is not allowed.
 type Tokens interface {
 	Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error)

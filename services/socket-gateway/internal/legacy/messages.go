@@ -31,7 +31,7 @@ type status struct {
 // revokePath is where the child is told that a visitor's tokens are revoked. Clients' requests have another path.
 const revokePath = "/revoke"
 
-// visitorHeader tells the child for whom a client speaks.
+// visitorHeader tells the child the visitor of a client.
 const visitorHeader = "Parley-Legacy-Visitor"
 
 // visitor is a client's identity, or why it has none.

@@ -2,7 +2,7 @@
 // holds its session serves it.
 //
 // A session's id begins with its gateway's (id.go). Gateways write into Redis under which address the others reach them
-// (registry.go). A request that names another gateway's session is passed on to that address (forward.go), be it a poll, a
+// (registry.go). A request that names another gateway's session is passed on to that address (forward.go): a poll, a
 // POST or the upgrade to WebSocket.
 //
 // Invariants:

@@ -10,9 +10,9 @@
 // Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in 0014-partitions.md):
 //
 //   - A reply is acknowledged only when Redis has taken it, and a reply of the same room follows only after that.
-//   - A room here sees rising offsets only; what is not behind its last one has been delivered, or was passed on before the
+//   - A room here sees rising offsets only; what is not after its last one has been delivered, or was passed on before the
 //     room had a socket.
-//   - A client that comes back with pid and offset gets what is behind them from the stream, and live only what is behind that.
+//   - A client that comes back with pid and offset gets what is after them from the stream, and live only what is after that.
 package realtime
 
 import (
@@ -46,7 +46,7 @@ const joinTimeout = 3 * time.Second
 // Room is the room of a visitor, in which all sockets of theirs are.
 func Room(appID, chatUserID string) string { return appID + "-" + chatUserID }
 
-// Tokens says for whom a visitor token speaks. Its error is apperr.Unauthenticated for a token that does not hold, and
+// Tokens returns the visitor of a token. Its error is apperr.Unauthenticated for a token that is not valid, and
 // apperr.Unavailable when that cannot be told.
 type Tokens interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
@@ -117,7 +117,7 @@ func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	return &socketio.ConnectError{Message: message, Data: refusalData{code}}
 }
 
-// enter says for whom a token speaks that holds, and may be shown by a page of that origin.
+// enter returns the visitor of a token that is valid and allowed on pages of that origin.
 func (g *Authenticator) enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	claims, err := g.verify(ctx, token)
 	if err != nil {
@@ -126,7 +126,7 @@ func (g *Authenticator) enter(ctx context.Context, token, origin string) (creden
 	return claims, g.origins.Check(ctx, claims.AppID, origin)
 }
 
-// join puts the socket into its room. The session begins at the position before that: what is behind it and does not reach
+// join puts the socket into its room. The session begins at the position before that: what is after it and does not reach
 // the client live is there when the client comes back.
 func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
@@ -158,7 +158,7 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	return s.AddAnswer("pid", pid)
 }
 
-// recover sends what the client has missed, behind the answer to its CONNECT. That answer repeats the pid, which tells the
+// recover sends what the client has missed, after the answer to its CONNECT. That answer repeats the pid, which tells the
 // client that nothing is missing; a new one tells it to load the history, as does one that comes back too often.
 func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
 	if !g.recoveries.Take(ctx, known.room).Allowed {
@@ -198,7 +198,7 @@ func (g *Authenticator) connected(s *socketio.Socket) {
 	s.OnDisconnect(func(string) { g.expiry.Forget(&known.lease) })
 }
 
-// isNew tells whether an event that was held back is behind what the client has had.
+// isNew reports whether an event that was held back is after what the client has had.
 func (s *session) isNew(event json.RawMessage) bool {
 	offset, ok := offsetOf(event)
 	return !ok || offset > s.caughtUp

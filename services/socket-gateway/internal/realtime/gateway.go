@@ -79,7 +79,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
-// Enter says for whom a visitor token speaks that holds, was not revoked, and may be shown by a page of that origin. The
+// Enter returns the visitor of a token that is valid, not revoked, and allowed on pages of that origin. The
 // origin is empty where it is no page.
 func (g *Gateway) Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	return g.gate.enter(ctx, token, origin)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-chat/parley/pkg/socketio/engineio"
 	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
 // Metrics are the gateway's own figures; the bus has its own beside them.

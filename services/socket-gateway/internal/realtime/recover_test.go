@@ -70,12 +70,12 @@ func TestMissed(t *testing.T) {
 		want              string
 	}{
 		{"all", pid(0), "", "1 5 7 9"},
-		{"behind the pid", pid(5), "", "7 9"},
-		{"behind the offset", pid(0), "7", "9"},
-		{"behind an offset of somebody else's event", pid(0), "6", "7 9"},
+		{"after the pid", pid(5), "", "7 9"},
+		{"after the offset", pid(0), "7", "9"},
+		{"after an offset of another visitor's event", pid(0), "6", "7 9"},
 		{"an offset from before the session", pid(8), "1", "9"},
 		{"nothing", pid(10), "", ""},
-		{"nothing behind the offset", pid(0), "9", ""},
+		{"nothing after the offset", pid(0), "9", ""},
 		{"an offset from the future", pid(0), "12", "no"},
 		{"a pid from the future", pid(12), "", "no"},
 		{"a malformed offset", pid(0), "1x", "no"},

@@ -29,7 +29,7 @@ type Members interface {
 }
 
 // Rooms sees to it that the sockets of a room get each event once and in order: it remembers the last offset that each
-// hosted room has had, and drops what is not behind it, be it a redelivery or the word of a gateway that has not noticed
+// hosted room has had, and drops what is not after it: a redelivery, or the word of a gateway that has not noticed
 // yet that another one has taken over.
 type Rooms struct {
 	members Members
@@ -93,7 +93,7 @@ func (r *Rooms) Open(name, company string, floor uint64) {
 	}
 }
 
-// Ahead keeps what is not behind upTo from a socket that has had it from the log.
+// Ahead keeps what is not after upTo from a socket that has had it from the log.
 func (r *Rooms) Ahead(name, socket string, upTo uint64) {
 	rm := r.find(name)
 	if rm == nil {
@@ -132,7 +132,7 @@ func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	return r.deliver(rm, b, offset)
 }
 
-// deliver is a critical section of the room: whoever has the higher offset comes second, or the other one is dropped.
+// deliver is a critical section of the room: the higher offset comes second, or the lower one is dropped.
 func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, offset uint64) int {
 	if rm == nil {
 		return r.emit(b)

@@ -46,7 +46,7 @@ func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
 	return renewal{OK: true}
 }
 
-// verify says for whom a token speaks that holds and was not revoked.
+// verify returns the visitor of a token that is valid and not revoked.
 func (g *Authenticator) verify(ctx context.Context, token string) (credential.VisitorClaims, error) {
 	claims, err := g.tokens.Verify(ctx, token)
 	if err != nil {

@@ -72,7 +72,7 @@ func TestReceiveKeepsNothingOfWhatFails(t *testing.T) {
 	}{
 		"before the file":    {arriving: arriving{file: broken}},
 		"while storing":      {cupboard: cupboard{fail: broken}},
-		"behind the file":    {arriving: arriving{rest: broken}},
+		"after the file":     {arriving: arriving{rest: broken}},
 		"in all of the form": {arriving: arriving{file: broken, rest: broken}},
 	} {
 		if _, err := receive(t, &test.cupboard, &test.arriving, claims); !errors.Is(err, broken) || test.kept != 0 {
