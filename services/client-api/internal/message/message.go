@@ -49,9 +49,9 @@ type Sent struct {
 	WindowExpiresAt time.Time
 }
 
-// Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is closed or older
-// than 24 hours is Invalid with the reason CHAT_TOO_OLD. The message gets the stamp's id and time, and new ones from the zero
-// stamp.
+// Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is older
+// than 24 hours is Invalid with the reason CHAT_TOO_OLD, and a younger one that is closed with CHAT_CLOSED. The message gets the
+// stamp's id and time, and new ones from the zero stamp.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat.MessageIdentity) (Sent, error) {
 	if stamp.Again {
 		if written, err := s.histories.HasMessage(ctx, stamp.ID); err != nil || written {
@@ -117,8 +117,10 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 		return chat.Chat{}, err
 	case c.CompanyID != companyID:
 		return chat.Chat{}, notFound()
-	case !c.InWindow(now):
+	case now.After(c.WindowExpiresAt()):
 		return chat.Chat{}, apperr.New(apperr.Invalid, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.")
+	case !c.Open(now):
+		return chat.Chat{}, apperr.New(apperr.Invalid, "CHAT_CLOSED", "Chat is closed. Please start a new chat.")
 	}
 	return c, nil
 }

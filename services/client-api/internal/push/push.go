@@ -22,6 +22,9 @@ const (
 	minUsername, maxUsername = 3, 256
 )
 
+// mustBePhone is the whole rule for a phone number, whatever part of it is broken; docs/api.md and openapi.json say the same.
+const mustBePhone = "must be a phone number of 11 to 32 characters: " + chat.PhoneRule
+
 // Templates finds templates.
 type Templates interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
@@ -91,15 +94,12 @@ func (o Order) validateParameters(f *apperr.Fields) {
 
 func (o Order) validateSource(f *apperr.Fields) {
 	n := utf8.RuneCountInString(o.Source)
-	switch _, ok := chat.ParsePhone(o.Source); {
-	case n == 0:
+	if n == 0 {
 		f.Add("source", "is required")
-	case n < minSource:
-		f.Add("source", "must have at least 11 characters")
-	case n > maxSource:
-		f.Add("source", "must have at most 32 characters")
-	case !ok:
-		f.Add("source", "must be a phone number: 7 to 15 digits with an optional leading +, and spaces, dashes or parentheses between them")
+		return
+	}
+	if _, ok := chat.ParsePhone(o.Source); !ok || n < minSource || n > maxSource {
+		f.Add("source", mustBePhone)
 	}
 }
 
@@ -117,8 +117,8 @@ func New(templates Templates, histories Histories, publisher Publisher, now func
 }
 
 // Push accepts a valid order of a company and returns the id of the message that the recipient will get. A template that is
-// unknown, another company's or not approved is NotFound; parameters that do not fit it are Invalid. The message gets the
-// stamp's id and time, and new ones from the zero stamp.
+// unknown, another company's or not approved is NotFound, the last with the reason TEMPLATE_NOT_APPROVED; parameters that do not fit
+// it are Invalid. The message gets the stamp's id and time, and new ones from the zero stamp.
 func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp chat.MessageIdentity) (messageID string, err error) {
 	if stamp.Again {
 		if written, err := d.histories.HasMessage(ctx, stamp.ID); err != nil || written {
@@ -179,8 +179,10 @@ func (d *Service) approved(ctx context.Context, companyID, templateID string) (c
 		return t, notFound()
 	case err != nil:
 		return t, err
-	case t.CompanyID != companyID, t.Status != chat.TemplateApproved:
+	case t.CompanyID != companyID:
 		return t, notFound()
+	case t.Status != chat.TemplateApproved:
+		return t, apperr.New(apperr.NotFound, "TEMPLATE_NOT_APPROVED", "Template not found: it exists, but it is not approved.")
 	}
 	return t, nil
 }
