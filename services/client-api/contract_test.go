@@ -92,6 +92,14 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.getAs(w.token, "/message/"+sent+"?dryRun=true")
 	w.getAs(w.other, "/message/"+sent)
 	w.getAs(unknownToken(), "/message/"+sent)
+	for _, path := range recordPaths(w.chatID) {
+		w.getAs(w.token, path)
+		w.getAs(w.token, path+"?nothing=1")
+		w.getAs(unknownToken(), path)
+	}
+	for _, path := range recordPaths(nobody) {
+		w.getAs(w.token, path)
+	}
 	w.engines.nats.Stop()
 	w.getAs(w.token, "/message/"+sent)
 	for path, there := range map[string]string{"/message/send": w.chatID, "/push-message": templateID} {
@@ -102,6 +110,14 @@ func TestEveryStatusIsShown(t *testing.T) {
 	}
 	w.post("/push-message", `{}`)
 	w.getAs(w.token, "/message/"+sent)
+	for _, path := range recordPaths(w.chatID) {
+		w.getAs(w.token, path)
+	}
+	fresh := w.addToken(companyID)
+	w.engines.store.Begin()
+	for _, path := range recordPaths(w.chatID) {
+		w.getAs(fresh, path)
+	}
 	if unseen := w.unseen(); len(unseen) > 0 {
 		t.Errorf("the document promises what was not seen: %q", unseen)
 	}

@@ -28,6 +28,7 @@ import (
 	api "github.com/parley-chat/parley/services/client-api/internal/http"
 	"github.com/parley-chat/parley/services/client-api/internal/message"
 	"github.com/parley-chat/parley/services/client-api/internal/push"
+	"github.com/parley-chat/parley/services/client-api/internal/record"
 	"github.com/parley-chat/parley/services/client-api/internal/status"
 )
 
@@ -109,15 +110,18 @@ func New(cfg Config) (*Service, error) {
 	s.handler = api.New(api.Config{
 		Authenticator: access.NewAuthenticator(s.cache, cfg.Now),
 		Messages:      message.NewSender(s.cache, s.store, s.bus, cfg.Now),
-		Pushes:        push.New(s.cache, s.store, s.bus, cfg.Now),
-		Statuses:      status.New(s.store, inbound{s.bus}),
-		Once:          s.once,
-		Limits:        s.limits(),
-		Proxies:       cfg.TrustedProxies,
-		OpenAPI:       openAPI,
-		Logger:        cfg.Logger,
-		Registerer:    cfg.Registerer,
-		Tracer:        cfg.Tracer,
+		Pushes: push.New(push.Config{
+			Templates: s.cache, Histories: s.store, Recipients: s.store, Publisher: s.bus, Logger: cfg.Logger, Now: cfg.Now,
+		}),
+		Statuses:   status.New(s.store, inbound{s.bus}),
+		Records:    record.New(s.store, cfg.Now),
+		Once:       s.once,
+		Limits:     s.limits(),
+		Proxies:    cfg.TrustedProxies,
+		OpenAPI:    openAPI,
+		Logger:     cfg.Logger,
+		Registerer: cfg.Registerer,
+		Tracer:     cfg.Tracer,
 	})
 	return s, nil
 }

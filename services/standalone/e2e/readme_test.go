@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
@@ -126,7 +125,6 @@ func TestReadmeCurl(t *testing.T) {
 	demo, err := json.Marshal(p.Demo)
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(dir, ".parley", "demo.json"), demo, 0o600))
-	chat := openChat(t, openStore(t, p), p, time.Now())
 
 	_, lines, _ := strings.Cut(readFile(t, readmePath), "<!-- curl: ")
 	_, lines, _ = strings.Cut(lines, "```bash\n")
@@ -136,14 +134,14 @@ func TestReadmeCurl(t *testing.T) {
 	if !found {
 		t.Fatal("README.md does not hold the two blocks of curl lines")
 	}
-	script := "set -eu -o pipefail\nchatId=" + chat.ID + "\n" + strings.ReplaceAll(first+second, "curl -s ", "curl -sS --fail-with-body -w '\\n' ")
+	script := "set -eu -o pipefail\n" + strings.ReplaceAll(first+second, "curl -s ", "curl -sS --fail-with-body -w '\\n' ")
 	run := exec.CommandContext(t.Context(), "bash", "-c", script)
 	run.Dir = dir
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, wanted := range []string{`"botName"`, `"widgetConfigs"`, `"text":"menu"`, `"isFromSupport":true`, `"keys"`, `"windowExpiresAt"`, `"dryRun":true`, `"acceptedAt"`, "Order 4711"} {
+	for _, wanted := range []string{`"botName"`, `"widgetConfigs"`, `"text":"menu"`, `"isFromSupport":true`, `"keys"`, `"windowExpiresAt"`, `"dryRun":true`, `"acceptedAt"`, `"nameOfSender":"Sara"`, `"templateId"`, "Order 4711"} {
 		if !strings.Contains(string(out), wanted) {
 			t.Errorf("got no %s in the answers:\n%s", wanted, out)
 		}

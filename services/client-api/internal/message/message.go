@@ -69,7 +69,7 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat
 	if err != nil {
 		return Sent{}, err
 	}
-	sender, err := s.nameOfSender(ctx, c)
+	sender, err := s.nameOfSender(ctx, c, d)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -125,9 +125,12 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 	return c, nil
 }
 
-// nameOfSender is the bot's name in a widget chat, where a company's message stands beside the bot's; on other channels the
-// reader sees who writes from the channel itself.
-func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat) (string, error) {
+// nameOfSender is the name that the company gives. Without it, it is the bot's name in a widget chat, where a company's message stands
+// beside the bot's; on other channels the reader sees who writes from the channel itself.
+func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat, d Draft) (string, error) {
+	if d.SenderName != nil {
+		return *d.SenderName, nil
+	}
 	if c.AppID == "" {
 		return "", nil
 	}
