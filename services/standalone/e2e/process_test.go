@@ -172,7 +172,10 @@ func (c *child) follow(stdout io.Reader) {
 }
 
 // await reads lines until one has the prefix, and returns all of them.
-func (c *child) await(prefix string) ([]string, error) {
+func (c *child) await(prefix string) ([]string, error) { return c.awaitFor(prefix, limit) }
+
+// awaitFor is await with a limit of its own, for what also builds.
+func (c *child) awaitFor(prefix string, limit time.Duration) ([]string, error) {
 	timeout := time.After(limit)
 	var seen []string
 	for {
