@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -152,6 +153,53 @@ func TestReadmeCurl(t *testing.T) {
 	}
 	if repeated := slices.Collect(maps.Values(ids)); len(ids) != 3 || slices.Max(repeated) != 2 {
 		t.Errorf("got the messages %v, want three, one of which is answered twice:\n%s", ids, out)
+	}
+}
+
+// TestReadmeOperator runs the README's block for operators as it stands, beside a running Parley, whose demo application stays as it was.
+func TestReadmeOperator(t *testing.T) {
+	p := commonStandalone(t).place
+	s := openStore(t, p)
+	before, err := s.Application(t.Context(), p.AppID)
+	check(t, err)
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, ".parley"), 0o700))
+	demo, err := json.Marshal(p.Demo)
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, ".parley", "demo.json"), demo, 0o600))
+	check(t, os.Symlink(filepath.Dir(program(t, "parleyctl")), filepath.Join(dir, "bin")))
+	check(t, os.Symlink(filepath.Join(root(), "docs"), filepath.Join(dir, "docs")))
+
+	_, block, _ := strings.Cut(readFile(t, readmePath), "<!-- operator: ")
+	_, block, _ = strings.Cut(block, "```bash\n")
+	block, _, _ = strings.Cut(block, "```\n")
+	build, block, found := strings.Cut(block, "\n")
+	if !found || build != "make parleyctl" {
+		t.Fatalf("got %q, want the block to begin with make parleyctl", build)
+	}
+	run := exec.CommandContext(t.Context(), "bash", "-c", "set -eu -o pipefail\n"+block+"\necho the application is $acmeApp of $acme")
+	run.Dir = dir
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	made := regexp.MustCompile(`the application is (\S+) of (\S+)`).FindStringSubmatch(string(out))
+	if made == nil {
+		t.Fatalf("got no application:\n%s", out)
+	}
+	app, err := s.Application(t.Context(), made[1])
+	check(t, err)
+	rules, err := app.Rules()
+	if err != nil || app.CompanyID != made[2] || len(app.AllowedOrigins) != 1 || len(rules.GreetingMessages) != 2 || len(rules.RequiredFields) != 2 {
+		t.Errorf("got %+v with %+v, %v, want the application of docs/examples/widget.json with its origin", app, rules, err)
+	}
+	if after, err := s.Application(t.Context(), p.AppID); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("the demo's application: got %+v, %v, want %+v", after, err, before)
+	}
+	for _, key := range regexp.MustCompile(`(?m)^  "(\w+)":`).FindAllStringSubmatch(string(app.WidgetConfigs), -1) {
+		if !strings.Contains(readFile(t, "../../../docs/widget.md"), "`"+key[1]+"`") {
+			t.Errorf("docs/widget.md does not describe %s of docs/examples/widget.json", key[1])
+		}
 	}
 }
 
