@@ -42,8 +42,8 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON.
-func OpenAPI() []byte { return openAPI }
+// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON. Its version is that of this build.
+func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
 // Config is what the Client API needs.
 type Config struct {
@@ -118,7 +118,7 @@ func New(cfg Config) (*Service, error) {
 		Once:       s.once,
 		Limits:     s.limits(),
 		Proxies:    cfg.TrustedProxies,
-		OpenAPI:    openAPI,
+		OpenAPI:    OpenAPI(),
 		Logger:     cfg.Logger,
 		Registerer: cfg.Registerer,
 		Tracer:     cfg.Tracer,

@@ -43,8 +43,8 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON.
-func OpenAPI() []byte { return openAPI }
+// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON. Its version is that of this build.
+func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
 // Config is what the Widget API needs.
 type Config struct {
@@ -156,7 +156,7 @@ func (s *Service) api() http.Handler {
 		Proxies:    s.cfg.TrustedProxies,
 		Verifier:   verifier,
 		Keys:       s.keys,
-		OpenAPI:    openAPI,
+		OpenAPI:    OpenAPI(),
 		Logger:     s.cfg.Logger,
 		Registerer: s.cfg.Registerer,
 		Tracer:     s.cfg.Tracer,

@@ -186,3 +186,18 @@ func TestGreetingsFollowTheBot(t *testing.T) {
 		t.Errorf("got %q, want the changed greeting kept", got)
 	}
 }
+
+// The examples of the OpenAPI documents name the demo's application and template, so that they work at /docs as they stand.
+func TestExamplesNameTheDemo(t *testing.T) {
+	t.Parallel()
+	d := run(t, storetest.Open(t), filepath.Join(t.TempDir(), "demo.json"), urls)
+	for document, id := range map[string]string{"client-api": d.TemplateID, "widget-api": d.AppID} {
+		openapi, err := os.ReadFile("../../../" + document + "/openapi.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(openapi), `"`+id+`"`) {
+			t.Errorf("%s: got no example with %s", document, id)
+		}
+	}
+}
