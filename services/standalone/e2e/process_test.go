@@ -87,7 +87,7 @@ var bin = sync.OnceValues(func() (string, error) {
 	const services = "github.com/parley-chat/parley/services/"
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/",
 		services+"standalone", services+"client-api/cmd/client-api", services+"widget-api/cmd/widget-api",
-		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
+		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"panel/cmd/panel", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
 		"github.com/parley-chat/parley/testkit/ferretdb/cmd/ferretdb")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {

@@ -42,7 +42,7 @@ func readFile(t testing.TB, path string) string {
 // TestDocumentsAreCurrent compares docs/configuration.md and the program in docs/processing-layer.md with the code.
 func TestDocumentsAreCurrent(t *testing.T) {
 	for _, part := range []struct{ path, start, end, content string }{
-		{configurationPath, "<!-- configuration -->\n", "\n`make run` reads", "\n" + configurationTable()},
+		{configurationPath, "<!-- configuration -->\n", "\n## One process\n", configurationTables(t)},
 		{processingLayerPath, "<!-- example: docs/examples/processing-layer/main.go -->\n```go\n", "```\n", readFile(t, examplePath)},
 	} {
 		text := readFile(t, part.path)
@@ -75,8 +75,9 @@ func between(t testing.TB, text, start, end, content string) string {
 	return before + start + content + end + after
 }
 
-// configurationTable lists every variable of every service once, with the services that read it.
-func configurationTable() string {
+// configurationTables lists every variable of every service once, with the services that read it, grouped by who sets it.
+func configurationTables(t *testing.T) string {
+	t.Helper()
 	type row struct {
 		config.Variable
 		services []string
@@ -100,9 +101,13 @@ func configurationTable() string {
 			r.services = append(r.services, service.name)
 		}
 	}
-	var b strings.Builder
-	b.WriteString("| variable | default | what | read by |\n|---|---|---|---|\n")
+	groups := config.Groups()
+	tables := make([]strings.Builder, len(groups))
 	for _, r := range rows {
+		group := config.GroupOf(r.Name)
+		if group < 0 {
+			t.Fatalf("pkg/config/groups.go: got no group for %s", r.Name)
+		}
 		by, value := strings.Join(r.services, ", "), "`"+r.Default+"`"
 		switch {
 		case r.Required:
@@ -113,7 +118,17 @@ func configurationTable() string {
 		if len(r.services) == 5 {
 			by = "all"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, value, r.Doc, by)
+		fmt.Fprintf(&tables[group], "| `%s` | %s | %s | %s |\n", r.Name, value, r.Doc, by)
+	}
+	var b strings.Builder
+	for i, g := range groups {
+		for _, name := range g.Names {
+			prefix, all := strings.CutSuffix(name, "*")
+			if !slices.ContainsFunc(rows, func(r *row) bool { return r.Name == name || all && strings.HasPrefix(r.Name, prefix) }) {
+				t.Errorf("pkg/config/groups.go: got no variable %s", name)
+			}
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| variable | default | what | read by |\n|---|---|---|---|\n%s", g.Title, g.Who, tables[i].String())
 	}
 	return b.String()
 }
