@@ -25,16 +25,23 @@ LDFLAGS := -s -w -X github.com/parley-chat/parley/pkg/ops.version=$(VERSION)
 # CI looks for races and does not accept a skipped test as a passed one (the tests read CI themselves).
 TESTFLAGS ?= $(if $(CI),-race -timeout=25m,-timeout=15m)
 
-.PHONY: help run engines compose-secrets build assets deps test test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
+.PHONY: help run engines parleyctl compose-secrets build assets deps test test-web test-mongodb test-kubernetes test-faults race fuzz lint audit fmt generate verify bench bench-realtime bench-scale bench-widget tools clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
+# The process takes the place of the shell, so that what is sent to make (SIGTERM, Ctrl-C) reaches it; `go run` hands no SIGTERM on.
+STANDALONE = mkdir -p bin && CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/standalone ./services/standalone && exec bin/standalone
+
 run: assets ## everything in one process on embedded engines, with a demo page (see README)
-	go run ./services/standalone
+	@$(STANDALONE)
 
 engines: ## only the embedded engines; prints the settings with which each service runs on them
-	go run ./services/standalone engines
+	@$(STANDALONE) engines
+
+parleyctl: ## the operator's command line, into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/parleyctl ./services/parleyctl/cmd/parleyctl
 
 compose-secrets: ## random passwords for docker compose, into .env; those that are there stay
 	@scripts/compose-secrets

@@ -256,7 +256,7 @@ func (r *rule) judge(value []byte) string {
 		return checkURL(string(s))
 	case phoneNumber:
 		if _, ok := ParsePhone(string(s)); !ok {
-			return "must be a phone number"
+			return "must be a phone number: " + PhoneRule
 		}
 	}
 	return ""

@@ -66,7 +66,7 @@ func TestValidateData(t *testing.T) {
 		{"interactive without buttons", chat.Interactive, `{"body":"b"}`, nil},
 		{"wrong buttons", chat.Interactive, `{"buttons":[{"title":"a"},{"type":"fax","title":"a"},{"type":"url","title":"a"},{"type":"phone","title":"a","phone":"call me"},[],{"type":3}]}`,
 			[]string{"data.body is required", "data.buttons[0].type is required", "data.buttons[1].type must be one of reply, url, phone",
-				"data.buttons[2].url is required", "data.buttons[3].phone must be a phone number", "data.buttons[4] must be an object",
+				"data.buttons[2].url is required", "data.buttons[3].phone must be a phone number: " + chat.PhoneRule, "data.buttons[4] must be an object",
 				"data.buttons[5].type must be one of reply, url, phone"}},
 
 		{"carousel", chat.Carousel, `{"cards":[{"title":"a","subtitle":"s","imageUrl":null,"buttons":[]}]}`, nil},

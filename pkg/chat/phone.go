@@ -6,6 +6,9 @@ const (
 	maxPhoneDigits = 15
 )
 
+// PhoneRule is what a phone number is, for error messages and documents.
+const PhoneRule = "7 to 15 digits, with an optional leading + and with spaces, dashes or parentheses between them"
+
 // ParsePhone returns the digits of a phone number, with the + that they began with. People may put spaces, dashes and
 // parentheses between the digits; anything else, or too few or too many digits, is not a phone number.
 func ParsePhone(s string) (phone string, ok bool) {

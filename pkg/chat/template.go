@@ -35,7 +35,7 @@ func (t MessageTemplate) Fill(username string, given map[string]string) (filled 
 		filled[name] = given[name]
 	}
 	for _, p := range t.Parameters {
-		if filled[p.Name] == "" && p.Name != usernameParameter {
+		if filled[p.Name] == "" && p.Required() {
 			faults = append(faults, DataFault{"parameters." + p.Name, "is required"})
 		}
 	}
@@ -44,6 +44,9 @@ func (t MessageTemplate) Fill(username string, given map[string]string) (filled 
 	}
 	return filled, faults
 }
+
+// Required reports whether a push must give the parameter.
+func (p TemplateParameter) Required() bool { return p.Default == "" && p.Name != usernameParameter }
 
 func (t MessageTemplate) defaults() map[string]string {
 	values := make(map[string]string, len(t.Parameters)+1)

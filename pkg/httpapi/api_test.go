@@ -441,26 +441,31 @@ func TestBearer(t *testing.T) {
 	for _, test := range []struct {
 		headers []string
 		want    string
+		reason  string
 	}{
-		{nil, ""},
-		{[]string{""}, ""},
-		{[]string{"Bearer"}, ""},
-		{[]string{"Bearer "}, ""},
-		{[]string{"Bearer    "}, ""},
-		{[]string{"Basic abc"}, ""},
-		{[]string{"Bearerabc"}, ""},
-		{[]string{"Bearer a", "Bearer b"}, ""},
-		{[]string{"Bearer abc.def"}, "abc.def"},
-		{[]string{"bearer abc"}, "abc"},
-		{[]string{"BEARER   abc "}, "abc"},
+		{nil, "", httpapi.ReasonTokenMissing},
+		{[]string{""}, "", httpapi.ReasonTokenMissing},
+		{[]string{"Bearer"}, "", httpapi.ReasonTokenMissing},
+		{[]string{"Bearer "}, "", httpapi.ReasonTokenMissing},
+		{[]string{"Bearer    "}, "", httpapi.ReasonTokenMissing},
+		{[]string{"Basic abc"}, "", httpapi.ReasonWrongAuthScheme},
+		{[]string{"Bearerabc"}, "", httpapi.ReasonWrongAuthScheme},
+		{[]string{"abc.def"}, "", httpapi.ReasonWrongAuthScheme},
+		{[]string{"Bearer a", "Bearer b"}, "", httpapi.ReasonWrongAuthScheme},
+		{[]string{"Bearer abc.def"}, "abc.def", ""},
+		{[]string{"bearer abc"}, "abc", ""},
+		{[]string{"BEARER   abc "}, "abc", ""},
 	} {
 		req := httptest.NewRequest(http.MethodGet, "/", nil)
 		if test.headers != nil {
 			req.Header["Authorization"] = test.headers
 		}
-		got, ok := httpapi.Bearer(echo.New().NewContext(req, nil))
-		if got != test.want || ok != (test.want != "") {
-			t.Errorf("%q: got %q, %v, want %q", test.headers, got, ok, test.want)
+		got, err := httpapi.Bearer(echo.New().NewContext(req, nil))
+		if got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%q: got %q, %v, want %q", test.headers, got, err, test.want)
+		}
+		if err != nil && (!apperr.Is(err, apperr.Unauthenticated) || apperr.ReasonOf(err) != test.reason) {
+			t.Errorf("%q: got %s, want %s", test.headers, apperr.ReasonOf(err), test.reason)
 		}
 	}
 }

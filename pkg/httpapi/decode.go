@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -50,11 +52,11 @@ func decode(body []byte, dst any) error {
 	var fields apperr.Fields
 	if err := json.Unmarshal(body, dst); err != nil {
 		if _, ok := errors.AsType[*json.SemanticError](err); !ok {
-			return malformed(err)
+			return malformed(body, err)
 		}
 		// The first wrong type ended the decoding; a slower walk finds them all, and whether the rest is JSON.
 		if err := checkSyntax(body); err != nil {
-			return malformed(err)
+			return malformed(body, err)
 		}
 		fields = wrongTypes(body, dst)
 	}
@@ -146,7 +148,7 @@ func checkObject(body []byte) error {
 		return nil
 	}
 	if err := checkSyntax(body); err != nil {
-		return malformed(err)
+		return malformed(body, err)
 	}
 	return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "Request body must be a JSON object.")
 }
@@ -163,15 +165,36 @@ func tooLarge(limit int64) *apperr.Error {
 		fmt.Sprintf("Request body must not be larger than %d bytes.", limit))
 }
 
-// malformed tells what is wrong with the syntax and where, but repeats nothing of the body.
-func malformed(err error) *apperr.Error {
+// malformed says what is wrong with the syntax and where. Of the body it repeats one character at most.
+func malformed(body []byte, err error) *apperr.Error {
 	message := "Request body is not valid JSON."
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		if errors.Is(err, jsontext.ErrDuplicateName) {
-			message = fmt.Sprintf("Request body is not valid JSON: duplicate name at byte %d.", s.ByteOffset)
-		} else {
-			message = fmt.Sprintf("Request body is not valid JSON: error at byte %d.", s.ByteOffset)
-		}
+		message = fmt.Sprintf("Request body is not valid JSON: %s at %s.", syntaxFault(body, s), position(body, s.ByteOffset))
 	}
 	return apperr.New(apperr.Invalid, ReasonMalformedJSON, message).Wrap(err)
+}
+
+func syntaxFault(body []byte, s *jsontext.SyntacticError) string {
+	rest := body[min(max(s.ByteOffset, 0), int64(len(body))):]
+	switch {
+	case errors.Is(s.Err, jsontext.ErrDuplicateName):
+		return "duplicate name"
+	case errors.Is(s.Err, io.ErrUnexpectedEOF):
+		return "unexpected end"
+	case s.Err == nil:
+		return "error"
+	case bytes.HasPrefix(rest, []byte("'")):
+		return "single quotes instead of double quotes"
+	case bytes.HasPrefix(rest, []byte(",")) && bytes.IndexAny(bytes.TrimSpace(rest[1:]), "}]") == 0:
+		return "trailing comma"
+	}
+	return s.Err.Error()
+}
+
+// position is the place of a byte as an editor and as a program count it.
+func position(body []byte, offset int64) string {
+	before := body[:min(max(offset, 0), int64(len(body)))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("line %d, column %d (byte %d)", line, column, len(before))
 }

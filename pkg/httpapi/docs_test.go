@@ -20,6 +20,9 @@ func TestDocsComeOutOfTheBinary(t *testing.T) {
 	if page.Code != 200 || !strings.Contains(page.Body.String(), "Test API") || !strings.Contains(page.Body.String(), "/openapi.json") {
 		t.Fatalf("/docs: got %d, want a page that shows the document", page.Code)
 	}
+	if !regexp.MustCompile(`persistAuthorization:\s*true`).MatchString(page.Body.String()) {
+		t.Error("/docs: got a page that forgets the token, want persistAuthorization")
+	}
 	assets := regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllStringSubmatch(page.Body.String(), -1)
 	if len(assets) == 0 {
 		t.Fatal("/docs: got no assets, want some")
@@ -35,5 +38,16 @@ func TestDocsComeOutOfTheBinary(t *testing.T) {
 	}
 	if head := a.do("HEAD", "/docs"); head.Code != 200 {
 		t.Errorf("HEAD /docs: got %d, want 200", head.Code)
+	}
+}
+
+func TestWithVersion(t *testing.T) {
+	t.Parallel()
+	const document = `{"info":{"title":"t","version" : "dev"},"x":{"version":"1"}}`
+	if got, want := string(httpapi.WithVersion([]byte(document), "v1.2.3-4-gab\"c")), `{"info":{"title":"t","version": "1.2.3-4-gab\"c"},"x":{"version":"1"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := string(httpapi.WithVersion([]byte(`{}`), "v1")); got != `{}` {
+		t.Errorf("got %s, want a document without a version as it is", got)
 	}
 }

@@ -36,6 +36,8 @@ const (
 	ReasonFileQuotaExceeded    = "FILE_QUOTA_EXCEEDED"
 	ReasonForbidden            = "FORBIDDEN"
 	ReasonCSRF                 = "CSRF"
+	ReasonTokenMissing         = "TOKEN_MISSING"
+	ReasonWrongAuthScheme      = "WRONG_AUTH_SCHEME"
 )
 
 // statusClientGone is what is logged and counted when the caller hung up before we had an answer.

@@ -56,7 +56,7 @@ func MessageInOtherChat() error {
 // in another one.
 func CursorNotInChat() error {
 	var f apperr.Fields
-	f.Add("before", "must be the id of a message of the open chat")
+	f.Add("before", "must be the id of a message of the chat")
 	return f.Err()
 }
 

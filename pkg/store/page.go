@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -35,10 +36,46 @@ type InboxFilter struct {
 	AppID     string
 	Status    string    // pending, active, closed, or open: pending and active
 	Text      string    // in the visitor's names, e-mail address, phone number or user id, without regard to case
+	Profile   Profile   // exactly in the visitor's profile
 	Unread    bool      // only those with something unread
 	Assignee  string    // id of a user, or [NoAssignee]
 	Control   string    // [ControlAgent] or [ControlBot]
 	Now       time.Time // the time at which Status is evaluated
+}
+
+// Profile selects visitors by what their profile holds; an empty field selects all. An e-mail address is found as it was registered or in
+// lower case, a phone number with and without its leading +.
+type Profile struct {
+	UserID string
+	Email  string
+	Phone  string
+}
+
+// Selects reports whether the profile selects anything less than all visitors.
+func (p Profile) Selects() bool { return p != Profile{} }
+
+// Values are what the named field of a visitor that the profile selects may hold; none: anything.
+func (p Profile) Values(kind string) []string {
+	switch {
+	case kind == KindUserID && p.UserID != "":
+		return []string{p.UserID}
+	case kind == KindEmail && p.Email != "":
+		return []string{p.Email, strings.ToLower(p.Email)}
+	case kind == KindPhone && p.Phone != "":
+		digits := strings.TrimPrefix(p.Phone, "+")
+		return []string{digits, "+" + digits}
+	}
+	return nil
+}
+
+// Wants reports whether the profile selects the visitor.
+func (p Profile) Wants(v chat.Visitor) bool {
+	for kind, has := range map[string]string{KindUserID: v.UserID, KindEmail: v.Email, KindPhone: v.Phone} {
+		if values := p.Values(kind); len(values) > 0 && !slices.Contains(values, has) {
+			return false
+		}
+	}
+	return true
 }
 
 // Words of an [InboxFilter].
@@ -61,7 +98,7 @@ func (f InboxFilter) Wants(c chat.Chat, v chat.Visitor) bool {
 	case f.Status == StatusOpen && !c.Open(f.Now), f.Status != "" && f.Status != StatusOpen && string(c.Status(f.Now)) != f.Status:
 		return false
 	}
-	return VisitorContains(v, f.Text)
+	return f.Profile.Wants(v) && VisitorContains(v, f.Text)
 }
 
 // VisitorContains reports whether a visitor's names, e-mail address, phone number or user id contain the text, without regard to
@@ -101,6 +138,8 @@ const (
 	defaultInboxPage = 50
 	// InboxScan is how many chats a page looks at, at most.
 	InboxScan = 20_000
+	// InboxProfiles is how many visitors with one profile a page looks at, at most.
+	InboxProfiles = 1000
 )
 
 // Size is the limit with its default.

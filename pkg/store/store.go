@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
@@ -171,6 +172,16 @@ type Registration struct {
 	Chat        NewChat
 }
 
+// PushRecipient is the registration of whom a push reaches: within the company, by the digits of the phone number (see
+// [chat.ParsePhone]). An empty name keeps the one that is stored.
+func PushRecipient(companyID, phone, name string, at time.Time) Registration {
+	return Registration{
+		Identities: []Identity{{Scope: companyID, Kind: KindPhone, Value: strings.TrimPrefix(phone, "+")}},
+		Visitor:    chat.Visitor{CompanyID: companyID, Phone: phone, FirstName: name},
+		Chat:       NewChat{Channel: chat.ChannelPhone, Now: at},
+	}
+}
+
 // Registered is the result of [Visitors.Register].
 type Registered struct {
 	Visitor chat.Visitor
@@ -205,7 +216,8 @@ type Chats interface {
 	// AgentsRead records up to when the company has read what the visitor wrote; the latest stays. NotFound when there is no such chat.
 	AgentsRead(ctx context.Context, id string, at time.Time) error
 	// Inbox lists chats with their visitors, the last activity first, and where the next page begins; nil: there is none. A page of a
-	// filter that few chats pass may be short, or empty, and still have a next one.
+	// filter that few chats pass may be short, or empty, and still have a next one. Of a profile that more than [InboxProfiles] visitors
+	// share, the chats of that many are listed.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
 }
 

@@ -17,6 +17,8 @@ func TestErrors(t *testing.T) {
 	_, oldChat := w.openChat("old@example.com", time.Now().Add(-24*time.Hour-time.Minute))
 	_, closedChat := w.openChat("closed@example.com", time.Now())
 	w.must(w.store.CloseChat(t.Context(), closedChat, time.Now()))
+	_, oldClosed := w.openChat("old-closed@example.com", time.Now().Add(-24*time.Hour-time.Minute))
+	w.must(w.store.CloseChat(t.Context(), oldClosed, time.Now()))
 	expired, revoked := w.addToken(companyID), w.addToken(companyID)
 	w.expire(expired)
 	w.revoke(revoked)
@@ -29,14 +31,18 @@ func TestErrors(t *testing.T) {
 	order := func(parameters string) string {
 		return `{"templateId":"` + orderTemplate + `","source":"989121234567","parameters":` + parameters + `}`
 	}
+	const missing = "Unauthorized: the token is missing. Send one header: x-access-token: <company access token>."
+	const mustBePhone = "must be a phone number of 11 to 32 characters: 7 to 15 digits, with an optional leading + and with spaces, dashes or parentheses between them"
 	tests := []struct {
 		name, path, token, body string
 		status                  int
 		code, message           string
 		details                 string
 	}{
-		{"no token", "/message/send", "", message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"no token", "/message/send", "", message("TEXT", text, w.chatID), 401, "TOKEN_MISSING", missing, ""},
 		{"no form of a token", "/message/send", "secret", message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"a token with a scheme", "/message/send", "Bearer " + w.token, message("TEXT", text, w.chatID), 401, "WRONG_AUTH_SCHEME",
+			"Unauthorized: the token is not sent as it must be. Send one header: x-access-token: <company access token>.", ""},
 		{"an unknown token", "/message/send", unknownToken(), message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"an expired token", "/message/send", expired, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"a revoked token", "/message/send", revoked, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
@@ -46,7 +52,9 @@ func TestErrors(t *testing.T) {
 		{"an unknown chat", "/message/send", w.token, message("TEXT", text, nobody), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"another company's chat", "/message/send", w.other, message("TEXT", text, w.chatID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"a chat that is too old", "/message/send", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
-		{"a closed chat", "/message/send", w.token, message("TEXT", text, closedChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
+		{"a closed chat", "/message/send", w.token, message("TEXT", text, closedChat), 400, "CHAT_CLOSED", "Chat is closed. Please start a new chat.", ""},
+		{"a closed chat that is too old", "/message/send", w.token, message("TEXT", text, oldClosed), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
+		{"another company's closed chat", "/message/send", w.other, message("TEXT", text, closedChat), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"nothing in it", "/message/send", w.token, `{}`, 400, "VALIDATION_ERROR", "", "type is required; data is required; chatId is required"},
 		{"nulls", "/message/send", w.token, `{"type":null,"data":null,"chatId":null}`, 400, "VALIDATION_ERROR", "", "type is required; data is required; chatId is required"},
 		{"wrong types", "/message/send", w.token, `{"type":1,"data":"x","chatId":[]}`, 400, "VALIDATION_ERROR", "", "type must be a string; data must be an object; chatId must be a string"},
@@ -60,20 +68,21 @@ func TestErrors(t *testing.T) {
 		{"inside of data", "/message/send", w.token, message("MULTIPLE_CHOICE", `{"text":"?","choices":[{"title":"a","payload":"A"},{}]}`, "x"), 400, "VALIDATION_ERROR", "",
 			"data.choices[1].title is required; data.choices[1].payload is required; chatId must be a UUID"},
 
-		{"push: no token", "/push-message", "", push(templateID, "989121234567"), 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"push: no token", "/push-message", "", push(templateID, "989121234567"), 401, "TOKEN_MISSING", missing, ""},
 		{"push: an unknown token", "/push-message", unknownToken(), push(templateID, "989121234567"), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"push: an unknown template", "/push-message", w.token, push(nobody, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
 		{"push: another company's template", "/push-message", w.token, push(otherTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
-		{"push: a template that is not approved", "/push-message", w.token, push(draftTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
+		{"push: a template that is not approved", "/push-message", w.token, push(draftTemplate, "989121234567"), 404, "TEMPLATE_NOT_APPROVED", "Template not found: it exists, but it is not approved.", ""},
+		{"push: another company's template that is not approved", "/push-message", w.other, push(draftTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
 		{"push: nothing in it", "/push-message", w.token, `{}`, 400, "VALIDATION_ERROR", "", "templateId is required; source is required"},
 		{"push: everything wrong", "/push-message", w.token, `{"templateId":"x","source":"9891212345","username":"Al"}`, 400, "VALIDATION_ERROR", "",
-			"templateId must be a UUID; source must have at least 11 characters; username must have at least 3 characters"},
+			"templateId must be a UUID; source " + mustBePhone + "; username must have at least 3 characters"},
 		{"push: an empty name", "/push-message", w.token, `{"templateId":"` + templateID + `","source":"989121234567","username":""}`, 400, "VALIDATION_ERROR", "",
 			"username must have at least 3 characters"},
 		{"push: no phone number", "/push-message", w.token, push(templateID, "call me maybe"), 400, "VALIDATION_ERROR", "",
-			"source must be a phone number: 7 to 15 digits with an optional leading +, and spaces, dashes or parentheses between them"},
+			"source " + mustBePhone},
 		{"push: a number as source", "/push-message", w.token, `{"templateId":"` + templateID + `","source":989121234567}`, 400, "VALIDATION_ERROR", "", "source must be a string"},
-		{"push: 400 before 404", "/push-message", w.token, push(nobody, "1"), 400, "VALIDATION_ERROR", "", "source must have at least 11 characters"},
+		{"push: 400 before 404", "/push-message", w.token, push(nobody, "1"), 400, "VALIDATION_ERROR", "", "source " + mustBePhone},
 
 		{"push: parameters that are no object", "/push-message", w.token, order(`["4711"]`), 400, "VALIDATION_ERROR", "", "parameters must be an object"},
 		{"push: parameters that are no texts", "/push-message", w.token, order(`{"order":4711,"day":true,"x":{}}`), 400, "VALIDATION_ERROR", "",
@@ -96,7 +105,7 @@ func TestErrors(t *testing.T) {
 			"type must be a string; data is required; chatId is required; dryRun must be true or false"},
 		{"dry run: misspelt", "/message/send?dryrun=true&x=1", w.token, message("TEXT", text, w.chatID), 400, "VALIDATION_ERROR", "",
 			"dryrun is not a parameter of this request (dryRun is); x is not a parameter of this request"},
-		{"dry run: no token", "/message/send?dryRun=true", "", message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"dry run: no token", "/message/send?dryRun=true", "", message("TEXT", text, w.chatID), 401, "TOKEN_MISSING", missing, ""},
 		{"dry run: another company's chat", "/message/send?dryRun=true", w.other, message("TEXT", text, w.chatID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"dry run: a chat that is too old", "/message/send?dryRun=true", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
 		{"dry run: another company's template", "/push-message?dryRun=true", w.token, push(otherTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
@@ -152,7 +161,8 @@ func TestMediaTypeRouteAndMethod(t *testing.T) {
 	}{
 		{"a form", http.MethodPost, "/message/send", headers{"x-access-token": w.token, "Content-Type": "application/x-www-form-urlencoded"}, 415, "UNSUPPORTED_MEDIA_TYPE"},
 		{"no media type", http.MethodPost, "/push-message", headers{"x-access-token": w.token}, 415, "UNSUPPORTED_MEDIA_TYPE"},
-		{"401 before 415", http.MethodPost, "/message/send", headers{"Content-Type": "text/plain"}, 401, "UNAUTHORIZED"},
+		{"401 before 415", http.MethodPost, "/message/send", headers{"Content-Type": "text/plain"}, 401, "TOKEN_MISSING"},
+		{"the visitor's header", http.MethodPost, "/message/send", headers{"Authorization": "Bearer " + w.token}, 401, "WRONG_AUTH_SCHEME"},
 		{"with a charset", http.MethodPost, "/message/send", headers{"x-access-token": w.token, "Content-Type": "application/json; charset=utf-8"}, 200, ""},
 		{"an unknown route", http.MethodPost, "/messages", headers{"x-access-token": w.token, "Content-Type": "application/json"}, 404, "NOT_FOUND"},
 		{"a wrong method, and no token", http.MethodGet, "/message/send", nil, 405, "METHOD_NOT_ALLOWED"},

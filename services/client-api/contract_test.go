@@ -17,7 +17,9 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/ops"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 )
 
@@ -92,6 +94,14 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.getAs(w.token, "/message/"+sent+"?dryRun=true")
 	w.getAs(w.other, "/message/"+sent)
 	w.getAs(unknownToken(), "/message/"+sent)
+	for _, path := range recordPaths(w.chatID) {
+		w.getAs(w.token, path)
+		w.getAs(w.token, path+"?nothing=1")
+		w.getAs(unknownToken(), path)
+	}
+	for _, path := range recordPaths(nobody) {
+		w.getAs(w.token, path)
+	}
 	w.engines.nats.Stop()
 	w.getAs(w.token, "/message/"+sent)
 	for path, there := range map[string]string{"/message/send": w.chatID, "/push-message": templateID} {
@@ -102,6 +112,14 @@ func TestEveryStatusIsShown(t *testing.T) {
 	}
 	w.post("/push-message", `{}`)
 	w.getAs(w.token, "/message/"+sent)
+	for _, path := range recordPaths(w.chatID) {
+		w.getAs(w.token, path)
+	}
+	fresh := w.addToken(companyID)
+	w.engines.store.Begin()
+	for _, path := range recordPaths(w.chatID) {
+		w.getAs(fresh, path)
+	}
 	if unseen := w.unseen(); len(unseen) > 0 {
 		t.Errorf("the document promises what was not seen: %q", unseen)
 	}
@@ -251,5 +269,16 @@ func TestBinaryLinksNoEngines(t *testing.T) {
 		if contains(string(out), engine) {
 			t.Errorf("the binary links %s", engine)
 		}
+	}
+}
+
+// At /docs every field is described, nothing is filled in that nobody asked for, and the version is the build's.
+func TestDocumentIsReadable(t *testing.T) {
+	t.Parallel()
+	for _, fault := range httpapitest.Readable(t, clientapi.OpenAPI()) {
+		t.Error(fault)
+	}
+	if version := document(t).Info.Version; version != strings.TrimPrefix(ops.ReadBuild().Version, "v") {
+		t.Errorf("got the version %s, want that of the build", version)
 	}
 }

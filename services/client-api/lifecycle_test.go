@@ -56,8 +56,8 @@ func TestClosingIsAnnounced(t *testing.T) {
 	w.send(`{"text":"hi"}`).success(t) // still cached
 
 	w.must(w.openBus().Invalidate(t.Context(), store.CachedChat, w.chatID))
-	eventually(t, "CHAT_TOO_OLD after the closing", func() bool {
+	eventually(t, "CHAT_CLOSED after the closing", func() bool {
 		got := w.send(`{"text":"hi"}`)
-		return got.status == http.StatusBadRequest && got.problem(t).Code == "CHAT_TOO_OLD"
+		return got.status == http.StatusBadRequest && got.problem(t).Code == "CHAT_CLOSED"
 	})
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
@@ -21,6 +23,7 @@ import (
 	api "github.com/parley-chat/parley/services/client-api/internal/http"
 	"github.com/parley-chat/parley/services/client-api/internal/message"
 	"github.com/parley-chat/parley/services/client-api/internal/push"
+	"github.com/parley-chat/parley/services/client-api/internal/record"
 	"github.com/parley-chat/parley/services/client-api/internal/status"
 )
 
@@ -34,8 +37,8 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON.
-func OpenAPI() []byte { return openAPI }
+// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON. Its version is that of this build.
+func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
 // Config is what the Client API needs.
 type Config struct {
@@ -107,15 +110,18 @@ func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *r
 	return api.New(api.Config{
 		Authenticator: access.NewAuthenticator(cache, s.cfg.Now),
 		Messages:      message.NewSender(cache, data, b, s.cfg.Now),
-		Pushes:        push.New(cache, data, b, s.cfg.Now),
-		Statuses:      status.New(data, inbound{b}),
-		Once:          idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger),
-		Limits:        s.limits(redis),
-		Proxies:       s.cfg.TrustedProxies,
-		OpenAPI:       openAPI,
-		Logger:        s.cfg.Logger,
-		Registerer:    s.cfg.Registerer,
-		Tracer:        s.cfg.Tracer,
+		Pushes: push.New(push.Config{
+			Templates: cache, Histories: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: s.cfg.Now,
+		}),
+		Statuses:   status.New(data, inbound{b}),
+		Records:    record.New(data, s.cfg.Now),
+		Once:       idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger),
+		Limits:     s.limits(redis),
+		Proxies:    s.cfg.TrustedProxies,
+		OpenAPI:    OpenAPI(),
+		Logger:     s.cfg.Logger,
+		Registerer: s.cfg.Registerer,
+		Tracer:     s.cfg.Tracer,
 	})
 }
 

@@ -122,6 +122,9 @@ func TestGuideCommands(t *testing.T) {
 	w, understood := &world{t: t, now: func() time.Time { return noon }}, 0
 	for line := range strings.Lines(block) {
 		command, _, _ := strings.Cut(strings.TrimSpace(line), " #")
+		if _, inner, assigned := strings.Cut(command, "=$("); assigned {
+			command, _, _ = strings.Cut(inner, " | ")
+		}
 		command, ours := strings.CutPrefix(command, "parleyctl ")
 		if !ours {
 			continue

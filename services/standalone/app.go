@@ -67,7 +67,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
 
-	d, keys, err := prepare(ctx, dir, e, seed.URLs{Client: baseURL(p.client), Widget: baseURL(p.widget), Panel: cmp.Or(cfg.PanelURL, baseURL(p.panel))})
+	d, keys, err := prepare(ctx, dir, e, seed.Start{Bot: cfg.Bot, Client: baseURL(p.client), Widget: baseURL(p.widget), Panel: cmp.Or(cfg.PanelURL, baseURL(p.panel))})
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 	}
 	return a.run(ctx, func() error {
 		debug.FreeOSMemory() // starting needs more than resting: password hashing, the migrations
-		return guide.HowTo(out, d, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site))
+		return guide.HowTo(out, d, guide.Bot{Name: cfg.Bot, Webhook: cfg.BotWebhookURL}, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site))
 	})
 }
 
@@ -98,7 +98,7 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
-	if _, _, err := prepare(ctx, dir, e, seed.URLs{Client: "http://" + cfg.ClientAddr, Widget: "http://" + cfg.WidgetAddr, Panel: cmp.Or(cfg.PanelURL, "http://"+cfg.PanelAddr)}); err != nil {
+	if _, _, err := prepare(ctx, dir, e, seed.Start{Bot: cfg.Bot, Client: "http://" + cfg.ClientAddr, Widget: "http://" + cfg.WidgetAddr, Panel: cmp.Or(cfg.PanelURL, "http://"+cfg.PanelAddr)}); err != nil {
 		return err
 	}
 	keys, err := dir.Absolute(keysFile)
@@ -118,12 +118,12 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 }
 
 // prepare makes what the first start makes: the demo company with its file, and the visitor keys.
-func prepare(ctx context.Context, dir *datadir.Dir, e *engines, urls seed.URLs) (d seed.Demo, keys *credential.KeySet, err error) {
+func prepare(ctx context.Context, dir *datadir.Dir, e *engines, start seed.Start) (d seed.Demo, keys *credential.KeySet, err error) {
 	if keys, err = visitorKeys(dir.Path(keysFile)); err != nil {
 		return d, nil, err
 	}
-	urls.NATS, urls.SQLitePath = e.nats.URL(), e.storePath
-	d, err = seed.Run(ctx, e.store, dir.Path(demoFile), urls, time.Now())
+	start.NATS, start.SQLitePath = e.nats.URL(), e.storePath
+	d, err = seed.Run(ctx, e.store, dir.Path(demoFile), start, time.Now())
 	return d, keys, err
 }
 

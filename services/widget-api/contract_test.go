@@ -14,6 +14,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/pkg/ops"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
@@ -210,5 +212,16 @@ func TestBinaryLinksNoEngines(t *testing.T) {
 		if contains(string(out), engine) {
 			t.Errorf("the binary links %s", engine)
 		}
+	}
+}
+
+// At /docs every field is described, nothing is filled in that nobody asked for, and the version is the build's.
+func TestDocumentIsReadable(t *testing.T) {
+	t.Parallel()
+	for _, fault := range httpapitest.Readable(t, widgetapi.OpenAPI()) {
+		t.Error(fault)
+	}
+	if version := document(t).Info.Version; version != strings.TrimPrefix(ops.ReadBuild().Version, "v") {
+		t.Errorf("got the version %s, want that of the build", version)
 	}
 }

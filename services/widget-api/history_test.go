@@ -59,6 +59,21 @@ func (w *world) writeText(token, text string) record {
 	return r
 }
 
+// Each message of a history names its chat, which is the one of the event that announced it.
+func TestHistoryNamesTheChat(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"sara@example.com"`)
+	v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
+	w.must(err)
+	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
+	w.must(err)
+	w.writeText(token, "hi")
+	if got := w.get("/message", token); strings.Count(got.body, `"chatId":"`+c.ID+`"`) != len(w.history(token)) {
+		t.Errorf("got %s, want the chat %s at each message", got.body, c.ID)
+	}
+}
+
 // Pages put together are the whole history, greetings and all, though the messages came at once and new ones go on coming.
 func TestPagesAreTheHistory(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,9 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
 	filebackend "github.com/parley-chat/parley/pkg/file/backend"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
@@ -38,8 +40,8 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON.
-func OpenAPI() []byte { return openAPI }
+// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON. Its version is that of this build.
+func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
 // Config is what the Widget API needs.
 type Config struct {
@@ -192,7 +194,7 @@ func (s *Service) api(e *engines, applications *application.Finder) http.Handler
 		Proxies:    s.cfg.TrustedProxies,
 		Verifier:   verifier,
 		Keys:       e.keys,
-		OpenAPI:    openAPI,
+		OpenAPI:    OpenAPI(),
 		Logger:     s.cfg.Logger,
 		Registerer: s.cfg.Registerer,
 		Tracer:     s.cfg.Tracer,

@@ -45,6 +45,9 @@ func allSteps(t testing.TB, s store.Store) []step {
 	chatsOf := func(f store.ChatFilter, p store.Page) func() error {
 		return func() error { _, err := s.Chats(ctx, f, p); return err }
 	}
+	inbox := func(f store.InboxFilter) func() error {
+		return func() error { _, _, err := s.Inbox(ctx, f, store.InboxPage{}); return err }
+	}
 	steps := []step{
 		{"ready", 1, func() error { return s.Ready(ctx) }},
 		{"put a new company", 2, func() error { return s.PutCompany(ctx, chat.Company{ID: company, Name: "Acme"}) }},
@@ -90,6 +93,9 @@ func allSteps(t testing.TB, s store.Store) []step {
 
 		{"open a new chat", 4, open},
 		{"open the open chat", 1, open},
+		{"inbox", 2, inbox(store.InboxFilter{CompanyID: company})},
+		{"inbox of an application", 2, inbox(store.InboxFilter{CompanyID: company, AppID: "app"})},
+		{"inbox of a profile that nobody has", 1, inbox(store.InboxFilter{CompanyID: company, Profile: store.Profile{Email: "ada@example.com"}})},
 		{"current chat", 1, func() error { _, err := s.CurrentChat(ctx, v, at(0)); return err }},
 		{"chat", 1, func() error { _, err := s.Chat(ctx, c.ID); return err }},
 		{"chats", 1, chatsOf(store.ChatFilter{}, store.Page{Limit: 10})},

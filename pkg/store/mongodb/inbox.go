@@ -35,8 +35,15 @@ func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
 // filter here.
 func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
 	entries, after, scanned := []store.InboxEntry{}, p.After, 0
+	var of []string
+	if f.Profile.Selects() {
+		var err error
+		if of, err = s.visitorsWith(ctx, f.CompanyID, f.Profile); err != nil || len(of) == 0 {
+			return entries, nil, err
+		}
+	}
 	for scanned < store.InboxScan {
-		batch, err := s.inboxBatch(ctx, f, after)
+		batch, err := s.inboxBatch(ctx, f, of, after)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -60,9 +67,23 @@ func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPag
 // inboxBatch is how many chats are read at once.
 const inboxBatch = 200
 
-// inboxBatch reads the next chats, of which the filter may want some.
-func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, after *store.InboxCursor) ([]store.InboxEntry, error) {
+// visitorsWith lists the ids of visitors with a profile.
+func (s *Store) visitorsWith(ctx context.Context, companyID string, p store.Profile) ([]string, error) {
+	q := listQuery{filter: bson.D{{Key: "companyId", Value: companyID}}, limit: store.InboxProfiles}
+	for _, field := range []string{store.KindUserID, store.KindEmail, store.KindPhone} {
+		if values := p.Values(field); len(values) > 0 {
+			q.filter = append(q.filter, bson.E{Key: field, Value: bson.D{{Key: "$in", Value: values}}})
+		}
+	}
+	return list(ctx, s, visitors, q, func(d visitorDocument) (string, bool) { return d.ID, true })
+}
+
+// inboxBatch reads the next chats, of which the filter may want some; of these visitors, if there are any.
+func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, of []string, after *store.InboxCursor) ([]store.InboxEntry, error) {
 	q := listQuery{sort: bson.D{desc("windowStartedAt"), asc("_id")}, limit: inboxBatch}
+	if len(of) > 0 {
+		q.filter = append(q.filter, bson.E{Key: "chatUserId", Value: bson.D{{Key: "$in", Value: of}}})
+	}
 	if f.AppID != "" {
 		q.filter = append(q.filter, bson.E{Key: "appId", Value: f.AppID})
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,6 +78,13 @@ func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) 
 		where, args = "c.app_id = ? AND +c.company_id = ?", append(args, f.AppID)
 	}
 	args = append(args, f.CompanyID)
+	if f.Profile.Selects() {
+		of, values := profileList(f.CompanyID, f.Profile)
+		where, args = "+c.company_id = ? AND c.chat_user_id IN ("+of+")", append([]any{f.CompanyID}, values...)
+		if f.AppID != "" {
+			where, args = where+" AND +c.app_id = ?", append(args, f.AppID)
+		}
+	}
 	if f.Unread {
 		where += " AND c.visitor_wrote_at > ifnull(c.agents_read_at, 0)"
 	}
@@ -86,6 +94,26 @@ func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) 
 	}
 	return `SELECT ` + qualified("c", chatColumns) + `, ` + qualified("v", visitorColumns) +
 		` FROM chats c LEFT JOIN visitors v ON v.id = c.chat_user_id WHERE ` + where + ` ORDER BY c.window_started_at DESC, c.id`, args
+}
+
+// profileList is the query of the ids of visitors with a profile. The most selective condition comes first and uses its index.
+func profileList(companyID string, p store.Profile) (sql string, args []any) {
+	where, args := "company_id = ?", []any{companyID}
+	for _, field := range []struct{ column, kind string }{{"user_id", store.KindUserID}, {"email", store.KindEmail}, {"phone", store.KindPhone}} {
+		values := p.Values(field.kind)
+		if len(values) == 0 {
+			continue
+		}
+		column := field.column
+		if len(args) > 1 {
+			column = "+" + column
+		}
+		where += " AND " + column + " IN (?" + strings.Repeat(", ?", len(values)-1) + ") AND " + field.column + " != ''"
+		for _, v := range values {
+			args = append(args, v)
+		}
+	}
+	return `SELECT id FROM visitors WHERE ` + where + ` LIMIT ` + strconv.Itoa(store.InboxProfiles), args
 }
 
 // qualified puts the table's name before each column.

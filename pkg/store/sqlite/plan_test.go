@@ -59,6 +59,15 @@ func TestStatementsUseIndexes(t *testing.T) {
 			}
 		}
 	}
+	for profile, index := range map[store.Profile]string{
+		{UserID: "u", Email: "e", Phone: "p"}: "visitors_user_id (company_id=? AND user_id=?", {Email: "e", Phone: "p"}: "visitors_email (company_id=? AND email=?",
+		{Phone: "p"}: "visitors_phone (company_id=? AND phone=?",
+	} {
+		sql, _ := inboxList(store.InboxFilter{CompanyID: "c", AppID: "a", Profile: profile}, store.InboxPage{After: &store.InboxCursor{}})
+		if got := plan(t, s, sql); !strings.Contains(got, index) || !strings.Contains(got, "SEARCH c USING INDEX chats_visitor (chat_user_id=?") {
+			t.Errorf("%s:\ngot  %s\nwant the indexes %s and chats_visitor", sql, got, index)
+		}
+	}
 	for filter, index := range map[store.AuditFilter]string{
 		{}: "SCAN audit", {CompanyID: "c"}: "audit_company (company_id=?", {CompanyID: "c", TargetID: "t"}: "audit_target (target_id=?",
 	} {

@@ -153,6 +153,12 @@ func testInbox(t *testing.T, open Opener) {
 		if i == 5 {
 			v.FirstName, v.LastName, v.AppID = "Grace", "HOPPER", newID()
 		}
+		switch i {
+		case 3:
+			v.Phone, v.UserID = "+989121234567", "u-3"
+		case 4:
+			v.Phone, v.Email = "989121234567", "ada3@example.com"
+		}
 		v = get[chat.Visitor](t)(s.SaveVisitor(ctx, v))
 		created := noon.Add(time.Duration(i/2) * time.Minute) // some at the same time
 		c, _, err := s.OpenChat(ctx, v, store.NewChat{Channel: chat.ChannelWidget, Now: created})
@@ -191,7 +197,13 @@ func testInbox(t *testing.T, open Opener) {
 		"open":        func(f *store.InboxFilter) { f.Status = store.StatusOpen },
 		"closed":      func(f *store.InboxFilter) { f.Status = string(chat.Closed) },
 		"text":        func(f *store.InboxFilter) { f.Text = "ce hopp" },
-		"email":       func(f *store.InboxFilter) { f.Text = "ADA4@" },
+		"email":       func(f *store.InboxFilter) { f.Text = "ADA6@" },
+		"user id":     func(f *store.InboxFilter) { f.Profile.UserID = "u-3" },
+		"an address":  func(f *store.InboxFilter) { f.Profile.Email = "Ada3@Example.com" },
+		"a phone":     func(f *store.InboxFilter) { f.Profile.Phone = "+989121234567" },
+		"digits":      func(f *store.InboxFilter) { f.Profile.Phone = "989121234567" },
+		"both":        func(f *store.InboxFilter) { f.Profile.Phone, f.Profile.UserID, f.AppID = "989121234567", "u-3", app },
+		"still open":  func(f *store.InboxFilter) { f.Profile.Email, f.Status = "ada3@example.com", store.StatusOpen },
 		"unread":      func(f *store.InboxFilter) { f.Unread = true },
 		"unread app":  func(f *store.InboxFilter) { f.Unread, f.AppID = true, app },
 		"assignee":    func(f *store.InboxFilter) { f.Assignee = "ada" },

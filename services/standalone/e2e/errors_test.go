@@ -96,18 +96,21 @@ func clientRefusals(t *testing.T, p place, client *api) []refusal {
 		post("push: ten characters", push, `{"templateId":"`+p.TemplateID+`","source":"1234567890"}`, 400, invalid, "", []string{"source"}, key),
 		post("push: unknown template", push, phone(uuid.NewString()), 404, "TEMPLATE_NOT_FOUND", "Template not found", nil, key),
 		post("push: another company's template", push, phone(foreign.ID), 404, "TEMPLATE_NOT_FOUND", "Template not found", nil, key),
-		post("push: a template that is not approved", push, phone(draft.ID), 404, "TEMPLATE_NOT_FOUND", "Template not found", nil, key),
+		post("push: a template that is not approved", push, phone(draft.ID), 404, "TEMPLATE_NOT_APPROVED", "Template not found", nil, key),
 	}
 	for name, token := range map[string]string{
 		"no token": "", "malformed": "nonsense", "unknown": "pat_" + strings.Repeat("A", 43), "expired": expired, "the visitor's header": "",
 	} {
 		for _, path := range []string{send, push} {
-			headers := []header{accessToken(token)}
-			if name == "the visitor's header" {
-				headers = []header{bearer(p.AccessToken)}
+			headers, code := []header{accessToken(token)}, "UNAUTHORIZED"
+			switch name {
+			case "no token":
+				code = "TOKEN_MISSING"
+			case "the visitor's header":
+				headers, code = []header{bearer(p.AccessToken)}, "WRONG_AUTH_SCHEME"
 			}
 			// The credential comes before the body: nobody learns about fields without one.
-			out = append(out, post(path+" with "+name, path, "{}", 401, "UNAUTHORIZED", "Unauthorized", []string{}, headers...))
+			out = append(out, post(path+" with "+name, path, "{}", 401, code, "Unauthorized", []string{}, headers...))
 		}
 	}
 	return out
@@ -131,7 +134,7 @@ func chatRefusals(t *testing.T, p place, client *api) []refusal {
 		post("another company's", mine.ID, foreignSecret, 404, "CHAT_NOT_FOUND", "Chat not found"),
 		post("older than 24 hours", old.ID, p.AccessToken, 400, "CHAT_TOO_OLD", tooOld),
 		post("older than 24 hours, another company's", old.ID, foreignSecret, 404, "CHAT_NOT_FOUND", "Chat not found"),
-		post("closed", closed.ID, p.AccessToken, 400, "", tooOld),
+		post("closed", closed.ID, p.AccessToken, 400, "CHAT_CLOSED", "Chat is closed. Please start a new chat."),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -89,4 +90,38 @@ func TestRevokedTokenStopsWorking(t *testing.T) {
 	if took := time.Since(revoked); took > 3*time.Second {
 		t.Errorf("the token worked for %v after its revocation", took)
 	}
+}
+
+// `make run` hands SIGTERM on: the process that it has started ends as well, and gives the data folder back.
+func TestMakeRunHandsSIGTERMOn(t *testing.T) {
+	make := need(t, "make")
+	program(t, "standalone") // and the assets
+	dir := t.TempDir()
+	run := func() *child {
+		c, err := spawn("make run", []string{
+			"PARLEY_CLIENT_ADDR=127.0.0.1:0", "PARLEY_WIDGET_ADDR=127.0.0.1:0", "PARLEY_OPS_ADDR=127.0.0.1:0", "PARLEY_NATS_ADDR=127.0.0.1:0",
+			"PARLEY_SITE_ADDR=127.0.0.1:0", "PARLEY_PANEL_ADDR=127.0.0.1:0", "PARLEY_DATA_DIR=" + dir, "BOT=none",
+		}, make, "--silent", "-C", root(), "run")
+		check(t, err)
+		return c
+	}
+	first := run()
+	printed, err := first.awaitFor("Ctrl-C", 10*limit) // it is built first
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := regexp.MustCompile(`kill (\d+)`).FindStringSubmatch(strings.Join(printed, "\n"))
+	if pid == nil || !strings.Contains(strings.Join(printed, "\n"), "BOT=none") {
+		t.Fatalf("got %q, want the process and who answers", printed)
+	}
+	second := run()
+	if _, err := second.awaitFor("Ctrl-C", 10*limit); err == nil || !strings.Contains(err.Error(), "process "+pid[1]) {
+		t.Errorf("a second one: got %v, want the process %s named", err, pid[1])
+	}
+	if _, err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := startStandalone(program(t, "standalone"), dir) // the folder is free
+	check(t, err)
+	s.stopAtEnd(t)
 }

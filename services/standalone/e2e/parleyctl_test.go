@@ -111,7 +111,7 @@ func TestParleyctl(t *testing.T) {
 	eventually(t, "the trace is complete", func() error { return traceComplete(o, accepted.MessageID) })
 
 	o.run("chats", "close", chatID, "--yes")
-	eventually(t, "the closed chat refuses", func() error { return refusedAs(send(), http.StatusBadRequest, "CHAT_TOO_OLD") })
+	eventually(t, "the closed chat refuses", func() error { return refusedAs(send(), http.StatusBadRequest, "CHAT_CLOSED") })
 	o.run("tokens", "revoke", token.Hash, "--yes")
 	eventually(t, "the revoked token is refused", func() error { return refusedAs(send(), http.StatusUnauthorized, "UNAUTHORIZED") })
 	if code, err := watching.stop(); err != nil || code != 0 {

@@ -87,7 +87,7 @@ var bin = sync.OnceValues(func() (string, error) {
 	const services = "github.com/parley-chat/parley/services/"
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/",
 		services+"standalone", services+"client-api/cmd/client-api", services+"widget-api/cmd/widget-api",
-		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
+		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"panel/cmd/panel", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
 		"github.com/parley-chat/parley/testkit/ferretdb/cmd/ferretdb")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
@@ -172,7 +172,10 @@ func (c *child) follow(stdout io.Reader) {
 }
 
 // await reads lines until one has the prefix, and returns all of them.
-func (c *child) await(prefix string) ([]string, error) {
+func (c *child) await(prefix string) ([]string, error) { return c.awaitFor(prefix, limit) }
+
+// awaitFor is await with a limit of its own, for what also builds.
+func (c *child) awaitFor(prefix string, limit time.Duration) ([]string, error) {
 	timeout := time.After(limit)
 	var seen []string
 	for {

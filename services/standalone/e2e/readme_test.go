@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-chat/parley/pkg/config"
 	clientapi "github.com/parley-chat/parley/services/client-api"
@@ -42,7 +42,7 @@ func readFile(t testing.TB, path string) string {
 // TestDocumentsAreCurrent compares docs/configuration.md and the program in docs/processing-layer.md with the code.
 func TestDocumentsAreCurrent(t *testing.T) {
 	for _, part := range []struct{ path, start, end, content string }{
-		{configurationPath, "<!-- configuration -->\n", "\n`make run` reads", "\n" + configurationTable()},
+		{configurationPath, "<!-- configuration -->\n", "\n## One process\n", configurationTables(t)},
 		{processingLayerPath, "<!-- example: docs/examples/processing-layer/main.go -->\n```go\n", "```\n", readFile(t, examplePath)},
 	} {
 		text := readFile(t, part.path)
@@ -75,8 +75,9 @@ func between(t testing.TB, text, start, end, content string) string {
 	return before + start + content + end + after
 }
 
-// configurationTable lists every variable of every service once, with the services that read it.
-func configurationTable() string {
+// configurationTables lists every variable of every service once, with the services that read it, grouped by who sets it.
+func configurationTables(t *testing.T) string {
+	t.Helper()
 	type row struct {
 		config.Variable
 		services []string
@@ -100,9 +101,13 @@ func configurationTable() string {
 			r.services = append(r.services, service.name)
 		}
 	}
-	var b strings.Builder
-	b.WriteString("| variable | default | what | read by |\n|---|---|---|---|\n")
+	groups := config.Groups()
+	tables := make([]strings.Builder, len(groups))
 	for _, r := range rows {
+		group := config.GroupOf(r.Name)
+		if group < 0 {
+			t.Fatalf("pkg/config/groups.go: got no group for %s", r.Name)
+		}
 		by, value := strings.Join(r.services, ", "), "`"+r.Default+"`"
 		switch {
 		case r.Required:
@@ -113,7 +118,17 @@ func configurationTable() string {
 		if len(r.services) == 5 {
 			by = "all"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, value, r.Doc, by)
+		fmt.Fprintf(&tables[group], "| `%s` | %s | %s | %s |\n", r.Name, value, r.Doc, by)
+	}
+	var b strings.Builder
+	for i, g := range groups {
+		for _, name := range g.Names {
+			prefix, all := strings.CutSuffix(name, "*")
+			if !slices.ContainsFunc(rows, func(r *row) bool { return r.Name == name || all && strings.HasPrefix(r.Name, prefix) }) {
+				t.Errorf("pkg/config/groups.go: got no variable %s", name)
+			}
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| variable | default | what | read by |\n|---|---|---|---|\n%s", g.Title, g.Who, tables[i].String())
 	}
 	return b.String()
 }
@@ -126,7 +141,6 @@ func TestReadmeCurl(t *testing.T) {
 	demo, err := json.Marshal(p.Demo)
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(dir, ".parley", "demo.json"), demo, 0o600))
-	chat := openChat(t, openStore(t, p), p, time.Now())
 
 	_, lines, _ := strings.Cut(readFile(t, readmePath), "<!-- curl: ")
 	_, lines, _ = strings.Cut(lines, "```bash\n")
@@ -136,14 +150,14 @@ func TestReadmeCurl(t *testing.T) {
 	if !found {
 		t.Fatal("README.md does not hold the two blocks of curl lines")
 	}
-	script := "set -eu -o pipefail\nchatId=" + chat.ID + "\n" + strings.ReplaceAll(first+second, "curl -s ", "curl -sS --fail-with-body -w '\\n' ")
+	script := "set -eu -o pipefail\n" + strings.ReplaceAll(first+second, "curl -s ", "curl -sS --fail-with-body -w '\\n' ")
 	run := exec.CommandContext(t.Context(), "bash", "-c", script)
 	run.Dir = dir
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, wanted := range []string{`"botName"`, `"widgetConfigs"`, `"text":"menu"`, `"isFromSupport":true`, `"keys"`, `"windowExpiresAt"`, `"dryRun":true`, `"acceptedAt"`, "Order 4711"} {
+	for _, wanted := range []string{`"botName"`, `"widgetConfigs"`, `"text":"menu"`, `"isFromSupport":true`, `"keys"`, `"windowExpiresAt"`, `"dryRun":true`, `"acceptedAt"`, `"nameOfSender":"Sara"`, `"templateId"`, "Order 4711"} {
 		if !strings.Contains(string(out), wanted) {
 			t.Errorf("got no %s in the answers:\n%s", wanted, out)
 		}
@@ -154,6 +168,53 @@ func TestReadmeCurl(t *testing.T) {
 	}
 	if repeated := slices.Collect(maps.Values(ids)); len(ids) != 3 || slices.Max(repeated) != 2 {
 		t.Errorf("got the messages %v, want three, one of which is answered twice:\n%s", ids, out)
+	}
+}
+
+// TestReadmeOperator runs the README's block for operators as it stands, beside a running Parley, whose demo application stays as it was.
+func TestReadmeOperator(t *testing.T) {
+	p := commonStandalone(t).place
+	s := openStore(t, p)
+	before, err := s.Application(t.Context(), p.AppID)
+	check(t, err)
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, ".parley"), 0o700))
+	demo, err := json.Marshal(p.Demo)
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, ".parley", "demo.json"), demo, 0o600))
+	check(t, os.Symlink(filepath.Dir(program(t, "parleyctl")), filepath.Join(dir, "bin")))
+	check(t, os.Symlink(filepath.Join(root(), "docs"), filepath.Join(dir, "docs")))
+
+	_, block, _ := strings.Cut(readFile(t, readmePath), "<!-- operator: ")
+	_, block, _ = strings.Cut(block, "```bash\n")
+	block, _, _ = strings.Cut(block, "```\n")
+	build, block, found := strings.Cut(block, "\n")
+	if !found || build != "make parleyctl" {
+		t.Fatalf("got %q, want the block to begin with make parleyctl", build)
+	}
+	run := exec.CommandContext(t.Context(), "bash", "-c", "set -eu -o pipefail\n"+block+"\necho the application is $acmeApp of $acme")
+	run.Dir = dir
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	made := regexp.MustCompile(`the application is (\S+) of (\S+)`).FindStringSubmatch(string(out))
+	if made == nil {
+		t.Fatalf("got no application:\n%s", out)
+	}
+	app, err := s.Application(t.Context(), made[1])
+	check(t, err)
+	rules, err := app.Rules()
+	if err != nil || app.CompanyID != made[2] || len(app.AllowedOrigins) != 1 || len(rules.GreetingMessages) != 2 || len(rules.RequiredFields) != 2 {
+		t.Errorf("got %+v with %+v, %v, want the application of docs/examples/widget.json with its origin", app, rules, err)
+	}
+	if after, err := s.Application(t.Context(), p.AppID); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("the demo's application: got %+v, %v, want %+v", after, err, before)
+	}
+	for _, key := range regexp.MustCompile(`(?m)^  "(\w+)":`).FindAllStringSubmatch(string(app.WidgetConfigs), -1) {
+		if !strings.Contains(readFile(t, "../../../docs/widget.md"), "`"+key[1]+"`") {
+			t.Errorf("docs/widget.md does not describe %s of docs/examples/widget.json", key[1])
+		}
 	}
 }
 

@@ -1,11 +1,12 @@
 package http
 
 import (
+	"net/http"
 	"net/textproto"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
@@ -21,15 +22,15 @@ type companyHandler func(c echo.Context, companyID string) error
 func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerFunc {
 	name := textproto.CanonicalMIMEHeaderKey(accessTokenHeader)
 	return func(c echo.Context) error {
-		values := c.Request().Header[name]
-		if len(values) != 1 {
-			return a.Limits.AuthFailures.Failed(c, apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized"))
-		}
-		companyID, err := a.Authenticator.Company(c.Request().Context(), values[0])
+		secret, err := accessToken(c.Request().Header, name)
 		if err != nil {
 			return a.Limits.AuthFailures.Failed(c, err)
 		}
-		if err := a.Limits.admit(c, values[0]); err != nil {
+		companyID, err := a.Authenticator.Company(c.Request().Context(), secret)
+		if err != nil {
+			return a.Limits.AuthFailures.Failed(c, err)
+		}
+		if err := a.Limits.admit(c, secret); err != nil {
 			return err
 		}
 		if err := httpapi.CheckQuery(c, parameters...); err != nil {
@@ -37,6 +38,24 @@ func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerF
 		}
 		return next(c, companyID)
 	}
+}
+
+const howToSend = "Send one header: x-access-token: <company access token>."
+
+// accessToken returns the one value of the header name.
+func accessToken(h http.Header, name string) (string, error) {
+	values := h[name]
+	switch {
+	case len(values) == 0 && len(h[echo.HeaderAuthorization]) > 0, len(values) > 1:
+		return "", httpapi.WrongAuthScheme(howToSend)
+	case len(values) == 0, values[0] == "":
+		return "", httpapi.TokenMissing(howToSend)
+	}
+	const bearer = "Bearer "
+	if len(values[0]) > len(bearer) && strings.EqualFold(values[0][:len(bearer)], bearer) {
+		return "", httpapi.WrongAuthScheme(howToSend)
+	}
+	return values[0], nil
 }
 
 // Limits bound how often the API may be called; nil ones do not.

@@ -17,14 +17,15 @@ import (
 )
 
 type sendRequest struct {
-	Type   string         `json:"type"`
-	Data   httpapi.Object `json:"data"`
-	ChatID string         `json:"chatId"`
-	dryRun dryRun
+	Type       string         `json:"type"`
+	Data       httpapi.Object `json:"data"`
+	ChatID     string         `json:"chatId"`
+	SenderName *string        `json:"senderName"`
+	dryRun     dryRun
 }
 
 func (r *sendRequest) draft() message.Draft {
-	return message.Draft{Type: chat.MessageType(r.Type), Data: json.RawMessage(r.Data), ChatID: r.ChatID}
+	return message.Draft{Type: chat.MessageType(r.Type), Data: json.RawMessage(r.Data), ChatID: r.ChatID, SenderName: r.SenderName}
 }
 
 // Validate implements [httpapi.Validator].
@@ -52,8 +53,11 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 }
 
 func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
-	same := idempotency.Fingerprint(r.Type, strings.ToLower(r.ChatID), idempotency.Canonical(r.Data))
-	return a.Once.Answer(c, "POST /message/send|"+companyID, same, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
+	same := []string{r.Type, strings.ToLower(r.ChatID), idempotency.Canonical(r.Data)}
+	if r.SenderName != nil {
+		same = append(same, *r.SenderName)
+	}
+	return a.Once.Answer(c, "POST /message/send|"+companyID, idempotency.Fingerprint(same...), func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
 		body, err := a.send(ctx, companyID, r.draft(), stamp)
 		return idempotency.Answer{Status: http.StatusOK, Body: body}, err
 	})

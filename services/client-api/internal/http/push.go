@@ -92,11 +92,15 @@ func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
 
 // push returns the body of the answer.
 func (a api) push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) ([]byte, error) {
-	messageID, err := a.Pushes.Push(ctx, companyID, o, stamp)
+	pushed, err := a.Pushes.Push(ctx, companyID, o, stamp)
 	if err != nil {
 		return nil, err
 	}
-	return append(appendSuccess(nil, messageID), '}'), nil
+	body := appendSuccess(nil, pushed.MessageID)
+	if pushed.ChatID != "" {
+		body = chat.AppendString(append(body, `,"chatId":`...), pushed.ChatID)
+	}
+	return append(body, '}'), nil
 }
 
 // checkPush answers a dry run.

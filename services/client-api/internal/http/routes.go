@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/client-api/internal/message"
 	"github.com/parley-chat/parley/services/client-api/internal/push"
@@ -31,13 +32,22 @@ type Messages interface {
 
 // Pushes reaches phone numbers through templates.
 type Pushes interface {
-	Push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) (messageID string, err error)
+	Push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) (push.Pushed, error)
 	Check(ctx context.Context, companyID string, o push.Order) error
 }
 
 // Statuses tells what became of messages.
 type Statuses interface {
 	Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error)
+}
+
+// Records answers what a company looks up.
+type Records interface {
+	Chats(ctx context.Context, companyID string, f store.InboxFilter, p store.InboxPage) (entries []store.InboxEntry, next *store.InboxCursor, err error)
+	Chat(ctx context.Context, companyID, chatID string) (store.InboxEntry, error)
+	Messages(ctx context.Context, companyID, chatID string, q store.HistoryQuery) (id string, messages []chat.Message, more bool, err error)
+	Templates(ctx context.Context, companyID, status string, p store.Page) (found []chat.MessageTemplate, next string, err error)
+	Status(c chat.Chat) chat.Status
 }
 
 // Once answers a request with an Idempotency-Key, and acts only where that was not done before.
@@ -51,6 +61,7 @@ type Config struct {
 	Messages      Messages
 	Pushes        Pushes
 	Statuses      Statuses
+	Records       Records
 	Once          Once
 	Limits        Limits
 	Proxies       []netip.Prefix // see [httpapi.Config]
@@ -76,6 +87,10 @@ func New(cfg Config) *echo.Echo {
 	e.POST("/message/send", a.forCompany(a.sendMessage, "dryRun"))
 	e.GET("/message/:id", besideSend(a.forCompany(a.getMessage)))
 	e.POST("/push-message", a.forCompany(a.pushMessage, "dryRun"))
+	e.GET("/chats", a.forCompany(a.getChats, "appId", "userId", "email", "phone", "status", "limit", "after"))
+	e.GET("/chats/:id", a.forCompany(a.getChat))
+	e.GET("/chats/:id/messages", a.forCompany(a.getMessages, "limit", "before"))
+	e.GET("/templates", a.forCompany(a.getTemplates, "status", "limit", "after"))
 	httpapi.Docs(e, "Parley Client API", cfg.OpenAPI)
 	return e
 }

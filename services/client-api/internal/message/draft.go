@@ -3,16 +3,21 @@ package message
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
+// maxSenderName is in characters.
+const maxSenderName = 256
+
 // Draft is what a company wants to send.
 type Draft struct {
-	Type   chat.MessageType
-	Data   json.RawMessage
-	ChatID string
+	Type       chat.MessageType
+	Data       json.RawMessage
+	ChatID     string
+	SenderName *string // nil: the name of the application's bot
 }
 
 // Validate returns everything that is wrong with the draft.
@@ -30,6 +35,14 @@ func (d Draft) Validate() apperr.Fields {
 		f.Add("chatId", "is required")
 	} else if _, ok := chat.ParseID(d.ChatID); !ok {
 		f.Add("chatId", "must be a UUID")
+	}
+	if d.SenderName != nil {
+		switch n := utf8.RuneCountInString(*d.SenderName); {
+		case strings.TrimSpace(*d.SenderName) == "":
+			f.Add("senderName", "must not be empty")
+		case n > maxSenderName:
+			f.Add("senderName", "must have at most 256 characters")
+		}
 	}
 	return f
 }

@@ -49,9 +49,9 @@ type Sent struct {
 	WindowExpiresAt time.Time
 }
 
-// Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is closed or older
-// than 24 hours is Invalid with the reason CHAT_TOO_OLD. The message gets the stamp's id and time, and new ones from the zero
-// stamp.
+// Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is older
+// than 24 hours is Invalid with the reason CHAT_TOO_OLD, and a younger one that is closed with CHAT_CLOSED. The message gets the
+// stamp's id and time, and new ones from the zero stamp.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat.MessageIdentity) (Sent, error) {
 	if stamp.Again {
 		if written, err := s.histories.HasMessage(ctx, stamp.ID); err != nil || written {
@@ -69,7 +69,7 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat
 	if err != nil {
 		return Sent{}, err
 	}
-	sender, err := s.nameOfSender(ctx, c)
+	sender, err := s.nameOfSender(ctx, c, d)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -117,15 +117,20 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 		return chat.Chat{}, err
 	case c.CompanyID != companyID:
 		return chat.Chat{}, notFound()
-	case !c.InWindow(now):
+	case now.After(c.WindowExpiresAt()):
 		return chat.Chat{}, apperr.New(apperr.Invalid, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.")
+	case !c.Open(now):
+		return chat.Chat{}, apperr.New(apperr.Invalid, "CHAT_CLOSED", "Chat is closed. Please start a new chat.")
 	}
 	return c, nil
 }
 
-// nameOfSender is the bot's name in a widget chat, where a company's message stands beside the bot's; on other channels the
-// reader sees who writes from the channel itself.
-func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat) (string, error) {
+// nameOfSender is the name that the company gives. Without it, it is the bot's name in a widget chat, where a company's message stands
+// beside the bot's; on other channels the reader sees who writes from the channel itself.
+func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat, d Draft) (string, error) {
+	if d.SenderName != nil {
+		return *d.SenderName, nil
+	}
 	if c.AppID == "" {
 		return "", nil
 	}

@@ -4,6 +4,7 @@ package push
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // Lengths in characters. The lower ones are the specification's, the upper ones ours.
@@ -22,14 +24,22 @@ const (
 	minUsername, maxUsername = 3, 256
 )
 
+// mustBePhone is the whole rule for a phone number, whatever part of it is broken; docs/api.md and openapi.json say the same.
+const mustBePhone = "must be a phone number of 11 to 32 characters: " + chat.PhoneRule
+
 // Templates finds templates.
 type Templates interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 }
 
-// Histories knows which messages have been written down.
+// Histories finds messages that have been written down.
 type Histories interface {
-	HasMessage(ctx context.Context, id string) (bool, error)
+	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
+}
+
+// Recipients finds or makes the visitor of a phone number and the visitor's open chat.
+type Recipients interface {
+	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
 
 // Publisher returns after the event is stored for the processing layer.
@@ -91,50 +101,62 @@ func (o Order) validateParameters(f *apperr.Fields) {
 
 func (o Order) validateSource(f *apperr.Fields) {
 	n := utf8.RuneCountInString(o.Source)
-	switch _, ok := chat.ParsePhone(o.Source); {
-	case n == 0:
+	if n == 0 {
 		f.Add("source", "is required")
-	case n < minSource:
-		f.Add("source", "must have at least 11 characters")
-	case n > maxSource:
-		f.Add("source", "must have at most 32 characters")
-	case !ok:
-		f.Add("source", "must be a phone number: 7 to 15 digits with an optional leading +, and spaces, dashes or parentheses between them")
+		return
+	}
+	if _, ok := chat.ParsePhone(o.Source); !ok || n < minSource || n > maxSource {
+		f.Add("source", mustBePhone)
 	}
 }
 
 // Service takes orders.
 type Service struct {
-	templates Templates
-	histories Histories
-	publisher Publisher
-	now       func() time.Time
+	cfg Config
+}
+
+// Config is what a [Service] needs.
+type Config struct {
+	Templates  Templates
+	Histories  Histories
+	Recipients Recipients
+	Publisher  Publisher
+	Logger     *slog.Logger
+	Now        func() time.Time
 }
 
 // New returns the service.
-func New(templates Templates, histories Histories, publisher Publisher, now func() time.Time) *Service {
-	return &Service{templates: templates, histories: histories, publisher: publisher, now: now}
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
+
+// Pushed is an order that has been accepted.
+type Pushed struct {
+	MessageID string // of the message that the recipient will get
+	ChatID    string // the recipient's chat; empty when it could not be looked up, which keeps nothing from being sent
 }
 
-// Push accepts a valid order of a company and returns the id of the message that the recipient will get. A template that is
-// unknown, another company's or not approved is NotFound; parameters that do not fit it are Invalid. The message gets the
-// stamp's id and time, and new ones from the zero stamp.
-func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp chat.MessageIdentity) (messageID string, err error) {
+// recipientTimeout is how long the answer waits for the recipient's chat.
+const recipientTimeout = 2 * time.Second
+
+// Push accepts a valid order of a company. A template that is
+// unknown, another company's or not approved is NotFound, the last with the reason TEMPLATE_NOT_APPROVED; parameters that do not fit
+// it are Invalid. The message gets the stamp's id and time, and new ones from the zero stamp.
+func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp chat.MessageIdentity) (Pushed, error) {
 	if stamp.Again {
-		if written, err := d.histories.HasMessage(ctx, stamp.ID); err != nil || written {
-			return stamp.ID, err
+		chatID, _, err := d.cfg.Histories.FindMessage(ctx, stamp.ID)
+		if !apperr.Is(err, apperr.NotFound) {
+			return Pushed{MessageID: stamp.ID, ChatID: chatID}, err
 		}
 	}
 	if stamp.ID == "" {
 		id, err := uuid.NewV7()
 		if err != nil {
-			return "", fmt.Errorf("making a message id: %w", err)
+			return Pushed{}, fmt.Errorf("making a message id: %w", err)
 		}
-		stamp = chat.MessageIdentity{ID: id.String(), At: d.now().UTC().Truncate(time.Millisecond)}
+		stamp = chat.MessageIdentity{ID: id.String(), At: d.cfg.Now().UTC().Truncate(time.Millisecond)}
 	}
 	template, err := d.fitting(ctx, companyID, o)
 	if err != nil {
-		return "", err
+		return Pushed{}, err
 	}
 	accepted := event.PushAccepted{
 		CompanyID:  companyID,
@@ -145,7 +167,23 @@ func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp cha
 		Username:   o.username(),
 		Parameters: o.Parameters,
 	}
-	return accepted.MessageID, d.publisher.Publish(ctx, accepted)
+	if err := d.cfg.Publisher.Publish(ctx, accepted); err != nil {
+		return Pushed{}, err
+	}
+	return Pushed{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil
+}
+
+// chatOf opens the recipient's chat unless one is open: what the dispatcher does when it comes to the event. Both end with one
+// visitor and one chat, whoever is first (see [store.PushRecipient]). The order is accepted whatever becomes of this.
+func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recipientTimeout)
+	defer cancel()
+	phone, _ := chat.ParsePhone(e.Source) // it is one: Validate has seen to that
+	r, err := d.cfg.Recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
+	if err != nil {
+		d.cfg.Logger.WarnContext(ctx, "the answer to a push lacks the chat", "messageId", e.MessageID, "error", err)
+	}
+	return r.Chat.ID
 }
 
 // Check says what Push would, and sends nothing.
@@ -173,14 +211,16 @@ func (d *Service) approved(ctx context.Context, companyID, templateID string) (c
 	if !ok {
 		return chat.MessageTemplate{}, notFound()
 	}
-	t, err := d.templates.Template(ctx, id)
+	t, err := d.cfg.Templates.Template(ctx, id)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
 		return t, notFound()
 	case err != nil:
 		return t, err
-	case t.CompanyID != companyID, t.Status != chat.TemplateApproved:
+	case t.CompanyID != companyID:
 		return t, notFound()
+	case t.Status != chat.TemplateApproved:
+		return t, apperr.New(apperr.NotFound, "TEMPLATE_NOT_APPROVED", "Template not found: it exists, but it is not approved.")
 	}
 	return t, nil
 }

@@ -229,7 +229,7 @@ func (a api) testTemplate(c echo.Context, who caller) error {
 	}
 	const shortest, shortestName = 11, 3 // specification, "Limits"
 	if _, ok := chat.ParsePhone(r.Source); !ok || len(r.Source) < shortest {
-		problems = append(problems, "source must be a phone number of at least 11 characters")
+		problems = append(problems, "source must be a phone number of at least 11 characters: "+chat.PhoneRule)
 	}
 	if r.Username != "" && len([]rune(r.Username)) < shortestName {
 		problems = append(problems, "username must have at least 3 characters")

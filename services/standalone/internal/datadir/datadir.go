@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // Dir is a data folder that belongs to this process until Close.
@@ -25,10 +27,35 @@ func Open(path string) (*Dir, error) {
 		return nil, fmt.Errorf("opening the data folder's lock: %w", err)
 	}
 	if err := take(lock); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("%s is in use by another standalone; stop it or set PARLEY_DATA_DIR", path)
+		defer lock.Close()
+		return nil, fmt.Errorf("%s is in use by another standalone%s; stop it or set PARLEY_DATA_DIR", path, holder(lock))
 	}
-	return &Dir{path: path, lock: lock}, nil
+	d := &Dir{path: path, lock: lock}
+	if err := d.sign(); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("writing the data folder's lock: %w", err)
+	}
+	return d, nil
+}
+
+// sign writes the id of this process into the lock, for the message of the next one.
+func (d *Dir) sign() error {
+	if err := d.lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err := d.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// holder names the process that has signed the lock; empty where none has.
+func holder(lock *os.File) string {
+	var content [20]byte
+	n, _ := lock.ReadAt(content[:], 0)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content[:n])))
+	if err != nil || pid <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d: kill %d)", pid, pid)
 }
 
 // Path returns the path of name inside the folder.

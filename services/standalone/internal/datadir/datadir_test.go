@@ -1,6 +1,7 @@
 package datadir_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +17,8 @@ func TestOneOwnerAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatalf("first Open: %v", err)
 	}
-	if _, err := datadir.Open(path); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("second Open: got error %v, want one that says the folder is in use", err)
+	if _, err := datadir.Open(path); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("in use by another standalone (process %d: kill ", os.Getpid())) {
+		t.Errorf("second Open: got error %v, want one that names the process that uses the folder", err)
 	}
 	first.Close()
 	again, err := datadir.Open(path)

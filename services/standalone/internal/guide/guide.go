@@ -4,6 +4,8 @@ package guide
 import (
 	"fmt"
 	"io"
+	"net/url"
+	"os"
 	"strings"
 	"text/template"
 
@@ -29,11 +31,12 @@ var howTo = template.Must(template.New("how-to").Parse(`
 Parley is ready.
 
   The panel                 {{.PanelURL}}/ as {{.PanelEmail}}, password {{.PanelPassword}}
-  Chat with the demo bot    {{.WidgetBaseURL}}/demo
+  Chat in the widget        {{.WidgetBaseURL}}/demo
+  Who answers there         {{.Answers}}
   The widget elsewhere      {{.SiteURL}}/ (another origin, a strict policy)
   Read the APIs             {{.ClientBaseURL}}/docs   {{.WidgetBaseURL}}/docs
-  Watch the events pass by  go run ./services/parleyctl/cmd/parleyctl watch
-                            nats --server {{.NATSURL}} sub 'chat.>'
+  Watch the events pass by  make parleyctl && bin/parleyctl watch
+                            nats --server {{.NATSURL}} sub 'chat.>' (the nats CLI; the README says how to get it)
   Look into the data        sqlite3 -readonly {{.SQLitePath}}
   State and metrics         {{.OpsURL}}/readyz   {{.OpsURL}}/metrics
 
@@ -57,15 +60,42 @@ Be a visitor without a page:
     -d '{"type":"TEXT","data":{"text":"menu"}}'
   curl -sS {{.WidgetBaseURL}}/message -H "Authorization: Bearer $VISITOR"
 
-Ctrl-C stops it; everything is kept.
+Ctrl-C stops it, or kill {{.PID}}; everything is kept.
 `))
 
+// Bot is who answers visitors.
+type Bot struct {
+	Name    string // BOT: demo, webhook or none
+	Webhook string // BOT_WEBHOOK_URL
+}
+
+func (b Bot) String() string {
+	switch b.Name {
+	case "webhook":
+		return "your webhook, " + withoutSecrets(b.Webhook) + " (BOT=webhook)"
+	case "none":
+		return "no bot (BOT=none): agents in the panel, or a processing layer of your own"
+	}
+	return "the demo bot (BOT=demo; webhook asks a bot of yours, none leaves it to agents)"
+}
+
+// withoutSecrets is what may be printed of a URL: no user, no password and no query.
+func withoutSecrets(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "BOT_WEBHOOK_URL"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
 // HowTo prints how to use a standalone that is ready.
-func HowTo(w io.Writer, d seed.Demo, demoFile, opsURL, siteURL string) error {
+func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL string) error {
 	err := howTo.Execute(w, struct {
 		seed.Demo
+		Answers                                 Bot
 		DemoFile, TokenCommand, OpsURL, SiteURL string
-	}{d, demoFile, TokenCommand(demoFile), opsURL, siteURL})
+		PID                                     int
+	}{d, bot, demoFile, TokenCommand(demoFile), opsURL, siteURL, os.Getpid()})
 	if err != nil {
 		return fmt.Errorf("printing the how-to: %w", err)
 	}

@@ -2,6 +2,7 @@ package guide_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,13 +39,14 @@ func TestHowToNeverShowsTheSecret(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	d := seed.Demo{WidgetBaseURL: "http://127.0.0.1:8082", AccessToken: "pat_secret", AppID: "the-app"}
-	if err := guide.HowTo(&out, d, ".parley/demo.json", "http://127.0.0.1:8083", "http://127.0.0.1:8085"); err != nil {
+	if err := guide.HowTo(&out, d, guide.Bot{Name: "webhook", Webhook: "https://ada:secret@bot.example/hook?key=secret"}, ".parley/demo.json", "http://127.0.0.1:8083", "http://127.0.0.1:8085"); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(out.String(), d.AccessToken) {
+	if strings.Contains(out.String(), "secret") {
 		t.Error("the how-to shows the secret token")
 	}
-	for _, want := range []string{"http://127.0.0.1:8082/demo", "the-app", "chat.>", "http://127.0.0.1:8083/readyz", "http://127.0.0.1:8085/", ".parley/demo.json"} {
+	for _, want := range []string{"http://127.0.0.1:8082/demo", "the-app", "chat.>", "http://127.0.0.1:8083/readyz", "http://127.0.0.1:8085/", ".parley/demo.json",
+		"your webhook, https://bot.example/hook (BOT=webhook)", fmt.Sprint("or kill ", os.Getpid())} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the how-to does not show %s:\n%s", want, out.String())
 		}

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 
@@ -23,14 +24,30 @@ var widgetConfigs []byte
 
 func company() chat.Company { return chat.Company{ID: companyID, Name: "Demo Company"} }
 
-func application() chat.Application {
+// greetings are the two of widget_configs.json, by who answers.
+var greetings = map[string][2]string{
+	"demo":    {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
+	"webhook": {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},
+	"none":    {"Hello, I am Polly. No bot answers here (BOT=none).", "Write, and an agent can answer you from the panel."},
+}
+
+// configsFor is the configuration with the greetings of a bot.
+func configsFor(bot string) []byte {
+	said, demo := greetings[bot], greetings["demo"]
+	if said[0] == "" {
+		return widgetConfigs
+	}
+	return bytes.Replace(bytes.Replace(widgetConfigs, []byte(demo[0]), []byte(said[0]), 1), []byte(demo[1]), []byte(said[1]), 1)
+}
+
+func application(bot string) chat.Application {
 	return chat.Application{
 		ID:            appID,
 		CompanyID:     companyID,
 		Provider:      chat.ProviderWidget,
 		BotName:       "Polly",
 		Name:          "Demo Chat",
-		WidgetConfigs: json.RawMessage(widgetConfigs),
+		WidgetConfigs: json.RawMessage(configsFor(bot)),
 	}
 }
 

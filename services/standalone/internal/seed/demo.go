@@ -5,6 +5,7 @@
 package seed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,8 +36,9 @@ type Store interface {
 	UpdateUser(ctx context.Context, u account.User) error
 }
 
-// URLs are where this start can be reached.
-type URLs struct {
+// Start is what is particular to this start: who answers visitors, and where it can be reached.
+type Start struct {
+	Bot        string // demo, webhook or none; the greetings say so
 	Client     string
 	Widget     string
 	Panel      string
@@ -61,8 +63,8 @@ type Demo struct {
 
 // Run seeds what is missing and makes the file at path say where this start is reached. It writes nothing where everything
 // is as it should be.
-func Run(ctx context.Context, s Store, path string, urls URLs, now time.Time) (Demo, error) {
-	if err := putNouns(ctx, s); err != nil {
+func Run(ctx context.Context, s Store, path string, start Start, now time.Time) (Demo, error) {
+	if err := putNouns(ctx, s, start.Bot); err != nil {
 		return Demo{}, err
 	}
 	before, err := read(path)
@@ -74,9 +76,9 @@ func Run(ctx context.Context, s Store, path string, urls URLs, now time.Time) (D
 		return Demo{}, err
 	}
 	demo := Demo{
-		ClientBaseURL: urls.Client, WidgetBaseURL: urls.Widget, NATSURL: urls.NATS, SQLitePath: urls.SQLitePath,
+		ClientBaseURL: start.Client, WidgetBaseURL: start.Widget, NATSURL: start.NATS, SQLitePath: start.SQLitePath,
 		AccessToken: secret, CompanyID: companyID, AppID: appID, TemplateID: templateID,
-		PanelURL: urls.Panel, PanelEmail: panelEmail,
+		PanelURL: start.Panel, PanelEmail: panelEmail,
 	}
 	if demo.PanelPassword, err = panelPassword(ctx, s, before.PanelPassword, now); err != nil {
 		return Demo{}, err
@@ -162,15 +164,33 @@ func panelPassword(ctx context.Context, s Store, known string, now time.Time) (s
 	return password, nil
 }
 
-func putNouns(ctx context.Context, s Store) error {
+func putNouns(ctx context.Context, s Store, bot string) error {
 	if err := putAbsent(ctx, s.Company, s.PutCompany, companyID, company()); err != nil {
 		return fmt.Errorf("seeding the demo company: %w", err)
 	}
-	if err := putAbsent(ctx, s.Application, s.PutApplication, appID, application()); err != nil {
+	if err := putAbsent(ctx, s.Application, s.PutApplication, appID, application(bot)); err != nil {
 		return fmt.Errorf("seeding the demo application: %w", err)
+	}
+	if err := greetFor(ctx, s, bot); err != nil {
+		return fmt.Errorf("changing the demo application's greetings: %w", err)
 	}
 	if err := putAbsent(ctx, s.Template, s.PutTemplate, templateID, template()); err != nil {
 		return fmt.Errorf("seeding the demo template: %w", err)
+	}
+	return nil
+}
+
+// greetFor makes the greetings those of the bot, unless somebody has changed the configuration.
+func greetFor(ctx context.Context, s Store, bot string) error {
+	app, err := s.Application(ctx, appID)
+	if err != nil || bytes.Equal(app.WidgetConfigs, configsFor(bot)) {
+		return err
+	}
+	for other := range greetings {
+		if bytes.Equal(app.WidgetConfigs, configsFor(other)) {
+			app.WidgetConfigs = configsFor(bot)
+			return s.PutApplication(ctx, app)
+		}
 	}
 	return nil
 }

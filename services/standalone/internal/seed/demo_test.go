@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,11 +16,11 @@ import (
 )
 
 var (
-	urls = seed.URLs{Client: "http://127.0.0.1:1", Widget: "http://127.0.0.1:2", NATS: "nats://127.0.0.1:3", SQLitePath: "/data/parley.db"}
+	urls = seed.Start{Client: "http://127.0.0.1:1", Widget: "http://127.0.0.1:2", NATS: "nats://127.0.0.1:3", SQLitePath: "/data/parley.db"}
 	now  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
-func run(t *testing.T, s seed.Store, path string, u seed.URLs) seed.Demo {
+func run(t *testing.T, s seed.Store, path string, u seed.Start) seed.Demo {
 	t.Helper()
 	d, err := seed.Run(t.Context(), s, path, u, now)
 	if err != nil {
@@ -146,5 +147,57 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 	}
 	if second := run(t, s, path, urls); second.AccessToken == first.AccessToken {
 		t.Error("a revoked token was kept")
+	}
+}
+
+// The greetings say who answers, until somebody changes the configuration.
+func TestGreetingsFollowTheBot(t *testing.T) {
+	t.Parallel()
+	s, path := storetest.Open(t), filepath.Join(t.TempDir(), "demo.json")
+	greeting := func(bot string) string {
+		start := urls
+		start.Bot = bot
+		app, err := s.Application(t.Context(), run(t, s, path, start).AppID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := app.Rules()
+		if err != nil || len(rules.GreetingMessages) != 2 {
+			t.Fatalf("BOT=%s: got %+v, %v, want two greetings", bot, rules, err)
+		}
+		return rules.GreetingMessages[0].Content
+	}
+	for _, test := range []struct{ bot, want string }{
+		{"none", "BOT=none"}, {"demo", "the demo bot"}, {"webhook", "BOT=webhook"}, {"webhook", "BOT=webhook"}, {"demo", "the demo bot"},
+	} {
+		if got := greeting(test.bot); !strings.Contains(got, test.want) {
+			t.Errorf("BOT=%s: got the greeting %q, want %q in it", test.bot, got, test.want)
+		}
+	}
+	app, err := s.Application(t.Context(), "de300000-0000-4000-8000-00000000000a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.WidgetConfigs = json.RawMessage(`{"greetingMessages":[{"content":"Mine"},{"content":"own"}]}`)
+	if err := s.PutApplication(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	if got := greeting("none"); got != "Mine" {
+		t.Errorf("got %q, want the changed greeting kept", got)
+	}
+}
+
+// The examples of the OpenAPI documents name the demo's application and template, so that they work at /docs as they stand.
+func TestExamplesNameTheDemo(t *testing.T) {
+	t.Parallel()
+	d := run(t, storetest.Open(t), filepath.Join(t.TempDir(), "demo.json"), urls)
+	for document, id := range map[string]string{"client-api": d.TemplateID, "widget-api": d.AppID} {
+		openapi, err := os.ReadFile("../../../" + document + "/openapi.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(openapi), `"`+id+`"`) {
+			t.Errorf("%s: got no example with %s", document, id)
+		}
 	}
 }

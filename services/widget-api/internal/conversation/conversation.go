@@ -67,12 +67,12 @@ type Service struct{ cfg Config }
 // New returns the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// History calls answer once with a page of the messages of the visitor's open chat, ascending, and whether there are earlier ones,
+// History calls answer once with the id of the visitor's open chat and a page of its messages, ascending, and whether there are earlier ones,
 // and returns its error. The last page has every reply that was published before History was called. The page counts against the
 // memory of all reads until answer returns. It returns Unauthenticated when the token's visitor is gone or the token is revoked,
 // NotFound when there is no open chat or the application is gone, Invalid when the page ends before what is not a message of this
 // chat, and Unavailable when too many read at once.
-func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(messages []chat.Message, more bool) error) error {
+func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(chatID string, messages []chat.Message, more bool) error) error {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 	}
 	defer page.release()
 	d.delivered(ctx, c, page.messages)
-	return answer(page.messages, page.more)
+	return answer(c.ID, page.messages, page.more)
 }
 
 // Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It

@@ -171,7 +171,7 @@ func TestNotInTheHistoryUnlessPublished(t *testing.T) {
 
 func (s *surroundings) history(t *testing.T, p conversation.Page) (got []chat.Message, err error) {
 	t.Helper()
-	err = s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(messages []chat.Message, _ bool) error {
+	err = s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(_ string, messages []chat.Message, _ bool) error {
 		got = messages
 		return nil
 	})

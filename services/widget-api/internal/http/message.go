@@ -71,14 +71,14 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 	if err != nil {
 		return err
 	}
-	return a.Conversations.History(c.Request().Context(), who, page, func(messages []chat.Message, more bool) error {
+	return a.Conversations.History(c.Request().Context(), who, page, func(chatID string, messages []chat.Message, more bool) error {
 		header := c.Response().Header()
 		header.Set(echo.HeaderCacheControl, "no-store")
 		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 		if more {
 			header.Set("Link", linkToNext(page, messages[0].ID))
 		}
-		return writeHistory(c.Response(), newPace(c, maxHistoryTime), messages)
+		return writeHistory(c.Response(), newPace(c, maxHistoryTime), chatID, messages)
 	})
 }
 
@@ -91,13 +91,13 @@ const (
 
 // writeHistory sends the records in chunks, so that a history is not in memory twice. They are written by hand, because their data
 // must pass byte for byte.
-func writeHistory(w http.ResponseWriter, p *pace, messages []chat.Message) error {
+func writeHistory(w http.ResponseWriter, p *pace, chatID string, messages []chat.Message) error {
 	chunk := append(make([]byte, 0, min(historyChunk+historyChunk/4, 256*len(messages)+2)), '[')
 	for i, m := range messages {
 		if i > 0 {
 			chunk = append(chunk, ',')
 		}
-		chunk = m.AppendJSON(chunk)
+		chunk = m.AppendDelivery(chunk, chatID)
 		if len(chunk) < historyChunk {
 			continue
 		}

@@ -25,7 +25,7 @@ func pageOf(query string) (conversation.Page, error) {
 	if given, text := once(&wrong, values, "before"); given {
 		page.Before, page.Limit = text, defaultLimit
 		if text == "" {
-			wrong.Add("before", "must be the id of a message of the open chat")
+			wrong.Add("before", "must be the id of a message of the chat")
 		}
 	}
 	if given, text := once(&wrong, values, "limit"); given {

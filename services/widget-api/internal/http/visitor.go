@@ -15,9 +15,9 @@ type visitorHandler func(c echo.Context, who credential.VisitorClaims) error
 // forVisitor finds out who is calling before anything of the body is read, and refuses query parameters other than these.
 func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		token, ok := httpapi.Bearer(c)
-		if !ok {
-			return a.Limits.AuthFailures.Failed(c, apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized"))
+		token, err := httpapi.Bearer(c)
+		if err != nil {
+			return a.Limits.AuthFailures.Failed(c, err)
 		}
 		who, err := a.Verifier.Verify(c.Request().Context(), token)
 		if err != nil {

@@ -68,13 +68,8 @@ func (r Form) validateIdentities(f *apperr.Fields) {
 	if r.Email != nil && !isEmail(*r.Email) {
 		f.Add("email", "must be a valid e-mail address")
 	}
-	if r.Phone != nil {
-		switch {
-		case strings.Trim(*r.Phone, "0123456789") != "":
-			f.Add("phone", "must contain digits only")
-		case len(*r.Phone) < minPhone || len(*r.Phone) > maxPhone:
-			f.Add("phone", "must have 11 to 12 characters")
-		}
+	if r.Phone != nil && (strings.Trim(*r.Phone, "0123456789") != "" || len(*r.Phone) < minPhone || len(*r.Phone) > maxPhone) {
+		f.Add("phone", "must be a phone number of 11 to 12 digits, without + or other characters")
 	}
 	if r.UserID != nil {
 		switch {

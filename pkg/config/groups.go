@@ -1,0 +1,71 @@
+package config
+
+import "strings"
+
+// Group is a part of the settings by who sets them.
+type Group struct {
+	Title string
+	Who   string   // who sets them, and when; one sentence or two
+	Names []string // of variables; with a trailing * all that begin so
+}
+
+// Groups lists the groups in the order in which a deployment comes to them. A variable belongs to the first group that names it.
+func Groups() []Group {
+	return []Group{
+		{
+			"To set in every deployment",
+			"Whoever installs Parley, before the first start: where the engines are, and under which addresses browsers and companies reach the services.",
+			[]string{
+				"NATS_*", "MONGODB_*", "SQLITE_PATH", "REDIS_URL", "VISITOR_KEYS_FILE", "JWKS_URL", "PUBLIC_URL", "PANEL_URL", "WIDGET_URL", "CLIENT_URL",
+				"TRUSTED_PROXIES",
+			},
+		},
+		{
+			"The bot",
+			"The bot's developer: who answers visitors.",
+			[]string{"BOT", "BOT_*", "ASSETS_URL"},
+		},
+		{
+			"Files, retention and sessions",
+			"Whoever answers for the data: where files are, how long chats, files and events are kept, and how long visitors stay signed in.",
+			[]string{"FILE_STORE", "FILE_MAX_BYTES", "FILE_RETENTION", "S3_*", "CHAT_IDLE_CLOSE", "VISITOR_TOKEN_TTL", "STREAM_MAX_AGE"},
+		},
+		{
+			"Sign-in of the panel's users",
+			"Whoever administers the company's identity provider; not needed for passwords.",
+			[]string{"OIDC_*"},
+		},
+		{
+			"Capacity and limits",
+			"The operator, from the expected load ([sizing](runbook.md), [bounds](security.md#bounds)). The defaults suit one company of medium size.",
+			[]string{
+				"STREAM_*", "FILE_STORE_MAX_BYTES", "RATE_LIMIT_*", "BYTE_BUDGET_*", "FILE_QUOTA_*", "MAX_*", "CONNECT_RATE", "HISTORY_MEMORY_BYTES",
+				"UPLOAD_TIMEOUT",
+			},
+		},
+		{
+			"Addresses, logs and traces",
+			"Whoever runs the platform: the manifests in `k8s`, `deploy/helm` and `docker-compose.yml` set them already.",
+			[]string{"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "OTEL_*"},
+		},
+		{
+			"To leave as they are",
+			"Nobody, as a rule: the defaults suit all deployments, and the text says when one does not.",
+			[]string{
+				"PING_*", "CONNECT_TIMEOUT", "DRAIN_TIMEOUT", "REDIS_SHARDED", "GATEWAY_ADVERTISE_ADDR", "COMPRESS_FROM", "SOCKETIO_LEGACY", "RECORDER", "DISPATCHER",
+			},
+		},
+	}
+}
+
+// GroupOf returns the place in [Groups] of the group that a variable belongs to, and -1 if none names it.
+func GroupOf(name string) int {
+	for i, g := range Groups() {
+		for _, n := range g.Names {
+			if prefix, all := strings.CutSuffix(n, "*"); n == name || all && strings.HasPrefix(name, prefix) {
+				return i
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,192 @@
+package http
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Sizes of pages.
+const (
+	chatsPage, maxChats         = 50, 100
+	messagesPage, maxMessages   = 100, 200
+	templatesPage, maxTemplates = 50, 100
+)
+
+type chatView struct {
+	ChatID          string       `json:"chatId"`
+	AppID           string       `json:"appId,omitempty"`
+	Channel         chat.Channel `json:"channel"`
+	Status          chat.Status  `json:"status"`
+	AnsweredBy      string       `json:"answeredBy"`
+	CreatedAt       instant      `json:"createdAt"`
+	ActivityAt      instant      `json:"activityAt"`
+	VisitorWroteAt  instant      `json:"visitorWroteAt,omitzero"`
+	WindowExpiresAt instant      `json:"windowExpiresAt"`
+	ClosedAt        instant      `json:"closedAt,omitzero"`
+	Visitor         visitorView  `json:"visitor"`
+}
+
+type visitorView struct {
+	ChatUserID string `json:"chatUserId"`
+	FirstName  string `json:"firstName,omitempty"`
+	LastName   string `json:"lastName,omitempty"`
+	Email      string `json:"email,omitempty"`
+	Phone      string `json:"phone,omitempty"`
+	UserID     string `json:"userId,omitempty"`
+	VerifiedBy string `json:"verifiedBy,omitempty"`
+}
+
+// instant is a time as the API writes it.
+type instant time.Time
+
+// IsZero is for omitzero.
+func (i instant) IsZero() bool { return time.Time(i).IsZero() }
+
+// MarshalJSON implements [json.Marshaler].
+func (i instant) MarshalJSON() ([]byte, error) {
+	return append(chat.AppendTime([]byte{'"'}, time.Time(i)), '"'), nil
+}
+
+func (a api) viewOf(e store.InboxEntry) chatView {
+	c, v := e.Chat, e.Visitor
+	view := chatView{
+		ChatID: c.ID, AppID: c.AppID, Channel: c.Channel, Status: a.Records.Status(c), AnsweredBy: store.ControlBot,
+		CreatedAt: instant(c.CreatedAt), ActivityAt: instant(c.WindowStartedAt), VisitorWroteAt: instant(c.VisitorWroteAt),
+		WindowExpiresAt: instant(c.WindowExpiresAt()), ClosedAt: instant(c.ClosedAt),
+		Visitor: visitorView{
+			ChatUserID: c.ChatUserID, FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID, VerifiedBy: v.VerifiedBy,
+		},
+	}
+	if c.Control.Agent {
+		view.AnsweredBy = store.ControlAgent
+	}
+	if view.Status == chat.Closed && c.ClosedAt.IsZero() {
+		view.ClosedAt = instant(c.IdleClosesAt)
+	}
+	return view
+}
+
+func (a api) getChats(c echo.Context, companyID string) error {
+	q := queryOf(c)
+	filter := store.InboxFilter{
+		AppID:   q.id("appId"),
+		Status:  q.oneOf("status", store.StatusOpen, string(chat.Pending), string(chat.Active), string(chat.Closed)),
+		Profile: store.Profile{UserID: q.text("userId"), Email: q.text("email"), Phone: q.text("phone")},
+	}
+	page := store.InboxPage{Limit: q.limit(chatsPage, maxChats), After: q.cursor()}
+	if err := q.wrong.Err(); err != nil {
+		return err
+	}
+	entries, next, err := a.Records.Chats(c.Request().Context(), companyID, filter, page)
+	if err != nil {
+		return err
+	}
+	if next != nil {
+		q.setNext(c, "after", strconv.FormatInt(next.ActivityAt.UnixMilli(), 10)+"."+next.ChatID)
+	}
+	views := make([]chatView, len(entries))
+	for i, e := range entries {
+		views[i] = a.viewOf(e)
+	}
+	return answerList(c, views)
+}
+
+// cursor is the place in the list of chats that a Link header has named.
+func (q *query) cursor() *store.InboxCursor {
+	text := q.text("after")
+	if text == "" {
+		return nil
+	}
+	at, id, _ := strings.Cut(text, ".")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if _, ok := chat.ParseID(id); !ok || err != nil {
+		q.wrong.Add("after", "must be a cursor of a Link header")
+		return nil
+	}
+	return &store.InboxCursor{ActivityAt: time.UnixMilli(ms).UTC(), ChatID: id}
+}
+
+func (a api) getChat(c echo.Context, companyID string) error {
+	e, err := a.Records.Chat(c.Request().Context(), companyID, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	return answerList(c, a.viewOf(e))
+}
+
+func (a api) getMessages(c echo.Context, companyID string) error {
+	q := queryOf(c)
+	history := store.HistoryQuery{Before: q.text("before"), Limit: q.limit(messagesPage, maxMessages)}
+	if err := q.wrong.Err(); err != nil {
+		return err
+	}
+	id, messages, more, err := a.Records.Messages(c.Request().Context(), companyID, c.Param("id"), history)
+	if err != nil {
+		return err
+	}
+	if more {
+		q.setNext(c, "before", messages[0].ID)
+	}
+	body := []byte{'['}
+	for i, m := range messages { // by hand, because their data must pass byte for byte
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = m.AppendDelivery(body, id)
+	}
+	noStore(c)
+	return c.JSONBlob(http.StatusOK, append(body, ']'))
+}
+
+type templateView struct {
+	TemplateID string          `json:"templateId"`
+	Name       string          `json:"name"`
+	Status     string          `json:"status"`
+	Text       string          `json:"text"`
+	Parameters []parameterView `json:"parameters"`
+}
+
+type parameterView struct {
+	Name     string `json:"name"`
+	Default  string `json:"default,omitempty"`
+	Required bool   `json:"required"`
+}
+
+func (a api) getTemplates(c echo.Context, companyID string) error {
+	q := queryOf(c)
+	status := q.oneOf("status", chat.TemplateDraft, chat.TemplatePending, chat.TemplateApproved, chat.TemplateRejected)
+	page := store.Page{After: q.id("after"), Limit: q.limit(templatesPage, maxTemplates)}
+	if err := q.wrong.Err(); err != nil {
+		return err
+	}
+	found, next, err := a.Records.Templates(c.Request().Context(), companyID, status, page)
+	if err != nil {
+		return err
+	}
+	if next != "" {
+		q.setNext(c, "after", next)
+	}
+	views := make([]templateView, len(found))
+	for i, t := range found {
+		views[i] = templateView{TemplateID: t.ID, Name: t.Name, Status: t.Status, Text: t.Text, Parameters: make([]parameterView, len(t.Parameters))}
+		for n, p := range t.Parameters {
+			views[i].Parameters[n] = parameterView{Name: p.Name, Default: p.Default, Required: p.Required()}
+		}
+	}
+	return answerList(c, views)
+}
+
+// answerList answers with what may have changed a moment later.
+func answerList(c echo.Context, body any) error {
+	noStore(c)
+	return c.JSON(http.StatusOK, body)
+}
+
+func noStore(c echo.Context) { c.Response().Header().Set(echo.HeaderCacheControl, "no-store") }

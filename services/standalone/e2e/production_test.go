@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/nettest"
+)
+
+// TestProductionGuide runs the commands of docs/production.md as they stand, except for the addresses, on real engines.
+func TestProductionGuide(t *testing.T) {
+	f := newFleet(t, 0)
+	need(t, "curl")
+	for _, engine := range []string{"redis", "nats"} {
+		path, settings, args := f.command(t, engine)
+		if engine == "nats" {
+			conf := filepath.Join(t.TempDir(), "nats.conf")
+			check(t, os.WriteFile(conf, []byte("max_payload: 2MB\n"), 0o600)) // step 3
+			args = append(args, "-c", conf)
+		}
+		c, err := spawn(engine, settings, path, args...)
+		check(t, err)
+		c.stopAtEnd(t)
+	}
+	guide := readFile(t, "../../../docs/production.md")
+	addresses := []string{"127.0.0.1:4222", f.addr["nats"], "127.0.0.1:6379", f.addr["redis"]}
+	for _, port := range []int{8081, 8082, 8083, 8084, 9081, 9082, 9083, 9084, 9085} {
+		addr, err := nettest.FreeAddr()
+		check(t, err)
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port), addr)
+	}
+	addresses = append(addresses, "PUBLIC_URL=https://chat.example.com", "PUBLIC_URL=http://127.0.0.1:1") // doctor looks at the certificate
+	var script strings.Builder
+	script.WriteString("set -eu -o pipefail\ntrap 'kill $(jobs -p) && wait' EXIT\n")
+	steps := 0
+	for _, block := range regexp.MustCompile("(?s)```bash\n(.*?)```\n").FindAllStringSubmatch(guide, -1) {
+		steps++
+		if block[1] != "make build\n" { // the programs of the tests are the same
+			script.WriteString(block[1])
+		}
+	}
+	if numbered := strings.Count(guide, "\n## "); steps < 8 || numbered != 10 {
+		t.Errorf("got %d blocks in %d steps, want ten steps", steps, numbered)
+	}
+	dir := t.TempDir()
+	check(t, os.Symlink(filepath.Dir(program(t, "parleyctl")), filepath.Join(dir, "bin")))
+	check(t, os.Symlink(filepath.Join(root(), "docs"), filepath.Join(dir, "docs")))
+	run := exec.CommandContext(t.Context(), "bash", "-c", strings.NewReplacer(addresses...).Replace(script.String()))
+	run.Dir = dir
+	run.WaitDelay = limit
+	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) } // its trap ends the services
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "2 greetings") {
+		t.Errorf("got no visitor with the greetings of docs/examples/widget.json:\n%s", out)
+	}
+	for _, made := range []string{"data/visitor-keys.json", "backups/parley-" + time.Now().Format(time.DateOnly) + ".db"} {
+		if _, err := os.Stat(filepath.Join(dir, made)); err != nil {
+			t.Errorf("got no %s: %v", made, err)
+		}
+	}
+}
