@@ -74,16 +74,13 @@ func (b *Bus) publishEvent(ctx context.Context, e event.Event) error {
 // publishMsg returns when the stream has answered, or with the reason why it will not. The message is not kept: the caller
 // may use it again at once.
 func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
-	began := time.Now()
+	began := time.Now() // not with Do, whose closure would be an allocation a publish
 	a, err := b.guards.of(m.Subject).begin(began)
 	if err != nil {
 		return err
 	}
-	if a.probe {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, probeTimeout)
-		defer cancel()
-	}
+	ctx, cancel := a.bound(ctx)
+	defer cancel()
 	err = b.publishGuarded(ctx, m)
 	return a.end(err, time.Since(began))
 }
@@ -135,8 +132,7 @@ func publishOutcome(err error) (result string, coded error) {
 		away.Reason, away.RetryAfter = "STREAM_FULL", fullRetryAfter
 		return resultFull, away
 	}
-	if _, ok := errors.AsType[*notWritableError](err); ok {
-		away.Reason, away.RetryAfter = "STREAM_NOT_WRITABLE", notWritableRetryAfter
+	if NotWritable(err, away) {
 		return resultNotWritable, away
 	}
 	return resultUnavailable, away
@@ -166,6 +162,15 @@ func IsFull(err error) bool {
 		return strings.Contains(err.Error(), "maximum")
 	}
 	return false
+}
+
+// NotWritable reports whether err says that NATS cannot write a stream, and then gives away the reason of that.
+func NotWritable(err error, away *apperr.Error) bool {
+	_, ok := errors.AsType[*notWritableError](err)
+	if ok {
+		away.Reason, away.RetryAfter = "STREAM_NOT_WRITABLE", notWritableRetryAfter
+	}
+	return ok
 }
 
 // validSubject reports whether a message can be published on s: no empty tokens, wildcards or white space.

@@ -1,14 +1,15 @@
 package bus
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -30,10 +31,10 @@ func (e *notWritableError) Error() string {
 	return "stream " + e.stream + " does not acknowledge: NATS cannot write it, its disk may be full"
 }
 
-// writeGuard keeps publishes from a stream that does not acknowledge. It closes when a publish times out during whose whole wait the stream
+// WriteGuard keeps publishes from a stream that does not acknowledge. It closes when a publish times out during whose whole wait the stream
 // has acknowledged nothing else. Then publishes fail at once, but for one now and then that probes, until one is acknowledged or
 // the connection is new.
-type writeGuard struct {
+type WriteGuard struct {
 	stream   string
 	log      *slog.Logger
 	writable prometheus.Gauge
@@ -45,15 +46,39 @@ type writeGuard struct {
 	probe time.Time // when a publish was let through last, or failed
 }
 
+// NewWriteGuard returns a guard of a stream that is written past the bus.
+func NewWriteGuard(stream string) *WriteGuard {
+	return newWriteGuard(stream, slog.New(slog.DiscardHandler), prometheus.NewGauge(prometheus.GaugeOpts{Name: "unregistered"}))
+}
+
+func newWriteGuard(stream string, log *slog.Logger, writable prometheus.Gauge) *WriteGuard {
+	g := &WriteGuard{stream: stream, log: log, writable: writable}
+	g.writable.Set(1)
+	return g
+}
+
+// Do calls publish, which publishes on the stream and waits for the acknowledgement, or says at once why not. A nil guard always calls it.
+func (g *WriteGuard) Do(ctx context.Context, publish func(context.Context) error) error {
+	began := time.Now()
+	a, err := g.begin(began)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.bound(ctx)
+	defer cancel()
+	err = publish(ctx)
+	return a.end(err, time.Since(began))
+}
+
 // attempt is a publish that the guard has let through.
 type attempt struct {
-	guard *writeGuard
+	guard *WriteGuard
 	acked uint64
 	probe bool
 }
 
 // begin lets a publish through, or says why not. A nil guard lets all through.
-func (g *writeGuard) begin(now time.Time) (attempt, error) {
+func (g *WriteGuard) begin(now time.Time) (attempt, error) {
 	if g == nil {
 		return attempt{}, nil
 	}
@@ -70,6 +95,14 @@ func (g *writeGuard) begin(now time.Time) (attempt, error) {
 	return a, &notWritableError{g.stream}
 }
 
+// bound limits how long a probe may take.
+func (a attempt) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.probe {
+		return context.WithTimeout(ctx, probeTimeout)
+	}
+	return ctx, func() {}
+}
+
 // end tells how the publish ended, and returns its error.
 func (a attempt) end(err error, waited time.Duration) error {
 	g := a.guard
@@ -80,21 +113,26 @@ func (a attempt) end(err error, waited time.Duration) error {
 		g.acknowledged()
 		return nil
 	}
-	if !errors.Is(err, errAckTimeout) && waited < probeTimeout || apiError(err) != 0 || errors.Is(err, errNoStream) || g.acked.Load() != a.acked {
+	if !overdue(err, waited) || g.acked.Load() != a.acked {
 		return err
 	}
 	g.close()
-	return fmt.Errorf("%w: %w", &notWritableError{g.stream}, err)
+	return &notWritableError{g.stream}
 }
 
-func (g *writeGuard) acknowledged() {
+// overdue reports whether an acknowledgement has not come in a time in which it should have.
+func overdue(err error, waited time.Duration) bool {
+	return errors.Is(err, errAckTimeout) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) && waited >= probeTimeout
+}
+
+func (g *WriteGuard) acknowledged() {
 	g.acked.Add(1)
 	if g.closed.Load() {
-		g.open("stream acknowledges again")
+		g.open("it acknowledges")
 	}
 }
 
-func (g *writeGuard) close() {
+func (g *WriteGuard) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.probe = time.Now()
@@ -105,17 +143,17 @@ func (g *writeGuard) close() {
 	}
 }
 
-func (g *writeGuard) open(why string) {
+func (g *WriteGuard) open(why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed.Swap(false) {
 		g.writable.Set(1)
-		g.log.Info(why, "stream", g.stream, "after", time.Since(g.since).Round(time.Millisecond))
+		g.log.Info("publishes to the stream are let through again", "stream", g.stream, "because", why, "after", time.Since(g.since).Round(time.Millisecond))
 	}
 }
 
 // state returns nil unless the stream did not acknowledge lately.
-func (g *writeGuard) state() error {
+func (g *WriteGuard) state() error {
 	if !g.closed.Load() {
 		return nil
 	}
@@ -123,7 +161,7 @@ func (g *writeGuard) state() error {
 	idle := time.Since(g.probe) > probeMemory
 	g.mu.Unlock()
 	if idle {
-		g.open("nobody has tried the stream for a while")
+		g.open("nobody has tried it for a while")
 		return nil
 	}
 	return &notWritableError{g.stream}
@@ -134,13 +172,12 @@ type writeGuards []guardedSubject
 
 type guardedSubject struct {
 	prefix string
-	guard  *writeGuard
+	guard  *WriteGuard
 }
 
 func newWriteGuards(log *slog.Logger, writable *prometheus.GaugeVec) (all writeGuards) {
 	for _, s := range subject.Streams() {
-		g := &writeGuard{stream: s.Name, log: log, writable: writable.WithLabelValues(s.Name)}
-		g.writable.Set(1)
+		g := newWriteGuard(s.Name, log, writable.WithLabelValues(s.Name))
 		for _, filter := range s.Subjects {
 			all = append(all, guardedSubject{strings.TrimSuffix(filter, ">"), g})
 		}
@@ -149,7 +186,7 @@ func newWriteGuards(log *slog.Logger, writable *prometheus.GaugeVec) (all writeG
 }
 
 // of returns the guard of the stream that keeps a subject; nil: none does.
-func (all writeGuards) of(subj string) *writeGuard {
+func (all writeGuards) of(subj string) *WriteGuard {
 	for _, s := range all {
 		if strings.HasPrefix(subj, s.prefix) {
 			return s.guard
