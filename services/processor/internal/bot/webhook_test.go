@@ -181,7 +181,12 @@ func TestWebhookTakesALateAnswer(t *testing.T) {
 		t.Errorf("got %d calls, want one", calls.Load())
 	}
 	w.Forget(asked.Message.ID)
-	if answers, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"y"}`)); err != nil || len(answers) != 1 || calls.Load() != 2 {
+	answers, err := w.Answer(t.Context(), asked)
+	if errors.As(err, &slow) { // on a busy machine
+		<-slow.Ready
+		answers, err = w.Answer(t.Context(), asked)
+	}
+	if err != nil || len(answers) != 1 || calls.Load() != 2 {
 		t.Errorf("got %v and %v after %d calls, want the answer of a second call", answers, err, calls.Load())
 	}
 }
