@@ -110,11 +110,15 @@ func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, e
 		u.tried = true
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
+		before, _ := u.store.connection()
 		ack, err = u.store.js.PublishMsg(bounded, m, jetstream.WithExpectStream(bus.FilesStream))
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nats.ErrTimeout
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return err
 		}
-		return err
+		if now, up := u.store.connection(); !up || now != before { // the acknowledgement may have died with the connection
+			return nats.ErrDisconnected
+		}
+		return nats.ErrTimeout
 	})
 	switch {
 	case err == nil:

@@ -44,6 +44,12 @@ func New(js jetstream.JetStream) *Store {
 	return &Store{js: js, guard: bus.NewWriteGuard(bus.FilesStream)}
 }
 
+// connection numbers the connections to NATS, and reports whether there is one now.
+func (s *Store) connection() (number uint64, up bool) {
+	conn := s.js.Conn()
+	return conn.Stats().Reconnects, conn.IsConnected()
+}
+
 // bucket returns the bucket's stream.
 func (s *Store) bucket(ctx context.Context) (jetstream.Stream, error) {
 	s.mu.Lock()
