@@ -78,7 +78,7 @@ func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted
 	return err
 }
 
-// failureIndex is the place of the failure text among the answers to a message: after all others.
+// failureIndex gives the failure text an id that no answer has.
 const failureIndex = maxAnswers
 
 // GaveUp tells the visitor that their message is not answered; when it is called again the visitor hears it no second time. again says
@@ -99,7 +99,9 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, b.answeredAt(e.Message.CreatedAt))
+	now := b.answeredAt(e.Message.CreatedAt)
+	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, now)
+	sorry.Message.CreatedAt = now // before the answers to the next message
 	if err := b.publisher.Publish(ctx, sorry); err != nil {
 		return fmt.Errorf("publishing the failure text: %w", err)
 	}

@@ -141,6 +141,9 @@ func TestTheVisitorHearsOfAFailure(t *testing.T) {
 		if test.want > 0 && (replies[0].Message.ID != replies[1].Message.ID || string(replies[0].Message.Data) != `{"text":"Sorry."}` || replies[0].Message.NameOfSender != "Nora") {
 			t.Errorf("%s: got %+v, want the text from Nora under one id", name, replies)
 		}
+		if at := asked.Message.CreatedAt.Add(max(test.age, time.Millisecond)); test.want > 0 && !replies[0].Message.CreatedAt.Equal(at) {
+			t.Errorf("%s: got the time %s, want now, %s, or the history shows it after the next answer", name, replies[0].Message.CreatedAt, at)
+		}
 	}
 }
 

@@ -213,7 +213,7 @@ func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, trac
 	if ctx.Err() != nil && err != nil {
 		return nil, &apperr.Error{
 			Code: apperr.Unavailable, Reason: "WEBHOOK_TIMEOUT", Message: "The webhook has not answered within " + w.exchanges.deadline.String(),
-			Err: err, Final: errors.Is(ctx.Err(), context.DeadlineExceeded),
+			Final: errors.Is(ctx.Err(), context.DeadlineExceeded),
 		}
 	}
 	pause := time.Duration(0)
