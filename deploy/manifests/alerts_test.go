@@ -85,6 +85,11 @@ parley_bus_publish_seconds_bucket{job="client-api",result="ok",le="+Inf"} 0+60x3
 parley_bus_publish_seconds_count{job="client-api",result="full"} 7x30
 parley_bus_publish_seconds_count{job="client-api",result="invalid"} 0+1x30`,
 		},
+		"ParleyStreamNotWritable": {
+			`parley_bus_stream_writable{job="client-api",stream="SENDS",instance="a"} 1 0x30
+parley_bus_stream_writable{job="client-api",stream="SENDS",instance="b"} 1x30`,
+			`parley_bus_stream_writable{job="client-api",stream="SENDS",instance="a"} 1 0 1x30`,
+		},
 		"ParleyStreamFilling": {
 			`parley_bus_stream_bytes{stream="INBOUND",instance="a"} 90x30
 parley_bus_stream_limit_bytes{stream="INBOUND",instance="a"} 100x30`,

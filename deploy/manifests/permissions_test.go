@@ -163,6 +163,7 @@ func TestNATSPermissions(t *testing.T) {
 		"parley.invalidate.accessToken.x":                            {},
 		"parley.invalidate.visitor.x":                                {}, // goes to the other services
 		"parley.progress.INBOUND.recorder":                           {},
+		"parley.skip.INBOUND.bot":                                    {},
 		"$O.FILES.C.x":                                               {"widget-api"},
 		"_INBOX.client-api.x":                                        {},
 		"_INBOX.socket-gateway.x":                                    {},
@@ -255,6 +256,8 @@ func TestNATSHearing(t *testing.T) {
 		{"operator", "parley.progress.INBOUND.bot", []string{"operator", "processor"}},
 		{"operator", "parley.progress.REPLIES.recorder", []string{"operator", "processor"}},
 		{"operator", "parley.progress.REPLIES.socket-gateway", []string{"operator", "processor", "socket-gateway"}},
+		{"operator", "parley.skip.INBOUND.bot", []string{"operator", "processor"}},
+		{"operator", "parley.skip.REPLIES.socket-gateway", []string{"operator", "processor", "socket-gateway"}},
 		{"operator", "chat.reply.a.v", []string{"operator", "watcher"}},
 		{"widget-api", "parley.invalidate.visitor.x", everyone},
 		{"widget-api", "parley.invalidate.visitor_keys.x", everyone},

@@ -32,7 +32,12 @@ type Error struct {
 	Message    string        // the sentence in the error body
 	Fields     []Field       // what is wrong with single fields; only with Invalid
 	RetryAfter time.Duration // how long to wait before a retry; zero: not said
-	Err        error         // the cause, for the log only; may be nil
+	// Ready closes when the work that was begun has ended and a call may fetch its result, which then is no new try; nil: no work goes
+	// on. Only event consumers look at it, and wait no longer than RetryAfter.
+	Ready <-chan struct{}
+	// Final says that no retry will help, whatever the code. Only event consumers look at it.
+	Final bool
+	Err   error // the cause, for the log only; may be nil
 }
 
 // Field is one wrong field of a request. Name is a path such as data.choices[1].title.

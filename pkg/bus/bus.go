@@ -61,6 +61,7 @@ type Bus struct {
 	js      jetstream.JetStream
 	metrics *metrics
 	acks    *ackTable
+	guards  writeGuards
 	outbox  outbox
 	// sweeping ends with ctx.
 	sweeping sync.WaitGroup
@@ -87,7 +88,8 @@ func Open(cfg Config) (*Bus, error) {
 	b := &Bus{cfg: cfg, log: tracing.Logger(cfg.Logger), source: "/" + cfg.Name, metrics: newMetrics(cfg.Registerer)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.state = newConnState(b.ctx)
-	b.acks = newAckTable()
+	b.guards = newWriteGuards(b.log, b.metrics.writable)
+	b.acks = newAckTable(b.guards.late)
 	b.envelopes.New = func() any { return newEnvelope() }
 	b.streams = newStreamWatcher(b)
 	b.partitions = newPartitionTable(b)
@@ -200,6 +202,7 @@ func (b *Bus) start() error {
 func (b *Bus) connected(conn *nats.Conn) {
 	b.log.Info("NATS is there", "server", conn.ConnectedAddr())
 	b.partitions.forgetAll()
+	b.guards.renewed()
 	b.streams.check()
 	b.linkUp.send()
 }
@@ -244,13 +247,15 @@ func (b *Bus) where() string {
 	return strings.Join(servers, ",")
 }
 
-// Ready returns nil when NATS answers and the streams of the Config are there.
+// Ready returns nil when NATS answers, the streams of the Config are there, and none to which this process publishes fails to write.
 func (b *Bus) Ready(ctx context.Context) error {
 	if !b.conn.IsConnected() {
 		return apperr.Away("NATS", nats.ErrDisconnected)
 	}
-	if err := b.streams.state(); err != nil {
-		return apperr.Away("NATS", err)
+	for _, state := range []func() error{b.streams.state, b.guards.state} {
+		if err := state(); err != nil {
+			return apperr.Away("NATS", err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

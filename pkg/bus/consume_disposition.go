@@ -51,15 +51,16 @@ func decide(err error, tries int, elapsed, longest time.Duration) (disposition, 
 		return acknowledge, 0
 	}
 	p := policyOf(apperr.CodeOf(err))
+	e, coded := errors.AsType[*apperr.Error](err)
 	switch {
 	case p.done:
 		return acknowledge, 0
-	case p.within == 0, p.tries > 0 && tries >= p.tries, elapsed >= p.within:
+	case coded && e.Final, p.within == 0, p.tries > 0 && tries >= p.tries, elapsed >= p.within:
 		return giveUp, 0
 	}
 	wait := min(backoff(p, tries), longest)
-	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code == apperr.TooMany {
-		wait = max(wait, e.RetryAfter) // who limits us has said for how long
+	if coded && (e.Code == apperr.TooMany || e.Ready != nil) {
+		wait = max(wait, e.RetryAfter) // a limiter has named the time, or Ready ends the wait
 	}
 	return retryLater, min(wait, p.within-elapsed)
 }

@@ -30,6 +30,7 @@ func TestDisposition(t *testing.T) {
 		{"too many for too long", coded(apperr.TooMany), 500, 24 * time.Hour, giveUp},
 		{"unavailable", coded(apperr.Unavailable), 500, 23 * time.Hour, retryLater},
 		{"unavailable for too long", coded(apperr.Unavailable), 500, 25 * time.Hour, giveUp},
+		{"unavailable for good", fmt.Errorf("handling: %w", &apperr.Error{Code: apperr.Unavailable, Final: true}), 1, 0, giveUp},
 		{"internal, fourth try", coded(apperr.Internal), 4, time.Second, retryLater},
 		{"internal, fifth try", coded(apperr.Internal), 5, time.Second, giveUp},
 		{"uncoded", errors.New("oops"), 1, 0, retryLater},
@@ -68,6 +69,10 @@ func TestLimitedRetriesWaitAsToldAndNoLonger(t *testing.T) {
 	limited.RetryAfter = time.Minute
 	if _, got := decide(limited, 1, 0, time.Second); got != time.Minute {
 		t.Errorf("got a wait of %v, want the minute that the limit asks for", got)
+	}
+	ongoing := &apperr.Error{Code: apperr.Unavailable, RetryAfter: time.Hour, Ready: make(chan struct{})}
+	if _, got := decide(ongoing, 1, 0, time.Second); got != time.Hour {
+		t.Errorf("got a wait of %v for work that goes on, want the hour that it may take", got)
 	}
 	if _, got := decide(apperr.New(apperr.NotFound, "R", "m"), 9, 9990*time.Millisecond, maxPause); got != 10*time.Millisecond {
 		t.Errorf("got a wait of %v, want the 10 ms that are left", got)

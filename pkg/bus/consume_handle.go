@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -18,6 +19,8 @@ func (g *group) handleAll(tasks []*task, outcomes []outcome) {
 		switch {
 		case t.dead != nil:
 			outcomes[i] = g.deadLetter(t)
+		case t.skipped.Load():
+			outcomes[i] = g.giveUp(t, errSkipped(t.reader.ledger.lastFailure(t)))
 		case !meantFor(t.delivery.Header, g.cfg.Durable):
 			g.finish(t, ackDone)
 		default:
@@ -41,6 +44,10 @@ func (g *group) try(tasks []*task) []error {
 		if t.tries == 0 {
 			t.started = time.Now()
 		}
+		if t.resumed { // the same try goes on
+			t.resumed = false
+			continue
+		}
 		t.delivery.Attempt = t.delivered + t.tries
 		t.tries++
 		if t.delivery.Attempt > 1 {
@@ -60,20 +67,35 @@ func (g *group) try(tasks []*task) []error {
 
 // classify decides what becomes of a task whose try has ended with err.
 func (g *group) classify(t *task, err error) outcome {
-	g.count(err)
+	ready := readyOf(err)
+	if ready == nil {
+		g.count(err)
+	}
 	switch d, wait := decide(err, t.tries, time.Since(t.started), g.cfg.MaxPause); d {
 	case retryLater:
-		g.note(t, err, wait)
+		if t.skipped.Load() {
+			return g.giveUp(t, errSkipped(err))
+		}
+		if t.resumed = ready != nil; !t.resumed {
+			g.note(t, err, wait)
+		}
 		t.reader.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
-		return outcome{again: true, after: wait}
+		return outcome{again: true, after: wait, ready: ready}
 	case giveUp:
-		t.dead, t.tries = err, 0
-		return g.deadLetter(t)
+		return g.giveUp(t, err)
 	case acknowledge:
 	}
 	g.recovered()
 	g.finish(t, ackDone)
 	return outcome{}
+}
+
+// readyOf returns what a try waits for that has not ended, only given up its place; nil: it has ended.
+func readyOf(err error) <-chan struct{} {
+	if e, ok := errors.AsType[*apperr.Error](err); ok {
+		return e.Ready
+	}
+	return nil
 }
 
 // handleBatch calls the handler once for all. Where that panics it is called for each by itself: only the delivery that is
@@ -172,11 +194,40 @@ func (g *group) recovered() {
 	}
 }
 
-// deadLetter publishes the dead letter of t, and only when DEAD has it ends the delivery. It never gives up: the alternative is
+func (g *group) giveUp(t *task, err error) outcome {
+	t.dead, t.tries = err, 0
+	return g.deadLetter(t)
+}
+
+// tell calls GaveUp. What panics there would do so again.
+func (g *group) tell(ctx context.Context, t *task) (err error) {
+	if g.cfg.GaveUp == nil || t.told {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			g.bus.log.LogAttrs(ctx, slog.LevelError, "telling of a delivery that is given up failed", append(g.describe(t),
+				slog.String("error", fmt.Sprintf("panic: %v\n%s", p, debug.Stack())))...)
+			t.told = true
+		}
+	}()
+	err = g.cfg.GaveUp(ctx, t.delivery)
+	t.told = err == nil
+	return err
+}
+
+// deadLetter tells of t, publishes its dead letter, and only when DEAD has it ends the delivery. It never gives up: the alternative is
 // to lose it.
 func (g *group) deadLetter(t *task) outcome {
 	t.tries++
 	ctx := context.WithoutCancel(g.originOf(t))
+	if err := g.tell(ctx, t); err != nil {
+		if t.tries == 1 {
+			g.bus.log.LogAttrs(ctx, slog.LevelWarn, "telling of a delivery that is given up failed, trying until it succeeds",
+				append(g.describe(t), errorAttr(err))...)
+		}
+		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
+	}
 	if err := g.bus.publishDead(ctx, newDeadLetter(g.cfg, t)); err != nil {
 		if t.tries == 1 {
 			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, trying until it is there", append(g.describe(t), errorAttr(err))...)

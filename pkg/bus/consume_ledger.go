@@ -2,6 +2,7 @@ package bus
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,6 +28,10 @@ type task struct {
 	tries     int       // in this process
 	started   time.Time // the first of them
 	dead      error     // why it goes to DEAD; nil: it does not
+	told      bool      // GaveUp has succeeded
+	resumed   bool      // the next call of the handler is not another try (apperr.Error.Ready)
+
+	skipped atomic.Bool // an operator wants no other try
 
 	place   uint64    // in the order of arrival here
 	reply   string    // where the server wants to hear of it; changes when it is delivered again

@@ -34,12 +34,15 @@ type taskQueue struct {
 	tasks   []*task
 	running bool
 	timer   *time.Timer
+	ended   chan struct{} // closes when the timer or something else has ended the wait
+	turn    int           // counts the waits: what ends an old one changes nothing
 }
 
 // outcome is what a task wants after a try; the zero value is that it has ended.
 type outcome struct {
 	again bool
 	after time.Duration
+	ready <-chan struct{} // ends the wait early; nil: nothing does
 }
 
 func newKeyedQueue(concurrency, most int, run func([]*task, []outcome)) *keyedQueue {
@@ -129,7 +132,7 @@ func (q *keyedQueue) settle(held []*taskQueue, outcomes []outcome) {
 			r.unfinished = append(r.unfinished, k.tasks...)
 			delete(q.byKey, k.key)
 		case o.again:
-			k.timer = time.AfterFunc(o.after, func() { q.retry(k) })
+			q.wait(k, o)
 		default:
 			q.advance(k)
 		}
@@ -149,13 +152,50 @@ func (q *keyedQueue) advance(k *taskQueue) {
 	q.makeReady(k)
 }
 
-func (q *keyedQueue) retry(k *taskQueue) {
+// wait lets the first task of a key run again later. It is called with the lock held.
+func (q *keyedQueue) wait(k *taskQueue, o outcome) {
+	if k.tasks[0].skipped.Load() { // since its last try began
+		o.after = 0
+	}
+	k.turn++
+	turn, ended := k.turn, make(chan struct{})
+	k.timer, k.ended = time.AfterFunc(o.after, func() { q.retry(k, turn) }), ended
+	if o.ready == nil {
+		return
+	}
+	go func() {
+		select {
+		case <-o.ready:
+			q.retry(k, turn)
+		case <-ended:
+		}
+	}()
+}
+
+func (q *keyedQueue) retry(k *taskQueue, turn int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.byKey[k.key] == k { // else the reader has been released in the meantime
-		k.timer = nil
+	if k.timer != nil && k.turn == turn {
+		k.endWait()
 		q.makeReady(k)
 	}
+}
+
+// hurry lets a task run again now if it waits for that.
+func (q *keyedQueue) hurry(t *task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if k := q.byKey[queueKey{t.reader, t.key}]; k != nil && k.timer != nil && k.tasks[0] == t {
+		k.endWait()
+		q.makeReady(k)
+	}
+}
+
+// endWait is called with the lock held.
+func (k *taskQueue) endWait() {
+	k.timer.Stop()
+	close(k.ended)
+	k.timer, k.ended = nil, nil
 }
 
 // release takes all tasks of a reader out that do not run, and returns them. r.idle closes when the others have ended; those that
@@ -173,7 +213,7 @@ func (q *keyedQueue) release(r *partitionReader) []*task {
 			k.tasks = k.tasks[:1:1]
 		default:
 			if k.timer != nil {
-				k.timer.Stop()
+				k.endWait()
 			}
 			left = append(left, k.tasks...)
 			delete(q.byKey, key)

@@ -39,9 +39,13 @@ type Progress struct {
 // Progress asks the processes of a consumer what has become of the delivery with that sequence. NotFound means that none of them
 // knows: no process runs, or it has not come to it yet, or it was done with long ago.
 func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
+	return b.ask(ctx, subject.Progress(stream, consumer), consumer, sequence)
+}
+
+func (b *Bus) ask(ctx context.Context, subj, consumer string, sequence uint64) (Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, subject.Progress(stream, consumer), strconv.AppendUint(nil, sequence, 10))
+	m, err := b.conn.RequestWithContext(ctx, subj, strconv.AppendUint(nil, sequence, 10))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
 		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer knows of it")
@@ -55,14 +59,31 @@ func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence ui
 	return p, nil
 }
 
-// answerQuestions answers [Bus.Progress] until stop is called.
+// Skip makes a consumer give up on the delivery with that sequence, which it keeps trying: the delivery becomes a dead letter, and the
+// key's later ones go on. A try that runs is not cut short; where it succeeds there is nothing to give up. It returns where the delivery
+// stood, and NotFound as [Bus.Progress] does.
+func (b *Bus) Skip(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
+	return b.ask(ctx, subject.Skip(stream, consumer), consumer, sequence)
+}
+
+// answerQuestions answers [Bus.Progress] and [Bus.Skip] until stop is called.
 func (g *group) answerQuestions() (stop func()) {
-	sub, err := g.bus.conn.Subscribe(subject.Progress(g.cfg.Stream, g.cfg.Durable), func(m *nats.Msg) {
+	stopProgress := g.answer(subject.Progress(g.cfg.Stream, g.cfg.Durable), g.progress)
+	stopSkip := g.answer(subject.Skip(g.cfg.Stream, g.cfg.Durable), g.skip)
+	return func() {
+		stopProgress()
+		stopSkip()
+	}
+}
+
+// answer answers questions about deliveries that are known here.
+func (g *group) answer(subj string, about func(sequence uint64) (Progress, bool)) (stop func()) {
+	sub, err := g.bus.conn.Subscribe(subj, func(m *nats.Msg) {
 		sequence, err := strconv.ParseUint(string(m.Data), 10, 64)
 		if err != nil {
 			return
 		}
-		p, ok := g.progress(sequence)
+		p, ok := about(sequence)
 		if !ok {
 			return
 		}
@@ -74,6 +95,47 @@ func (g *group) answerQuestions() (stop func()) {
 		return func() {}
 	}
 	return func() { _ = sub.Unsubscribe() } // fails only where the connection, and with it the subscription, is gone
+}
+
+// skip marks a delivery that is held here; see [Bus.Skip].
+func (g *group) skip(sequence uint64) (p Progress, ok bool) {
+	if p, ok = g.progress(sequence); !ok {
+		return p, false
+	}
+	for _, r := range g.all() {
+		if t := r.ledger.find(sequence); t != nil {
+			t.skipped.Store(true)
+			g.queue.hurry(t)
+		}
+	}
+	return p, true
+}
+
+// errSkipped is why a delivery goes to DEAD that an operator has skipped.
+func errSkipped(last error) error {
+	return apperr.New(apperr.Invalid, "SKIPPED", "An operator has skipped it").Wrap(last)
+}
+
+// find returns the task of a delivery that is held here.
+func (l *ledger) find(sequence uint64) *task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, t := range l.held {
+		if id.sequence == sequence {
+			return t
+		}
+	}
+	return nil
+}
+
+// lastFailure is why the last try of a task did not work; nil: none has failed.
+func (l *ledger) lastFailure(t *task) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.failed == nil {
+		return nil
+	}
+	return errors.New(t.failed.reason)
 }
 
 // progress finds a delivery by its sequence in the partitions that are read here.

@@ -272,6 +272,60 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 	await(t, "DEAD keeps both", func() bool { return streamMessages(t, b, subject.Dead) == 2 })
 }
 
+// GaveUp is told before the letter is written and before the key goes on, again until it succeeds, and once.
+func TestGaveUpIsToldBeforeTheLetter(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	publish(t, b, reply("visitor", 0))
+	publish(t, b, reply("visitor", 1))
+	var told atomic.Int64
+	next := make(chan int64, 1)
+	consume(t, b, bus.Consumer{
+		Handle: func(_ context.Context, d bus.Delivery) error {
+			if d.Sequence == 1 {
+				return apperr.New(apperr.Invalid, "R", "m")
+			}
+			next <- told.Load()
+			return nil
+		},
+		GaveUp: func(_ context.Context, d bus.Delivery) error {
+			if got := streamMessages(t, b, subject.Dead); got != 0 || d.Sequence != 1 {
+				t.Errorf("got told of %d with %d letters, want of 1 before its letter", d.Sequence, got)
+			}
+			if told.Add(1) < 3 {
+				return apperr.Away("store", errors.New("away"))
+			}
+			return nil
+		},
+	})
+	if got := <-next; got != 3 {
+		t.Errorf("got the next delivery after %d calls, want after 3", got)
+	}
+	awaitEmpty(t, b, "tester")
+	if got := streamMessages(t, b, subject.Dead); got != 1 || told.Load() != 3 {
+		t.Errorf("got %d letters and %d calls in the end, want 1 and 3", got, told.Load())
+	}
+}
+
+// A handler may return while its work goes on. It is called again when that has ended, and that is no other try.
+func TestWorkThatGoesOnIsFetched(t *testing.T) {
+	t.Parallel()
+	b := bustest.Open(t, bustest.Start(t).URL())
+	publish(t, b, reply("visitor", 0))
+	attempts, ended := make(chan int, 2), make(chan struct{})
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
+		if attempts <- d.Attempt; len(attempts) == 1 {
+			time.AfterFunc(10*time.Millisecond, func() { close(ended) })
+			return &apperr.Error{Code: apperr.Unavailable, RetryAfter: time.Hour, Ready: ended}
+		}
+		return nil
+	}})
+	awaitEmpty(t, b, "tester")
+	if first, second := <-attempts, <-attempts; first != 1 || second != 1 {
+		t.Errorf("got the attempts %d and %d, want 1 twice", first, second)
+	}
+}
+
 // A delivery leaves its consumer only when DEAD has it.
 func TestDeadLetterWaitsForRoom(t *testing.T) {
 	t.Parallel()

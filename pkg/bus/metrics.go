@@ -11,6 +11,7 @@ const (
 	resultOK          = "ok"
 	resultFull        = "full"
 	resultUnavailable = "unavailable"
+	resultNotWritable = "not_writable"
 	resultInvalid     = "invalid"
 )
 
@@ -26,6 +27,7 @@ type metrics struct {
 	oldest      *prometheus.GaugeVec
 	streamBytes *prometheus.GaugeVec
 	streamLimit *prometheus.GaugeVec
+	writable    *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -76,8 +78,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "parley_bus_stream_limit_bytes",
 			Help: "Bytes that a stream may hold before it refuses.",
 		}, []string{"stream"})),
+		writable: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_bus_stream_writable",
+			Help: "0 while a stream does not acknowledge what this process publishes: NATS cannot write it, its disk may be full.",
+		}, []string{"stream"})),
 	}
-	for _, result := range []string{resultOK, resultFull, resultUnavailable, resultInvalid} {
+	for _, result := range []string{resultOK, resultFull, resultUnavailable, resultNotWritable, resultInvalid} {
 		m.published[result] = publish.WithLabelValues(result)
 	}
 	return m

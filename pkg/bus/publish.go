@@ -23,7 +23,8 @@ const (
 	noStreamTries = 3
 	noStreamWait  = 200 * time.Millisecond
 
-	fullRetryAfter = 30 * time.Second
+	fullRetryAfter        = 30 * time.Second
+	notWritableRetryAfter = probeEvery
 )
 
 // Headers of an event: the CloudEvents 1.0 attributes under the names of the NATS protocol binding's binary mode, JetStream's
@@ -44,8 +45,9 @@ const (
 )
 
 // Publish returns nil after the event's stream has acknowledged it. It waits for 5 seconds, or until ctx ends. It
-// fails at once while NATS is away. Errors are apperr.Unavailable, with the reason STREAM_FULL where the stream's limit
-// refused the event, and apperr.Invalid for an event that no stream can take.
+// fails at once while NATS is away, or cannot write the stream. Errors are apperr.Unavailable, with the reason STREAM_FULL where
+// the stream's limit refused the event and STREAM_NOT_WRITABLE where NATS cannot write it, and apperr.Invalid for an event that no
+// stream can take.
 func (b *Bus) Publish(ctx context.Context, e event.Event) error {
 	started := time.Now()
 	ctx, span := b.beginSend(ctx, e)
@@ -72,6 +74,18 @@ func (b *Bus) publishEvent(ctx context.Context, e event.Event) error {
 // publishMsg returns when the stream has answered, or with the reason why it will not. The message is not kept: the caller
 // may use it again at once.
 func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
+	began := time.Now() // not with Do, whose closure would be an allocation a publish
+	a, err := b.guards.of(m.Subject).begin(began)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.bound(ctx)
+	defer cancel()
+	err = b.publishGuarded(ctx, m)
+	return a.end(err, time.Since(began))
+}
+
+func (b *Bus) publishGuarded(ctx context.Context, m *nats.Msg) error {
 	for try := 1; ; try++ {
 		err := b.acks.await(ctx, func(reply string) {
 			m.Reply = reply
@@ -118,6 +132,9 @@ func publishOutcome(err error) (result string, coded error) {
 		away.Reason, away.RetryAfter = "STREAM_FULL", fullRetryAfter
 		return resultFull, away
 	}
+	if NotWritable(err, away) {
+		return resultNotWritable, away
+	}
 	return resultUnavailable, away
 }
 
@@ -145,6 +162,15 @@ func IsFull(err error) bool {
 		return strings.Contains(err.Error(), "maximum")
 	}
 	return false
+}
+
+// NotWritable reports whether err says that NATS cannot write a stream, and then gives away the reason of that.
+func NotWritable(err error, away *apperr.Error) bool {
+	_, ok := errors.AsType[*notWritableError](err)
+	if ok {
+		away.Reason, away.RetryAfter = "STREAM_NOT_WRITABLE", notWritableRetryAfter
+	}
+	return ok
 }
 
 // validSubject reports whether a message can be published on s: no empty tokens, wildcards or white space.

@@ -39,6 +39,7 @@ type ackTable struct {
 	round  atomic.Uint64 // counts the sweeps
 	shards [ackShards]ackShard
 	pool   sync.Pool
+	late   func(stream string) // is told of an acknowledgement for which nobody waits any more
 }
 
 type ackShard struct {
@@ -53,8 +54,8 @@ type ackWaiter struct {
 	expires uint64     // the round whose sweep gives up on the answer
 }
 
-func newAckTable() *ackTable {
-	t := &ackTable{}
+func newAckTable(late func(stream string)) *ackTable {
+	t := &ackTable{late: late}
 	for i := range t.shards {
 		t.shards[i].waiting = make(map[uint64]*ackWaiter)
 	}
@@ -171,18 +172,29 @@ func (t *ackTable) drain(limit time.Duration) {
 }
 
 func (t *ackTable) receive(m *nats.Msg) {
-	t.answer(m.Subject, parseAck(m.Data, m.Header))
-}
-
-// answer tells the publisher that waits at a reply subject, if it still does.
-func (t *ackTable) answer(reply string, err error) {
-	id, wrong := strconv.ParseUint(strings.TrimPrefix(reply, t.prefix), 36, 64)
-	if wrong != nil {
+	err := parseAck(m.Data, m.Header)
+	if t.answer(m.Subject, err) || err != nil {
 		return
 	}
-	if w, ok := t.take(id); ok {
+	var ack struct {
+		Stream string `json:"stream"`
+	}
+	if json.Unmarshal(m.Data, &ack) == nil {
+		t.late(ack.Stream)
+	}
+}
+
+// answer tells the publisher that waits at a reply subject, and reports whether one does.
+func (t *ackTable) answer(reply string, err error) bool {
+	id, wrong := strconv.ParseUint(strings.TrimPrefix(reply, t.prefix), 36, 64)
+	if wrong != nil {
+		return false
+	}
+	w, ok := t.take(id)
+	if ok {
 		w.answer <- err
 	}
+	return ok
 }
 
 var (

@@ -13,7 +13,7 @@ func TestAnAckThatNeverComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		table := newAckTable()
+		table := newAckTable(func(string) {})
 		go table.sweep(ctx)
 		answered := func(string) {
 			time.AfterFunc(publishTimeout-time.Millisecond, func() {

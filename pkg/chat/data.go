@@ -48,6 +48,17 @@ func ValidateData(t MessageType, data json.RawMessage) []DataFault {
 	return f
 }
 
+// ValidateObject is [ValidateData] for data that a decoder has already found to be a JSON object.
+func ValidateObject(t MessageType, data json.RawMessage) []DataFault {
+	var f dataFaults
+	if len(data) > MaxDataBytes {
+		f.add("data", "must have at most "+strconv.Itoa(MaxDataBytes)+" bytes")
+		return f
+	}
+	f.object("data", data, rulesOf(t))
+	return f
+}
+
 // rule is what one member of an object must be.
 type rule struct {
 	name     string

@@ -62,6 +62,16 @@ func CompanyTypes() []MessageType {
 // VisitorTypes are the types that a visitor may send as JSON with POST /message.
 func VisitorTypes() []MessageType { return []MessageType{Text, MultipleChoiceReply} }
 
+// FromSupport reports whether a bot, an agent or a company system may show a message of type t to a reader.
+func (t MessageType) FromSupport() bool {
+	switch t {
+	case Text, Image, Video, Audio, File, MultipleChoice, Interactive, Carousel, Template:
+		return true
+	case MultipleChoiceReply:
+	}
+	return false
+}
+
 // In reports whether t is one of types.
 func (t MessageType) In(types []MessageType) bool { return slices.Contains(types, t) }
 

@@ -31,12 +31,30 @@ type NATSConfig struct {
 
 // NATS is a NATS server with JetStream in this process.
 type NATS struct {
-	server *server.Server
-	stop   sync.Once
+	cfg  NATSConfig
+	addr string // that it was given
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	server  *server.Server
+	fault   error // why it cannot write; nil: it can
+	stopped bool
 }
 
 // StartNATS starts a server and returns when it accepts connections and JetStream has read its store.
 func StartNATS(cfg NATSConfig) (*NATS, error) {
+	s, err := startServer(cfg)
+	if err != nil {
+		return nil, err
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &NATS{cfg: cfg, addr: s.Addr().String(), log: log, server: s}, nil
+}
+
+func startServer(cfg NATSConfig) (*server.Server, error) {
 	options, err := natsOptions(cfg)
 	if err != nil {
 		return nil, err
@@ -47,13 +65,17 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	}
 	log := newNATSLog(cfg.Logger)
 	s.SetLoggerV2(log, false, false, false)
-	n := &NATS{server: s}
 	s.Start()
 	if err := awaitNATS(s, log); err != nil {
-		n.Stop()
+		stopServer(s)
 		return nil, fmt.Errorf("starting embedded NATS on %s: %w", cfg.Addr, err)
 	}
-	return n, nil
+	return s, nil
+}
+
+func stopServer(s *server.Server) {
+	s.Shutdown()
+	s.WaitForShutdown()
 }
 
 // awaitNATS returns when the server serves, or as soon as it has said that it never will.
@@ -102,18 +124,24 @@ func natsOptions(cfg NATSConfig) (*server.Options, error) {
 	return options, nil
 }
 
-// URL is where clients connect.
-func (n *NATS) URL() string { return n.server.ClientURL() }
+// URL is where clients connect. It stays the same.
+func (n *NATS) URL() string { return n.Server().ClientURL() }
 
 // Server gives access to the server itself, also for connections without a socket.
-func (n *NATS) Server() *server.Server { return n.server }
+func (n *NATS) Server() *server.Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.server
+}
 
 // Stop ends the server and returns when its files are closed. It may be called more than once.
 func (n *NATS) Stop() {
-	n.stop.Do(func() {
-		n.server.Shutdown()
-		n.server.WaitForShutdown()
-	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.stopped {
+		n.stopped = true
+		stopServer(n.server)
+	}
 }
 
 // natsLog brings the server's log lines to slog. It keeps the first fatal one, which is why a start failed.

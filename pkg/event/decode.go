@@ -71,12 +71,12 @@ func (e *ChatControlChanged) check(f *apperr.Fields) {
 
 func (e *Reply) check(f *apperr.Fields) {
 	checkTokens(f, "companyId", e.CompanyID, "appId", e.AppID, "chatUserId", e.ChatUserID, "chatId", e.ChatID)
-	checkMessage(f, &e.Message)
+	checkShown(f, &e.Message)
 }
 
 func (e *OutboundMessage) check(f *apperr.Fields) {
 	checkTokens(f, "companyId", e.CompanyID, "channel", string(e.Channel), "chatId", e.ChatID, "chatUserId", e.ChatUserID)
-	checkMessage(f, &e.Message)
+	checkShown(f, &e.Message)
 }
 
 // maxReasonLength bounds the words of a report; what is longer is cut.
@@ -116,6 +116,23 @@ func checkMessage(f *apperr.Fields, m *chat.Message) {
 	}
 	if !bytes.HasPrefix(m.Data, []byte("{")) { // it is valid JSON already: the decoder saw to that
 		f.Add("message.data", "must be an object")
+	}
+}
+
+// checkShown checks a message that any processing layer may have written and a reader is to see. The other messages were
+// checked by the API that accepted them.
+func checkShown(f *apperr.Fields, m *chat.Message) {
+	before := len(*f)
+	checkMessage(f, m)
+	if len(*f) > before {
+		return
+	}
+	if !m.Type.FromSupport() {
+		f.Add("message.type", "must be a type that is shown to a reader")
+		return
+	}
+	for _, fault := range chat.ValidateObject(m.Type, m.Data) {
+		f.Add("message."+fault.Field, fault.Message)
 	}
 }
 

@@ -75,6 +75,12 @@ func TestDecodeGivesUpWhatIsWrong(t *testing.T) {
 		{"no type", `"type":"TEXT"`, `"type":""`, "message.type"},
 		{"data that is no object", `"data":`, `"data":[],"was":`, "message.data"},
 		{"no data", `"data":`, `"was":`, "message.data"},
+		{"an unknown type", `"type":"TEXT"`, `"type":"text"`, "message.type"},
+		{"a visitor's type", `"type":"TEXT"`, `"type":"MULTIPLE_CHOICE_REPLY"`, "message.type"},
+		{"a text that is null", `"text":"å <b>"`, `"text":null`, "message.data.text is required"},
+		{"a picture without its address", `"type":"TEXT"`, `"type":"IMAGE"`, "message.data.url is required"},
+		{"an address that is a script", `"data":{`, `"data":{"cards":[{"title":"x","imageUrl":"javascript:x"}],`, "message.data.cards[0].imageUrl"},
+		{"too much data", `"å <b>"`, `"` + strings.Repeat("x", chat.MaxDataBytes) + `"`, "message.data must have at most"},
 		{"another visitor than the subject's", `"chatUserId":"u"`, `"chatUserId":"v"`, "subject"},
 		{"another application than the subject's", `"appId":"a"`, `"appId":"b"`, "subject"},
 	}
@@ -82,6 +88,9 @@ func TestDecodeGivesUpWhatIsWrong(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			bad := strings.Replace(good, tt.old, tt.new, 1)
+			if strings.Contains(tt.new, "cards") {
+				bad = strings.Replace(bad, `"TEXT"`, `"CAROUSEL"`, 1)
+			}
 			if bad == good {
 				t.Fatalf("%q is not in %s", tt.old, good)
 			}

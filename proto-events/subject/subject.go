@@ -168,6 +168,9 @@ func ParseRevocation(s string) (chatUserID string, ok bool) {
 // Progress is where the processes of a consumer are asked what has become of a delivery (core NATS, request and reply).
 func Progress(stream, consumer string) string { return "parley.progress." + stream + "." + consumer }
 
+// Skip is where the processes of a consumer are told to give up on a delivery (core NATS, request and reply).
+func Skip(stream, consumer string) string { return "parley.skip." + stream + "." + consumer }
+
 // Members is where the replicas of a consumer tell each other that they live (core NATS).
 func Members(stream, consumer string) string { return "parley.members." + stream + "." + consumer }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/inspect"
 )
@@ -63,9 +64,10 @@ func (f *letterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]bu
 }
 
 func (a *app) dead() *cobra.Command {
-	c := under("dead", "List, show, replay and drop dead letters", []string{"dead-letters"}, a.deadList(), a.deadShow(), a.deadReplay(), a.deadDrop())
+	c := under("dead", "List, show, replay and drop dead letters; skip events", []string{"dead-letters"},
+		a.deadList(), a.deadShow(), a.deadReplay(), a.deadDrop(), a.deadSkip())
 	c.Long = `A dead letter is an event that a consumer gave up on, with the reason. It can be given to that consumer again (replay), when
-what was wrong has been put right, or be removed for good (drop).`
+what was wrong has been put right, or be removed for good (drop). An event that a consumer keeps trying can be made a dead letter now (skip).`
 	return c
 }
 
@@ -267,6 +269,90 @@ func (a *app) deadDrop() *cobra.Command {
 	o.add(c)
 	consent(c, &yes)
 	return c
+}
+
+// skipped is a consumer that was told to give up on an event.
+type skipped struct {
+	Stream    string `json:"stream"`
+	Sequence  uint64 `json:"sequence"`
+	Consumer  string `json:"consumer"`
+	Attempts  int    `json:"attempts"`
+	LastError string `json:"lastError,omitempty"`
+	Result    string `json:"result"`
+}
+
+func skippedColumns() []column[skipped] {
+	return []column[skipped]{
+		{"event", func(v skipped) string { return fmt.Sprintf("%s/%d", v.Stream, v.Sequence) }},
+		{"consumer", func(v skipped) string { return v.Consumer }},
+		{"tries", func(v skipped) string { return strconv.Itoa(v.Attempts) }},
+		{"last error", func(v skipped) string { return shorten(v.LastError, 80) }},
+		{"result", func(v skipped) string { return v.Result }},
+	}
+}
+
+func (a *app) deadSkip() *cobra.Command {
+	var consumer string
+	var dryRun bool
+	c := &cobra.Command{
+		Use: "skip MESSAGE", Short: "Make consumers give up on a message that they keep trying", Args: takes("MESSAGE"),
+		Long: `Make the consumers that keep trying a message give up on it now: it becomes a dead letter, which can be replayed later, and the
+messages of the same chat that wait for it go on. The visitor of a message that the bot gives up reads BOT_FAILURE_TEXT. A try that
+runs is not cut short, but for a call of the webhook that takes longer than BOT_WEBHOOK_TIMEOUT.
+
+Without --consumer these are the consumers whose last try has failed.`,
+		Example: `  parleyctl dead skip 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11 --dry-run
+  parleyctl dead skip 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11 --consumer bot`,
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := parseID("MESSAGE", args[0])
+			if err != nil {
+				return err
+			}
+			b, err := a.openBus(c.Context())
+			if err != nil {
+				return err
+			}
+			s, err := a.openStore(c.Context())
+			if err != nil {
+				return err
+			}
+			trace, err := inspect.TraceMessage(c.Context(), b, s, id, time.Hour)
+			if err != nil {
+				return err
+			}
+			found := skippable(trace, consumer)
+			if len(found) == 0 {
+				return apperr.New(apperr.NotFound, "NOTHING_TO_SKIP", "No consumer keeps trying message "+id+"; see trace "+id)
+			}
+			for i := range found {
+				if found[i].Result = "would be skipped"; dryRun {
+					continue
+				}
+				if _, err := b.Skip(c.Context(), found[i].Stream, found[i].Consumer, found[i].Sequence); err != nil {
+					return err
+				}
+				found[i].Result = "skipped"
+			}
+			return printList(a, found, skippedColumns()...)
+		},
+	}
+	c.Flags().StringVar(&consumer, "consumer", "", "only this consumer, also where its first try still runs or waits")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be skipped")
+	return c
+}
+
+// skippable lists the consumers whose processes hold the message and have failed, or the one that is named.
+func skippable(trace inspect.Trace, consumer string) (found []skipped) {
+	for _, e := range trace.Events {
+		for _, c := range e.Consumers {
+			failed := c.State == string(bus.ProgressRetrying)
+			named := c.Name == consumer && c.State == string(bus.ProgressWaiting) && c.Attempts > 0
+			if failed && (consumer == "" || c.Name == consumer) || named {
+				found = append(found, skipped{Stream: e.Stream, Sequence: e.Sequence, Consumer: c.Name, Attempts: c.Attempts, LastError: c.LastError})
+			}
+		}
+	}
+	return found
 }
 
 // onLetters does something with each letter and reports.

@@ -415,3 +415,44 @@ func TestStreams(t *testing.T) {
 	}
 	w.ctl("streams", "consumers", "x").fails(parleyctl.ExitUsage, "must be one of")
 }
+
+// A message that a consumer keeps trying is given up when an operator says so; what waits behind it goes on.
+func TestDeadSkip(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.now = time.Now
+	_, question, _, _ := w.conversation()
+	second := question
+	second.Message = message(time.Now(), "again", false)
+	answered := make(chan string, 1)
+	w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "bot", Handle: func(_ context.Context, d bus.Delivery) error {
+		if d.ID == question.Message.ID {
+			return apperr.New(apperr.Unavailable, "AWAY", "The webhook answered 503")
+		}
+		answered <- d.ID
+		return nil
+	}})
+	w.publish(question, second)
+	skip := func(args ...string) result {
+		return w.ctl(append([]string{"dead", "skip", question.Message.ID}, args...)...)
+	}
+	eventually(t, "the message is tried again", func() bool {
+		return strings.Contains(skip("--dry-run").out, "unavailable: The webhook answered 503")
+	})
+	if out := skip("--dry-run").done(); !strings.Contains(out, "INBOUND/1  bot") || !strings.Contains(out, "would be skipped") || len(answered) != 0 {
+		t.Errorf("got\n%s\nwant the bot, and nothing done", out)
+	}
+	skip("--consumer", "recorder").fails(parleyctl.ExitNotFound, "No consumer keeps trying")
+	if found := decoded[[]object](skip("-o", "json")); len(found) != 1 || found[0]["result"] != "skipped" || found[0]["consumer"] != "bot" {
+		t.Errorf("got %v, want the bot's", found)
+	}
+	if id := <-answered; id != second.Message.ID {
+		t.Errorf("got %s handled, want what waited, %s", id, second.Message.ID)
+	}
+	letters := decoded[[]object](w.ctl("dead", "list", "-o", "json"))
+	if len(letters) != 1 || letters[0]["messageId"] != question.Message.ID || !strings.HasPrefix(letters[0]["reason"].(string), "invalid: An operator has skipped it: ") {
+		t.Errorf("got the letters %v, want the message's, which was skipped", letters)
+	}
+	skip().fails(parleyctl.ExitNotFound, "No consumer keeps trying")
+	w.ctl("dead", "skip", "x").fails(parleyctl.ExitUsage, "MESSAGE")
+}

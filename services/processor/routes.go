@@ -78,8 +78,20 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
-		Handle: decoded(b.VisitorMessage), Concurrency: concurrency,
+		Handle: decoded(b.VisitorMessage), GaveUp: unanswered(b), Concurrency: concurrency,
 	}}
+}
+
+// unanswered tells the bot of a message that is given up. Whose it is nobody knows where it is malformed.
+func unanswered(b *bot.Bot) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		e, err := event.Decode[event.VisitorMessageAccepted](d.Subject, d.Data)
+		if err != nil {
+			return nil //nolint:nilerr // the dead letter says what is wrong with it
+		}
+		_, again := d.Header[bus.HeaderReplayFor]
+		return b.GaveUp(ctx, e, again)
+	}
 }
 
 // handler is what the bus calls.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
@@ -32,10 +34,22 @@ type BotConfig struct {
 	Bot               string        `env:"BOT" envDefault:"demo" doc:"who answers visitors: demo, webhook or none"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
-	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long one call of the webhook may take"`
+	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long a call of the webhook counts for BOT_CONCURRENCY; a slower one goes on until the deadline, and its answer is used"`
 
-	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"30s" doc:"how long calls of the webhook are repeated for one message before it is put back"`
+	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" doc:"how long the webhook may fail or take to answer one message before the bot gives it up"`
+	BotWebhookAttempts int           `env:"BOT_WEBHOOK_ATTEMPTS" envDefault:"12" doc:"failed calls of the webhook for one message before the bot gives it up"`
+	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"what a visitor reads whose message the bot gives up; none: nothing"`
 	BotConcurrency     int           `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
+}
+
+// failureNone is the failure text of a bot that says nothing.
+const failureNone = "none"
+
+func (c BotConfig) failureText() string {
+	if text := strings.TrimSpace(c.BotFailureText); text != failureNone {
+		return text
+	}
+	return ""
 }
 
 // Validate says what is wrong with the bot's variables; see [config.Check].
@@ -44,6 +58,9 @@ func (c BotConfig) Validate() []string {
 		return []string{fmt.Sprintf("BOT must be demo, webhook or none, not %q", c.Bot)}
 	}
 	var problems []string
+	if faults := chat.ValidateData(chat.Text, bot.TextData(c.failureText())); c.failureText() != "" && len(faults) > 0 {
+		problems = append(problems, "BOT_FAILURE_TEXT "+faults[0].Message)
+	}
 	if c.BotConcurrency < 0 {
 		problems = append(problems, "BOT_CONCURRENCY must not be negative")
 	}
@@ -56,7 +73,7 @@ func (c BotConfig) Validate() []string {
 func (c BotConfig) webhook() bot.WebhookConfig {
 	return bot.WebhookConfig{
 		URL: c.BotWebhookURL, Secret: c.BotWebhookSecret, Timeout: c.BotWebhookTimeout, Deadline: c.BotWebhookDeadline,
-		Concurrency: c.BotConcurrency, Now: time.Now,
+		Attempts: c.BotWebhookAttempts, Concurrency: c.BotConcurrency, Now: time.Now,
 	}
 }
 
@@ -130,7 +147,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 	}
 	switch s.cfg.Bot {
 	case BotDemo:
-		on = append(on, botRoutes(bot.New(bot.NewDemo(s.cfg.AssetsURL), cache, documents, b, time.Now), s.cfg.BotConcurrency)...)
+		return append(on, s.bot(bot.NewDemo(s.cfg.AssetsURL), b, documents, cache)...), func() {}, nil
 	case BotWebhook:
 		config := s.cfg.webhook()
 		config.Registerer = s.cfg.Registerer
@@ -138,9 +155,13 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 		if err != nil {
 			return nil, nil, err
 		}
-		return append(on, botRoutes(bot.New(webhook, cache, documents, b, time.Now), s.cfg.BotConcurrency)...), webhook.Close, nil
+		return append(on, s.bot(webhook, b, documents, cache)...), webhook.Close, nil
 	}
 	return on, func() {}, nil
+}
+
+func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) []bus.Consumer {
+	return botRoutes(bot.New(answerer, cache, documents, b, s.cfg.failureText(), time.Now), s.cfg.BotConcurrency)
 }
 
 // consume returns when ctx is done and all consumers have stopped.

@@ -239,6 +239,8 @@ func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
 	dead := w.collect(subject.AllDead)
 	foreign := event.CompanyMessageAccepted{CompanyID: "another", ChatID: w.chat.ID, Message: message(chat.Text, `{"text":"x"}`, "")}
 	reply := event.Reply{CompanyID: w.company.ID, AppID: w.application.ID, ChatUserID: "another", ChatID: w.chat.ID, Message: message(chat.Text, `{"text":"x"}`, "")}
+	empty := reply
+	empty.ChatUserID, empty.Message = w.visitor.ID, message(chat.Text, `{"text":null}`, "")
 	draft := w.template
 	draft.ID, draft.Status = "draft", "draft"
 	w.must(w.store.PutTemplate(t.Context(), draft))
@@ -255,6 +257,7 @@ func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
 		{"a message into another company's chat", foreign.Subject(), foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "another company"},
 		{"a subject that says otherwise", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "subject"},
 		{"a reply into somebody else's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "somebody else"},
+		{"a reply that nobody can show", empty.Subject(), empty.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "message.data.text is required"},
 		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "phone"},
 		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "not approved"},
 	}
@@ -272,6 +275,7 @@ func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
 			delete(want, m.Subject)
 		}
 	}
+	sameMessages(t, w.history(w.chat.ID))
 }
 
 // A chat that is not there may be there in a moment; only after a while it is given up.

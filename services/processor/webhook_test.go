@@ -4,13 +4,18 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -78,5 +83,132 @@ func TestWebhookBot(t *testing.T) {
 	m := dead.Next()
 	if m.Subject != "chat.dead.INBOUND.bot" || string(m.Data) != string(refused.AppendJSON(nil)) || !strings.Contains(m.Header.Get("Parley-Dead-Reason"), "403") {
 		t.Errorf("got %s because of %q, want it in the bot's dead letters because of 403", m.Subject, m.Header.Get("Parley-Dead-Reason"))
+	}
+}
+
+// hangingBot answers a text with itself, but hangs at one that says so until the test ends; calls counts the calls for each text.
+func hangingBot(t *testing.T) (url string, calls func(text string) int) {
+	t.Helper()
+	var mu sync.Mutex
+	counts, ended := make(map[string]int), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var e event.VisitorMessageAccepted
+		var data struct{ Text string }
+		body, _ := io.ReadAll(r.Body)
+		if json.Unmarshal(body, &e) != nil || json.Unmarshal(e.Message.Data, &data) != nil {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		mu.Lock()
+		counts[data.Text]++
+		mu.Unlock()
+		switch data.Text {
+		case "hang":
+			<-ended
+		case "fail":
+			rw.WriteHeader(http.StatusInternalServerError)
+		}
+		answer, _ := json.Marshal(map[string]any{"messages": []any{map[string]any{"type": "TEXT", "data": map[string]any{"text": data.Text}}}})
+		rw.Write(answer)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(ended) })
+	return server.URL, func(text string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return counts[text]
+	}
+}
+
+// A message whose call hangs, or fails too often, is a dead letter with the reason. Its visitor reads the failure text once, and then the
+// answers to what they have written in the meantime, in order.
+func TestAnUnansweredMessageIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, calls := hangingBot(t)
+	cfg := w.config()
+	cfg.BotConfig = processor.BotConfig{
+		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
+		BotWebhookTimeout: time.Millisecond, BotWebhookDeadline: 2 * time.Second, BotWebhookAttempts: 2, BotFailureText: "Sorry.",
+	}
+	w.run(cfg)
+	replies, dead := w.collect(subject.AllReplies), w.collect(subject.AllDead)
+	for _, text := range []string{"hang", "one", "fail", "two"} {
+		w.publish(w.wrote(chat.Text, `{"text":"`+text+`"}`))
+	}
+	for _, want := range []string{"Sorry.", "one", "Sorry.", "two"} {
+		reply := decode[event.Reply](t, replies.Next())
+		if string(reply.Message.Data) != `{"text":"`+want+`"}` || reply.Message.NameOfSender != "Nora" {
+			t.Errorf("got %s from %s, want %s from Nora", reply.Message.Data, reply.Message.NameOfSender, want)
+		}
+	}
+	for _, want := range []string{"has not answered within 2s", "The webhook answered 500"} {
+		if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, want) {
+			t.Errorf("got the reason %q, want %q in it", got, want)
+		}
+	}
+	if calls("hang") != 1 || calls("fail") != 2 {
+		t.Errorf("got %d calls that hang and %d that fail, want 1 and 2", calls("hang"), calls("fail"))
+	}
+}
+
+// Chats whose calls hang delay no other chat: neither while they hang, nor with more of them than may be waited for at once.
+func TestHangingChatsDelayNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, calls := hangingBot(t)
+	cfg := w.config()
+	cfg.BotConfig = processor.BotConfig{
+		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
+		BotWebhookTimeout: 10 * time.Millisecond, BotWebhookDeadline: time.Hour, BotConcurrency: 4,
+	}
+	w.run(cfg)
+	replies := w.collect(subject.AllReplies)
+	const hanging = 40
+	for range hanging {
+		visitor, c := w.open(chat.Visitor{AppID: w.application.ID}, chat.ChannelWidget)
+		e := w.wrote(chat.Text, `{"text":"hang"}`)
+		e.ChatUserID, e.ChatID = visitor.ID, c.ID
+		w.publish(e)
+	}
+	for _, text := range []string{"one", "two", "three"} {
+		w.publish(w.wrote(chat.Text, `{"text":"`+text+`"}`))
+		if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"`+text+`"}` {
+			t.Errorf("got %s, want %s", reply.Message.Data, text)
+		}
+	}
+	if calls("hang") > hanging {
+		t.Errorf("got %d calls for %d messages, want one for each", calls("hang"), hanging)
+	}
+}
+
+// An operator skips a message that is being tried: it becomes a dead letter, and the visitor's later messages are answered.
+func TestAnOperatorSkipsAMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url, calls := hangingBot(t)
+	cfg := w.config()
+	cfg.BotConfig = processor.BotConfig{
+		Bot: processor.BotWebhook, BotWebhookURL: url, BotWebhookSecret: webhookSecret,
+		BotWebhookTimeout: time.Millisecond, BotWebhookDeadline: time.Hour,
+	}
+	w.run(cfg)
+	replies, dead := w.collect(subject.AllReplies), w.collect(subject.AllDead)
+	w.publish(w.wrote(chat.Text, `{"text":"hang"}`))
+	w.publish(w.wrote(chat.Text, `{"text":"next"}`))
+	for deadline := time.Now().Add(20 * time.Second); calls("hang") == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := w.bus.Skip(t.Context(), subject.Inbound, "bot", 1); err != nil {
+		t.Fatal(err)
+	}
+	if reply := decode[event.Reply](t, replies.Next()); string(reply.Message.Data) != `{"text":"next"}` {
+		t.Errorf("got %s, want the answer to the next message", reply.Message.Data)
+	}
+	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "An operator has skipped it") {
+		t.Errorf("got the reason %q, want that it was skipped", got)
+	}
+	if _, err := w.bus.Skip(t.Context(), subject.Inbound, "bot", 3); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("skipping what is not there: got %v, want not found", err)
 	}
 }

@@ -42,6 +42,26 @@ func TestReplyReachesAllSocketsOfItsVisitorAndNoOther(t *testing.T) {
 	}
 }
 
+// A reply that widgets cannot show, as a processing layer may publish it, is a dead letter with the reason and is not emitted.
+func TestReplyThatNobodyCanShow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.start()
+	v := w.visitor()
+	c := connect(t, g.url, v.token)
+	c.await("connect")
+	dead := bustest.Collect(t, w.natsURL, subject.AllDead)
+	w.reply(v, `{"text":null}`)
+	want := w.reply(v, `{"text":"after it"}`)
+	if got := string(c.await("message").Data); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	m := dead.Next()
+	if reason := m.Header.Get("Parley-Dead-Reason"); m.Subject != "chat.dead.REPLIES.socket-gateway" || !strings.Contains(reason, "message.data.text is required") {
+		t.Errorf("got %s because of %q, want the gateway's letter because of the text", m.Subject, reason)
+	}
+}
+
 func TestOfficialClient(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"websocket", "polling"} {

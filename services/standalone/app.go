@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/services/processor"
@@ -42,6 +43,7 @@ type app struct {
 	keys     *credential.KeySet
 	registry *prometheus.Registry
 	log      *slog.Logger
+	nats     *embedded.NATS
 	services *services
 	public   http.Handler // the widget's address: Widget API, sockets, demo page
 	site     http.Handler // a page of another origin with the widget
@@ -113,8 +115,7 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 	if err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return nil
+	return e.nats.Recover(ctx)
 }
 
 // prepare makes what the first start makes: the demo company with its file, and the visitor keys.
@@ -151,12 +152,12 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	if err != nil {
 		return nil, err
 	}
-	probes, err := newProbes(e.nats.URL(), e.store, log)
+	probes, err := newProbes(e.nats, e.store, log)
 	if err != nil {
 		return nil, err
 	}
 	public := edge.Handler(s.widget.Handler(), s.gateway.Handler(), page)
-	return &app{ports: p, keys: keys, registry: registry, log: log, services: s, public: public, site: site, probes: probes}, nil
+	return &app{ports: p, keys: keys, registry: registry, log: log, nats: e.nats, services: s, public: public, site: site, probes: probes}, nil
 }
 
 // run starts the members in the order of their dependencies, calls ready when all of it works, and stops them from the outside
@@ -168,6 +169,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	})
 	c := supervisor.New(ctx)
 	operations := c.Start("ops", status.Run)
+	engine := c.Start("nats", a.nats.Recover)
 	processing := c.Start("processor", a.services.processor.Run)
 	widget := c.Start("widget-api", a.services.widget.Run)
 	keys := c.Start("visitor keys", func(ctx context.Context) error { return a.keys.Run(ctx, a.log, nil) })
@@ -190,7 +192,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	supervisor.Stop(client, gateway, public, site, panel)
 	supervisor.Stop(widget, keys)
 	supervisor.Stop(processing)
-	supervisor.Stop(operations)
+	supervisor.Stop(operations, engine)
 	if ctx.Err() != nil { // asked to stop while it was still starting
 		err = nil
 	}

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -20,21 +22,30 @@ const (
 
 // probes check the engines in the way that the services reach them.
 type probes struct {
+	nats  *embedded.NATS
 	bus   *bus.Bus
 	store store.Store
 }
 
-func newProbes(natsURL string, s store.Store, log *slog.Logger) (*probes, error) {
-	b, err := bus.Open(bus.Config{URL: natsURL, Name: "standalone", Logger: log})
+func newProbes(nats *embedded.NATS, s store.Store, log *slog.Logger) (*probes, error) {
+	b, err := bus.Open(bus.Config{URL: nats.URL(), Name: "standalone", Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	return &probes{bus: b, store: s}, nil
+	return &probes{nats: nats, bus: b, store: s}, nil
 }
 
 // Checks are what /readyz looks at.
 func (p *probes) Checks() []ops.Check {
-	return []ops.Check{{Name: "nats", Check: p.bus.Ready}, {Name: "store", Check: p.store.Ready}}
+	return []ops.Check{{Name: "nats", Check: p.checkNATS}, {Name: "store", Check: p.store.Ready}}
+}
+
+// checkNATS also knows of a stream to which nobody has published since it cannot be written.
+func (p *probes) checkNATS(ctx context.Context) error {
+	if err := p.nats.Writable(); err != nil {
+		return apperr.Away("NATS", err)
+	}
+	return p.bus.Ready(ctx)
 }
 
 // Await returns nil when every check has passed. Services look for the streams in the background, and there is

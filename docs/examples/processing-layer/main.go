@@ -40,8 +40,12 @@ func main() {
 		check(json.Unmarshal(msg.Data(), &e))
 		id := uuid.NewSHA1(uuid.NameSpaceOID, msg.Data()).String() // the same on a redelivery: one reply, not two
 		data, _ := e.Message["data"].(map[string]any)
+		text, ok := data["text"].(string)
+		if !ok {
+			text = "I got your file." // a file has no text, and a TEXT without text is refused
+		}
 		e.Message = map[string]any{"id": id, "createdAt": time.Now().UTC(), "type": "TEXT", "isFromSupport": true,
-			"nameOfSender": "Echo", "data": map[string]any{"text": data["text"]}}
+			"nameOfSender": "Echo", "data": map[string]any{"text": text}}
 		reply, err := json.Marshal(e)
 		check(err)
 		_, err = js.Publish(ctx, "chat.reply."+e.AppID+"."+e.ChatUserID, reply, jetstream.WithMsgID(id))

@@ -105,17 +105,26 @@ func (u *upload) finish(ctx context.Context, f file.File) error {
 }
 
 func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
-	u.tried = true
-	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	ack, err := u.store.js.PublishMsg(bounded, m, jetstream.WithExpectStream(bus.FilesStream))
+	var ack *jetstream.PubAck
+	err := u.store.guard.Do(ctx, func(ctx context.Context) (err error) {
+		u.tried = true
+		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		before, _ := u.store.connection()
+		ack, err = u.store.js.PublishMsg(bounded, m, jetstream.WithExpectStream(bus.FilesStream))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if now, up := u.store.connection(); !up || now != before { // the acknowledgement may have died with the connection
+			return nats.ErrDisconnected
+		}
+		return nats.ErrTimeout
+	})
 	switch {
 	case err == nil:
 		return ack, nil
 	case ctx.Err() != nil: // the sender's end, not the store's
 		return nil, fmt.Errorf("storing a file: %w", ctx.Err())
-	case errors.Is(err, context.DeadlineExceeded):
-		err = nats.ErrTimeout
 	}
 	return nil, u.store.coded("storing a file", err)
 }

@@ -30,7 +30,8 @@ const (
 
 // Store is a [file.Store] in JetStream. The bucket is one of the declared streams ([bus.Apply]); the store does not create it.
 type Store struct {
-	js jetstream.JetStream
+	js    jetstream.JetStream
+	guard *bus.WriteGuard
 
 	mu     sync.Mutex
 	stream jetstream.Stream // nil: not found yet
@@ -39,7 +40,15 @@ type Store struct {
 var _ file.Store = (*Store)(nil)
 
 // New returns a store.
-func New(js jetstream.JetStream) *Store { return &Store{js: js} }
+func New(js jetstream.JetStream) *Store {
+	return &Store{js: js, guard: bus.NewWriteGuard(bus.FilesStream)}
+}
+
+// connection numbers the connections to NATS, and reports whether there is one now.
+func (s *Store) connection() (number uint64, up bool) {
+	conn := s.js.Conn()
+	return conn.Stats().Reconnects, conn.IsConnected()
+}
 
 // bucket returns the bucket's stream.
 func (s *Store) bucket(ctx context.Context) (jetstream.Stream, error) {
@@ -73,7 +82,9 @@ func coded(act string, err error) error {
 	if bus.IsFull(err) {
 		return file.Full(err)
 	}
-	return apperr.Away("file store", err)
+	away := apperr.Away("file store", err)
+	bus.NotWritable(err, away)
+	return away
 }
 
 // actError says what was tried when it failed.

@@ -242,15 +242,24 @@ func TestProcessingLayerExample(t *testing.T) {
 
 	v := register(t, p, p.widgetAPI(t))
 	s := connected(t, p.SocketURLs[0], v.token, "websocket")
-	v.write(t, "are you mine?")
-	for {
-		if d := s.next(t); d.NameOfSender == "Echo" {
-			if got := d.member(t, "text"); got != "are you mine?" {
-				t.Errorf("got the echo %q", got)
+	echoes := func(want string) {
+		for {
+			if d := s.next(t); d.NameOfSender == "Echo" {
+				if got := d.member(t, "text"); got != want {
+					t.Errorf("got the echo %q, want %q", got, want)
+				}
+				return
 			}
-			break
 		}
 	}
+	v.write(t, "are you mine?")
+	echoes("are you mine?")
+	upload := exec.CommandContext(t.Context(), "curl", "-sS", "--fail-with-body", p.WidgetBaseURL+"/message", "-H", "Authorization: Bearer "+v.token,
+		"-F", "file=@"+examplePath)
+	if out, err := upload.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	echoes("I got your file.")
 	eventually(t, "the echo in the history", func() error {
 		for _, r := range v.history(t) {
 			if r.NameOfSender == "Echo" && r.IsFromSupport {

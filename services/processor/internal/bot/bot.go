@@ -1,13 +1,15 @@
 // Package bot answers visitors.
 //
 // bot.go turns answers into replies on the bus, whoever gives the answers: demo.go answers by itself, webhook.go asks a
-// server of the operator's. signature.go signs what the webhook sends; picture.go is the demo bot's picture.
+// server of the operator's. exchange.go knows which calls of it run; signature.go signs what the webhook sends; picture.go is the demo
+// bot's picture.
 //
 // A reply's id is derived from the message that it answers and its place among the answers. So a redelivery that
 // answers again publishes the same events, the stream drops them, and the history keeps the first.
 package bot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,13 +22,17 @@ import (
 
 // Answer is one message of a bot's, before it has an id, a time and a sender.
 type Answer struct {
-	Type chat.MessageType `json:"type"`
-	Data json.RawMessage  `json:"data"`
+	Type         chat.MessageType `json:"type"`
+	Data         json.RawMessage  `json:"data"`
+	NameOfSender string           `json:"nameOfSender"` // empty: the application's botName
 }
 
 // Answerer decides what is answered to a visitor's message; no answers is an answer.
 type Answerer interface {
+	// Answer may be called again for a message: after an error, and to get the same answers for a redelivery.
 	Answer(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error)
+	// Forget says that nobody will ask about the message with that id any more.
+	Forget(messageID string)
 }
 
 // Applications finds the application whose bot speaks.
@@ -50,18 +56,59 @@ type Bot struct {
 	applications Applications
 	chats        Chats
 	publisher    Publisher
+	failureText  string
 	now          func() time.Time
 }
 
-// New returns a bot. now is the clock.
-func New(answerer Answerer, applications Applications, chats Chats, publisher Publisher, now func() time.Time) *Bot {
-	return &Bot{answerer: answerer, applications: applications, chats: chats, publisher: publisher, now: now}
+// New returns a bot. failureText is what a visitor is told whose message is given up; empty: nothing. now is the clock.
+func New(answerer Answerer, applications Applications, chats Chats, publisher Publisher, failureText string, now func() time.Time) *Bot {
+	return &Bot{
+		answerer: answerer, applications: applications, chats: chats, publisher: publisher, failureText: failureText, now: now,
+	}
 }
 
 // VisitorMessage answers one message. A message that is older than the conversation window, as after a long standstill or
 // in the backlog of a bot that was switched off, is let go: an answer out of the blue helps nobody. While an agent has the chat the bot
 // is silent: it looks before it asks for answers, which may take long, and again before it publishes them.
 func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
+	err := b.answer(ctx, e)
+	if err == nil {
+		b.answerer.Forget(e.Message.ID)
+	}
+	return err
+}
+
+// failureIndex gives the failure text an id that no answer has.
+const failureIndex = maxAnswers
+
+// GaveUp tells the visitor that their message is not answered; when it is called again the visitor hears it no second time. again says
+// that the message was given up before and an operator has replayed it: then the visitor has been told. Nobody tells a visitor
+// whom an agent answers, or who wrote long ago.
+func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again bool) error {
+	b.answerer.Forget(e.Message.ID)
+	if again || b.failureText == "" || b.now().Sub(e.Message.CreatedAt) > chat.Window {
+		return nil
+	}
+	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
+		return err
+	}
+	application, err := b.applications.Application(ctx, e.AppID)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil // there is no widget that could show it
+	}
+	if err != nil {
+		return fmt.Errorf("finding the application: %w", err)
+	}
+	now := b.answeredAt(e.Message.CreatedAt)
+	sorry := reply(e, failureIndex, text(b.failureText), application.BotName, now)
+	sorry.Message.CreatedAt = now // before the answers to the next message
+	if err := b.publisher.Publish(ctx, sorry); err != nil {
+		return fmt.Errorf("publishing the failure text: %w", err)
+	}
+	return nil
+}
+
+func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error {
 	if b.now().Sub(e.Message.CreatedAt) > chat.Window {
 		return nil
 	}
@@ -119,7 +166,7 @@ func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, first
 			CreatedAt:     first.Add(time.Duration(i) * time.Millisecond),
 			Type:          a.Type,
 			Data:          a.Data,
-			NameOfSender:  sender,
+			NameOfSender:  cmp.Or(a.NameOfSender, sender),
 			IsFromSupport: true,
 		},
 	}

@@ -40,7 +40,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var replies published
-			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, &replies, func() time.Time { return now })
+			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, &replies, "", func() time.Time { return now })
 			if err := b.VisitorMessage(t.Context(), asked); err != nil {
 				t.Fatal(err)
 			}
@@ -83,6 +83,8 @@ func (a *answers) Answer(context.Context, event.VisitorMessageAccepted) ([]Answe
 	return []Answer{text("yes")}, nil
 }
 
+func (a *answers) Forget(string) {}
+
 func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"hello"}`)
@@ -96,12 +98,51 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 	} {
 		var replies published
 		var answerer answers
-		b := New(&answerer, application{}, &test.agent, &replies, func() time.Time { return asked.Message.CreatedAt })
+		b := New(&answerer, application{}, &test.agent, &replies, "", func() time.Time { return asked.Message.CreatedAt })
 		if err := b.VisitorMessage(t.Context(), asked); err != nil {
 			t.Fatal(err)
 		}
 		if int(answerer) != test.asked || len(replies) != test.answered {
 			t.Errorf("%s: got %d questions and %d answers, want %d and %d", name, answerer, len(replies), test.asked, test.answered)
+		}
+	}
+}
+
+// Whose message is given up reads the failure text, under one id however often that is repeated. Nobody does whom an agent answers, who
+// wrote long ago, or whose message an operator has replayed.
+func TestTheVisitorHearsOfAFailure(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"hello"}`)
+	for name, test := range map[string]struct {
+		text  string
+		agent controls
+		age   time.Duration
+		again bool
+		want  int
+	}{
+		"given up":           {"Sorry.", controls{}, 0, false, 1},
+		"no text":            {"", controls{}, 0, false, 0},
+		"an agent has it":    {"Sorry.", controls{true, true}, 0, false, 0},
+		"old":                {"Sorry.", controls{}, chat.Window + time.Second, false, 0},
+		"replayed in vain":   {"Sorry.", controls{}, 0, true, 0},
+		"at the last moment": {"Sorry.", controls{}, chat.Window, false, 1},
+	} {
+		var replies published
+		b := New(NewDemo(""), application{BotName: "Nora"}, &test.agent, &replies, test.text, func() time.Time { return asked.Message.CreatedAt.Add(test.age) })
+		for range 2 { // as after a crash
+			if err := b.GaveUp(t.Context(), asked, test.again); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(replies) != 2*test.want {
+			t.Errorf("%s: got %d replies, want %d", name, len(replies), 2*test.want)
+			continue
+		}
+		if test.want > 0 && (replies[0].Message.ID != replies[1].Message.ID || string(replies[0].Message.Data) != `{"text":"Sorry."}` || replies[0].Message.NameOfSender != "Nora") {
+			t.Errorf("%s: got %+v, want the text from Nora under one id", name, replies)
+		}
+		if at := asked.Message.CreatedAt.Add(max(test.age, time.Millisecond)); test.want > 0 && !replies[0].Message.CreatedAt.Equal(at) {
+			t.Errorf("%s: got the time %s, want now, %s, or the history shows it after the next answer", name, replies[0].Message.CreatedAt, at)
 		}
 	}
 }
@@ -130,7 +171,7 @@ func TestOldMessagesAreLetGo(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"hello"}`)
 	for age, want := range map[time.Duration]int{chat.Window: 2, chat.Window + time.Millisecond: 0} {
 		var replies published
-		b := New(NewDemo(""), application{}, &controls{}, &replies, func() time.Time { return asked.Message.CreatedAt.Add(age) })
+		b := New(NewDemo(""), application{}, &controls{}, &replies, "", func() time.Time { return asked.Message.CreatedAt.Add(age) })
 		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(replies) != want {
 			t.Errorf("after %s got %d replies and %v, want %d", age, len(replies), err, want)
 		}

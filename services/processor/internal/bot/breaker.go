@@ -14,14 +14,14 @@ const (
 )
 
 // breaker keeps calls from an endpoint that does not answer (circuit breaker). It opens when many calls in a row have failed. When
-// its time has passed it lets one call through, and closes when that succeeds. An endpoint may also ask for a pause itself
-// (Retry-After); then all calls wait. It is safe for concurrent use.
+// its time has passed it lets one call through a second, and closes when one succeeds; a call that hangs keeps no other from trying. An
+// endpoint may also ask for a pause itself (Retry-After); then all calls wait. It is safe for concurrent use.
 type breaker struct {
 	mu       sync.Mutex
 	failures int           // in a row
 	until    time.Time     // open until then; zero: closed
 	open     time.Duration // for how long it was open the last time
-	probing  bool          // the one call is on its way
+	probed   time.Time     // when a call was let through that has not ended; zero: there is none
 }
 
 // admit returns 0 where a call may be made, else the time to wait before asking again. Each call that is admitted ends with report.
@@ -33,10 +33,10 @@ func (b *breaker) admit(now time.Time) time.Duration {
 		return 0
 	case now.Before(b.until):
 		return b.until.Sub(now)
-	case b.probing:
+	case now.Sub(b.probed) < breakerMinOpen:
 		return breakerMinOpen / 2
 	}
-	b.probing = true
+	b.probed = now
 	return 0
 }
 
@@ -44,7 +44,7 @@ func (b *breaker) admit(now time.Time) time.Duration {
 func (b *breaker) report(now time.Time, answered bool, pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = false
+	b.probed = time.Time{}
 	switch {
 	case pause > 0:
 		b.extend(now.Add(pause))

@@ -25,6 +25,9 @@ func TestBreaker(t *testing.T) {
 	if b.admit(now) == 0 {
 		t.Fatal("while the one call is on its way: got another one")
 	}
+	if now = now.Add(breakerMinOpen); b.admit(now) != 0 {
+		t.Fatal("while the one call hangs: got no other one, want one a second")
+	}
 	b.report(now, false, 0)
 	if wait := b.admit(now); wait != 2*breakerMinOpen {
 		t.Fatalf("after it failed: got a wait of %v, want twice as long", wait)

@@ -29,6 +29,9 @@ func NewDemo(assetsURL string) *Demo {
 	return &Demo{picture: &p}
 }
 
+// Forget implements [Answerer]. The demo bot remembers nothing.
+func (d *Demo) Forget(string) {}
+
 // said is what the demo bot reads of a visitor's data.
 type said struct {
 	Text     string `json:"text"`
@@ -221,6 +224,9 @@ func text(s string) Answer {
 		Text string `json:"text"`
 	}{s})
 }
+
+// TextData is the data of a TEXT message.
+func TextData(s string) json.RawMessage { return text(s).Data }
 
 // answer encodes data, which is always a struct of this file.
 func answer(t chat.MessageType, data any) Answer {

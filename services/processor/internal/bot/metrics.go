@@ -15,6 +15,7 @@ const resultKept = "kept"
 type webhookMetrics struct {
 	calls   *prometheus.CounterVec
 	seconds prometheus.Histogram
+	running prometheus.Gauge
 }
 
 func newWebhookMetrics(registerer prometheus.Registerer, open func() bool) *webhookMetrics {
@@ -25,7 +26,11 @@ func newWebhookMetrics(registerer prometheus.Registerer, open func() bool) *webh
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_bot_webhook_seconds", Help: "How long a call of the bot's webhook took.",
-			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
+		}),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "parley_bot_webhook_running",
+			Help: "Calls of the bot's webhook that run, also those that take longer than BOT_WEBHOOK_TIMEOUT.",
 		}),
 	}
 	breaker := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -40,7 +45,7 @@ func newWebhookMetrics(registerer prometheus.Registerer, open func() bool) *webh
 		m.calls.WithLabelValues(result)
 	}
 	if registerer != nil {
-		for _, c := range []prometheus.Collector{m.calls, m.seconds, breaker} {
+		for _, c := range []prometheus.Collector{m.calls, m.seconds, m.running, breaker} {
 			_ = registerer.Register(c) // fails only where a bot of the process has registered its like
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,14 +28,17 @@ const (
 	maxAnswer = 256 << 10
 	// maxAnswers is how many messages one webhook may answer with.
 	maxAnswers = 10
-	// defaultTimeout ends a call that is not answered, defaultDeadline the calls for one message.
-	defaultTimeout  = 10 * time.Second
-	defaultDeadline = 30 * time.Second
-	// Between two calls for one message there is a pause, which doubles.
-	firstPause = 100 * time.Millisecond
-	mostPause  = 5 * time.Second
+
+	defaultTimeout = 10 * time.Second
+	// defaultAttempts are about half a minute, with the pauses between them.
+	defaultAttempts = 12
+	// defaultDeadline is below the two minutes in which a stream drops what was published before. So also after a crash between the
+	// failure text and the dead letter the visitor reads the text once.
+	defaultDeadline = 90 * time.Second
 
 	defaultConcurrency = 16
+	// dialTimeout is how long a connection may take.
+	dialTimeout = 5 * time.Second
 	// pingAfter is after how long without a frame an HTTP/2 connection is asked whether it lives, pingTimeout how long it has to answer.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 5 * time.Second
@@ -41,13 +46,15 @@ const (
 
 // WebhookConfig says which server answers in the bot's place.
 type WebhookConfig struct {
-	URL     string        // http or https
-	Secret  string        // whsec_ and the key in base64
-	Timeout time.Duration // of one call; zero: ten seconds
-	// Deadline is how long calls are repeated for one message; zero: thirty seconds. Then the message goes back to the bus, which
-	// tries again later.
+	URL    string // http or https
+	Secret string // whsec_ and the key in base64
+	// Timeout is how long an answer is waited for in a place of Concurrency; zero: ten seconds. Then the call goes on without one, until
+	// the deadline, and its late answer counts.
+	Timeout time.Duration
+	// Deadline and Attempts are for how long and how often a message's calls may fail before it is given up; zero: 90 seconds, 12.
 	Deadline    time.Duration
-	Concurrency int // calls at once; zero: 16
+	Attempts    int
+	Concurrency int // messages that are answered at once; zero: 16
 	Now         func() time.Time
 	Registerer  prometheus.Registerer // nil: no metrics
 }
@@ -61,8 +68,13 @@ func (c WebhookConfig) Problems() []string {
 	if _, err := newSigner(c.Secret); err != nil {
 		problems = append(problems, "BOT_WEBHOOK_SECRET must be "+err.Error()+" when BOT=webhook")
 	}
-	if c.Deadline < 0 {
-		problems = append(problems, "BOT_WEBHOOK_DEADLINE must not be negative")
+	for _, d := range []struct {
+		name  string
+		value int64
+	}{{"BOT_WEBHOOK_TIMEOUT", int64(c.Timeout)}, {"BOT_WEBHOOK_DEADLINE", int64(c.Deadline)}, {"BOT_WEBHOOK_ATTEMPTS", int64(c.Attempts)}} {
+		if d.value < 0 {
+			problems = append(problems, d.name+" must not be negative")
+		}
 	}
 	return problems
 }
@@ -70,17 +82,21 @@ func (c WebhookConfig) Problems() []string {
 // Webhook lets another server answer: every message of a visitor is posted to it, signed as Standard Webhooks, with the
 // event's JSON as body. The answer may hold {"messages":[{"type":...,"data":{...}}]}, which become replies.
 //
-// A try again carries the same webhook-id, so that the server can tell it from a new message. A server that is away or overloaded is
-// asked again, with growing pauses, until the deadline; then the bus puts the message back and tries later. One that refuses is not
-// asked again. While a server does not answer at all, or has asked for a pause, no message calls it.
+// A retry carries the same webhook-id, so that the server can tell it from a new message. For one message at most one call runs. A call
+// that takes longer than the timeout gives up its place among those that are waited for and goes on: the server is not asked again, and its
+// late answer counts. A call that fails is repeated by the bus, until the message has had all its attempts or its deadline has
+// passed; then it is given up. A server that refuses is not asked again. While a server does not answer at all, or has asked for a
+// pause, no message calls it.
 type Webhook struct {
-	url      string
-	signer   signer
-	client   *http.Client
-	deadline time.Duration
-	breaker  breaker
-	metrics  *webhookMetrics
-	now      func() time.Time
+	url       string
+	signer    signer
+	client    *http.Client
+	timeout   time.Duration
+	attempts  int
+	exchanges *exchanges
+	breaker   breaker
+	metrics   *webhookMetrics
+	now       func() time.Time
 }
 
 // NewWebhook returns a webhook that has opened no connection yet.
@@ -92,12 +108,9 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
 	w := &Webhook{
-		url: c.URL, signer: s, now: c.Now, deadline: cmp.Or(c.Deadline, defaultDeadline),
-		client: newClient(c.Timeout, cmp.Or(c.Concurrency, defaultConcurrency)),
+		url: c.URL, signer: s, now: c.Now, timeout: cmp.Or(c.Timeout, defaultTimeout), attempts: cmp.Or(c.Attempts, defaultAttempts),
+		exchanges: newExchanges(cmp.Or(c.Deadline, defaultDeadline)), client: newClient(cmp.Or(c.Concurrency, defaultConcurrency)),
 	}
 	w.metrics = newWebhookMetrics(c.Registerer, func() bool { return w.breaker.isOpen(c.Now()) })
 	return w, nil
@@ -105,80 +118,108 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 
 // newClient has connections of its own, so that Close ends nobody else's. It keeps as many as there are calls at once, speaks HTTP/2
 // where the server does, and follows no redirect: the message was signed for one address.
-func newClient(timeout time.Duration, concurrency int) *http.Client {
+func newClient(concurrency int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = concurrency, concurrency
+	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	transport.ForceAttemptHTTP2 = true
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	return &http.Client{
-		Timeout:       timeout,
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// Close ends the idle connections.
-func (w *Webhook) Close() { w.client.CloseIdleConnections() }
+// Close ends the calls that run and the idle connections.
+func (w *Webhook) Close() {
+	w.exchanges.close()
+	w.client.CloseIdleConnections()
+}
+
+// Forget implements [Answerer].
+func (w *Webhook) Forget(messageID string) { w.exchanges.forget(messageID) }
 
 // Answer implements [Answerer].
 func (w *Webhook) Answer(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.deadline)
-	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, mostPause) {
-		answers, err := w.call(ctx, e)
-		if err == nil || !passes(err) || !wait(ctx, jittered(pause)) {
-			return answers, err
+	x := w.exchanges.of(e.EventID(), w.now())
+	patience := time.Duration(0) // a call that runs since an earlier turn has had its time
+	if x.call == nil {
+		if pause := w.breaker.admit(w.now()); pause > 0 {
+			w.metrics.kept()
+			return nil, w.bounded(x, &apperr.Error{
+				Code: apperr.TooMany, Reason: "WEBHOOK_PAUSED", Message: "The webhook is not called for now", RetryAfter: jittered(2 * pause),
+			})
+		}
+		w.start(x, e, event.TraceParent(ctx))
+		patience = w.timeout
+	}
+	if !x.call.wait(ctx, patience) {
+		return nil, &apperr.Error{
+			Code: apperr.Unavailable, Reason: "WEBHOOK_SLOW", Message: "The webhook has not answered yet",
+			RetryAfter: w.left(x) + time.Second, Ready: x.call.done,
 		}
 	}
+	answers, err := x.call.answers, x.call.err
+	if err != nil {
+		x.call = nil
+		return nil, w.bounded(x, err)
+	}
+	return answers, nil
 }
 
-// passes reports whether another call within the deadline may succeed. Who asks for a pause gets it from the bus, which then keeps
-// no place for the message.
-func passes(err error) bool {
+// left is how long the message may still be tried.
+func (w *Webhook) left(x *exchange) time.Duration { return w.exchanges.deadline - w.now().Sub(x.began) }
+
+// bounded makes an error final when the message has had all its attempts or all its time.
+func (w *Webhook) bounded(x *exchange, err error) error {
 	coded, ok := errors.AsType[*apperr.Error](err)
-	return ok && (coded.Code == apperr.Unavailable || coded.Code == apperr.TooMany) && coded.RetryAfter == 0
-}
-
-// wait returns false where ctx ends before.
-func wait(ctx context.Context, d time.Duration) bool {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
-		return false
+	if !ok {
+		return err
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	bounded := *coded
+	left := w.left(x)
+	bounded.Final = bounded.Final || left <= 0 || x.calls >= w.attempts
+	bounded.RetryAfter = min(bounded.RetryAfter, left)
+	return &bounded
 }
 
 // jittered spreads calls that failed together: it returns half of d to all of it.
 func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// call calls the server once, unless it is known to be away.
-func (w *Webhook) call(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
-	if pause := w.breaker.admit(w.now()); pause > 0 {
-		w.metrics.kept()
+// start calls the server.
+func (w *Webhook) start(x *exchange, e event.VisitorMessageAccepted, traceParent string) {
+	c := &call{done: make(chan struct{})}
+	x.call = c
+	x.calls++
+	w.metrics.running.Inc()
+	w.exchanges.running.Go(func() {
+		defer close(c.done)
+		defer w.metrics.running.Dec()
+		began := time.Now()
+		c.answers, c.err = w.post(x.ctx, e, traceParent)
+		w.metrics.called(c.err, time.Since(began))
+	})
+}
+
+// post calls the server and tells the breaker. An answer that has not come in time says nothing about the next one.
+func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, traceParent string) ([]Answer, error) {
+	answers, err := w.exchange(ctx, e, traceParent)
+	if ctx.Err() != nil && err != nil {
 		return nil, &apperr.Error{
-			Code: apperr.TooMany, Reason: "WEBHOOK_PAUSED", Message: "The webhook is not called for now", RetryAfter: jittered(2 * pause),
+			Code: apperr.Unavailable, Reason: "WEBHOOK_TIMEOUT", Message: "The webhook has not answered within " + w.exchanges.deadline.String(),
+			Final: errors.Is(ctx.Err(), context.DeadlineExceeded),
 		}
 	}
-	began := time.Now()
-	answers, err := w.post(ctx, e)
-	coded, _ := errors.AsType[*apperr.Error](err)
 	pause := time.Duration(0)
-	if coded != nil {
+	if coded, ok := errors.AsType[*apperr.Error](err); ok {
 		pause = coded.RetryAfter
 	}
 	w.breaker.report(w.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
-	w.metrics.called(err, time.Since(began))
 	return answers, err
 }
 
-func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
-	request, err := w.request(ctx, e)
+func (w *Webhook) exchange(ctx context.Context, e event.VisitorMessageAccepted, traceParent string) ([]Answer, error) {
+	request, err := w.request(ctx, e, traceParent)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +245,7 @@ func away(cause error) error {
 	return err
 }
 
-func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (*http.Request, error) {
+func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted, traceParent string) (*http.Request, error) {
 	body := e.AppendJSON(nil)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
@@ -218,8 +259,8 @@ func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted) (
 	h.Set("webhook-timestamp", timestamp)
 	h.Set("webhook-signature", signature)
 	h.Set("ce-type", e.Type())
-	if parent := event.TraceParent(ctx); parent != "" {
-		h.Set("traceparent", parent)
+	if traceParent != "" {
+		h.Set("traceparent", traceParent)
 	}
 	return request, nil
 }
@@ -276,6 +317,9 @@ func parseAnswers(body []byte) ([]Answer, error) {
 		}
 		if faults := chat.ValidateData(m.Type, m.Data); len(faults) > 0 {
 			return nil, wrongAnswer(fmt.Sprintf("is wrong in messages[%d].%s: %s", i, faults[0].Field, faults[0].Message), nil)
+		}
+		if utf8.RuneCountInString(m.NameOfSender) > chat.MaxLabelLength {
+			return nil, wrongAnswer(fmt.Sprintf("has a nameOfSender of more than %d characters in messages[%d]", chat.MaxLabelLength, i), nil)
 		}
 	}
 	return answer.Messages, nil

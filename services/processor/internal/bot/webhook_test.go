@@ -16,21 +16,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// testDeadline leaves time for a second call.
-const testDeadline = 500 * time.Millisecond
-
 const testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-func openWebhook(t *testing.T, h http.HandlerFunc, timeout time.Duration) *Webhook {
+func openWebhook(t *testing.T, h http.HandlerFunc, config ...WebhookConfig) *Webhook {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	w, err := NewWebhook(WebhookConfig{URL: server.URL + "/bot?x=1", Secret: testSecret, Timeout: timeout, Deadline: testDeadline, Now: time.Now})
+	c := WebhookConfig{}
+	if len(config) > 0 {
+		c = config[0]
+	}
+	c.URL, c.Secret, c.Now = server.URL+"/bot?x=1", testSecret, time.Now
+	w, err := NewWebhook(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +80,7 @@ func TestWebhookPostsTheEventAndReadsTheAnswer(t *testing.T) {
 			return
 		}
 		io.WriteString(rw, `{"messages":[{"type":"TEXT","data":{"text":"hi","n":1.50}},{"type":"IMAGE","data":{"url":"https://example.com/i"}}],"more":1}`)
-	}, 0)
+	})
 	answers, err := w.Answer(event.WithTraceParent(t.Context(), parent), asked)
 	if err != nil || len(answers) != 2 {
 		t.Fatalf("got %v and %v, want two answers", answers, err)
@@ -118,6 +122,7 @@ func TestWebhookFailuresBecomeCodes(t *testing.T) {
 		{"data that is no object", respond(200, `{"messages":[{"type":"TEXT","data":"x"}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
 		{"a text without text", respond(200, `{"messages":[`+message+`,{"type":"TEXT","data":{}}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
 		{"no data", respond(200, `{"messages":[{"type":"TEXT"}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
+		{"too long a name", respond(200, `{"messages":[{"type":"TEXT","data":{"text":"x"},"nameOfSender":"`+strings.Repeat("x", 257)+`"}]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
 		{"too many messages", respond(200, `{"messages":[`+strings.Repeat(message+",", maxAnswers)+message+`]}`), apperr.Invalid, "WEBHOOK_ANSWER"},
 		{"too much", respond(200, `{"x":"`+strings.Repeat("x", maxAnswer)+`"}`), apperr.Invalid, "WEBHOOK_ANSWER"},
 		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, apperr.Unavailable, "SERVICE_UNAVAILABLE"},
@@ -125,7 +130,7 @@ func TestWebhookFailuresBecomeCodes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			answers, err := openWebhook(t, tt.handler, 0).Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+			answers, err := openWebhook(t, tt.handler).Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
 			got, ok := errors.AsType[*apperr.Error](err)
 			if !ok || got.Code != tt.code || got.Reason != tt.reason || answers != nil {
 				t.Errorf("got %v and %v, want %s %s", answers, err, tt.code, tt.reason)
@@ -137,7 +142,7 @@ func TestWebhookFailuresBecomeCodes(t *testing.T) {
 func TestWebhookMayAnswerNothing(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", " \n", "{}", `{"messages":[]}`, `{"messages":null}`} {
-		answers, err := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, body) }, 0).
+		answers, err := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, body) }).
 			Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
 		if err != nil || len(answers) != 0 {
 			t.Errorf("for %q got %v and %v, want no answers and no error", body, answers, err)
@@ -145,31 +150,101 @@ func TestWebhookMayAnswerNothing(t *testing.T) {
 	}
 }
 
-func TestWebhookThatHangsIsUnavailable(t *testing.T) {
+// A call that takes longer than the timeout goes on: the server is not called again, and its answer counts when it comes.
+func TestWebhookTakesALateAnswer(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	w := openWebhook(t, func(http.ResponseWriter, *http.Request) { <-release }, 20*time.Millisecond)
-	_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+	var calls atomic.Int64
+	w := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) == 1 {
+			<-release
+		}
+		io.WriteString(rw, `{"messages":[{"type":"TEXT","data":{"text":"late"},"nameOfSender":"Ada"}]}`)
+	}, WebhookConfig{Timeout: time.Millisecond})
+	asked := wrote(chat.Text, `{"text":"x"}`)
+	var slow *apperr.Error
+	for range 2 {
+		_, err := w.Answer(t.Context(), asked)
+		if !errors.As(err, &slow) || slow.Reason != "WEBHOOK_SLOW" || slow.Final || slow.Ready == nil {
+			t.Fatalf("got %v, want that the call goes on", err)
+		}
+	}
 	close(release)
-	if !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("got %v, want unavailable", err)
+	<-slow.Ready
+	for range 2 { // the second time because publishing the first answer failed
+		answers, err := w.Answer(t.Context(), asked)
+		if err != nil || len(answers) != 1 || string(answers[0].Data) != `{"text":"late"}` || answers[0].NameOfSender != "Ada" {
+			t.Fatalf("got %v and %v, want the late answer from Ada", answers, err)
+		}
+	}
+	if calls.Load() != 1 {
+		t.Errorf("got %d calls, want one", calls.Load())
+	}
+	w.Forget(asked.Message.ID)
+	answers, err := w.Answer(t.Context(), asked)
+	if errors.As(err, &slow) { // on a busy machine
+		<-slow.Ready
+		answers, err = w.Answer(t.Context(), asked)
+	}
+	if err != nil || len(answers) != 1 || calls.Load() != 2 {
+		t.Errorf("got %v and %v after %d calls, want the answer of a second call", answers, err, calls.Load())
 	}
 }
 
-// A server that fails for a moment is asked again, with the same webhook-id, and the message is answered.
-func TestWebhookAsksAgainWithinTheDeadline(t *testing.T) {
+func TestWebhookThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	hanging := make(chan struct{})
+	w := openWebhook(t, func(http.ResponseWriter, *http.Request) { <-hanging }, WebhookConfig{Timeout: time.Minute, Deadline: 20 * time.Millisecond})
+	t.Cleanup(func() { close(hanging) })
+	_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+	coded, ok := errors.AsType[*apperr.Error](err)
+	if !ok || coded.Code != apperr.Unavailable || coded.Reason != "WEBHOOK_TIMEOUT" || !coded.Final {
+		t.Errorf("got %v, want a timeout that is final", err)
+	}
+	if w.breaker.failures != 0 {
+		t.Errorf("got %d failures at the breaker, want none: other messages may be answered", w.breaker.failures)
+	}
+}
+
+// A server that fails is asked again with the same webhook-id, as often as is set. What is not called because the server is known to be
+// away is no attempt, but ends with the deadline.
+func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 	t.Parallel()
 	ids := make(chan string, 10)
 	w := openWebhook(t, func(rw http.ResponseWriter, r *http.Request) {
-		if ids <- r.Header.Get("webhook-id"); len(ids) < 2 {
-			rw.WriteHeader(http.StatusBadGateway)
+		ids <- r.Header.Get("webhook-id")
+		rw.WriteHeader(http.StatusBadGateway)
+	}, WebhookConfig{Attempts: 2})
+	now := time.Now()
+	w.now = func() time.Time { return now }
+	asked := wrote(chat.Text, `{"text":"x"}`)
+	try := func() *apperr.Error {
+		_, err := w.Answer(t.Context(), asked)
+		coded, ok := errors.AsType[*apperr.Error](err)
+		if !ok || apperr.CodeOf(err) == apperr.Invalid {
+			t.Fatalf("got %v, want a failure that may pass", err)
 		}
-	}, 0)
-	if _, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`)); err != nil {
-		t.Fatalf("got %v, want an answer", err)
+		return coded
+	}
+	if try().Final || !try().Final {
+		t.Error("got an end at the wrong attempt, want it at the second")
 	}
 	if first, second := <-ids, <-ids; first != second || first == "" {
 		t.Errorf("got the ids %q and %q, want the same", first, second)
+	}
+	w.Forget(asked.Message.ID)
+	w.breaker.extend(now.Add(time.Hour))
+	for range 5 {
+		if err := try(); err.Final || err.Code != apperr.TooMany || err.RetryAfter > defaultDeadline {
+			t.Fatalf("got %+v, want a pause within the deadline", err)
+		}
+	}
+	now = now.Add(defaultDeadline)
+	if !try().Final {
+		t.Error("got no end at the deadline, want one")
+	}
+	if len(ids) != 0 {
+		t.Error("got a call during the pause, want none")
 	}
 }
 
@@ -181,7 +256,7 @@ func TestWebhookKeepsThePauseThatTheServerAskedFor(t *testing.T) {
 		calls.Add(1)
 		rw.Header().Set("Retry-After", "60")
 		rw.WriteHeader(http.StatusTooManyRequests)
-	}, 0)
+	})
 	for range 5 {
 		_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
 		coded, ok := errors.AsType[*apperr.Error](err)
@@ -219,7 +294,9 @@ func TestWebhookReusesConnections(t *testing.T) {
 		var calls sync.WaitGroup
 		for range together {
 			calls.Go(func() {
-				if _, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`)); err != nil {
+				asked := wrote(chat.Text, `{"text":"x"}`)
+				asked.Message.ID = uuid.NewString()
+				if _, err := w.Answer(t.Context(), asked); err != nil {
 					t.Error(err)
 				}
 			})

@@ -44,8 +44,8 @@ func TestMissed(t *testing.T) {
 	b := bustest.Open(t, bustest.Start(t).URL())
 	log := NewLog(b)
 	for i := range 5 {
-		publish(t, b, "sara", fmt.Sprintf(`{"n":%d}`, i))
-		publish(t, b, "jo", `{}`)
+		publish(t, b, "sara", fmt.Sprintf(`{"text":"%d"}`, i))
+		publish(t, b, "jo", `{"text":"x"}`)
 	}
 	stream, err := b.JetStream().Stream(t.Context(), subject.Replies)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestMissedConfirmsWithTheLeader(t *testing.T) {
 	b := bustest.Open(t, bustest.Start(t).URL())
 	log := NewLog(b)
 	for range 3 {
-		publish(t, b, "sara", `{}`)
+		publish(t, b, "sara", `{"text":"x"}`)
 	}
 	stale := missed{upTo: 1}
 	if err := log.confirm(t.Context(), stored(t, log, "sara"), &stale); err != nil || len(stale.events) != 2 || stale.upTo != 3 {
@@ -142,7 +142,7 @@ func TestMissedIsBounded(t *testing.T) {
 	b := bustest.Open(t, bustest.Start(t).URL())
 	log := NewLog(b)
 	for range replayEvents {
-		publish(t, b, "sara", `{}`)
+		publish(t, b, "sara", `{"text":"x"}`)
 	}
 	stream, err := b.JetStream().Stream(t.Context(), subject.Replies)
 	if err != nil {
@@ -152,12 +152,12 @@ func TestMissedIsBounded(t *testing.T) {
 	if found, err := log.Missed(t.Context(), "app", "sara", pid, ""); err != nil || len(found.events) != replayEvents {
 		t.Errorf("got %d events and %v, want %d", len(found.events), err, replayEvents)
 	}
-	publish(t, b, "sara", `{}`)
+	publish(t, b, "sara", `{"text":"x"}`)
 	if _, err := log.Missed(t.Context(), "app", "sara", pid, ""); !errors.Is(err, errNotRecoverable) {
 		t.Errorf("got %v for one more, want that it is too much", err)
 	}
-	big := `{"text":"` + strings.Repeat("x", 200<<10) + `"}`
-	for range 3 {
+	big := `{"text":"x","more":"` + strings.Repeat("x", 60<<10) + `"}`
+	for range 10 {
 		publish(t, b, "jo", big)
 	}
 	if _, err := log.Missed(t.Context(), "app", "jo", pid, ""); !errors.Is(err, errNotRecoverable) {
@@ -179,7 +179,7 @@ func TestStateIsShared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	publish(t, b, "sara", `{}`)
+	publish(t, b, "sara", `{"text":"x"}`)
 	if state, err := log.State(t.Context()); err != nil || state.Last != 1 || state.First != 1 {
 		t.Errorf("got %+v and %v, want what is true at the time of asking", state, err)
 	}

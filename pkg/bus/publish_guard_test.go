@@ -1,0 +1,83 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+// A stream that acknowledges nothing is left alone but for a probe now and then; it counts as writable when a probe, or a publish for which
+// nobody waits any more, is acknowledged.
+func TestWriteGuard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWriteGuard("SENDS")
+		calls := 0
+		try := func(err error, after time.Duration) (waited time.Duration, got error) {
+			began := time.Now()
+			got = g.Do(t.Context(), func(ctx context.Context) error {
+				calls++
+				if sleep(ctx, after) != nil {
+					return ctx.Err()
+				}
+				return err
+			})
+			return time.Since(began), got
+		}
+		refused := func(err error) bool { return NotWritable(err, apperr.Away("NATS", err)) }
+
+		for _, err := range []error{nil, nats.ErrDisconnected, errNoStream, errors.New("refused"), context.Canceled} {
+			if _, got := try(err, 4*time.Second); !errors.Is(got, err) || g.state() != nil {
+				t.Errorf("got %v and the state %v, want %v and an open guard", got, g.state(), err)
+			}
+		}
+		if _, got := try(errAckTimeout, 5*time.Second); !refused(got) || g.state() == nil {
+			t.Fatalf("got %v and the state %v, want that the stream is not writable", got, g.state())
+		}
+		calls = 0
+		for range 10 {
+			if waited, got := try(nil, time.Second); !refused(got) || waited != 0 {
+				t.Fatalf("got %v after %v, want a refusal at once", got, waited)
+			}
+		}
+		time.Sleep(probeEvery)
+		if waited, got := try(nil, time.Minute); !refused(got) || waited != probeTimeout || calls != 1 {
+			t.Fatalf("got %v after %v and %d calls, want one probe that fails", got, waited, calls)
+		}
+		time.Sleep(probeEvery)
+		if _, got := try(nil, time.Second); got != nil || g.state() != nil {
+			t.Errorf("got %v and the state %v, want a probe that opens the guard", got, g.state())
+		}
+		g.close()
+		writeGuards{{guard: g}}.late("SENDS")
+		if _, got := try(nil, 0); got != nil {
+			t.Errorf("after a late acknowledgement: got %v, want no error", got)
+		}
+		g.close()
+		time.Sleep(probeMemory + time.Second)
+		if err := g.state(); err != nil {
+			t.Errorf("got %v from a guard that nobody has tried for long, want that it is forgotten", err)
+		}
+	})
+}
+
+// A publish that is slow while others are acknowledged says nothing about the stream.
+func TestWriteGuardSeesOtherAcknowledgements(t *testing.T) {
+	t.Parallel()
+	g := NewWriteGuard("SENDS")
+	err := g.Do(t.Context(), func(ctx context.Context) error {
+		if err := g.Do(ctx, func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		return errAckTimeout
+	})
+	if !errors.Is(err, errAckTimeout) || g.state() != nil {
+		t.Errorf("got %v and the state %v, want the timeout and an open guard", err, g.state())
+	}
+}
