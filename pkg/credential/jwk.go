@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // jwk is an Ed25519 key as a JSON Web Key (RFC 8037, section 2).
@@ -39,6 +40,20 @@ func publicJWK(public ed25519.PublicKey) jwk {
 		KeyID:     thumbprint(public),
 		Use:       "sig",
 		Algorithm: algorithm,
+	}
+}
+
+// generateJWK returns a new private key. Its kid does not begin with a dash: operators pass kids as arguments.
+func generateJWK() (jwk, error) {
+	for {
+		public, private, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			return jwk{}, fmt.Errorf("generating a key: %w", err)
+		}
+		if j := publicJWK(public); !strings.HasPrefix(j.KeyID, "-") {
+			j.D = base64.RawURLEncoding.EncodeToString(private.Seed())
+			return j, nil
+		}
 	}
 }
 

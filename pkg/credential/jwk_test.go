@@ -13,6 +13,16 @@ const (
 	rfc8037Thumbprint = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
 )
 
+// A kid is an argument of parleyctl, which would take one with a dash for a flag. One thumbprint in 64 begins with it.
+func TestGeneratedKeyIDsAreArguments(t *testing.T) {
+	t.Parallel()
+	for range 1000 {
+		if j, err := generateJWK(); err != nil || strings.HasPrefix(j.KeyID, "-") {
+			t.Fatalf("got %q, %v", j.KeyID, err)
+		}
+	}
+}
+
 func TestThumbprintOfTheKeyInRFC8037(t *testing.T) {
 	t.Parallel()
 	keys, err := parseJWKS([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","d":"` + rfc8037D + `","x":"` + rfc8037X + `"}]}`))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,12 +35,10 @@ const reloadInterval = 2 * time.Second
 
 // GenerateKeySet makes a JWK Set (RFC 7517) with one new private key: the content of the file that [LoadKeySet] reads.
 func GenerateKeySet() ([]byte, error) {
-	public, private, err := ed25519.GenerateKey(nil)
+	j, err := generateJWK()
 	if err != nil {
-		return nil, fmt.Errorf("generating a key: %w", err)
+		return nil, err
 	}
-	j := publicJWK(public)
-	j.D = base64.RawURLEncoding.EncodeToString(private.Seed())
 	encoded, err := json.MarshalIndent(jwkSet{Keys: []jwk{j}}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding a key set: %w", err)

@@ -1,8 +1,6 @@
 package credential
 
 import (
-	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,12 +122,10 @@ func (f *KeyFile) Keys() []KeyInfo {
 
 // Add makes a new key, appends it and returns it.
 func (f *KeyFile) Add(now time.Time) (KeyInfo, error) {
-	public, private, err := ed25519.GenerateKey(nil)
+	j, err := generateJWK()
 	if err != nil {
-		return KeyInfo{}, fmt.Errorf("generating a key: %w", err)
+		return KeyInfo{}, err
 	}
-	j := publicJWK(public)
-	j.D = base64.RawURLEncoding.EncodeToString(private.Seed())
 	whole, _ := json.Marshal(j) // strings only
 	raw := map[string]json.RawMessage{}
 	_ = json.Unmarshal(whole, &raw)
