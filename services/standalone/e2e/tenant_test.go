@@ -96,6 +96,28 @@ func probes(me tenant) map[string]func(of tenant) []probe {
 				{"a message by a visitor's token", "/message/" + of.sent, "", []header{accessToken(of.visitor)}, 401},
 			}
 		},
+		"GET /chats": func(of tenant) []probe {
+			return []probe{
+				{"chats of an application", "/chats?appId=" + of.app.ID, "", []header{asCompany}, 200},
+				{"chats by a visitor's token", "/chats", "", []header{accessToken(of.visitor)}, 401},
+			}
+		},
+		"GET /chats/{id}": func(of tenant) []probe {
+			return []probe{
+				{"a chat", "/chats/" + of.chatID, "", []header{asCompany}, 404},
+				{"a chat by a visitor's token", "/chats/" + of.chatID, "", []header{accessToken(of.visitor)}, 401},
+			}
+		},
+		"GET /chats/{id}/messages": func(of tenant) []probe {
+			return []probe{
+				{"a history", "/chats/" + of.chatID + "/messages", "", []header{asCompany}, 404},
+				{"a page before a message", "/chats/" + me.chatID + "/messages?before=" + of.message, "", []header{asCompany}, 400},
+				{"a history by a visitor's token", "/chats/" + of.chatID + "/messages", "", []header{accessToken(of.visitor)}, 401},
+			}
+		},
+		"GET /templates": func(of tenant) []probe {
+			return []probe{{"templates by a visitor's token", "/templates", "", []header{accessToken(of.visitor)}, 401}}
+		},
 		// What any visitor of a site may see, and what is made with nothing but an application's id.
 		"GET /settings/{id}": nil, "POST /register": nil,
 		"GET /.well-known/jwks.json": nil, "GET /openapi.json": nil, "GET /docs": nil,
@@ -118,7 +140,7 @@ func TestCompaniesNeverMeet(t *testing.T) {
 	s := openStore(t, p)
 	me, other := newTenant(t, p, s), newTenant(t, p, s)
 	const none = "99999999-9999-4999-8999-999999999999"
-	nobody := tenant{token: "pat_" + strings.Repeat("A", 43), template: none, chatID: none, visitor: "none", message: none, sent: none}
+	nobody := tenant{app: chat.Application{ID: none}, token: "pat_" + strings.Repeat("A", 43), template: none, chatID: none, visitor: "none", message: none, sent: none}
 	known := probes(me)
 	tried := 0
 	for _, one := range []struct {

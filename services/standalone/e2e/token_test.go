@@ -112,6 +112,9 @@ func TestTokenAttacks(t *testing.T) {
 				{method: http.MethodPost, body: `{}`, headers: []header{bearer(token)}},
 			} {
 				r.api, r.path, r.status, r.code, r.message = a, "/message", 401, "UNAUTHORIZED", "Unauthorized"
+				if token == "" {
+					r.code = "TOKEN_MISSING"
+				}
 				r.check(t)
 			}
 			refusedSocket(t, p, token)
