@@ -172,7 +172,7 @@ type Registration struct {
 	Chat        NewChat
 }
 
-// PushRecipient is the registration of whom a push reaches: within the company, by the digits of the phone number (see
+// PushRecipient is the registration of the recipient of a push: within the company, by the digits of the phone number (see
 // [chat.ParsePhone]). An empty name keeps the one that is stored.
 func PushRecipient(companyID, phone, name string, at time.Time) Registration {
 	return Registration{

@@ -394,7 +394,11 @@ func (a *abuse) digestedIn(t *testing.T, name string) {
 	stream, err := plainJetStream(t, a.NATSURL).Stream(t.Context(), name)
 	check(t, err)
 	eventually(t, "what was accepted is digested", func() error {
+		var consumers []*jetstream.ConsumerInfo // all first: a loop that ends early would leave the lister's goroutine
 		for info := range stream.ListConsumers(t.Context()).Info() {
+			consumers = append(consumers, info)
+		}
+		for _, info := range consumers {
 			// By sequence: how many a consumer has before it the server counts a moment after it has acknowledged a publish.
 			for _, filter := range info.Config.FilterSubjects {
 				last, err := stream.GetLastMsgForSubject(t.Context(), filter)

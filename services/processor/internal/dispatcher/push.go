@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -55,11 +54,7 @@ func (d *Dispatcher) template(ctx context.Context, e event.PushAccepted) (chat.M
 // recipient finds or creates the visitor with this number and the visitor's open chat. Two concurrent pushes to one number end with
 // one visitor and one chat.
 func (d *Dispatcher) recipient(ctx context.Context, e event.PushAccepted, phone string) (store.Registered, error) {
-	r, err := d.recipients.Register(ctx, store.Registration{
-		Identities: []store.Identity{{Scope: e.CompanyID, Kind: store.KindPhone, Value: strings.TrimPrefix(phone, "+")}},
-		Visitor:    chat.Visitor{CompanyID: e.CompanyID, Phone: phone, FirstName: e.Username}, // an omitted username keeps the name
-		Chat:       store.NewChat{Channel: chat.ChannelPhone, Now: e.CreatedAt},
-	})
+	r, err := d.recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
 	if err != nil {
 		return store.Registered{}, fmt.Errorf("finding the recipient: %w", err)
 	}
