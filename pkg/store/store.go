@@ -179,6 +179,7 @@ type Registered struct {
 	Visitor chat.Visitor
 	Chat    chat.Chat
 	Opened  bool // the chat is new
+	Created bool // the visitor is new
 }
 
 // NewChat describes the chat that [Chats.OpenChat] creates if none is open.
