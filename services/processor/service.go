@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
 	"github.com/parley-chat/parley/services/processor/internal/recorder"
+	"github.com/parley-chat/parley/services/processor/internal/webhook"
 )
 
 const serviceName = "processor"
@@ -66,6 +67,31 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 	}
 }
 
+// WebhookConfig says how events are delivered to the webhook endpoints of companies.
+type WebhookConfig struct {
+	Webhooks           bool            `env:"WEBHOOKS" envDefault:"true" doc:"deliver events to the webhook endpoints of companies"`
+	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"how long one request of an outgoing webhook may take"`
+	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once"`
+	WebhookPerEndpoint int             `env:"WEBHOOK_ENDPOINT_CONCURRENCY" envDefault:"10" doc:"requests that one process makes to one webhook endpoint at once"`
+	WebhookWarnAfter   time.Duration   `env:"WEBHOOK_WARN_AFTER" envDefault:"24h" doc:"how long a webhook endpoint fails before each of three warnings; that much later it is disabled"`
+	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"networks that webhooks may reach although they are not of the internet, separated by commas, such as 10.0.0.0/8; empty: none"`
+}
+
+// Validate says what is wrong with the variables of webhooks; see [config.Check].
+func (c WebhookConfig) Validate() []string {
+	var problems []string
+	for name, value := range map[string]int64{
+		"WEBHOOK_TIMEOUT": int64(c.WebhookTimeout), "WEBHOOK_CONCURRENCY": int64(c.WebhookConcurrency),
+		"WEBHOOK_ENDPOINT_CONCURRENCY": int64(c.WebhookPerEndpoint), "WEBHOOK_WARN_AFTER": int64(c.WebhookWarnAfter),
+	} {
+		if c.Webhooks && value <= 0 {
+			problems = append(problems, name+" must be positive")
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
 // Config is what the processor needs.
 type Config struct {
 	config.Ops
@@ -75,6 +101,7 @@ type Config struct {
 	config.Tracing
 
 	BotConfig
+	WebhookConfig
 
 	Recorder   bool   `env:"RECORDER" envDefault:"true" doc:"keep the history of all chats"`
 	Dispatcher bool   `env:"DISPATCHER" envDefault:"true" doc:"bring company messages and pushes to their channel"`
@@ -137,7 +164,23 @@ func (s *Service) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer stopAnswering()
-	return s.run(ctx, b, documents, consumers)
+	var webhooks *webhook.Service // nil: switched off
+	if s.cfg.Webhooks {
+		webhooks = s.webhooks(documents, cache)
+		consumers = append(consumers, webhookRoutes(webhooks)...)
+	}
+	return s.run(ctx, b, documents, consumers, webhooks)
+}
+
+// webhookPoll is how often due deliveries of webhooks are looked for: replays, tests and retries begin that much later at most.
+const webhookPoll = time.Second
+
+func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.Service {
+	return webhook.New(webhook.Config{
+		Store: documents, Cache: cache, Timeout: s.cfg.WebhookTimeout, Concurrent: s.cfg.WebhookConcurrency, PerTarget: s.cfg.WebhookPerEndpoint,
+		Allow: s.cfg.WebhookAllow, WarnAfter: s.cfg.WebhookWarnAfter, PollEvery: webhookPoll, Now: time.Now, Logger: s.cfg.Logger,
+		Registerer: s.cfg.Registerer,
+	})
 }
 
 func (s *Service) openBus() (*bus.Bus, error) {
@@ -173,7 +216,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 
 // run returns when all consumers have finished what they had begun, and after them the operations server: until then it
 // answers, not ready.
-func (s *Service) run(ctx context.Context, b *bus.Bus, documents store.Store, consumers []bus.Consumer) error {
+func (s *Service) run(ctx context.Context, b *bus.Bus, documents store.Store, consumers []bus.Consumer, webhooks *webhook.Service) error {
 	server := ops.New(ops.Config{
 		Addr: s.cfg.OpsAddr, PprofAddr: s.cfg.PprofAddr, Listener: s.cfg.OpsListener, Service: serviceName, Logger: s.cfg.Logger,
 		Gatherer: gatherer(s.cfg.Registerer),
@@ -187,14 +230,14 @@ func (s *Service) run(ctx context.Context, b *bus.Bus, documents store.Store, co
 	}
 	group.Go(func() error {
 		defer stopOps()
-		return s.consume(running, b, consumers)
+		return s.consume(running, b, consumers, webhooks)
 	})
 	return group.Wait()
 }
 
 // consume returns when ctx is done and all consumers have stopped.
-func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer) error {
-	s.cfg.Logger.InfoContext(ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot)
+func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer, webhooks *webhook.Service) error {
+	s.cfg.Logger.InfoContext(ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot, "webhooks", s.cfg.Webhooks)
 	defer s.cfg.Logger.InfoContext(ctx, "stopped")
 	group, running := errgroup.WithContext(ctx)
 	for _, c := range consumers {
@@ -204,6 +247,9 @@ func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consu
 			}
 			return nil
 		})
+	}
+	if webhooks != nil {
+		group.Go(func() error { return webhooks.Run(running) })
 	}
 	<-running.Done() // also when everything is switched off
 	return group.Wait()
