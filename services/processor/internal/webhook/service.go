@@ -47,8 +47,8 @@ type Config struct {
 }
 
 const (
-	// leaseSlack is what a lease is longer than a request.
-	leaseSlack = 30 * time.Second
+	// leaseFactor is how many times the time of a request a lease lasts: what is left is for waiting and for writing the result.
+	leaseFactor = 3
 	// stopGrace is how long requests may go on when the service stops.
 	stopGrace = 5 * time.Second
 )
@@ -197,7 +197,7 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 	return nil
 }
 
-func (s *Service) lease() time.Duration { return s.cfg.Timeout + leaseSlack }
+func (s *Service) lease() time.Duration { return leaseFactor * s.cfg.Timeout }
 
 func (s *Service) release(endpointID string) {
 	if s.lanes.release(endpointID) {
