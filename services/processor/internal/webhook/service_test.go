@@ -293,16 +293,41 @@ func TestWarnings(t *testing.T) {
 	fail()
 	w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return !e.FailingSince.IsZero() })
 	for warning := 1; warning <= maxWarnings; warning++ {
-		w.set(w.Now().Add(30 * time.Minute))
-		fail()
-		w.set(w.Now().Add(30 * time.Minute))
-		fail()
+		w.set(w.Now().Add(time.Hour)) // what is due again fails again
 		w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return e.Warnings == warning && e.Enabled() })
 	}
-	w.set(w.Now().Add(time.Hour))
-	fail()
+	w.set(w.Now().Add(24 * time.Hour))
 	if e := w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return !e.Enabled() }); e.DisabledReason != webhook.DisabledFailing {
 		t.Errorf("got the reason %q, want failing", e.DisabledReason)
+	}
+}
+
+// What a result means for an endpoint that has failed for so long and was warned so often.
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	ago := func(hours int) time.Time { return now.Add(-time.Duration(hours) * time.Hour) }
+	ok, failed, gone := result{attempt: webhook.Attempt{StatusCode: 204}}, result{attempt: webhook.Attempt{StatusCode: 404}}, result{attempt: webhook.Attempt{StatusCode: 410}}
+	for name, test := range map[string]struct {
+		endpoint webhook.Endpoint
+		result   result
+		want     change
+	}{
+		"well":                      {webhook.Endpoint{}, ok, unchanged},
+		"fails at first":            {webhook.Endpoint{}, failed, beginsToFail},
+		"fails for a while":         {webhook.Endpoint{FailingSince: ago(23)}, failed, unchanged},
+		"fails for a day":           {webhook.Endpoint{FailingSince: ago(24)}, failed, isWarned},
+		"was warned":                {webhook.Endpoint{FailingSince: ago(47), Warnings: 1, WarnedAt: ago(23)}, failed, unchanged},
+		"was warned a day ago":      {webhook.Endpoint{FailingSince: ago(72), Warnings: 2, WarnedAt: ago(24)}, failed, isWarned},
+		"was warned three times":    {webhook.Endpoint{FailingSince: ago(96), Warnings: 3, WarnedAt: ago(24)}, failed, isDisabled},
+		"recovers":                  {webhook.Endpoint{FailingSince: ago(96), Warnings: 3, WarnedAt: ago(24)}, ok, recovers},
+		"is gone":                   {webhook.Endpoint{}, gone, isDisabled},
+		"is disabled and fails":     {webhook.Endpoint{DisabledAt: ago(1), FailingSince: ago(96), Warnings: 3, WarnedAt: ago(24)}, failed, unchanged},
+		"is disabled and succeeded": {webhook.Endpoint{DisabledAt: ago(1), FailingSince: ago(96)}, ok, unchanged},
+	} {
+		if got := classify(test.endpoint, test.result, now, 24*time.Hour); got != test.want {
+			t.Errorf("%s: got %d, want %d", name, got, test.want)
+		}
 	}
 }
 
