@@ -24,7 +24,7 @@ type step struct {
 func steps(c company) []step {
 	user := c.users[account.Agent].ID
 	tokens, applications, templates, chats := "/api/tokens/"+c.token, "/api/applications/"+c.app, "/api/templates/"+c.template, "/api/chats/"+c.chat
-	q := "?companyId=" + c.id
+	webhooks, q := "/api/webhooks/"+c.endpoint, "?companyId="+c.id
 	return []step{
 		{"PATCH", "/api/companies/" + c.id, `{"name":"acme"}`, account.People, true},
 		{"GET", "/api/tokens" + q, "", account.Tokens, true},
@@ -46,6 +46,17 @@ func steps(c company) []step {
 		{"POST", templates + "/submit", `{}`, account.WriteTemplates, true},
 		{"POST", templates + "/approve", `{}`, account.ApproveTemplates, true},
 		{"POST", templates + "/reject", `{"reason":"x"}`, account.ApproveTemplates, true},
+		{"GET", "/api/webhooks" + q, "", account.Webhooks, true},
+		{"POST", "/api/webhooks" + q, `{"url":"https://crm.example"}`, account.Webhooks, true},
+		{"PUT", "/api/webhooks/retention" + q, `{"retentionDays":7}`, account.Webhooks, true},
+		{"PATCH", webhooks, `{"ordered":true}`, account.Webhooks, true},
+		{"POST", webhooks + "/rotate", `{"overlapSeconds":60}`, account.Webhooks, true},
+		{"POST", webhooks + "/enable", `{}`, account.Webhooks, true},
+		{"POST", webhooks + "/disable", `{}`, account.Webhooks, true},
+		{"POST", webhooks + "/test", `{}`, account.Webhooks, true},
+		{"GET", webhooks + "/deliveries", "", account.Webhooks, true},
+		{"POST", webhooks + "/replay", `{"dryRun":true}`, account.Webhooks, true},
+		{"DELETE", webhooks, "", account.Webhooks, true},
 		{"GET", "/api/chats" + q, "", account.Inbox, true},
 		{"GET", "/api/chats/unread" + q, "", account.Inbox, true},
 		{"GET", chats, "", account.Inbox, true},
@@ -152,8 +163,8 @@ func unlimited(cfg *panel.Config) { cfg.RateSignIn, cfg.RateAccount = config.Rat
 // TestWalkCoversEveryRoute keeps the walk complete.
 func TestWalkCoversEveryRoute(t *testing.T) {
 	t.Parallel()
-	c := company{id: "C", app: "A", template: "T", visitor: "V", chat: "K", token: "H", users: map[account.Role]account.User{account.Agent: {ID: "U"}}}
-	ids := strings.NewReplacer("/C", "/:id", "/A/", "/:id/", "/T/", "/:id/", "/K/", "/:id/", "/H/", "/:id/", "/U", "/:id", "/V", "/:id", "/unknown", "/:id", "/dead-letters/1/", "/dead-letters/:sequence/")
+	c := company{id: "C", endpoint: "W", app: "A", template: "T", visitor: "V", chat: "K", token: "H", users: map[account.Role]account.User{account.Agent: {ID: "U"}}}
+	ids := strings.NewReplacer("/C", "/:id", "/A/", "/:id/", "/W/", "/:id/", "/T/", "/:id/", "/K/", "/:id/", "/H/", "/:id/", "/U", "/:id", "/V", "/:id", "/unknown", "/:id", "/dead-letters/1/", "/dead-letters/:sequence/")
 	var walked []string
 	for _, s := range steps(c) {
 		path, _, _ := strings.Cut(s.path, "?")

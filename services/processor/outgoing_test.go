@@ -4,10 +4,13 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +23,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor"
 )
 
@@ -228,5 +232,125 @@ func TestWebhookEvents(t *testing.T) {
 	all, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
 	if err != nil || len(all) != 9 {
 		t.Errorf("got %d deliveries, %v, want 9", len(all), err)
+	}
+}
+
+// A processor that is killed in the middle of its deliveries, and a receiver that is away for a while, lose nothing: every message
+// arrives, each under one webhook-id.
+func TestKilledProcessorLosesNoWebhook(t *testing.T) {
+	t.Parallel()
+	const messages = 60
+	w := newWorld(t)
+	r := newReceiver(t)
+	reached := make(chan struct{})
+	r.status = func(n int) int {
+		switch {
+		case n == messages/3:
+			close(reached)
+		case n > messages/3 && n <= messages/3+5: // away for a moment
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusNoContent
+	}
+	w.endpoint(r)
+	binary := build(t)
+	env := []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.1", "WEBHOOK_TIMEOUT=2s", "BOT=none", "RECORDER=false", "DISPATCHER=false"}
+	kill := w.spawn(binary, env...)
+	var want []string
+	for i := range messages {
+		e := w.wrote(chat.Text, fmt.Sprintf(`{"text":"message %d"}`, i))
+		want = append(want, e.Message.ID)
+		w.publish(e)
+	}
+	select {
+	case <-reached:
+	case <-time.After(3 * time.Minute):
+		t.Fatal("the processor delivered too little")
+	}
+	kill()
+	w.spawn(binary, env...)
+	got := map[string]string{} // webhook-id by message
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		all, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID, Status: webhook.Delivered}, store.Page{})
+		w.must(err)
+		if len(all) == messages {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %d deliveries, want %d", len(all), messages)
+		}
+	}
+	for len(r.requests) > 0 {
+		d := r.next()
+		var data struct{ Message struct{ ID string } }
+		w.must(json.Unmarshal(d.event.Data, &data))
+		if id := got[data.Message.ID]; id != "" && id != d.id {
+			t.Errorf("got message %s as %s and %s, want one webhook-id", data.Message.ID, id, d.id)
+		}
+		got[data.Message.ID] = d.id
+	}
+	for _, id := range want {
+		if got[id] == "" {
+			t.Errorf("message %s was lost", id)
+		}
+	}
+}
+
+// During a rotation each delivery has the signatures of both secrets: a receiver with either one accepts it. The official verifier of
+// npm accepts what the one of Go does, and neither accepts another body.
+func TestWebhookVerifiers(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("node"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("node is missing")
+		}
+		t.Skip("node is missing")
+	}
+	w := newWorld(t)
+	r := newReceiver(t)
+	e := w.endpoint(r, func(e *webhook.Endpoint) {
+		e.Secrets = append(e.Secrets, webhook.NewSecret(webhook.Ed25519, now()))
+		e.Rotate(now(), time.Hour)
+	})
+	if len(e.Secrets) != 4 {
+		t.Fatalf("got %d secrets, want two of each kind", len(e.Secrets))
+	}
+	w.run(w.webhooks())
+	var input strings.Builder
+	for _, text := range []string{`{"text":"plain"}`, `{"text":"é 😀 <&> \u2028 \u0000","n":1e999}`} {
+		w.publish(w.wrote(chat.Text, text))
+		d := r.next()
+		for _, s := range e.Secrets {
+			line, err := json.Marshal(map[string]any{
+				"verifier": s.Verifier(), "body": d.body, "headers": map[string]string{
+					"webhook-id": d.id, "webhook-timestamp": d.header.Get("webhook-timestamp"), "webhook-signature": d.header.Get("webhook-signature"),
+				},
+			})
+			w.must(err)
+			input.Write(append(line, '\n'))
+		}
+	}
+	command := exec.Command("node", "testdata/verify.mjs")
+	command.Stdin = strings.NewReader(input.String())
+	out, err := command.CombinedOutput()
+	if err != nil || string(out) != "8 accepted, 8 forged ones refused\n" {
+		t.Errorf("got %s, %v, want all accepted", out, err)
+	}
+}
+
+// With WEBHOOKS off nothing is delivered, and nothing is read.
+func TestWebhooksSwitchedOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.endpoint(newReceiver(t))
+	cfg := w.webhooks()
+	cfg.Webhooks, cfg.Recorder = false, true
+	w.run(cfg)
+	kept := w.acked(subject.Inbound, "recorder")
+	w.publish(w.wrote(chat.Text, `{"text":"x"}`))
+	kept.Next()
+	all, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
+	if err != nil || len(all) != 0 {
+		t.Errorf("got %d deliveries, %v, want none", len(all), err)
 	}
 }
