@@ -245,6 +245,7 @@ type WebhookDeliveryRecord struct {
 	CompanyID  string                 `json:"companyId"`
 	EndpointID string                 `json:"endpointId"`
 	EventType  string                 `json:"eventType"`
+	ChatID     string                 `json:"chatId"`
 	Body       string                 `json:"body"` // JSON text
 	OrderKey   string                 `json:"orderKey"`
 	Position   int64                  `json:"position"`
@@ -315,7 +316,7 @@ func WebhookAttemptRecordOf(a webhook.Attempt) WebhookAttemptRecord {
 // WebhookDeliveryRecordOf returns the record of a delivery, with times as every engine stores them.
 func WebhookDeliveryRecordOf(d webhook.Delivery) WebhookDeliveryRecord {
 	r := WebhookDeliveryRecord{
-		ID: d.ID, CompanyID: d.CompanyID, EndpointID: d.EndpointID, EventType: d.EventType, Body: d.Body, OrderKey: d.OrderKey, Position: d.Position,
+		ID: d.ID, CompanyID: d.CompanyID, EndpointID: d.EndpointID, EventType: d.EventType, ChatID: d.ChatID, Body: d.Body, OrderKey: d.OrderKey, Position: d.Position,
 		CreatedAt: UTC(d.CreatedAt), Status: d.Status, Reason: d.Reason, DueAt: UTC(d.DueAt), Tries: d.Tries, ExpiresAt: UTC(d.ExpiresAt),
 	}
 	for _, a := range d.Attempts {
@@ -327,7 +328,7 @@ func WebhookDeliveryRecordOf(d webhook.Delivery) WebhookDeliveryRecord {
 // Delivery returns the delivery of a record.
 func (r WebhookDeliveryRecord) Delivery() webhook.Delivery {
 	d := webhook.Delivery{
-		ID: r.ID, CompanyID: r.CompanyID, EndpointID: r.EndpointID, EventType: r.EventType, Body: r.Body, OrderKey: r.OrderKey, Position: r.Position,
+		ID: r.ID, CompanyID: r.CompanyID, EndpointID: r.EndpointID, EventType: r.EventType, ChatID: r.ChatID, Body: r.Body, OrderKey: r.OrderKey, Position: r.Position,
 		CreatedAt: UTC(r.CreatedAt), Status: r.Status, Reason: r.Reason, DueAt: UTC(r.DueAt), Tries: r.Tries, ExpiresAt: UTC(r.ExpiresAt),
 	}
 	for _, a := range r.Attempts {

@@ -144,9 +144,9 @@ type Visitors interface {
 	// FindVisitors lists at most limit visitors of a company whose names, e-mail address, phone number or user id contain the text,
 	// without regard to case, ordered by id. It may read all visitors of the company.
 	FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error)
-	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts and records of files, and returns what it
-	// was. A repeat completes what a crash left half done; what is gone already is not counted again. The caller invalidates
-	// [CachedVisitor] and [CachedChat], and removes events and the files themselves.
+	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries and records of files, and
+	// returns what it was. A repeat completes what a crash left half done; what is gone already is not counted again. The caller
+	// invalidates [CachedVisitor] and [CachedChat], and removes events and the files themselves.
 	EraseVisitor(ctx context.Context, chatUserID string) (Erased, error)
 	// VisitorFileIDs lists the ids of the visitor's files, sorted.
 	VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error)

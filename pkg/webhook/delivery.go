@@ -25,6 +25,7 @@ type Delivery struct {
 	CompanyID  string
 	EndpointID string
 	EventType  string
+	ChatID     string // that the body is about, for erasure; empty: none
 	Body       string
 	OrderKey   string // deliveries of an endpoint with the same key are sent in the order of Position; empty: no order
 	Position   int64

@@ -49,6 +49,7 @@ func Indexes() []Index {
 		index(webhookDeliveries, "order", asc("endpointId"), asc("orderKey"), asc("status"), asc("position")),
 		index(webhookDeliveries, "endpoint", asc("endpointId"), desc("createdAt"), asc("_id")),
 		index(webhookDeliveries, "company", asc("companyId"), desc("createdAt"), asc("_id")),
+		index(webhookDeliveries, "chat", asc("chatId")),
 		expiry(webhookDeliveries),
 		expiry(sessions),
 		expiry(files),

@@ -101,6 +101,7 @@ type deliveryDocument struct {
 	CompanyID  string                       `bson:"companyId"`
 	EndpointID string                       `bson:"endpointId"`
 	EventType  string                       `bson:"eventType"`
+	ChatID     string                       `bson:"chatId,omitempty"`
 	Body       string                       `bson:"body"`
 	OrderKey   string                       `bson:"orderKey,omitempty"`
 	Position   int64                        `bson:"position"`

@@ -12,7 +12,7 @@ import (
 const (
 	endpointColumns = `id, company_id, url, description, events, headers, secrets, ordered, created_at, disabled_at, disabled_reason,
 	failing_since, warnings, warned_at, revision`
-	deliveryColumns = `id, company_id, endpoint_id, event_type, body, order_key, position, created_at, status, reason, due_at, tries,
+	deliveryColumns = `id, company_id, endpoint_id, event_type, chat_id, body, order_key, position, created_at, status, reason, due_at, tries,
 	attempts, expires_at`
 )
 
@@ -92,7 +92,7 @@ func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.
 
 func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 	return store.WebhookDeliveryRecord{
-		ID: r.text(), CompanyID: r.text(), EndpointID: r.text(), EventType: r.text(), Body: r.text(), OrderKey: r.text(), Position: r.int(),
+		ID: r.text(), CompanyID: r.text(), EndpointID: r.text(), EventType: r.text(), ChatID: r.text(), Body: r.text(), OrderKey: r.text(), Position: r.int(),
 		CreatedAt: r.time(), Status: r.text(), Reason: r.text(), DueAt: r.time(), Tries: int(r.int()), Attempts: list[store.WebhookAttemptRecord](r),
 		ExpiresAt: r.time(),
 	}
@@ -101,8 +101,8 @@ func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
 func readDelivery(r *row) webhook.Delivery { return readDeliveryRecord(r).Delivery() }
 
 func writeDelivery(c *conn, insert string, v store.WebhookDeliveryRecord) (written bool, err error) {
-	changed, err := c.exec(insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.Body, v.OrderKey, v.Position, v.CreatedAt, v.Status, v.Reason, v.DueAt, v.Tries,
+	changed, err := c.exec(insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt, v.Status, v.Reason, v.DueAt, v.Tries,
 		listText(v.Attempts), v.ExpiresAt)
 	return changed > 0, err
 }

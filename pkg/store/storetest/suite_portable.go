@@ -30,7 +30,7 @@ func Fill(t testing.TB, s store.Store) {
 		must(t, s.CreateWebhookEndpoint(ctx, e))
 		d := delivery(e, 7)
 		get[bool](t)(s.InsertWebhookDelivery(ctx, d))
-		d.ID, d.OrderKey = newID(), "chat"
+		d.ID, d.OrderKey, d.ChatID = newID(), "chat", "chat"
 		get[bool](t)(s.InsertWebhookDelivery(ctx, d))
 		must(t, s.EndWebhookAttempt(ctx, d.ID, &webhook.Attempt{At: noon, URL: e.URL, Duration: time.Second, Error: "é"},
 			webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonGone, ExpiresAt: time.Now().Add(time.Hour)}))

@@ -26,6 +26,7 @@ CREATE TABLE webhook_deliveries (
   company_id  TEXT NOT NULL,
   endpoint_id TEXT NOT NULL,
   event_type  TEXT NOT NULL,
+  chat_id     TEXT NOT NULL,              -- that the body is about; '': none
   body        TEXT NOT NULL,              -- JSON, as it is sent
   order_key   TEXT NOT NULL,              -- '': no order
   position    INTEGER NOT NULL,
@@ -41,4 +42,5 @@ CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at, endpoint_id, 
 CREATE INDEX webhook_deliveries_order ON webhook_deliveries (endpoint_id, order_key, position) WHERE due_at IS NOT NULL AND order_key <> '';
 CREATE INDEX webhook_deliveries_endpoint ON webhook_deliveries (endpoint_id, created_at DESC, id);
 CREATE INDEX webhook_deliveries_company ON webhook_deliveries (company_id, created_at DESC, id);
+CREATE INDEX webhook_deliveries_chat ON webhook_deliveries (chat_id) WHERE chat_id <> '';
 CREATE INDEX webhook_deliveries_expiry ON webhook_deliveries (expires_at);

@@ -139,7 +139,7 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 			continue
 		}
 		d := webhook.Delivery{
-			ID: webhook.DeliveryID(e.ID, ev), CompanyID: companyID, EndpointID: e.ID, EventType: ev.Type, Body: body, Position: at.UnixNano(),
+			ID: webhook.DeliveryID(e.ID, ev), CompanyID: companyID, EndpointID: e.ID, EventType: ev.Type, ChatID: ev.ChatID, Body: body, Position: at.UnixNano(),
 			CreatedAt: s.cfg.Now(), Status: webhook.Pending,
 		}
 		if e.Ordered {
