@@ -219,7 +219,7 @@ func TestWebhookEvents(t *testing.T) {
 			t.Errorf("got %s, want the message's data as it was sent", d.body)
 		}
 		logged := w.awaitDelivery(d.id, hasEnded)
-		if logged.Status != webhook.Delivered || len(logged.Attempts) != 1 || logged.Attempts[0].StatusCode != 204 || logged.Body != d.body ||
+		if logged.Status != webhook.Delivered || len(logged.Attempts) != 1 || logged.Attempts[0].StatusCode != http.StatusNoContent || logged.Body != d.body ||
 			logged.EndpointID != e.ID || logged.ExpiresAt.IsZero() {
 			t.Errorf("got %+v, want one attempt in the log", logged)
 		}

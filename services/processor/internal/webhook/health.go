@@ -27,7 +27,7 @@ func (s *Service) updateHealth(ctx context.Context, e webhook.Endpoint, r result
 			break
 		}
 		if !apperr.Is(err, apperr.Conflict) {
-			s.warn(ctx, "writing the state of a webhook endpoint failed", err)
+			s.warn(ctx, "writing the state of an endpoint", err)
 			break
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Service) poll(ctx context.Context) {
 		}
 		if (err != nil) != failing {
 			failing = err != nil
-			s.warn(ctx, "looking for due webhook deliveries failed", err)
+			s.warn(ctx, "looking for due deliveries", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -80,7 +80,7 @@ func (s *Service) beginOne(due webhook.Due, now time.Time) bool {
 		s.slots <- struct{}{}
 		defer func() { <-s.slots }()
 		if err := s.takeUp(due.ID); err != nil {
-			s.warn(s.requests, "taking up a webhook delivery failed; it is repeated", err)
+			s.warn(s.requests, "taking up a delivery; it is repeated", err)
 		}
 	}()
 	return true

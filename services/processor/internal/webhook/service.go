@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
@@ -210,7 +211,7 @@ func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time
 	r := s.call(s.requests, e, d)
 	ctx := context.WithoutCancel(s.requests)
 	if r.noAnswer && s.requests.Err() != nil { // the service stops: no fault of the endpoint
-		s.warn(ctx, "returning a webhook delivery failed", s.cfg.Store.PostponeWebhookDelivery(ctx, d.ID, s.cfg.Now()))
+		s.warn(ctx, "returning a delivery", s.cfg.Store.PostponeWebhookDelivery(ctx, d.ID, s.cfg.Now()))
 		return
 	}
 	now := s.cfg.Now()
@@ -219,7 +220,7 @@ func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time
 	r.attempt.NextAt = outcome.DueAt
 	s.metrics.attempted(r, outcome)
 	if err := s.write(ctx, func() error { return s.cfg.Store.EndWebhookAttempt(ctx, d.ID, &r.attempt, outcome) }); err != nil {
-		s.warn(ctx, "writing a webhook attempt failed; it is repeated", err)
+		s.warn(ctx, "writing an attempt; it is repeated", err)
 		return
 	}
 	s.updateHealth(ctx, e, r, now)
@@ -249,7 +250,7 @@ func (s *Service) advance(ctx context.Context, d webhook.Delivery, o webhook.Out
 	if d.OrderKey == "" || o.Status == webhook.Pending {
 		return
 	}
-	s.warn(ctx, "advancing webhook deliveries failed; they wait longer", s.cfg.Store.AdvanceWebhookOrder(ctx, d.EndpointID, d.OrderKey, s.cfg.Now()))
+	s.warn(ctx, "advancing an order; it waits longer", s.cfg.Store.AdvanceWebhookOrder(ctx, d.EndpointID, d.OrderKey, s.cfg.Now()))
 	s.look()
 }
 
@@ -275,8 +276,10 @@ func (s *Service) write(ctx context.Context, op func() error) (err error) {
 	return err
 }
 
-func (s *Service) warn(ctx context.Context, text string, err error) {
+// warn logs what failed; no error, no line.
+func (s *Service) warn(ctx context.Context, operation string, err error) {
 	if err != nil {
-		s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, text, slog.String("error", err.Error()))
+		s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook operation failed", slog.String("operation", operation),
+			slog.String("error", apperr.LogText(err)))
 	}
 }

@@ -187,7 +187,7 @@ func TestSchedule(t *testing.T) {
 		}
 		d := w.await(id, tried(n))
 		last := d.Attempts[n-1]
-		if last.StatusCode != 500 || last.Answer != "nope" || last.URL != e.URL || !last.NextAt.Equal(d.DueAt) || d.Tries != n {
+		if last.StatusCode != http.StatusInternalServerError || last.Answer != "nope" || last.URL != e.URL || !last.NextAt.Equal(d.DueAt) || d.Tries != n {
 			t.Fatalf("try %d: got %+v", n, d)
 		}
 		if n < MaxTries {
