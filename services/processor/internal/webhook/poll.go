@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
@@ -98,13 +99,11 @@ func (s *Service) takeUp(id string) error {
 	if err != nil {
 		return err
 	}
-	e, found := webhook.Endpoint{}, false
-	for _, candidate := range hooks.Endpoints {
-		if candidate.ID == d.EndpointID {
-			e, found = candidate, true
-		}
+	e, err := s.endpoint(ctx, hooks.Endpoints, d.EndpointID)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return err
 	}
-	if !found || !e.Enabled() {
+	if err != nil || !e.Enabled() {
 		outcome := webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonDisabled, ExpiresAt: now.Add(hooks.Retention)}
 		s.metrics.ended(outcome)
 		if err := s.cfg.Store.EndWebhookAttempt(ctx, id, nil, outcome); err != nil {
@@ -124,4 +123,15 @@ func (s *Service) takeUp(id string) error {
 	}
 	s.attempt(e, d, hooks.Retention)
 	return nil
+}
+
+// endpoint finds an endpoint among those that are known. One that is not there, or is disabled, is read anew: it may have been created or
+// enabled a moment ago, and its delivery would be given up.
+func (s *Service) endpoint(ctx context.Context, known []webhook.Endpoint, id string) (webhook.Endpoint, error) {
+	for _, e := range known {
+		if e.ID == id && e.Enabled() {
+			return e, nil
+		}
+	}
+	return s.cfg.Store.WebhookEndpoint(ctx, id)
 }
