@@ -229,11 +229,13 @@ func TestRetryAfter(t *testing.T) {
 	}
 	// The endpoint asked for a pause, so that its other deliveries wait too.
 	other := w.send(e, happening("chat", 2), 1)
-	w.service.look()
 	w.set(w.Now().Add(time.Hour))
-	if d := w.await(other, func(webhook.Delivery) bool { return true }); len(d.Attempts) != 0 {
-		t.Errorf("got %+v during the pause, want no attempt", d)
+	w.must(w.service.beginDue(t.Context()))
+	if d := w.await(other, func(webhook.Delivery) bool { return true }); len(d.Attempts) != 0 || !d.DueAt.Before(w.Now()) {
+		t.Errorf("got %+v during the pause, want it due, without an attempt", d)
 	}
+	w.set(w.Now().Add(time.Hour))
+	w.await(other, tried(1))
 	now := time.Now()
 	for value, want := range map[string]time.Duration{
 		"": 0, "0": 0, "-1": 0, "x": 0, "30": 30 * time.Second, "99999999": maxRetryAfter,
