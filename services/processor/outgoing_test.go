@@ -235,6 +235,24 @@ func TestWebhookEvents(t *testing.T) {
 	}
 }
 
+// A chat that a message opened, not a registration, is told of by that message's event, and by no later one.
+func TestWebhookOfAChatOpenedByAMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := newReceiver(t)
+	w.endpoint(r, func(e *webhook.Endpoint) { e.Ordered = true })
+	w.run(w.webhooks())
+	first := w.wrote(chat.Text, `{"text":"hello"}`)
+	first.Message.CreatedAt = w.chat.CreatedAt
+	w.publish(first)
+	w.publish(w.wrote(chat.Text, `{"text":"again"}`))
+	for n, want := range []string{webhook.TypeChatOpened, webhook.TypeMessageReceived, webhook.TypeMessageReceived} {
+		if d := r.next(); d.event.Type != want || !strings.Contains(d.body, w.chat.ID) {
+			t.Errorf("delivery %d: got %s, want a %s of the chat", n, d.body, want)
+		}
+	}
+}
+
 // A processor that is killed in the middle of its deliveries, and a receiver that is away for a while, lose nothing: every message
 // arrives, each under one webhook-id.
 func TestKilledProcessorLosesNoWebhook(t *testing.T) {
