@@ -8,7 +8,7 @@ type Role string
 const (
 	Operator  Role = "operator"  // of the installation; belongs to no company
 	Owner     Role = "owner"     // of a company
-	Developer Role = "developer" // of a company: tokens, applications, templates
+	Developer Role = "developer" // of a company: tokens, applications, templates, webhooks
 	Agent     Role = "agent"     // of a company: answers visitors
 )
 
@@ -28,6 +28,7 @@ const (
 	ReadTemplates     Permission = "templates.read"
 	WriteTemplates    Permission = "templates.write"
 	ApproveTemplates  Permission = "templates.approve"
+	Webhooks          Permission = "webhooks"
 	Inbox             Permission = "inbox"
 	People            Permission = "people"
 	Audit             Permission = "audit"
@@ -41,15 +42,15 @@ func (r Role) Permissions() []Permission {
 	switch r {
 	case Operator:
 		return []Permission{
-			Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates, ApproveTemplates, Inbox, People, Audit, Visitors,
+			Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates, ApproveTemplates, Webhooks, Inbox, People, Audit, Visitors,
 			Streams, Companies,
 		}
 	case Owner:
 		return []Permission{
-			Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates, ApproveTemplates, Inbox, People, Audit, Visitors,
+			Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates, ApproveTemplates, Webhooks, Inbox, People, Audit, Visitors,
 		}
 	case Developer:
-		return []Permission{Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates}
+		return []Permission{Tokens, ReadApplications, WriteApplications, ReadTemplates, WriteTemplates, Webhooks}
 	case Agent:
 		return []Permission{ReadApplications, ReadTemplates, Inbox}
 	}

@@ -42,6 +42,7 @@ func (s *Service) PutCompany(ctx context.Context, by Actor, c chat.Company) (cha
 	switch {
 	case err == nil:
 		changed.action, changed.before = "company.rename", fields{"name": before.Name}
+		c.WebhookRetention = before.WebhookRetention
 	case !apperr.Is(err, apperr.NotFound):
 		return c, err
 	}

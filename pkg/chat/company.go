@@ -9,6 +9,8 @@ import (
 type Company struct {
 	ID   string
 	Name string
+	// WebhookRetention is how long the log of webhook deliveries is kept, in whole seconds; zero: 30 days.
+	WebhookRetention time.Duration
 }
 
 // ProviderWidget is the provider of an application that the Widget API serves.

@@ -26,6 +26,11 @@ func Groups() []Group {
 			[]string{"BOT", "BOT_*", "ASSETS_URL"},
 		},
 		{
+			"Outgoing webhooks",
+			"The operator: which networks webhooks may reach ([guide](webhooks.md)). The rest suits most deployments.",
+			[]string{"WEBHOOKS", "WEBHOOK_*"},
+		},
+		{
 			"Files, retention and sessions",
 			"Whoever answers for the data: where files are, how long chats, files and events are kept, and how long visitors stay signed in.",
 			[]string{"FILE_STORE", "FILE_MAX_BYTES", "FILE_RETENTION", "S3_*", "CHAT_IDLE_CLOSE", "VISITOR_TOKEN_TTL", "STREAM_MAX_AGE"},

@@ -117,6 +117,8 @@ type VisitorRegistered struct {
 	RegisteredAt time.Time      `json:"registeredAt"`
 	Profile      VisitorProfile `json:"profile"`
 	VerifiedBy   string         `json:"verifiedBy,omitempty"` // the member of Profile that is proved; empty: none
+	// VisitorCreated: this registration created the visitor.
+	VisitorCreated bool `json:"visitorCreated,omitempty"`
 }
 
 func (e VisitorRegistered) Subject() string       { return subject.VisitorRegistered(e.AppID, e.ChatUserID) }
@@ -134,6 +136,9 @@ func (e VisitorRegistered) AppendJSON(dst []byte) []byte {
 	dst = appendStrings(append(dst, `,"profile":`...), e.Profile)
 	if e.VerifiedBy != "" {
 		dst = appendMember(append(dst, ','), "verifiedBy", e.VerifiedBy)
+	}
+	if e.VisitorCreated {
+		dst = append(dst, `,"visitorCreated":true`...)
 	}
 	return append(dst, '}')
 }

@@ -83,7 +83,7 @@ func samples() []sample {
 				ID: "0198f39f-2c40-7d01-8b6e-94d2a7c3e510", CompanyID: companyID, AppID: appID, ChatUserID: chatUserID,
 				ChatID: chatID, ChatOpened: true, RegisteredAt: at("15:08:00.000"),
 				Profile:    event.VisitorProfile{FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com"},
-				VerifiedBy: "email",
+				VerifiedBy: "email", VisitorCreated: true,
 			},
 			into:  read[event.VisitorRegistered],
 			proto: func() proto.Message { return new(eventsv1.VisitorRegistered) },

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/webhook"
 )
 
 // Kinds of what a [Cache] holds: the first argument of [Cache.Forget].
@@ -21,6 +22,7 @@ const (
 	CachedTemplate    = "template"
 	CachedChat        = "chat"
 	CachedVisitor     = "visitor"
+	CachedWebhooks    = "webhooks" // of a company, by its id
 )
 
 // CacheConfig bounds a [Cache]. The zero value is good.
@@ -44,6 +46,13 @@ type Cache struct {
 	templates    *lookups[chat.MessageTemplate]
 	chats        *lookups[chat.Chat]
 	visitors     *lookups[chat.Visitor]
+	webhooks     *lookups[CompanyWebhooks]
+}
+
+// CompanyWebhooks is what deliveries of a company's events need.
+type CompanyWebhooks struct {
+	Endpoints []webhook.Endpoint // ordered by id, also disabled ones
+	Retention time.Duration      // of deliveries that have ended
 }
 
 // Cached is what a [Cache] reads; [Store] implements it.
@@ -53,6 +62,8 @@ type Cached interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
+	Company(ctx context.Context, id string) (chat.Company, error)
+	WebhookEndpoints(ctx context.Context, companyID string, p Page) ([]webhook.Endpoint, error)
 }
 
 // NewCache returns an empty cache in front of s.
@@ -65,6 +76,9 @@ func NewCache(s Cached, c CacheConfig) *Cache {
 		templates:    newLookups(c, CachedTemplate, c.TTL, requests, s.Template),
 		chats:        newLookups(c, CachedChat, c.TTL, requests, s.Chat),
 		visitors:     newLookups(c, CachedVisitor, c.TTL, requests, s.Visitor),
+		webhooks: newLookups(c, CachedWebhooks, c.TTL, requests, func(ctx context.Context, companyID string) (CompanyWebhooks, error) {
+			return companyWebhooks(ctx, s, companyID)
+		}),
 	}
 }
 
@@ -82,6 +96,19 @@ func (c CacheConfig) withDefaults() CacheConfig {
 		c.Now = time.Now
 	}
 	return c
+}
+
+// companyWebhooks reads a company's endpoints, and its retention where there are any.
+func companyWebhooks(ctx context.Context, s Cached, companyID string) (w CompanyWebhooks, err error) {
+	w.Retention = webhook.DefaultRetention
+	if w.Endpoints, err = s.WebhookEndpoints(ctx, companyID, Page{}); err != nil || len(w.Endpoints) == 0 {
+		return w, err
+	}
+	company, err := s.Company(ctx, companyID)
+	if err == nil && company.WebhookRetention > 0 {
+		w.Retention = company.WebhookRetention
+	}
+	return w, err
 }
 
 // noting reads access tokens and tells which ones.
@@ -127,6 +154,11 @@ func (c *Cache) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, e
 	return c.visitors.get(ctx, chatUserID)
 }
 
+// Webhooks returns the webhook endpoints of a company, cached.
+func (c *Cache) Webhooks(ctx context.Context, companyID string) (CompanyWebhooks, error) {
+	return c.webhooks.get(ctx, companyID)
+}
+
 // Forget drops one entry, so that the next look-up reads it anew. It fits bus.OnInvalidate; unknown kinds are ignored.
 func (c *Cache) Forget(kind, key string) {
 	switch kind {
@@ -138,6 +170,8 @@ func (c *Cache) Forget(kind, key string) {
 		c.templates.forget(key)
 	case CachedChat:
 		c.chats.forget(key)
+	case CachedWebhooks:
+		c.webhooks.forget(key)
 	case CachedVisitor:
 		c.visitors.forget(key)
 	}

@@ -77,3 +77,13 @@ func ChangedMeanwhile() error {
 func SessionNotFound() error {
 	return apperr.New(apperr.NotFound, "SESSION_NOT_FOUND", "Session not found")
 }
+
+// WebhookEndpointNotFound is returned when no endpoint has the id.
+func WebhookEndpointNotFound() error {
+	return apperr.New(apperr.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND", "Webhook endpoint not found")
+}
+
+// WebhookDeliveryNotFound is returned when no delivery has the id, or not any more.
+func WebhookDeliveryNotFound() error {
+	return apperr.New(apperr.NotFound, "WEBHOOK_DELIVERY_NOT_FOUND", "Webhook delivery not found")
+}

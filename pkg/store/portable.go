@@ -12,7 +12,7 @@ type Kind string
 func Kinds() []Kind {
 	return []Kind{
 		"companies", "accessTokens", "applications", "templates", "visitors", "identities", "chats", "messages",
-		"statuses", "receipts", "idempotency", "files", "users", "audit",
+		"statuses", "receipts", "idempotency", "files", "users", "audit", "webhookEndpoints", "webhookDeliveries",
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/webhook"
 )
 
 // Store is everything that an engine does. It is safe for concurrent use. Callers declare the few methods that they need in an
@@ -26,6 +27,8 @@ type Store interface {
 	Users
 	Sessions
 	AuditLog
+	WebhookEndpoints
+	WebhookDeliveries
 	Portable
 
 	// Ready returns nil when the engine answers, else an Unavailable error.
@@ -142,9 +145,9 @@ type Visitors interface {
 	// FindVisitors lists at most limit visitors of a company whose names, e-mail address, phone number or user id contain the text,
 	// without regard to case, ordered by id. It may read all visitors of the company.
 	FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error)
-	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts and records of files, and returns what it
-	// was. A repeat completes what a crash left half done; what is gone already is not counted again. The caller invalidates
-	// [CachedVisitor] and [CachedChat], and removes events and the files themselves.
+	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries and records of files, and
+	// returns what it was. A repeat completes what a crash left half done; what is gone already is not counted again. The caller
+	// invalidates [CachedVisitor] and [CachedChat], and removes events and the files themselves.
 	EraseVisitor(ctx context.Context, chatUserID string) (Erased, error)
 	// VisitorFileIDs lists the ids of the visitor's files, sorted.
 	VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error)
@@ -187,6 +190,7 @@ type Registered struct {
 	Visitor chat.Visitor
 	Chat    chat.Chat
 	Opened  bool // the chat is new
+	Created bool // the visitor is new
 }
 
 // NewChat describes the chat that [Chats.OpenChat] creates if none is open.
@@ -359,4 +363,67 @@ type AuditLog interface {
 	AppendAuditEntry(ctx context.Context, e account.AuditEntry) error
 	// AuditEntries lists entries, newest first.
 	AuditEntries(ctx context.Context, f AuditFilter, p Page) ([]account.AuditEntry, error)
+}
+
+// WebhookEndpoints keeps where companies receive events.
+type WebhookEndpoints interface {
+	// WebhookEndpoint returns the endpoint, or NotFound.
+	WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error)
+	// CreateWebhookEndpoint adds an endpoint. Invalid: see [webhook.Endpoint.Check].
+	CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
+	// UpdateWebhookEndpoint replaces the endpoint, if its Revision is still the one that is stored, and raises that. Errors: Invalid,
+	// NotFound; Conflict with the reason CHANGED_MEANWHILE.
+	UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
+	// DeleteWebhookEndpoint removes the endpoint and its deliveries. NotFound when there is no such endpoint.
+	DeleteWebhookEndpoint(ctx context.Context, id string) error
+	// WebhookEndpoints lists a company's endpoints, or all if companyID is empty, ordered by id.
+	WebhookEndpoints(ctx context.Context, companyID string, p Page) ([]webhook.Endpoint, error)
+}
+
+// WebhookFilter selects deliveries; an empty field selects all.
+type WebhookFilter struct {
+	CompanyID  string // this or EndpointID is required
+	EndpointID string
+	Status     string
+	Reason     string
+	EventType  string
+	From, To   time.Time // of CreatedAt: at From or later, before To
+}
+
+// Wants reports whether a delivery passes the filter.
+func (f WebhookFilter) Wants(d webhook.Delivery) bool {
+	return (f.CompanyID == "" || d.CompanyID == f.CompanyID) && (f.EndpointID == "" || d.EndpointID == f.EndpointID) &&
+		(f.Status == "" || d.Status == f.Status) && (f.Reason == "" || d.Reason == f.Reason) &&
+		(f.EventType == "" || d.EventType == f.EventType) &&
+		!d.CreatedAt.Before(UTC(f.From)) && (f.To.IsZero() || d.CreatedAt.Before(UTC(f.To)))
+}
+
+// WebhookDeliveries keeps the deliveries of webhooks: the queue of those that are pending, and the log of all attempts. Engines
+// remove expired deliveries by themselves.
+type WebhookDeliveries interface {
+	// InsertWebhookDelivery adds a delivery and reports false when there is one with its id.
+	InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
+	// WebhookDelivery returns the delivery, or NotFound.
+	WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error)
+	// WebhookDeliveries lists deliveries, newest first. NotFound when the delivery that the page follows does not exist.
+	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) ([]webhook.Delivery, error)
+	// DueWebhookDeliveries lists at most limit pending deliveries that are due at now, the longest due first, without those of the
+	// endpoints in except.
+	DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error)
+	// ClaimWebhookDelivery makes a delivery that is due at now due at until instead, and returns it. Of several concurrent callers one
+	// gets it; claimed says whether this one did.
+	ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (d webhook.Delivery, claimed bool, err error)
+	// PostponeWebhookDelivery makes a pending delivery due at the given time, without an attempt.
+	PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error
+	// EndWebhookAttempt adds an attempt to the log of a delivery, and applies the outcome if the delivery is pending. Nothing happens
+	// when the delivery is gone. A nil attempt is none.
+	EndWebhookAttempt(ctx context.Context, id string, a *webhook.Attempt, o webhook.Outcome) error
+	// ReplayWebhookDelivery makes a delivery pending again, due at the given time, with all its tries. It reports false, and changes
+	// nothing, when the delivery is pending already. NotFound when there is no such delivery.
+	ReplayWebhookDelivery(ctx context.Context, id string, at time.Time) (bool, error)
+	// HasEarlierWebhookDelivery reports whether a pending delivery with the same endpoint and OrderKey has a lower Position.
+	HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
+	// AdvanceWebhookOrder makes the pending delivery with the lowest Position of an endpoint's OrderKey due at the given time, if it
+	// is due later.
+	AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error
 }

@@ -36,7 +36,7 @@ const (
 func steps(c company) []step {
 	user := c.users[account.Agent].ID
 	tokens, applications, templates, chats := "/api/tokens/"+c.token, "/api/applications/"+c.app, "/api/templates/"+c.template, "/api/chats/"+c.chat
-	q := "?companyId=" + c.id
+	webhooks, q := "/api/webhooks/"+c.endpoint, "?companyId="+c.id
 	return []step{
 		{"PATCH", "/api/companies/" + c.id, `{"name":"acme"}`, account.People, true, plain},
 		{"GET", "/api/tokens" + q, "", account.Tokens, true, plain},
@@ -58,6 +58,17 @@ func steps(c company) []step {
 		{"POST", templates + "/submit", `{}`, account.WriteTemplates, true, plain},
 		{"POST", templates + "/approve", `{}`, account.ApproveTemplates, true, plain},
 		{"POST", templates + "/reject", `{"reason":"x"}`, account.ApproveTemplates, true, plain},
+		{"GET", "/api/webhooks" + q, "", account.Webhooks, true, plain},
+		{"POST", "/api/webhooks" + q, `{"url":"https://crm.example"}`, account.Webhooks, true, plain},
+		{"PUT", "/api/webhooks/retention" + q, `{"retentionDays":7}`, account.Webhooks, true, plain},
+		{"PATCH", webhooks, `{"ordered":true}`, account.Webhooks, true, plain},
+		{"POST", webhooks + "/rotate", `{"overlapSeconds":60}`, account.Webhooks, true, plain},
+		{"POST", webhooks + "/enable", `{}`, account.Webhooks, true, plain},
+		{"POST", webhooks + "/disable", `{}`, account.Webhooks, true, plain},
+		{"POST", webhooks + "/test", `{}`, account.Webhooks, true, plain},
+		{"GET", webhooks + "/deliveries", "", account.Webhooks, true, plain},
+		{"POST", webhooks + "/replay", `{"dryRun":true}`, account.Webhooks, true, plain},
+		{"DELETE", webhooks, "", account.Webhooks, true, plain},
 		{"GET", "/api/chats" + q, "", account.Inbox, true, plain},
 		{"GET", "/api/chats/unread" + q, "", account.Inbox, true, plain},
 		{"GET", chats, "", account.Inbox, true, plain},
@@ -162,8 +173,8 @@ func unlimited(cfg *panel.Config) { cfg.RateSignIn, cfg.RateAccount = config.Rat
 // TestWalkCoversEveryRoute keeps the walk complete.
 func TestWalkCoversEveryRoute(t *testing.T) {
 	t.Parallel()
-	c := company{id: "C", app: "A", template: "T", visitor: "V", chat: "K", token: "H", users: map[account.Role]account.User{account.Agent: {ID: "U"}}}
-	ids := strings.NewReplacer("/C", "/:id", "/A/", "/:id/", "/T/", "/:id/", "/K/", "/:id/", "/H/", "/:id/", "/U", "/:id", "/V", "/:id", "/unknown", "/:id", "/dead-letters/1/", "/dead-letters/:sequence/")
+	c := company{id: "C", endpoint: "W", app: "A", template: "T", visitor: "V", chat: "K", token: "H", users: map[account.Role]account.User{account.Agent: {ID: "U"}}}
+	ids := strings.NewReplacer("/C", "/:id", "/A/", "/:id/", "/W/", "/:id/", "/T/", "/:id/", "/K/", "/:id/", "/H/", "/:id/", "/U", "/:id", "/V", "/:id", "/unknown", "/:id", "/dead-letters/1/", "/dead-letters/:sequence/")
 	var walked []string
 	for _, s := range steps(c) {
 		path, _, _ := strings.Cut(s.path, "?")

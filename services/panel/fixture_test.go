@@ -25,6 +25,7 @@ import (
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/services/panel"
 )
 
@@ -49,8 +50,8 @@ var passwordHash = func() string {
 
 // company is all that one company has.
 type company struct {
-	id, app, template, visitor, chat, token string
-	users                                   map[account.Role]account.User
+	id, app, template, visitor, chat, token, endpoint string
+	users                                             map[account.Role]account.User
 }
 
 // world is engines with two companies, and panels on them.
@@ -109,7 +110,11 @@ func (w *world) seed(name, digit string) company {
 	c.chat = opened.ID
 	_, token, err := admin.New(w.store, nil, time.Now).CreateToken(ctx, admin.Actor{Name: "test"}, c.id, "CRM", time.Time{})
 	w.must(err)
-	c.token = token.Hash
+	c.token, c.endpoint = token.Hash, id("f")
+	w.must(w.store.CreateWebhookEndpoint(ctx, webhook.Endpoint{
+		ID: c.endpoint, CompanyID: c.id, URL: "https://crm.example/" + name, CreatedAt: time.Now(),
+		Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, time.Now())},
+	}))
 	for _, role := range []account.Role{account.Owner, account.Developer, account.Agent} {
 		c.users[role] = w.user(string(role)+"@"+name+".example", role, c.id)
 	}

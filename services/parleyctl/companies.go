@@ -18,6 +18,8 @@ type companyView struct {
 	Name string `json:"name"`
 }
 
+func viewOfCompany(c chat.Company) companyView { return companyView{ID: c.ID, Name: c.Name} }
+
 func companyColumns() []column[companyView] {
 	return []column[companyView]{
 		{"id", func(v companyView) string { return v.ID }},
@@ -49,7 +51,7 @@ func (a *app) companiesCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printOne(a, companyView(created), companyColumns()...)
+			return printOne(a, viewOfCompany(created), companyColumns()...)
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "its name")
@@ -109,7 +111,7 @@ func (a *app) companiesList() *cobra.Command {
 			}
 			var views []companyView
 			for _, company := range found {
-				views = append(views, companyView(company))
+				views = append(views, viewOfCompany(company))
 			}
 			if err := printList(a, views, companyColumns()...); err != nil || len(found) == 0 {
 				return err
@@ -130,7 +132,7 @@ func (a *app) companiesShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printOne(a, companyView(company), companyColumns()...)
+			return printOne(a, viewOfCompany(company), companyColumns()...)
 		},
 	}
 }
@@ -161,7 +163,7 @@ func (a *app) companiesRename() *cobra.Command {
 			if company, err = admin.New(a.connections.store, nil, a.Now).PutCompany(c.Context(), self(), company); err != nil {
 				return err
 			}
-			return printOne(a, companyView(company), companyColumns()...)
+			return printOne(a, viewOfCompany(company), companyColumns()...)
 		},
 	}
 }

@@ -20,10 +20,7 @@ func TestKilledProcessorLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	const messages = 60
 	w := newWorld(t)
-	binary := filepath.Join(t.TempDir(), "processor")
-	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/processor").CombinedOutput(); err != nil {
-		t.Fatalf("building the processor: %v\n%s", err, out)
-	}
+	binary := build(t)
 	replies := w.collect(subject.AllReplies)
 	kill := w.spawn(binary)
 	var want []string
@@ -64,6 +61,16 @@ func TestKilledProcessorLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
+// build returns the path of the processor's binary.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "processor")
+	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/processor").CombinedOutput(); err != nil {
+		t.Fatalf("building the processor: %v\n%s", err, out)
+	}
+	return binary
+}
+
 // awaitTakeover waits for work to go on after a crash. That takes as long as the bus gives a process to be alive after all,
 // and the new one to start: longer than what any other test waits for. And
 // where the engines do not answer in time, one message of the chat after the other waits for its next try.
@@ -77,10 +84,11 @@ func awaitTakeover(t *testing.T, heard *bustest.Collector) {
 }
 
 // spawn starts the binary as a process of its own.
-func (w *world) spawn(binary string) (kill func()) {
+func (w *world) spawn(binary string, env ...string) (kill func()) {
 	w.t.Helper()
 	command := exec.Command(binary)
 	command.Env = append(os.Environ(), "NATS_URL="+w.natsURL, "SQLITE_PATH="+w.storePath, "OPS_ADDR=127.0.0.1:0", "BOT=demo", "LOG_LEVEL=ERROR")
+	command.Env = append(command.Env, env...)
 	command.Stderr = os.Stderr
 	w.must(command.Start())
 	killed := false

@@ -1,12 +1,13 @@
 // Package processor is the reference processing layer behind Parley's edge, and may be replaced by another one that reads
 // the streams INBOUND and SENDS and writes the streams REPLIES and OUTBOUND.
 //
-// It is three durable consumers that are switched on and off one by one:
+// It is four durable consumers that are switched on and off one by one:
 //
 //   - recorder reads INBOUND (visitor messages), REPLIES and OUTBOUND, and keeps the history, whoever replies; it reads STATUS and
 //     DEAD, and keeps what became of the messages that companies sent.
 //   - dispatcher reads SENDS (company messages and pushes) and publishes Reply or OutboundMessage.
 //   - bot reads INBOUND (visitor messages) and publishes Reply.
+//   - webhooks reads INBOUND and STATUS, and delivers events to the endpoints of companies (docs/webhooks.md).
 //
 // Read routes.go first: it is the whole of what is consumed. service.go wires it; internal/ holds a folder for each.
 //

@@ -3,11 +3,13 @@ module github.com/parley-chat/parley/services/processor
 go 1.26.0
 
 require (
+	code.dny.dev/ssrf v0.3.0
 	github.com/google/uuid v1.6.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/parley-chat/parley/pkg v0.0.0
 	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/prometheus/client_golang v1.25.0
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 )

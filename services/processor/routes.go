@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
 	"github.com/parley-chat/parley/services/processor/internal/recorder"
+	"github.com/parley-chat/parley/services/processor/internal/webhook"
 )
 
 // Names of the durable consumers. They stand on the server: a new name starts at the stream's beginning.
@@ -21,6 +23,7 @@ const (
 	durableDispatcher = "dispatcher"
 	durablePushes     = "dispatcher-pushes"
 	durableBot        = "bot"
+	durableWebhooks   = "webhooks"
 )
 
 const (
@@ -29,6 +32,8 @@ const (
 	recorders = 512
 	// dispatchers is how many messages or pushes are brought to their channel at once.
 	dispatchers = 128
+	// fanouts is how many events are turned into webhook deliveries at once.
+	fanouts = 256
 )
 
 // recorderRoutes: the history needs no order, so that all replicas share each consumer and every message is a key of its own.
@@ -94,6 +99,21 @@ func unanswered(b *bot.Bot) handler {
 	}
 }
 
+// webhookRoutes: the events of a visitor, and of a chat, become deliveries in their order. What comes after a delivery's insertion is not
+// the bus's.
+func webhookRoutes(w *webhook.Service) []bus.Consumer {
+	return []bus.Consumer{
+		{
+			Stream: subject.Inbound, Durable: durableWebhooks, Concurrency: fanouts,
+			Handle: bySubject(map[string]handler{
+				subject.AllVisitorMessages: timed(w.VisitorMessage), subject.AllRegistrations: timed(w.VisitorRegistered),
+				subject.AllControls: timed(w.ControlChanged),
+			}),
+		},
+		{Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts, Handle: timed(w.MessageStatusChanged)},
+	}
+}
+
 // handler is what the bus calls.
 type handler = func(context.Context, bus.Delivery) error
 
@@ -106,6 +126,25 @@ func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) 
 			return err
 		}
 		return handle(ctx, e)
+	}
+}
+
+// timed is decoded for a handler that also takes when the stream took the event.
+func timed[E event.Event, P event.Checked[E]](handle func(context.Context, E, time.Time) error) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		return decoded[E, P](func(ctx context.Context, e E) error { return handle(ctx, e, d.Time) })(ctx, d)
+	}
+}
+
+// bySubject chooses the handler by the kind of the subject; a delivery of another kind is passed over.
+func bySubject(handlers map[string]handler) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		for filter, handle := range handlers {
+			if strings.HasPrefix(d.Subject, strings.TrimSuffix(filter, ">")) {
+				return handle(ctx, d)
+			}
+		}
+		return nil
 	}
 }
 

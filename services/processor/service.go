@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
 	"github.com/parley-chat/parley/services/processor/internal/recorder"
+	"github.com/parley-chat/parley/services/processor/internal/webhook"
 )
 
 const serviceName = "processor"
@@ -77,12 +78,38 @@ func (c BotConfig) webhook() bot.WebhookConfig {
 	}
 }
 
+// WebhookConfig says how events are delivered to the webhook endpoints of companies.
+type WebhookConfig struct {
+	Webhooks           bool            `env:"WEBHOOKS" envDefault:"true" doc:"deliver events to the webhook endpoints of companies"`
+	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"how long one request of an outgoing webhook may take"`
+	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once"`
+	WebhookPerEndpoint int             `env:"WEBHOOK_ENDPOINT_CONCURRENCY" envDefault:"10" doc:"requests that one process makes to one webhook endpoint at once"`
+	WebhookWarnAfter   time.Duration   `env:"WEBHOOK_WARN_AFTER" envDefault:"24h" doc:"how long a webhook endpoint fails before each of three warnings; that much later it is disabled"`
+	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"networks that webhooks may reach although they are not of the internet, separated by commas, such as 10.0.0.0/8; empty: none"`
+}
+
+// Validate says what is wrong with the variables of webhooks; see [config.Check].
+func (c WebhookConfig) Validate() []string {
+	var problems []string
+	for name, value := range map[string]int64{
+		"WEBHOOK_TIMEOUT": int64(c.WebhookTimeout), "WEBHOOK_CONCURRENCY": int64(c.WebhookConcurrency),
+		"WEBHOOK_ENDPOINT_CONCURRENCY": int64(c.WebhookPerEndpoint), "WEBHOOK_WARN_AFTER": int64(c.WebhookWarnAfter),
+	} {
+		if c.Webhooks && value <= 0 {
+			problems = append(problems, name+" must be positive")
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
 // Config is what the processor needs.
 type Config struct {
 	service.Base
 	Storage storage.Config
 
 	BotConfig
+	WebhookConfig
 
 	Recorder   bool   `env:"RECORDER" envDefault:"true" doc:"keep the history of all chats"`
 	Dispatcher bool   `env:"DISPATCHER" envDefault:"true" doc:"bring company messages and pushes to their channel"`
@@ -134,7 +161,23 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		return nil, err
 	}
 	p.OnClose(func() error { stopAnswering(); return nil })
-	return func(ctx context.Context) error { return s.consume(ctx, b, consumers) }, nil
+	if s.cfg.Webhooks {
+		webhooks := s.webhooks(documents, cache)
+		consumers = append(consumers, webhookRoutes(webhooks)...)
+		return func(ctx context.Context) error { return s.consume(ctx, b, consumers, webhooks) }, nil
+	}
+	return func(ctx context.Context) error { return s.consume(ctx, b, consumers, nil) }, nil
+}
+
+// webhookPoll is how often due deliveries of webhooks are looked for: replays, tests and retries begin that much later at most.
+const webhookPoll = time.Second
+
+func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.Service {
+	return webhook.New(webhook.Config{
+		Store: documents, Cache: cache, Timeout: s.cfg.WebhookTimeout, Concurrent: s.cfg.WebhookConcurrency, PerTarget: s.cfg.WebhookPerEndpoint,
+		Allow: s.cfg.WebhookAllow, WarnAfter: s.cfg.WebhookWarnAfter, PollEvery: webhookPoll, Now: time.Now, Logger: s.cfg.Logger,
+		Registerer: s.cfg.Registerer,
+	})
 }
 
 // consumers are those that are switched on.
@@ -165,8 +208,8 @@ func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, 
 }
 
 // consume returns when ctx is done and all consumers have stopped.
-func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer) error {
-	s.cfg.Logger.InfoContext(ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot)
+func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consumer, webhooks *webhook.Service) error {
+	s.cfg.Logger.InfoContext(ctx, "started", "recorder", s.cfg.Recorder, "dispatcher", s.cfg.Dispatcher, "bot", s.cfg.Bot, "webhooks", s.cfg.Webhooks)
 	defer s.cfg.Logger.InfoContext(ctx, "stopped")
 	group, running := errgroup.WithContext(ctx)
 	for _, c := range consumers {
@@ -176,6 +219,9 @@ func (s *Service) consume(ctx context.Context, b *bus.Bus, consumers []bus.Consu
 			}
 			return nil
 		})
+	}
+	if webhooks != nil {
+		group.Go(func() error { return webhooks.Run(running) })
 	}
 	<-running.Done() // also when everything is switched off
 	return group.Wait()

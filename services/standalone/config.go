@@ -27,6 +27,7 @@ type Config struct {
 	Limits
 	config.Tracing
 	processor.BotConfig
+	processor.WebhookConfig
 	widgetapi.FileConfig
 }
 

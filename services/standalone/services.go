@@ -45,6 +45,7 @@ type servicesConfig struct {
 	files     widgetapi.FileConfig
 	limits    Limits
 	bot       processor.BotConfig
+	webhooks  processor.WebhookConfig
 	registry  *prometheus.Registry
 	tracer    func(service string) *tracing.Tracer
 	log       *slog.Logger
@@ -94,7 +95,7 @@ func buildGateway(s *services, c servicesConfig) (err error) {
 }
 
 func buildProcessor(s *services, c servicesConfig) (err error) {
-	cfg := processor.Config{Base: c.base("processor"), Storage: c.storage(), BotConfig: c.bot, Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL}
+	cfg := processor.Config{Base: c.base("processor"), Storage: c.storage(), BotConfig: c.bot, WebhookConfig: c.webhooks, Recorder: true, Dispatcher: true, AssetsURL: c.widgetURL}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
 )
 
 // step is a call of the contract and how many commands it may cost.
@@ -47,6 +48,10 @@ func allSteps(t testing.TB, s store.Store) []step {
 	}
 	inbox := func(f store.InboxFilter) func() error {
 		return func() error { _, _, err := s.Inbox(ctx, f, store.InboxPage{}); return err }
+	}
+	hook := webhook.Endpoint{ID: "endpoint", CompanyID: company, URL: "https://example.com", Secrets: []webhook.Secret{webhook.NewSecret(webhook.HMAC, at(0))}}
+	delivery := webhook.Delivery{
+		ID: "delivery", CompanyID: company, EndpointID: hook.ID, OrderKey: "chat", Position: 1, CreatedAt: at(0), Status: webhook.Pending, DueAt: at(0),
 	}
 	steps := []step{
 		{"ready", 1, func() error { return s.Ready(ctx) }},
@@ -148,6 +153,33 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"a visitor's files", 1, func() error { _, err := s.VisitorFiles(ctx, visitorID, at(0)); return err }},
 		{"an application's files", 1, func() error { _, err := s.ApplicationFiles(ctx, "app", at(0)); return err }},
 		{"delete a file", 1, func() error { return s.DeleteFile(ctx, "file") }},
+		{"create a webhook endpoint", 2, func() error { return s.CreateWebhookEndpoint(ctx, hook) }},
+		{"webhook endpoint", 1, func() error { _, err := s.WebhookEndpoint(ctx, hook.ID); return err }},
+		{"webhook endpoints", 1, func() error { _, err := s.WebhookEndpoints(ctx, company, store.Page{}); return err }},
+		{"update a webhook endpoint", 1, func() error { return s.UpdateWebhookEndpoint(ctx, hook) }},
+		{"insert a webhook delivery", 1, func() error { _, err := s.InsertWebhookDelivery(ctx, delivery); return err }},
+		{"webhook delivery", 1, func() error { _, err := s.WebhookDelivery(ctx, delivery.ID); return err }},
+		{"webhook deliveries of an endpoint", 1, func() error {
+			_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{EndpointID: hook.ID, From: at(0), Status: webhook.Pending}, store.Page{Limit: 10})
+			return err
+		}},
+		{"webhook deliveries, next page", 2, func() error {
+			_, err := s.WebhookDeliveries(ctx, store.WebhookFilter{CompanyID: company}, store.Page{After: delivery.ID, Limit: 10})
+			return err
+		}},
+		{"due webhook deliveries", 1, func() error { _, err := s.DueWebhookDeliveries(ctx, at(1), []string{"other"}, 10); return err }},
+		{"claim a webhook delivery", 1, func() error { _, _, err := s.ClaimWebhookDelivery(ctx, delivery.ID, at(1), at(2)); return err }},
+		{"postpone a webhook delivery", 1, func() error { return s.PostponeWebhookDelivery(ctx, delivery.ID, at(3)) }},
+		{"look for an earlier webhook delivery", 1, func() error { _, err := s.HasEarlierWebhookDelivery(ctx, delivery); return err }},
+		{"advance webhook deliveries", 2, func() error { return s.AdvanceWebhookOrder(ctx, hook.ID, "chat", at(2)) }},
+		{"end a webhook attempt", 1, func() error {
+			return s.EndWebhookAttempt(ctx, delivery.ID, &webhook.Attempt{At: at(2)}, webhook.Outcome{Status: webhook.Failed})
+		}},
+		{"end a late webhook attempt", 2, func() error {
+			return s.EndWebhookAttempt(ctx, delivery.ID, &webhook.Attempt{At: at(2)}, webhook.Outcome{Status: webhook.Pending})
+		}},
+		{"replay a webhook delivery", 1, func() error { _, err := s.ReplayWebhookDelivery(ctx, delivery.ID, at(3)); return err }},
+		{"delete a webhook endpoint", 2, func() error { return s.DeleteWebhookEndpoint(ctx, hook.ID) }},
 		{"close a chat", 1, func() error { return s.CloseChat(ctx, c.ID, at(9)) }},
 		{"open the next chat", 5, open},
 	}

@@ -32,6 +32,9 @@ const (
 	users        collection = "users"          // user id
 	sessions     collection = "sessions"       // hash of the cookie's secret
 	audit        collection = "audit"          // UUIDv7
+
+	webhookEndpoints  collection = "webhookEndpoints"  // endpoint id
+	webhookDeliveries collection = "webhookDeliveries" // webhook-id
 )
 
 // attempts bounds how often a write alternates between update and insert. Each round in vain means that somebody else inserted or

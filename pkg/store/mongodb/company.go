@@ -10,24 +10,27 @@ import (
 )
 
 type companyDocument struct {
-	ID   string `bson:"_id"`
-	Name string `bson:"name"`
+	ID               string `bson:"_id"`
+	Name             string `bson:"name"`
+	WebhookRetention int64  `bson:"webhookRetention,omitempty"` // seconds
 }
+
+func (d companyDocument) company() chat.Company { return store.CompanyRecord(d).Company() }
 
 // Company implements [store.Companies].
 func (s *Store) Company(ctx context.Context, id string) (chat.Company, error) {
 	d, err := get[companyDocument](ctx, s, companies, id)
-	return chat.Company(d), err
+	return d.company(), err
 }
 
 // PutCompany implements [store.Companies].
 func (s *Store) PutCompany(ctx context.Context, c chat.Company) error {
-	return s.put(ctx, companies, c.ID, companyDocument(c))
+	return s.put(ctx, companies, c.ID, companyDocument(store.CompanyRecordOf(c)))
 }
 
 // Companies implements [store.Companies].
 func (s *Store) Companies(ctx context.Context, p store.Page) ([]chat.Company, error) {
-	return list(ctx, s, companies, byIDs(p), func(d companyDocument) (chat.Company, bool) { return chat.Company(d), true })
+	return list(ctx, s, companies, byIDs(p), func(d companyDocument) (chat.Company, bool) { return d.company(), true })
 }
 
 type templateDocument struct {

@@ -95,6 +95,10 @@ func notFound(c collection) error {
 		return store.UserNotFound()
 	case sessions:
 		return store.SessionNotFound()
+	case webhookEndpoints:
+		return store.WebhookEndpointNotFound()
+	case webhookDeliveries:
+		return store.WebhookDeliveryNotFound()
 	case messages, statuses:
 		return store.MessageNotFound()
 	}

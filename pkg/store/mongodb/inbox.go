@@ -195,6 +195,9 @@ func (s *Store) eraseChat(ctx context.Context, c chatDocument, e *store.Erased) 
 		}
 		e.Statuses += n
 	}
+	if _, err := s.deleteAll(ctx, webhookDeliveries, ofChat); err != nil {
+		return err
+	}
 	n, errMessages := s.deleteAll(ctx, messages, ofChat)
 	e.Messages += n
 	if err := errors.Join(errMessages, s.delete(ctx, receipts, c.ID)); err != nil {

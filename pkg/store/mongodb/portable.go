@@ -62,6 +62,10 @@ func portable(kind store.Kind) (portableKind, error) {
 		return mapping[userDocument, store.UserRecord]{in: in, record: userRecord, document: fromUserRecord}, nil
 	case audit:
 		return mapping[auditDocument, store.AuditRecord]{in: in, record: auditRecord, document: fromAuditRecord}, nil
+	case webhookEndpoints:
+		return mapping[endpointDocument, store.WebhookEndpointRecord]{in: in, record: endpointRecord, document: fromEndpointRecord}, nil
+	case webhookDeliveries:
+		return mapping[deliveryDocument, store.WebhookDeliveryRecord]{in: in, record: deliveryRecord, document: fromDeliveryRecord}, nil
 	}
 	return nil, fmt.Errorf("%w: %q", errUnknownKind, kind)
 }
@@ -222,6 +226,22 @@ func companyRecord(d companyDocument) (string, store.CompanyRecord) {
 
 func fromCompanyRecord(r store.CompanyRecord) (string, companyDocument) {
 	return r.ID, companyDocument(r)
+}
+
+func endpointRecord(d endpointDocument) (string, store.WebhookEndpointRecord) {
+	return d.ID, store.WebhookEndpointRecordOf(d.endpoint())
+}
+
+func fromEndpointRecord(r store.WebhookEndpointRecord) (string, endpointDocument) {
+	return r.ID, endpointDocument(r)
+}
+
+func deliveryRecord(d deliveryDocument) (string, store.WebhookDeliveryRecord) {
+	return d.ID, store.WebhookDeliveryRecordOf(d.delivery())
+}
+
+func fromDeliveryRecord(r store.WebhookDeliveryRecord) (string, deliveryDocument) {
+	return r.ID, deliveryDocument(r)
 }
 
 func accessTokenRecord(d accessTokenDocument) (string, store.AccessTokenRecord) {

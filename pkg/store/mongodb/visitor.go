@@ -82,42 +82,40 @@ func (s *Store) FindVisitor(ctx context.Context, i store.Identity) (chatUserID s
 
 // Register implements [store.Visitors]. Each of its steps is safe to repeat, so that it needs no transaction.
 func (s *Store) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
-	v := r.Visitor
+	v, created := r.Visitor, false
 	if v.ID == "" {
-		id, err := s.registrant(ctx, r)
-		if err != nil {
+		var err error
+		if v.ID, created, err = s.registrant(ctx, r); err != nil {
 			return store.Registered{}, err
 		}
-		v.ID = id
 	}
 	v, err := s.SaveVisitor(ctx, v)
 	if err != nil {
 		return store.Registered{}, err
 	}
 	c, opened, err := s.OpenChat(ctx, v, r.Chat)
-	return store.Registered{Visitor: v, Chat: c, Opened: opened}, err
+	return store.Registered{Visitor: v, Chat: c, Opened: opened, Created: created}, err
 }
 
 // registrant returns the id of the visitor that owns the identities, or of a new one.
-func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserID string, err error) {
+func (s *Store) registrant(ctx context.Context, r store.Registration) (chatUserID string, created bool, err error) {
 	if !r.OnlyUnowned {
-		chatUserID, _, err = s.ResolveVisitor(ctx, r.Identities)
-		return chatUserID, err
+		return s.ResolveVisitor(ctx, r.Identities)
 	}
 	for _, i := range r.Identities {
 		_, err := s.FindVisitor(ctx, i)
 		if err == nil {
-			return store.NewVisitorID(), nil
+			return store.NewVisitorID(), true, nil
 		}
 		if !apperr.Is(err, apperr.NotFound) {
-			return "", err
+			return "", false, err
 		}
 	}
-	chatUserID, created, err := s.ResolveVisitor(ctx, r.Identities)
+	chatUserID, created, err = s.ResolveVisitor(ctx, r.Identities)
 	if err == nil && !created { // a concurrent registration took one of them
-		return store.NewVisitorID(), nil
+		return store.NewVisitorID(), true, nil
 	}
-	return chatUserID, err
+	return chatUserID, created, err
 }
 
 // RevokeVisitorTokens implements [store.Visitors].

@@ -161,6 +161,7 @@ func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (store.Eras
 			{`DELETE FROM statuses WHERE key IN (SELECT c.company_id || '|' || m.id FROM messages m JOIN chats c ON c.key = m.chat WHERE c.chat_user_id = ?1)`, &e.Statuses},
 			{`DELETE FROM awaited_receipts WHERE chat_id IN (` + chatsOf + `)`, nil},
 			{`DELETE FROM receipts WHERE chat_id IN (` + chatsOf + `)`, nil},
+			{`DELETE FROM webhook_deliveries WHERE chat_id <> '' AND chat_id IN (` + chatsOf + `)`, nil},
 			{`DELETE FROM messages WHERE id IN (` + messagesOf + `)`, &e.Messages},
 			{`DELETE FROM chats WHERE chat_user_id = ?1`, &e.Chats},
 			{`DELETE FROM files WHERE chat_user_id = ?1`, &e.Files},

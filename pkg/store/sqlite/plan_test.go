@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -37,6 +38,10 @@ func TestStatementsUseIndexes(t *testing.T) {
 		unclosedChat:      "SEARCH chats USING INDEX chats_open (chat_user_id=?)",
 		expiredRecords:    "SEARCH idempotency_records USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH idempotency_records USING INDEX idempotency_records_expiry (expires_at<?); CREATE BLOOM FILTER",
 		expiredFiles:      "SEARCH files USING PRIMARY KEY (id=?); LIST SUBQUERY 1; SEARCH files USING COVERING INDEX files_expiry (expires_at<?); CREATE BLOOM FILTER",
+		dueDeliveries:     "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (due_at<?); LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
+		earlierDelivery:   "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=? AND position<?)",
+		firstInOrder:      "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
+		expiredDeliveries: "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
 		usageOf("app_id"): "SEARCH files USING COVERING INDEX files_application (app_id=?)",
 	} {
 		if got := plan(t, s, sql); got != want {
@@ -94,6 +99,24 @@ func TestStatementsUseIndexes(t *testing.T) {
 		}
 		got := plan(t, s, sql)
 		if !strings.HasSuffix(got, "USING INDEX "+test.index) {
+			t.Errorf("%s:\ngot  %s\nwant %s, and no sorting", sql, got, test.index)
+		}
+	}
+	for _, test := range []struct {
+		filter store.WebhookFilter
+		index  string
+	}{
+		{store.WebhookFilter{EndpointID: "e", CompanyID: "c", Status: "failed"}, "webhook_deliveries_endpoint (endpoint_id=?)"},
+		{store.WebhookFilter{CompanyID: "c", From: time.Unix(1, 0), To: time.Unix(2, 0)}, "webhook_deliveries_company (company_id=? AND created_at>? AND created_at<?)"},
+	} {
+		sql, err := read(t.Context(), s, "building", func(c *conn) (string, error) {
+			sql, _, err := deliveryList(c, test.filter, store.Page{})
+			return sql, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan(t, s, sql); !strings.HasSuffix(got, "USING INDEX "+test.index) {
 			t.Errorf("%s:\ngot  %s\nwant %s, and no sorting", sql, got, test.index)
 		}
 	}

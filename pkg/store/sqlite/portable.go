@@ -25,15 +25,12 @@ type kind struct {
 func (s *Store) kinds() map[store.Kind]kind {
 	return map[store.Kind]kind{
 		"companies": {
-			table: "companies", key: "id", from: `SELECT id, name FROM companies`,
+			table: "companies", key: "id", from: `SELECT ` + companyColumns + ` FROM companies`,
 			decode: decodeWith(func(r *row) (string, store.CompanyRecord) {
-				v := readCompany(r)
-				return v.ID, store.CompanyRecord(v)
+				v := readCompanyRecord(r)
+				return v.ID, v
 			}),
-			write: writeWith(func(c *conn, v store.CompanyRecord) error {
-				_, err := c.exec(`INSERT OR REPLACE INTO companies (id, name) VALUES (?, ?)`, v.ID, v.Name)
-				return err
-			}),
+			write: writeWith(putCompany),
 		},
 		"accessTokens": {
 			table: "access_tokens", key: "hash", from: `SELECT ` + tokenColumns + ` FROM access_tokens`,
@@ -145,6 +142,25 @@ func (s *Store) kinds() map[store.Kind]kind {
 				return v.ID, v
 			}),
 			write: writeWith(func(c *conn, v store.AuditRecord) error { return writeAuditRecord(c, `INSERT OR REPLACE`, v) }),
+		},
+		"webhookEndpoints": {
+			table: "webhook_endpoints", key: "id", from: `SELECT ` + endpointColumns + ` FROM webhook_endpoints`,
+			decode: decodeWith(func(r *row) (string, store.WebhookEndpointRecord) {
+				v := readEndpointRecord(r)
+				return v.ID, v
+			}),
+			write: writeWith(putEndpoint),
+		},
+		"webhookDeliveries": {
+			table: "webhook_deliveries", key: "id", from: `SELECT ` + deliveryColumns + ` FROM webhook_deliveries`,
+			decode: decodeWith(func(r *row) (string, store.WebhookDeliveryRecord) {
+				v := readDeliveryRecord(r)
+				return v.ID, v
+			}),
+			write: writeWith(func(c *conn, v store.WebhookDeliveryRecord) error {
+				_, err := writeDelivery(c, `INSERT OR REPLACE`, v)
+				return err
+			}),
 		},
 	}
 }

@@ -49,14 +49,15 @@ func (w *sweeper) stop() {
 const (
 	expiredRecords = `DELETE FROM idempotency_records WHERE id IN (
 		SELECT id FROM idempotency_records WHERE expires_at <= ?1 AND ifnull(leased_until <= ?1, TRUE) LIMIT ?2)`
-	expiredFiles    = `DELETE FROM files WHERE id IN (SELECT id FROM files WHERE expires_at <= ?1 LIMIT ?2)`
-	expiredSessions = `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= ?1 LIMIT ?2)`
+	expiredFiles      = `DELETE FROM files WHERE id IN (SELECT id FROM files WHERE expires_at <= ?1 LIMIT ?2)`
+	expiredDeliveries = `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE expires_at <= ?1 LIMIT ?2)`
+	expiredSessions   = `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= ?1 LIMIT ?2)`
 )
 
-// sweep removes all idempotency records, files and sessions that have expired. A record that somebody holds the lease of stays: it is
+// sweep removes all idempotency records, files, sessions and webhook deliveries that have expired. A record that somebody holds the lease of stays: it is
 // being used anew.
 func (s *Store) sweep(ctx context.Context) error {
-	for _, sql := range []string{expiredRecords, expiredFiles, expiredSessions} {
+	for _, sql := range []string{expiredRecords, expiredFiles, expiredSessions, expiredDeliveries} {
 		for removed := sweepBatch; removed == sweepBatch; {
 			var err error
 			removed, err = write(ctx, s, "removing what has expired", func(c *conn) (int, error) {

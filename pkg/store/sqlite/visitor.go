@@ -105,7 +105,7 @@ func (s *Store) registerNew(c *conn, v chat.Visitor, n store.NewChat) (store.Reg
 		return store.Registered{}, invalidVisitorID(err)
 	}
 	created, err := s.create(c, store.ChatID(owner, v.ChatNumber), v, n)
-	return store.Registered{Visitor: v, Chat: created, Opened: true}, err
+	return store.Registered{Visitor: v, Chat: created, Opened: true, Created: true}, err
 }
 
 // registrant returns the id of the visitor that owns the identities, or of a new one.

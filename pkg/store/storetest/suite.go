@@ -42,6 +42,9 @@ func Run(t *testing.T, open Opener) {
 		"control":      testControl,
 		"inbox":        testInbox,
 		"erase":        testErase,
+		"endpoints":    testWebhookEndpoints,
+		"deliveries":   testWebhookDeliveries,
+		"order":        testWebhookOrder,
 		"portable":     testPortable,
 		"callers":      testCallers,
 	} {

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
 )
 
 func testUsers(t *testing.T, open Opener) {
@@ -245,6 +246,7 @@ func testErase(t *testing.T, open Opener) {
 		appendAll(t, s, c.ID, text(newID(), noon), reply)
 		get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company, reply.ID, chat.MessageStatus{StoredAt: noon}))
 		get[time.Time](t)(s.AwaitReceipts(ctx, c.ID, reply, false))
+		get[bool](t)(s.InsertWebhookDelivery(ctx, webhook.Delivery{ID: "delivery-" + email, CompanyID: company, ChatID: c.ID, CreatedAt: noon, Status: webhook.Delivered}))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: "file-" + email, ChatUserID: id, CompanyID: company, CreatedAt: noon}))
 		return v, c
 	}
@@ -264,6 +266,9 @@ func testErase(t *testing.T, open Opener) {
 	if id, created, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: "ada"}}); err != nil || !created || id == ada.ID {
 		t.Errorf("the erased visitor comes back: got %s, created %v, %v, want a new id", id, created, err)
 	}
+	_, err = s.WebhookDelivery(ctx, "delivery-ada")
+	wantCode(t, "the erased visitor's webhook delivery", err, apperr.NotFound)
+	get[webhook.Delivery](t)(s.WebhookDelivery(ctx, "delivery-bob"))
 	get[chat.Visitor](t)(s.Visitor(ctx, bob.ID))
 	want(t, "another visitor's history", len(walk(t, s, bobsChat.ID, store.HistoryQuery{})), 2)
 }

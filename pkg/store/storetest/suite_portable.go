@@ -13,14 +13,28 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
 )
 
 // Fill writes something of every kind.
 func Fill(t testing.TB, s store.Store) {
 	t.Helper()
 	ctx := t.Context()
-	company := chat.Company{ID: newID(), Name: "Company <é>"}
+	company := chat.Company{ID: newID(), Name: "Company <é>", WebhookRetention: time.Hour}
 	must(t, s.PutCompany(ctx, company))
+	for range 2 {
+		e := endpoint(company.ID)
+		must(t, s.CreateWebhookEndpoint(ctx, e))
+		e.ID, e.Events, e.DisabledAt, e.DisabledReason = newID(), []string{webhook.TypeChatOpened}, noon, webhook.DisabledGone
+		e.Headers = map[string]string{"X-A": "a", "B": "<"}
+		must(t, s.CreateWebhookEndpoint(ctx, e))
+		d := delivery(e, 7)
+		get[bool](t)(s.InsertWebhookDelivery(ctx, d))
+		d.ID, d.OrderKey, d.ChatID = newID(), "chat", "chat"
+		get[bool](t)(s.InsertWebhookDelivery(ctx, d))
+		must(t, s.EndWebhookAttempt(ctx, d.ID, &webhook.Attempt{At: noon, URL: e.URL, Duration: time.Second, Error: "é"},
+			webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonGone, ExpiresAt: time.Now().Add(time.Hour)}))
+	}
 	for i := range 3 {
 		must(t, s.CreateAccessToken(ctx, chat.AccessToken{Hash: newID(), CompanyID: company.ID, Name: "t", Prefix: fmt.Sprint("pat_", i), CreatedAt: noon, CreatedBy: "ada@example.com"}))
 	}

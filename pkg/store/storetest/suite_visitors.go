@@ -185,7 +185,7 @@ func testRegistration(t *testing.T, open Opener) {
 	want(t, "the visitor", ada.Visitor, chat.Visitor{ID: ada.Visitor.ID, CompanyID: company, AppID: app, FirstName: "Ada", ChatNumber: ada.Visitor.ChatNumber})
 	want(t, "found by the identity", get[string](t)(s.FindVisitor(ctx, mail("ada@example.com"))), ada.Visitor.ID)
 	want(t, "the open chat", get[chat.Chat](t)(s.CurrentChat(ctx, ada.Visitor, noon)), ada.Chat)
-	if !ada.Opened || ada.Chat.ChatUserID != ada.Visitor.ID || ada.Chat.CompanyID != company || ada.Chat.AppID != app {
+	if !ada.Opened || !ada.Created || ada.Chat.ChatUserID != ada.Visitor.ID || ada.Chat.CompanyID != company || ada.Chat.AppID != app {
 		t.Errorf("got %+v, want a new chat of the visitor", ada)
 	}
 	history, _, err := s.History(ctx, ada.Chat.ID, store.HistoryQuery{})
@@ -193,7 +193,7 @@ func testRegistration(t *testing.T, open Opener) {
 	want(t, "the history", history, []chat.Message{stored(first.Chat.Greetings[0])})
 
 	again := register(t, registration("Augusta", mail("ADA@example.com"), mail("augusta@example.com")))
-	if again.Opened || again.Visitor.ID != ada.Visitor.ID || again.Visitor.FirstName != "Augusta" || again.Chat.ID != ada.Chat.ID {
+	if again.Opened || again.Created || again.Visitor.ID != ada.Visitor.ID || again.Visitor.FirstName != "Augusta" || again.Chat.ID != ada.Chat.ID {
 		t.Errorf("again: got %+v, want the visitor with another name and the chat of %+v", again, ada)
 	}
 	want(t, "found by another identity", get[string](t)(s.FindVisitor(ctx, mail("augusta@example.com"))), ada.Visitor.ID)

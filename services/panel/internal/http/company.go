@@ -27,7 +27,7 @@ func (a api) getCompanies(c echo.Context, who caller) error {
 	}
 	rows := []companyView{}
 	for _, company := range found {
-		rows = append(rows, companyView(company))
+		rows = append(rows, viewOfCompany(company))
 	}
 	return c.JSON(http.StatusOK, map[string]any{"companies": rows})
 }
@@ -61,5 +61,7 @@ func (a api) putCompany(c echo.Context, who caller, id string, status int) error
 	if err != nil {
 		return err
 	}
-	return c.JSON(status, companyView(company))
+	return c.JSON(status, viewOfCompany(company))
 }
+
+func viewOfCompany(c chat.Company) companyView { return companyView{ID: c.ID, Name: c.Name} }

@@ -141,6 +141,18 @@ func (a api) routes() []route {
 		{http.MethodGet, "/api/templates/:id/history", account.ReadTemplates, a.getTemplateHistory},
 		{http.MethodPost, "/api/templates/:id/test", account.WriteTemplates, a.testTemplate},
 
+		{http.MethodGet, "/api/webhooks", account.Webhooks, a.getWebhooks},
+		{http.MethodPost, "/api/webhooks", account.Webhooks, a.createWebhook},
+		{http.MethodPut, "/api/webhooks/retention", account.Webhooks, a.setWebhookRetention},
+		{http.MethodPatch, "/api/webhooks/:id", account.Webhooks, a.updateWebhook},
+		{http.MethodDelete, "/api/webhooks/:id", account.Webhooks, a.deleteWebhook},
+		{http.MethodPost, "/api/webhooks/:id/rotate", account.Webhooks, a.rotateWebhook},
+		{http.MethodPost, "/api/webhooks/:id/enable", account.Webhooks, a.enableWebhook},
+		{http.MethodPost, "/api/webhooks/:id/disable", account.Webhooks, a.disableWebhook},
+		{http.MethodPost, "/api/webhooks/:id/test", account.Webhooks, a.testWebhook},
+		{http.MethodGet, "/api/webhooks/:id/deliveries", account.Webhooks, a.getDeliveries},
+		{http.MethodPost, "/api/webhooks/:id/replay", account.Webhooks, a.replayDeliveries},
+
 		{http.MethodGet, "/api/chats", account.Inbox, a.getChats},
 		{http.MethodGet, "/api/chats/unread", account.Inbox, a.countUnread},
 		{http.MethodGet, "/api/chats/:id", account.Inbox, a.getChat},

@@ -163,7 +163,7 @@ func (d *Service) publish(ctx context.Context, r store.Registered, now time.Time
 		ID: uuid.NewString(), CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID,
 		ChatID: r.Chat.ID, ChatOpened: r.Opened, RegisteredAt: now,
 		Profile:    event.VisitorProfile{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},
-		VerifiedBy: v.VerifiedBy,
+		VerifiedBy: v.VerifiedBy, VisitorCreated: r.Created,
 	})
 }
 

@@ -4,7 +4,7 @@ import type { Data, Message as WidgetMessage } from '@parley/shared/message.js';
 export type Role = 'operator' | 'owner' | 'developer' | 'agent';
 
 export type Permission =
-  | 'tokens' | 'applications.read' | 'applications.write' | 'templates.read' | 'templates.write' | 'templates.approve' | 'inbox' | 'people' | 'audit' | 'visitors'
+  | 'tokens' | 'applications.read' | 'applications.write' | 'templates.read' | 'templates.write' | 'templates.approve' | 'webhooks' | 'inbox' | 'people' | 'audit' | 'visitors'
   | 'streams' | 'companies';
 
 export interface User {

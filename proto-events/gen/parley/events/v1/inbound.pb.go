@@ -197,9 +197,11 @@ type VisitorRegistered struct {
 	Profile      *VisitorProfile        `protobuf:"bytes,7,opt,name=profile,proto3" json:"profile,omitempty"`
 	// By what the visitor has proved who they are: userId, email or phone. Only that member of the profile is vouched for by the
 	// company's own server; the others are what the visitor says. Empty: all of it is what the visitor says.
-	VerifiedBy    string `protobuf:"bytes,8,opt,name=verified_by,json=verifiedBy,proto3" json:"verified_by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	VerifiedBy string `protobuf:"bytes,8,opt,name=verified_by,json=verifiedBy,proto3" json:"verified_by,omitempty"`
+	// True when this registration created the visitor; false when the visitor came back.
+	VisitorCreated bool `protobuf:"varint,9,opt,name=visitor_created,json=visitorCreated,proto3" json:"visitor_created,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *VisitorRegistered) Reset() {
@@ -286,6 +288,13 @@ func (x *VisitorRegistered) GetVerifiedBy() string {
 		return x.VerifiedBy
 	}
 	return ""
+}
+
+func (x *VisitorRegistered) GetVisitorCreated() bool {
+	if x != nil {
+		return x.VisitorCreated
+	}
+	return false
 }
 
 // VisitorProfile is what the visitor is known by after the registration.
@@ -587,7 +596,7 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"parameters\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc3\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xec\x02\n" +
 	"\x11VisitorRegistered\x12\x1d\n" +
 	"\n" +
 	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x15\n" +
@@ -600,7 +609,8 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"\rregistered_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fregisteredAt\x12:\n" +
 	"\aprofile\x18\a \x01(\v2 .parley.events.v1.VisitorProfileR\aprofile\x12\x1f\n" +
 	"\vverified_by\x18\b \x01(\tR\n" +
-	"verifiedBy\"\x91\x01\n" +
+	"verifiedBy\x12'\n" +
+	"\x0fvisitor_created\x18\t \x01(\bR\x0evisitorCreated\"\x91\x01\n" +
 	"\x0eVisitorProfile\x12\x1d\n" +
 	"\n" +
 	"first_name\x18\x01 \x01(\tR\tfirstName\x12\x1b\n" +

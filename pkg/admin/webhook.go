@@ -1,0 +1,305 @@
+package admin
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+const (
+	// MinWebhookRetention and MaxWebhookRetention bound how long the log of deliveries is kept.
+	MinWebhookRetention = 24 * time.Hour
+	MaxWebhookRetention = 365 * 24 * time.Hour
+
+	// replayPage is how many deliveries a replay reads at once.
+	replayPage = 500
+	// changeAttempts bounds how often a change is made anew because the endpoint was changed meanwhile.
+	changeAttempts = 5
+)
+
+// endpointFields leaves out secrets and the values of headers, which often are secrets.
+func endpointFields(e webhook.Endpoint) fields {
+	f := fields{"url": shownURL(e.URL), "description": e.Description, "events": append([]string{}, e.Events...), "ordered": e.Ordered}
+	if len(e.Headers) > 0 {
+		f["headers"] = slices.Sorted(maps.Keys(e.Headers))
+	}
+	if !e.Enabled() {
+		f["disabledReason"] = e.DisabledReason
+	}
+	return f
+}
+
+// shownURL leaves out the query, which may hold a secret.
+func shownURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return ""
+	}
+	u.RawQuery = ""
+	return u.String()
+}
+
+// changedWebhooks tells the services and the audit log.
+func (s *Service) changedWebhooks(ctx context.Context, by Actor, e webhook.Endpoint, c change) error {
+	if err := s.bus.Invalidate(ctx, store.CachedWebhooks, e.CompanyID); err != nil {
+		return err
+	}
+	c.companyID, c.target, c.id = e.CompanyID, "webhook", e.ID
+	return s.audit(ctx, by, c)
+}
+
+// CreateWebhookEndpoint adds an endpoint with a new secret of each kind; without kinds, one for HMAC. Errors: Invalid, NotFound (no such
+// company), Conflict with the reason TOO_MANY_ENDPOINTS.
+func (s *Service) CreateWebhookEndpoint(ctx context.Context, by Actor, e webhook.Endpoint, kinds ...webhook.Kind) (webhook.Endpoint, error) {
+	if _, err := s.store.Company(ctx, e.CompanyID); err != nil {
+		return e, err
+	}
+	existing, err := s.store.WebhookEndpoints(ctx, e.CompanyID, store.Page{Limit: webhook.MaxEndpoints})
+	if err != nil {
+		return e, err
+	}
+	if len(existing) == webhook.MaxEndpoints {
+		return e, apperr.New(apperr.Conflict, "TOO_MANY_ENDPOINTS", "The company has as many webhook endpoints as it may have")
+	}
+	if e.ID, err = newID(); err != nil {
+		return e, err
+	}
+	e.CreatedAt, e.Secrets = store.UTC(s.now()), nil
+	if len(kinds) == 0 {
+		kinds = []webhook.Kind{webhook.HMAC}
+	}
+	for _, kind := range slices.Compact(slices.Sorted(slices.Values(kinds))) {
+		if kind != webhook.HMAC && kind != webhook.Ed25519 {
+			return e, apperr.Fields{{Name: "signatures", Message: "must be some of v1, v1a"}}.Err()
+		}
+		e.Secrets = append(e.Secrets, webhook.NewSecret(kind, e.CreatedAt))
+	}
+	if err := s.store.CreateWebhookEndpoint(ctx, e); err != nil {
+		return e, err
+	}
+	return e, s.changedWebhooks(ctx, by, e, change{action: "webhook.create", after: endpointFields(e)})
+}
+
+// changeWebhookEndpoint applies a change to the endpoint as it is stored, and returns the endpoint as it is then.
+func (s *Service) changeWebhookEndpoint(
+	ctx context.Context, by Actor, id, action string, apply func(*webhook.Endpoint) error,
+) (e webhook.Endpoint, err error) {
+	for range changeAttempts {
+		if e, err = s.store.WebhookEndpoint(ctx, id); err != nil {
+			return e, err
+		}
+		before := endpointFields(e)
+		if err = apply(&e); err != nil {
+			return e, err
+		}
+		if err = s.store.UpdateWebhookEndpoint(ctx, e); apperr.Is(err, apperr.Conflict) {
+			continue
+		}
+		if err != nil {
+			return e, err
+		}
+		return e, s.changedWebhooks(ctx, by, e, change{action: action, before: before, after: endpointFields(e)})
+	}
+	return e, err
+}
+
+// WebhookChange is what of an endpoint is to be changed; nil leaves it as it is.
+type WebhookChange struct {
+	URL         *string
+	Description *string
+	Events      *[]string
+	Headers     *map[string]string
+	Ordered     *bool
+}
+
+// UpdateWebhookEndpoint changes an endpoint.
+func (s *Service) UpdateWebhookEndpoint(ctx context.Context, by Actor, id string, c WebhookChange) (webhook.Endpoint, error) {
+	return s.changeWebhookEndpoint(ctx, by, id, "webhook.update", func(e *webhook.Endpoint) error {
+		set(&e.URL, c.URL)
+		set(&e.Description, c.Description)
+		set(&e.Events, c.Events)
+		set(&e.Headers, c.Headers)
+		set(&e.Ordered, c.Ordered)
+		return nil
+	})
+}
+
+func set[V any](field *V, value *V) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// RotateWebhookSecrets makes a new secret of each kind that the endpoint has, and returns them. Earlier ones sign as well for the overlap.
+func (s *Service) RotateWebhookSecrets(
+	ctx context.Context, by Actor, id string, overlap time.Duration,
+) (fresh []webhook.Secret, e webhook.Endpoint, err error) {
+	if overlap < 0 || overlap > MaxOverlap {
+		return nil, e, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()
+	}
+	e, err = s.changeWebhookEndpoint(ctx, by, id, "webhook.rotate", func(e *webhook.Endpoint) error {
+		fresh = e.Rotate(store.UTC(s.now()), overlap)
+		return nil
+	})
+	return fresh, e, err
+}
+
+// EnableWebhookEndpoint has an endpoint receive events again, with no warnings.
+func (s *Service) EnableWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Endpoint, error) {
+	return s.changeWebhookEndpoint(ctx, by, id, "webhook.enable", func(e *webhook.Endpoint) error {
+		e.DisabledAt, e.DisabledReason, e.FailingSince, e.Warnings, e.WarnedAt = time.Time{}, "", time.Time{}, 0, time.Time{}
+		return nil
+	})
+}
+
+// DisableWebhookEndpoint ends the deliveries to an endpoint. What comes meanwhile is kept in the log and can be replayed.
+func (s *Service) DisableWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Endpoint, error) {
+	return s.changeWebhookEndpoint(ctx, by, id, "webhook.disable", func(e *webhook.Endpoint) error {
+		if e.Enabled() {
+			e.DisabledAt, e.DisabledReason = store.UTC(s.now()), webhook.DisabledManually
+		}
+		return nil
+	})
+}
+
+// DeleteWebhookEndpoint removes an endpoint and its log.
+func (s *Service) DeleteWebhookEndpoint(ctx context.Context, by Actor, id string) error {
+	e, err := s.store.WebhookEndpoint(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.store.DeleteWebhookEndpoint(ctx, id); err != nil {
+		return err
+	}
+	return s.changedWebhooks(ctx, by, e, change{action: "webhook.delete", before: endpointFields(e)})
+}
+
+// TestWebhookEndpoint has a webhook.test delivered to an endpoint, and returns its delivery. A processor begins it within a second or two.
+// Conflict with the reason ENDPOINT_DISABLED for an endpoint that is disabled.
+func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Delivery, error) {
+	e, err := s.store.WebhookEndpoint(ctx, id)
+	switch {
+	case err != nil:
+		return webhook.Delivery{}, err
+	case !e.Enabled():
+		return webhook.Delivery{}, apperr.New(apperr.Conflict, "ENDPOINT_DISABLED", "The webhook endpoint is disabled")
+	}
+	key, err := newID()
+	if err != nil {
+		return webhook.Delivery{}, err
+	}
+	now := store.UTC(s.now())
+	ev := webhook.Event{
+		Type: webhook.TypeTest, Timestamp: webhook.Time(now), Key: key, Data: webhook.Test{CompanyID: e.CompanyID, EndpointID: e.ID},
+	}
+	body, err := ev.Body()
+	if err != nil {
+		return webhook.Delivery{}, err
+	}
+	d := webhook.Delivery{
+		ID: webhook.DeliveryID(e.ID, ev), CompanyID: e.CompanyID, EndpointID: e.ID, EventType: ev.Type, Body: body, Position: now.UnixNano(),
+		CreatedAt: now, Status: webhook.Pending, DueAt: now,
+	}
+	if _, err := s.store.InsertWebhookDelivery(ctx, d); err != nil {
+		return d, err
+	}
+	return d, s.audit(ctx, by, change{companyID: e.CompanyID, action: "webhook.test", target: "webhook", id: e.ID})
+}
+
+// WebhookReplay selects deliveries that are sent again: one by its id, or those that the filter selects. Without a status the filter
+// selects failed ones.
+type WebhookReplay struct {
+	ID     string
+	Filter store.WebhookFilter
+	DryRun bool
+}
+
+// ReplayWebhooks has deliveries sent again, with their webhook-id and all their tries, and returns which. Pending ones are left alone.
+// A dry run only returns which.
+func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay) (replayed []webhook.Delivery, err error) {
+	if r.ID != "" {
+		d, err := s.store.WebhookDelivery(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		if r.Filter.CompanyID != "" && d.CompanyID != r.Filter.CompanyID || r.Filter.EndpointID != "" && d.EndpointID != r.Filter.EndpointID {
+			return nil, store.WebhookDeliveryNotFound()
+		}
+		return s.replay(ctx, by, []webhook.Delivery{d}, r.DryRun)
+	}
+	if r.Filter.Status == "" {
+		r.Filter.Status = webhook.Failed
+	}
+	var found []webhook.Delivery
+	for p := (store.Page{Limit: replayPage}); ; p.After = found[len(found)-1].ID {
+		page, err := s.store.WebhookDeliveries(ctx, r.Filter, p)
+		if err != nil {
+			return nil, err
+		}
+		if found = append(found, page...); len(page) < replayPage {
+			slices.Reverse(found) // the oldest first
+			return s.replay(ctx, by, found, r.DryRun)
+		}
+	}
+}
+
+func (s *Service) replay(ctx context.Context, by Actor, found []webhook.Delivery, dryRun bool) (replayed []webhook.Delivery, err error) {
+	count := map[string]int{}
+	companies := map[string]string{}
+	for _, d := range found {
+		changed := d.Status != webhook.Pending
+		if changed && !dryRun {
+			if changed, err = s.store.ReplayWebhookDelivery(ctx, d.ID, s.now()); err != nil {
+				return replayed, err
+			}
+		}
+		if changed {
+			replayed = append(replayed, d)
+			count[d.EndpointID]++
+			companies[d.EndpointID] = d.CompanyID
+		}
+	}
+	if dryRun {
+		return replayed, nil
+	}
+	for _, endpoint := range slices.Sorted(maps.Keys(count)) {
+		err := s.audit(ctx, by, change{
+			companyID: companies[endpoint], action: "webhook.replay", target: "webhook", id: endpoint, after: fields{"count": count[endpoint]},
+		})
+		if err != nil {
+			return replayed, err
+		}
+	}
+	return replayed, nil
+}
+
+// SetWebhookRetention sets how long the log of a company's deliveries is kept; zero: the default. It counts for deliveries that end from
+// then on.
+func (s *Service) SetWebhookRetention(ctx context.Context, by Actor, companyID string, d time.Duration) (chat.Company, error) {
+	if d != 0 && (d < MinWebhookRetention || d > MaxWebhookRetention) {
+		return chat.Company{}, apperr.Fields{{Name: "retentionDays", Message: "must be 1 to 365, or 0 for the default"}}.Err()
+	}
+	c, err := s.store.Company(ctx, companyID)
+	if err != nil {
+		return c, err
+	}
+	before := fields{"webhookRetentionSeconds": int64(c.WebhookRetention / time.Second)}
+	c.WebhookRetention = d.Truncate(time.Second)
+	if err := s.store.PutCompany(ctx, c); err != nil {
+		return c, err
+	}
+	if err := s.bus.Invalidate(ctx, store.CachedWebhooks, c.ID); err != nil {
+		return c, err
+	}
+	return c, s.audit(ctx, by, change{
+		companyID: c.ID, action: "company.webhook-retention", target: "company", id: c.ID, before: before,
+		after: fields{"webhookRetentionSeconds": int64(c.WebhookRetention / time.Second)},
+	})
+}

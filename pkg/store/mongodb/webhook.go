@@ -1,0 +1,287 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+type endpointDocument struct {
+	ID             string                      `bson:"_id"`
+	CompanyID      string                      `bson:"companyId"`
+	URL            string                      `bson:"url"`
+	Description    string                      `bson:"description"`
+	Events         []string                    `bson:"events,omitempty"`
+	Headers        []store.WebhookHeaderRecord `bson:"headers,omitempty"`
+	Secrets        []store.WebhookSecretRecord `bson:"secrets"`
+	Ordered        bool                        `bson:"ordered"`
+	CreatedAt      time.Time                   `bson:"createdAt"`
+	DisabledAt     time.Time                   `bson:"disabledAt,omitempty"`
+	DisabledReason string                      `bson:"disabledReason,omitempty"`
+	FailingSince   time.Time                   `bson:"failingSince,omitempty"`
+	Warnings       int                         `bson:"warnings,omitempty"`
+	WarnedAt       time.Time                   `bson:"warnedAt,omitempty"`
+	Revision       int64                       `bson:"revision"`
+}
+
+func (d endpointDocument) endpoint() webhook.Endpoint {
+	return store.WebhookEndpointRecord(d).Endpoint()
+}
+
+func endpointDocumentOf(e webhook.Endpoint) endpointDocument {
+	return endpointDocument(store.WebhookEndpointRecordOf(e))
+}
+
+// WebhookEndpoint implements [store.WebhookEndpoints].
+func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error) {
+	d, err := get[endpointDocument](ctx, s, webhookEndpoints, id)
+	return d.endpoint(), err
+}
+
+// CreateWebhookEndpoint implements [store.WebhookEndpoints].
+func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	return s.put(ctx, webhookEndpoints, e.ID, endpointDocumentOf(e))
+}
+
+// UpdateWebhookEndpoint implements [store.WebhookEndpoints].
+func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	current := append(byID(e.ID), bson.E{Key: "revision", Value: e.Revision})
+	e.Revision++
+	replaced := false
+	err := s.do(ctx, "writing to "+string(webhookEndpoints), func(ctx context.Context) error {
+		r, err := s.in(webhookEndpoints).ReplaceOne(ctx, current, endpointDocumentOf(e))
+		replaced = err == nil && r.MatchedCount > 0
+		return err
+	})
+	if err != nil || replaced {
+		return err
+	}
+	if _, err := s.WebhookEndpoint(ctx, e.ID); err != nil {
+		return err
+	}
+	return store.ChangedMeanwhile()
+}
+
+// DeleteWebhookEndpoint implements [store.WebhookEndpoints]. The deliveries go last: those that a crash leaves have no endpoint, and the
+// processor gives them up.
+func (s *Store) DeleteWebhookEndpoint(ctx context.Context, id string) error {
+	n, err := s.deleteAll(ctx, webhookEndpoints, byID(id))
+	if err == nil && n == 0 {
+		return store.WebhookEndpointNotFound()
+	}
+	if err == nil {
+		_, err = s.deleteAll(ctx, webhookDeliveries, bson.D{{Key: "endpointId", Value: id}})
+	}
+	return err
+}
+
+// WebhookEndpoints implements [store.WebhookEndpoints].
+func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.Page) ([]webhook.Endpoint, error) {
+	return list(ctx, s, webhookEndpoints, ofCompany(companyID, byIDs(p)),
+		func(d endpointDocument) (webhook.Endpoint, bool) { return d.endpoint(), true })
+}
+
+// deliveryDocument is a [webhook.Delivery]. MongoDB removes it at ExpiresAt.
+type deliveryDocument struct {
+	ID         string                       `bson:"_id"`
+	CompanyID  string                       `bson:"companyId"`
+	EndpointID string                       `bson:"endpointId"`
+	EventType  string                       `bson:"eventType"`
+	ChatID     string                       `bson:"chatId,omitempty"`
+	Body       string                       `bson:"body"`
+	OrderKey   string                       `bson:"orderKey,omitempty"`
+	Position   int64                        `bson:"position"`
+	CreatedAt  time.Time                    `bson:"createdAt"`
+	Status     string                       `bson:"status"`
+	Reason     string                       `bson:"reason,omitempty"`
+	DueAt      time.Time                    `bson:"dueAt,omitempty"`
+	Tries      int                          `bson:"tries"`
+	Attempts   []store.WebhookAttemptRecord `bson:"attempts,omitempty"`
+	ExpiresAt  time.Time                    `bson:"expiresAt,omitempty"`
+}
+
+func (d deliveryDocument) delivery() webhook.Delivery {
+	return store.WebhookDeliveryRecord(d).Delivery()
+}
+
+// InsertWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
+	return s.insert(ctx, webhookDeliveries, deliveryDocument(store.WebhookDeliveryRecordOf(d)))
+}
+
+// WebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error) {
+	d, err := get[deliveryDocument](ctx, s, webhookDeliveries, id)
+	return d.delivery(), err
+}
+
+// WebhookDeliveries implements [store.WebhookDeliveries]. Of the conditions that no index has, those on a time end the range; the
+// others are evaluated here.
+func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p store.Page) ([]webhook.Delivery, error) {
+	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Limit}
+	for _, condition := range []bson.E{{Key: "endpointId", Value: f.EndpointID}, {Key: "companyId", Value: f.CompanyID}} {
+		if condition.Value != "" {
+			q.filter = append(q.filter, condition)
+		}
+	}
+	created := bson.D{}
+	if !f.From.IsZero() {
+		created = append(created, bson.E{Key: "$gte", Value: store.UTC(f.From)})
+	}
+	if !f.To.IsZero() {
+		created = append(created, bson.E{Key: "$lt", Value: store.UTC(f.To)})
+	}
+	var last deliveryDocument
+	if p.After != "" {
+		var err error
+		if last, err = get[deliveryDocument](ctx, s, webhookDeliveries, p.After); err != nil {
+			return nil, err
+		}
+		created = append(created, bson.E{Key: "$lte", Value: last.CreatedAt})
+	}
+	if len(created) > 0 {
+		q.filter = append(q.filter, bson.E{Key: "createdAt", Value: created})
+	}
+	return list(ctx, s, webhookDeliveries, q, func(d deliveryDocument) (webhook.Delivery, bool) {
+		passed := p.After != "" && d.CreatedAt.Equal(last.CreatedAt) && d.ID <= last.ID
+		found := d.delivery()
+		return found, !passed && f.Wants(found)
+	})
+}
+
+// due narrows a filter to deliveries that are pending and due.
+func due(filter bson.D, now time.Time) bson.D {
+	return append(pending(filter), bson.E{Key: "dueAt", Value: bson.D{{Key: "$lte", Value: store.UTC(now)}}})
+}
+
+// DueWebhookDeliveries implements [store.WebhookDeliveries].
+func (s *Store) DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error) {
+	q := listQuery{filter: due(bson.D{}, now), sort: bson.D{asc("dueAt")}, limit: limit}
+	if len(except) > 0 {
+		q.filter = append(q.filter, bson.E{Key: "$nor", Value: bson.A{bson.D{{Key: "endpointId", Value: bson.D{{Key: "$in", Value: except}}}}}})
+	}
+	return list(ctx, s, webhookDeliveries, q,
+		func(d deliveryDocument) (webhook.Due, bool) {
+			return webhook.Due{ID: d.ID, EndpointID: d.EndpointID}, true
+		})
+}
+
+func setDue(at time.Time) bson.D {
+	return bson.D{{Key: "$set", Value: bson.D{{Key: "dueAt", Value: store.UTC(at)}}}}
+}
+
+// ClaimWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (webhook.Delivery, bool, error) {
+	d, err := modify[deliveryDocument](ctx, s, webhookDeliveries, due(byID(id), now), setDue(until))
+	if apperr.Is(err, apperr.NotFound) {
+		return webhook.Delivery{}, false, nil
+	}
+	return d.delivery(), err == nil, err
+}
+
+// pending narrows a filter to deliveries that are pending.
+func pending(filter bson.D) bson.D {
+	return append(filter, bson.E{Key: "status", Value: webhook.Pending})
+}
+
+// PostponeWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error {
+	_, err := s.updateOne(ctx, webhookDeliveries, pending(byID(id)), setDue(at))
+	return err
+}
+
+// EndWebhookAttempt implements [store.WebhookDeliveries].
+func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Attempt, o webhook.Outcome) error {
+	logged := bson.D{}
+	if a != nil {
+		logged = bson.D{
+			{Key: "$inc", Value: bson.D{{Key: "tries", Value: 1}}},
+			{Key: "$push", Value: bson.D{{Key: "attempts", Value: bson.D{
+				{Key: "$each", Value: bson.A{store.WebhookAttemptRecordOf(*a)}}, {Key: "$slice", Value: -webhook.MaxAttempts},
+			}}}},
+		}
+	}
+	set, unset := bson.D{{Key: "status", Value: o.Status}, {Key: "reason", Value: o.Reason}}, bson.D{}
+	for _, t := range []struct {
+		field string
+		value time.Time
+	}{{"dueAt", o.DueAt}, {"expiresAt", o.ExpiresAt}} {
+		if t.value.IsZero() {
+			unset = append(unset, bson.E{Key: t.field, Value: ""})
+		} else {
+			set = append(set, bson.E{Key: t.field, Value: store.UTC(t.value)})
+		}
+	}
+	change := append(bson.D{{Key: "$set", Value: set}}, logged...)
+	if len(unset) > 0 {
+		change = append(change, bson.E{Key: "$unset", Value: unset})
+	}
+	matched, err := s.updateOne(ctx, webhookDeliveries, pending(byID(id)), change)
+	if err != nil || matched || a == nil {
+		return err
+	}
+	_, err = s.update(ctx, webhookDeliveries, id, logged)
+	return err
+}
+
+// ReplayWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Time) (bool, error) {
+	ended := append(byID(id), bson.E{Key: "status", Value: bson.D{{Key: "$in", Value: bson.A{webhook.Delivered, webhook.Failed}}}})
+	replayed, err := s.updateOne(ctx, webhookDeliveries, ended, bson.D{
+		{Key: "$set", Value: bson.D{
+			{Key: "status", Value: webhook.Pending}, {Key: "dueAt", Value: store.UTC(at)}, {Key: "tries", Value: 0}, {Key: "reason", Value: ""},
+		}},
+		{Key: "$unset", Value: bson.D{{Key: "expiresAt", Value: ""}}},
+	})
+	if err != nil || replayed {
+		return replayed, err
+	}
+	_, err = s.WebhookDelivery(ctx, id)
+	return false, err
+}
+
+// waiting selects the pending deliveries of an order.
+func waiting(endpointID, orderKey string) bson.D {
+	return pending(bson.D{{Key: "endpointId", Value: endpointID}, {Key: "orderKey", Value: orderKey}})
+}
+
+// HasEarlierWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
+	earlier := append(waiting(d.EndpointID, d.OrderKey), bson.E{Key: "position", Value: bson.D{{Key: "$lt", Value: d.Position}}})
+	_, err := findOne[deliveryDocument](ctx, s, webhookDeliveries, earlier, "_id")
+	if apperr.Is(err, apperr.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// AdvanceWebhookOrder implements [store.WebhookDeliveries].
+func (s *Store) AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error {
+	var first deliveryDocument
+	err := s.do(ctx, "reading from "+string(webhookDeliveries), func(ctx context.Context) error {
+		o := options.FindOne().SetSort(bson.D{asc("position")}).SetProjection(bson.D{{Key: "_id", Value: 1}})
+		return s.in(webhookDeliveries).FindOne(ctx, waiting(endpointID, orderKey), o).Decode(&first)
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil
+	}
+	if err == nil {
+		later := append(pending(byID(first.ID)), bson.E{Key: "dueAt", Value: bson.D{{Key: "$gt", Value: store.UTC(at)}}})
+		_, err = s.updateOne(ctx, webhookDeliveries, later, setDue(at))
+	}
+	return err
+}

@@ -1,0 +1,274 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+const (
+	endpointColumns = `id, company_id, url, description, events, headers, secrets, ordered, created_at, disabled_at, disabled_reason,
+	failing_since, warnings, warned_at, revision`
+	deliveryColumns = `id, company_id, endpoint_id, event_type, chat_id, body, order_key, position, created_at, status, reason, due_at, tries,
+	attempts, expires_at`
+)
+
+func readEndpointRecord(r *row) store.WebhookEndpointRecord {
+	return store.WebhookEndpointRecord{
+		ID: r.text(), CompanyID: r.text(), URL: r.text(), Description: r.text(), Events: list[string](r),
+		Headers: list[store.WebhookHeaderRecord](r), Secrets: list[store.WebhookSecretRecord](r), Ordered: r.bool(), CreatedAt: r.time(),
+		DisabledAt: r.time(), DisabledReason: r.text(), FailingSince: r.time(), Warnings: int(r.int()), WarnedAt: r.time(), Revision: r.int(),
+	}
+}
+
+func readEndpoint(r *row) webhook.Endpoint { return readEndpointRecord(r).Endpoint() }
+
+func putEndpoint(c *conn, v store.WebhookEndpointRecord) error {
+	_, err := c.exec(`INSERT OR REPLACE INTO webhook_endpoints (`+endpointColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, v.CompanyID, v.URL, v.Description, listText(v.Events), listText(v.Headers), listText(v.Secrets), v.Ordered, v.CreatedAt,
+		v.DisabledAt, v.DisabledReason, v.FailingSince, v.Warnings, v.WarnedAt, v.Revision)
+	return err
+}
+
+// WebhookEndpoint implements [store.WebhookEndpoints].
+func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error) {
+	return one(ctx, s, "reading a webhook endpoint", `SELECT `+endpointColumns+` FROM webhook_endpoints WHERE id = ?`, readEndpoint,
+		store.WebhookEndpointNotFound, id)
+}
+
+// CreateWebhookEndpoint implements [store.WebhookEndpoints].
+func (s *Store) CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	return update(ctx, s, "creating a webhook endpoint", func(c *conn) error { return putEndpoint(c, store.WebhookEndpointRecordOf(e)) })
+}
+
+// UpdateWebhookEndpoint implements [store.WebhookEndpoints].
+func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	return update(ctx, s, "changing a webhook endpoint", func(c *conn) error {
+		var revision int64
+		found, err := c.first(`SELECT revision FROM webhook_endpoints WHERE id = ?`, func(r *row) { revision = r.int() }, e.ID)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return store.WebhookEndpointNotFound()
+		case revision != e.Revision:
+			return store.ChangedMeanwhile()
+		}
+		v := store.WebhookEndpointRecordOf(e)
+		v.Revision++
+		return putEndpoint(c, v)
+	})
+}
+
+// DeleteWebhookEndpoint implements [store.WebhookEndpoints].
+func (s *Store) DeleteWebhookEndpoint(ctx context.Context, id string) error {
+	return update(ctx, s, "deleting a webhook endpoint", func(c *conn) error {
+		changed, err := c.exec(`DELETE FROM webhook_endpoints WHERE id = ?`, id)
+		if err != nil {
+			return err
+		}
+		if changed == 0 {
+			return store.WebhookEndpointNotFound()
+		}
+		_, err = c.exec(`DELETE FROM webhook_deliveries WHERE endpoint_id = ?`, id)
+		return err
+	})
+}
+
+// WebhookEndpoints implements [store.WebhookEndpoints].
+func (s *Store) WebhookEndpoints(ctx context.Context, companyID string, p store.Page) ([]webhook.Endpoint, error) {
+	const from = `SELECT ` + endpointColumns + ` FROM webhook_endpoints WHERE id > ?`
+	return listOfCompany(ctx, s, "listing webhook endpoints", from, readEndpoint, companyID, p)
+}
+
+func readDeliveryRecord(r *row) store.WebhookDeliveryRecord {
+	return store.WebhookDeliveryRecord{
+		ID: r.text(), CompanyID: r.text(), EndpointID: r.text(), EventType: r.text(), ChatID: r.text(), Body: r.text(), OrderKey: r.text(), Position: r.int(),
+		CreatedAt: r.time(), Status: r.text(), Reason: r.text(), DueAt: r.time(), Tries: int(r.int()), Attempts: list[store.WebhookAttemptRecord](r),
+		ExpiresAt: r.time(),
+	}
+}
+
+func readDelivery(r *row) webhook.Delivery { return readDeliveryRecord(r).Delivery() }
+
+func writeDelivery(c *conn, insert string, v store.WebhookDeliveryRecord) (written bool, err error) {
+	changed, err := c.exec(insert+` INTO webhook_deliveries (`+deliveryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		v.ID, v.CompanyID, v.EndpointID, v.EventType, v.ChatID, v.Body, v.OrderKey, v.Position, v.CreatedAt, v.Status, v.Reason, v.DueAt, v.Tries,
+		listText(v.Attempts), v.ExpiresAt)
+	return changed > 0, err
+}
+
+// InsertWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
+	return write(ctx, s, "inserting a webhook delivery", func(c *conn) (bool, error) {
+		return writeDelivery(c, `INSERT OR IGNORE`, store.WebhookDeliveryRecordOf(d))
+	})
+}
+
+const oneDelivery = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHERE id = ?`
+
+// WebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error) {
+	return one(ctx, s, "reading a webhook delivery", oneDelivery, readDelivery, store.WebhookDeliveryNotFound, id)
+}
+
+// WebhookDeliveries implements [store.WebhookDeliveries].
+func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p store.Page) ([]webhook.Delivery, error) {
+	return scan(ctx, s, "listing webhook deliveries", func(c *conn) ([]webhook.Delivery, error) {
+		sql, args, err := deliveryList(c, f, p)
+		found := []webhook.Delivery{}
+		if err != nil {
+			return nil, err
+		}
+		err = c.query(sql, func(r *row) bool {
+			found = append(found, readDelivery(r))
+			return true
+		}, args...)
+		return found, err
+	})
+}
+
+// deliveryList is the query of a list; the endpoint is the more selective condition.
+func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, args []any, err error) {
+	sql = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHERE TRUE`
+	where := func(condition string, values ...any) { sql, args = sql+" AND "+condition, append(args, values...) }
+	company := "company_id = ?"
+	if f.EndpointID != "" {
+		where("endpoint_id = ?", f.EndpointID)
+		company = "+company_id = ?"
+	}
+	if f.CompanyID != "" {
+		where(company, f.CompanyID)
+	}
+	for column, value := range map[string]string{"status": f.Status, "reason": f.Reason, "event_type": f.EventType} {
+		if value != "" {
+			where(column+" = ?", value)
+		}
+	}
+	if !f.From.IsZero() {
+		where("created_at >= ?", f.From)
+	}
+	if !f.To.IsZero() {
+		where("created_at < ?", f.To)
+	}
+	if p.After != "" {
+		var at time.Time
+		found, err := c.first(`SELECT created_at FROM webhook_deliveries WHERE id = ?`, func(r *row) { at = r.time() }, p.After)
+		if err != nil || !found {
+			return "", nil, orElse(err, store.WebhookDeliveryNotFound())
+		}
+		where("created_at <= ? AND (created_at < ? OR id > ?)", at, at, p.After)
+	}
+	return sql + " ORDER BY created_at DESC, id LIMIT ?", append(args, limit(p.Limit)), nil
+}
+
+const dueDeliveries = `SELECT id, endpoint_id FROM webhook_deliveries WHERE due_at <= ?1 AND endpoint_id NOT IN (SELECT value FROM json_each(?2))
+	ORDER BY due_at LIMIT ?3`
+
+// DueWebhookDeliveries implements [store.WebhookDeliveries].
+func (s *Store) DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error) {
+	excluded, err := json.Marshal(append([]string{}, except...))
+	if err != nil {
+		return nil, err
+	}
+	return all(ctx, s, "listing due webhook deliveries", dueDeliveries,
+		func(r *row) webhook.Due { return webhook.Due{ID: r.text(), EndpointID: r.text()} }, now, excluded, limit)
+}
+
+// claim is the result of ClaimWebhookDelivery.
+type claim struct {
+	delivery webhook.Delivery
+	claimed  bool
+}
+
+// ClaimWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (webhook.Delivery, bool, error) {
+	result, err := write(ctx, s, "claiming a webhook delivery", func(c *conn) (claim, error) {
+		changed, err := c.exec(`UPDATE webhook_deliveries SET due_at = ?3 WHERE id = ?1 AND due_at <= ?2`, id, now, until)
+		if err != nil || changed == 0 {
+			return claim{}, err
+		}
+		result := claim{claimed: true}
+		_, err = c.first(oneDelivery, func(r *row) { result.delivery = readDelivery(r) }, id)
+		return result, err
+	})
+	return result.delivery, result.claimed, err
+}
+
+// PostponeWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error {
+	return update(ctx, s, "postponing a webhook delivery", func(c *conn) error {
+		_, err := c.exec(`UPDATE webhook_deliveries SET due_at = ? WHERE id = ? AND due_at IS NOT NULL`, at, id)
+		return err
+	})
+}
+
+// EndWebhookAttempt implements [store.WebhookDeliveries].
+func (s *Store) EndWebhookAttempt(ctx context.Context, id string, a *webhook.Attempt, o webhook.Outcome) error {
+	return update(ctx, s, "ending a webhook attempt", func(c *conn) error {
+		var v store.WebhookDeliveryRecord
+		found, err := c.first(oneDelivery, func(r *row) { v = readDeliveryRecord(r) }, id)
+		if err != nil || !found {
+			return err
+		}
+		if a != nil {
+			v.Tries++
+			v.Attempts = append(v.Attempts, store.WebhookAttemptRecordOf(*a))
+			v.Attempts = v.Attempts[max(0, len(v.Attempts)-webhook.MaxAttempts):]
+		}
+		if v.Status == webhook.Pending {
+			v.Status, v.Reason, v.DueAt, v.ExpiresAt = o.Status, o.Reason, store.UTC(o.DueAt), store.UTC(o.ExpiresAt)
+		}
+		_, err = c.exec(`UPDATE webhook_deliveries SET tries = ?2, attempts = ?3, status = ?4, reason = ?5, due_at = ?6, expires_at = ?7 WHERE id = ?1`,
+			id, v.Tries, listText(v.Attempts), v.Status, v.Reason, v.DueAt, v.ExpiresAt)
+		return err
+	})
+}
+
+// ReplayWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Time) (bool, error) {
+	return write(ctx, s, "replaying a webhook delivery", func(c *conn) (bool, error) {
+		found, err := c.first(`SELECT 1 FROM webhook_deliveries WHERE id = ?`, func(*row) {}, id)
+		if err != nil || !found {
+			return false, orElse(err, store.WebhookDeliveryNotFound())
+		}
+		changed, err := c.exec(`UPDATE webhook_deliveries SET status = ?2, reason = '', due_at = ?3, tries = 0, expires_at = NULL
+			WHERE id = ?1 AND due_at IS NULL`, id, webhook.Pending, at)
+		return changed > 0, err
+	})
+}
+
+const earlierDelivery = `SELECT 1 FROM webhook_deliveries WHERE endpoint_id = ? AND order_key = ? AND position < ? AND due_at IS NOT NULL
+	AND order_key <> '' LIMIT 1`
+
+// HasEarlierWebhookDelivery implements [store.WebhookDeliveries].
+func (s *Store) HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error) {
+	return read(ctx, s, "looking for an earlier webhook delivery", func(c *conn) (bool, error) {
+		return c.first(earlierDelivery, func(*row) {}, d.EndpointID, d.OrderKey, d.Position)
+	})
+}
+
+const firstInOrder = `SELECT id FROM webhook_deliveries WHERE endpoint_id = ? AND order_key = ? AND due_at IS NOT NULL AND order_key <> ''
+	ORDER BY position LIMIT 1`
+
+// AdvanceWebhookOrder implements [store.WebhookDeliveries].
+func (s *Store) AdvanceWebhookOrder(ctx context.Context, endpointID, orderKey string, at time.Time) error {
+	return update(ctx, s, "advancing webhook deliveries", func(c *conn) error {
+		var id string
+		found, err := c.first(firstInOrder, func(r *row) { id = r.text() }, endpointID, orderKey)
+		if err != nil || !found {
+			return err
+		}
+		_, err = c.exec(`UPDATE webhook_deliveries SET due_at = ?2 WHERE id = ?1 AND due_at > ?2`, id, at)
+		return err
+	})
+}

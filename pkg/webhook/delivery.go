@@ -1,0 +1,68 @@
+package webhook
+
+import "time"
+
+// Statuses of a delivery.
+const (
+	Pending   = "pending"   // an attempt is due at DueAt
+	Delivered = "delivered" // an attempt was answered with 2xx
+	Failed    = "failed"    // given up; see Delivery.Reason
+)
+
+// Reasons for which a delivery failed.
+const (
+	ReasonExhausted = "exhausted" // all tries failed
+	ReasonGone      = "gone"      // the endpoint answered 410
+	ReasonDisabled  = "disabled"  // the endpoint is disabled
+)
+
+// DefaultRetention is how long a delivery is kept after its end where the company has not chosen.
+const DefaultRetention = 30 * 24 * time.Hour
+
+// Delivery is one event on its way to one endpoint, and the log of its attempts.
+type Delivery struct {
+	ID         string // webhook-id
+	CompanyID  string
+	EndpointID string
+	EventType  string
+	ChatID     string // that the body is about, for erasure; empty: none
+	Body       string
+	OrderKey   string // deliveries of an endpoint with the same key are sent in the order of Position; empty: no order
+	Position   int64
+	CreatedAt  time.Time
+
+	Status    string
+	Reason    string    // why it failed
+	DueAt     time.Time // of the next attempt; while a processor has claimed it, the end of the lease; zero: none
+	Tries     int       // since it was created or replayed
+	Attempts  []Attempt // oldest first
+	ExpiresAt time.Time // when it is removed; zero while it is pending
+}
+
+// MaxAttempts is how many attempts of a delivery are kept; older ones are dropped.
+const MaxAttempts = 50
+
+// Attempt is one request and its answer.
+type Attempt struct {
+	At         time.Time
+	URL        string
+	Duration   time.Duration
+	StatusCode int    // zero: no answer
+	Answer     string // the first bytes of the answer's body
+	Error      string // why there was no answer
+	NextAt     time.Time
+}
+
+// Outcome is what becomes of a delivery after an attempt.
+type Outcome struct {
+	Status    string
+	Reason    string
+	DueAt     time.Time
+	ExpiresAt time.Time
+}
+
+// Due is a delivery that waits for a processor.
+type Due struct {
+	ID         string
+	EndpointID string
+}

@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	maxURL         = 2048 // bytes
+	maxDescription = 200  // characters
+	maxHeaders     = 20
+	maxHeaderValue = 1024 // bytes
+	// MaxEndpoints is how many endpoints a company may have.
+	MaxEndpoints = 50
+)
+
+// Reasons for which an endpoint is disabled.
+const (
+	DisabledManually = "manual"  // by a person or a tool
+	DisabledFailing  = "failing" // after three warnings
+	DisabledGone     = "gone"    // it answered 410
+)
+
+// Endpoint is where a company receives events.
+type Endpoint struct {
+	ID          string
+	CompanyID   string
+	URL         string
+	Description string
+	Events      []string          // types that it receives; empty: all
+	Headers     map[string]string // sent with each delivery
+	Secrets     []Secret          // newest first; each active one signs
+	Ordered     bool              // the deliveries of one chat arrive one after the other
+	CreatedAt   time.Time
+
+	DisabledAt     time.Time // zero: enabled
+	DisabledReason string
+
+	FailingSince time.Time // the first failed attempt since the last success; zero: the last attempt succeeded
+	Warnings     int       // since FailingSince
+	WarnedAt     time.Time
+
+	Revision int64 // raised by each update
+}
+
+// Enabled reports whether the endpoint receives deliveries.
+func (e Endpoint) Enabled() bool { return e.DisabledAt.IsZero() }
+
+// Wants reports whether the endpoint receives events of a type.
+func (e Endpoint) Wants(eventType string) bool {
+	return len(e.Events) == 0 || eventType == TypeTest || slices.Contains(e.Events, eventType)
+}
+
+// Kinds returns the schemes with which the endpoint's deliveries are signed.
+func (e Endpoint) Kinds(now time.Time) (kinds []Kind) {
+	for _, s := range e.Secrets {
+		if s.Active(now) && !slices.Contains(kinds, s.Kind()) {
+			kinds = append(kinds, s.Kind())
+		}
+	}
+	return kinds
+}
+
+// Rotate adds a new secret of each active kind. The replaced ones sign for the overlap as well; a secret that ends earlier keeps its
+// end. It returns the new secrets.
+func (e *Endpoint) Rotate(now time.Time, overlap time.Duration) (fresh []Secret) {
+	for _, kind := range e.Kinds(now) {
+		fresh = append(fresh, NewSecret(kind, now))
+	}
+	kept, ofKind := slices.Clone(fresh), map[Kind]int{}
+	for _, s := range e.Secrets {
+		if end := now.Add(overlap); s.ExpiresAt.IsZero() || s.ExpiresAt.After(end) {
+			s.ExpiresAt = end
+		}
+		if ofKind[s.Kind()]++; s.Active(now) && ofKind[s.Kind()] < maxActiveSecretsPerKind {
+			kept = append(kept, s)
+		}
+	}
+	e.Secrets = kept
+	return fresh
+}
+
+// Check returns Invalid for an endpoint that cannot be stored.
+func (e Endpoint) Check() error {
+	var f apperr.Fields
+	checkURL(&f, e.URL)
+	if utf8.RuneCountInString(e.Description) > maxDescription || !utf8.ValidString(e.Description) || strings.ContainsFunc(e.Description, unicode.IsControl) {
+		f.Add("description", "must have at most 200 characters, and no control characters")
+	}
+	for _, t := range e.Events {
+		if !slices.Contains(Types(), t) {
+			f.Add("events", "must be some of "+strings.Join(Types(), ", "))
+			break
+		}
+	}
+	checkHeaders(&f, e.Headers)
+	if len(e.Secrets) == 0 {
+		f.Add("secrets", "must be at least one")
+	}
+	for _, s := range e.Secrets {
+		if _, err := s.key(); err != nil {
+			f.Add("secret", err.Error())
+		}
+	}
+	return f.Err()
+}
+
+func checkURL(f *apperr.Fields, s string) {
+	u, err := url.Parse(s)
+	switch {
+	case len(s) > maxURL:
+		f.Add("url", "must have at most 2048 bytes")
+	case err != nil, u.Hostname() == "", u.Scheme != "http" && u.Scheme != "https":
+		f.Add("url", "must be an http or https URL")
+	case u.User != nil:
+		f.Add("url", "must not contain a user name or password; use headers")
+	case u.Fragment != "":
+		f.Add("url", "must not have a fragment")
+	}
+}
+
+// reserved are headers that the delivery sets, or that belong to the connection.
+func reserved(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "webhook-") || slices.Contains([]string{
+		"host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "upgrade", "te", "trailer",
+		"expect", "keep-alive", "proxy-authorization", "proxy-connection", "user-agent",
+	}, name)
+}
+
+func checkHeaders(f *apperr.Fields, headers map[string]string) {
+	if len(headers) > maxHeaders {
+		f.Add("headers", "must be at most 20")
+	}
+	for name, value := range headers {
+		switch {
+		case !headerName(name):
+			f.Add("headers", "must have names such as X-Api-Key")
+		case reserved(name):
+			f.Add("headers", "must not set "+name)
+		case value == "", len(value) > maxHeaderValue, strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
+			f.Add("headers."+name, "must have 1 to 1024 printable ASCII characters")
+		}
+	}
+}
+
+// headerName reports whether name is a header's name in its canonical form, of letters, digits and hyphens.
+func headerName(name string) bool {
+	return name != "" && len(name) <= 100 && http.CanonicalHeaderKey(name) == name && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}

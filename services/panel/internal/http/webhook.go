@@ -1,0 +1,363 @@
+package http
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+const day = 24 * time.Hour
+
+type webhookView struct {
+	ID             string   `json:"id"`
+	URL            string   `json:"url"`
+	Description    string   `json:"description"`
+	Events         []string `json:"events"`
+	Headers        []string `json:"headers"` // names only: the values may be secrets
+	Ordered        bool     `json:"ordered"`
+	Signatures     []string `json:"signatures"`
+	PublicKeys     []string `json:"publicKeys"`
+	CreatedAt      instant  `json:"createdAt"`
+	Status         string   `json:"status"`
+	DisabledAt     instant  `json:"disabledAt,omitzero"`
+	DisabledReason string   `json:"disabledReason,omitempty"`
+	FailingSince   instant  `json:"failingSince,omitzero"`
+	Warnings       int      `json:"warnings"`
+}
+
+func (a api) viewOfWebhook(e webhook.Endpoint) webhookView {
+	v := webhookView{
+		ID: e.ID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered, Signatures: []string{},
+		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), PublicKeys: []string{}, CreatedAt: instant(e.CreatedAt), Status: "enabled",
+		DisabledAt: instant(e.DisabledAt), DisabledReason: e.DisabledReason, FailingSince: instant(e.FailingSince), Warnings: e.Warnings,
+	}
+	switch {
+	case !e.Enabled():
+		v.Status = "disabled"
+	case !e.FailingSince.IsZero():
+		v.Status = "failing"
+	}
+	for _, kind := range e.Kinds(a.Now()) {
+		v.Signatures = append(v.Signatures, string(kind))
+	}
+	for _, s := range e.Secrets {
+		if s.Kind() == webhook.Ed25519 && s.Active(a.Now()) {
+			v.PublicKeys = append(v.PublicKeys, s.Verifier())
+		}
+	}
+	return v
+}
+
+type deliveryView struct {
+	ID            string        `json:"id"`
+	EventType     string        `json:"eventType"`
+	Status        string        `json:"status"`
+	Reason        string        `json:"reason,omitempty"`
+	CreatedAt     instant       `json:"createdAt"`
+	NextAttemptAt instant       `json:"nextAttemptAt,omitzero"`
+	Body          string        `json:"body"`
+	Attempts      []attemptView `json:"attempts"`
+}
+
+type attemptView struct {
+	At            instant `json:"at"`
+	URL           string  `json:"url"`
+	DurationMS    int64   `json:"durationMs"`
+	StatusCode    int     `json:"statusCode,omitempty"`
+	Answer        string  `json:"answer,omitempty"`
+	Error         string  `json:"error,omitempty"`
+	NextAttemptAt instant `json:"nextAttemptAt,omitzero"`
+}
+
+func viewOfDelivery(d webhook.Delivery) deliveryView {
+	v := deliveryView{
+		ID: d.ID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: instant(d.CreatedAt), NextAttemptAt: instant(d.DueAt), Body: d.Body,
+		Attempts: []attemptView{},
+	}
+	for _, at := range d.Attempts {
+		v.Attempts = append(v.Attempts, attemptView{
+			At: instant(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
+			NextAttemptAt: instant(at.NextAt),
+		})
+	}
+	return v
+}
+
+func viewsOfDeliveries(found []webhook.Delivery) []deliveryView {
+	rows := []deliveryView{}
+	for _, d := range found {
+		rows = append(rows, viewOfDelivery(d))
+	}
+	return rows
+}
+
+func (a api) getWebhooks(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	owner, err := a.Store.Company(ctxOf(c), company)
+	if err != nil {
+		return err
+	}
+	found, err := a.Store.WebhookEndpoints(ctxOf(c), company, store.Page{})
+	if err != nil {
+		return err
+	}
+	rows := []webhookView{}
+	for _, e := range found {
+		rows = append(rows, a.viewOfWebhook(e))
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"endpoints": rows, "types": webhook.Types(), "retentionDays": int(owner.WebhookRetention / day)})
+}
+
+// endpoint finds the endpoint of a route.
+func (a api) endpoint(c echo.Context, who caller) (webhook.Endpoint, error) {
+	id, ok := chat.ParseID(c.Param("id"))
+	if !ok {
+		return webhook.Endpoint{}, store.WebhookEndpointNotFound()
+	}
+	e, err := a.Store.WebhookEndpoint(ctxOf(c), id)
+	if err == nil && !who.sees(e.CompanyID) {
+		return webhook.Endpoint{}, store.WebhookEndpointNotFound()
+	}
+	return e, err
+}
+
+type createWebhookRequest struct {
+	unruly      `json:"-"`
+	URL         string            `json:"url"`
+	Description string            `json:"description"`
+	Events      []string          `json:"events"`
+	Headers     map[string]string `json:"headers"`
+	Ordered     bool              `json:"ordered"`
+	Signatures  []webhook.Kind    `json:"signatures"`
+}
+
+// verifiers are what receivers verify with: shown once.
+func verifiers(secrets []webhook.Secret) []string {
+	shown := []string{}
+	for _, s := range secrets {
+		shown = append(shown, s.Verifier())
+	}
+	return shown
+}
+
+func (a api) createWebhook(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	var r createWebhookRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	e, err := a.Admin.CreateWebhookEndpoint(ctxOf(c), who.actor(), webhook.Endpoint{
+		CompanyID: company, URL: r.URL, Description: r.Description, Events: r.Events, Headers: r.Headers, Ordered: r.Ordered,
+	}, r.Signatures...)
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusCreated, map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(e.Secrets)})
+}
+
+type updateWebhookRequest struct {
+	unruly      `json:"-"`
+	URL         *string            `json:"url"`
+	Description *string            `json:"description"`
+	Events      *[]string          `json:"events"`
+	Headers     *map[string]string `json:"headers"`
+	Ordered     *bool              `json:"ordered"`
+}
+
+func (a api) updateWebhook(c echo.Context, who caller) error {
+	var r updateWebhookRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	e, err := a.endpoint(c, who)
+	if err != nil {
+		return err
+	}
+	e, err = a.Admin.UpdateWebhookEndpoint(ctxOf(c), who.actor(), e.ID, admin.WebhookChange{
+		URL: r.URL, Description: r.Description, Events: r.Events, Headers: r.Headers, Ordered: r.Ordered,
+	})
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, a.viewOfWebhook(e))
+}
+
+func (a api) deleteWebhook(c echo.Context, who caller) error {
+	e, err := a.endpoint(c, who)
+	if err != nil {
+		return err
+	}
+	if err := a.Admin.DeleteWebhookEndpoint(ctxOf(c), who.actor(), e.ID); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (a api) rotateWebhook(c echo.Context, who caller) error {
+	var r overlapRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	e, err := a.endpoint(c, who)
+	if err != nil {
+		return err
+	}
+	fresh, e, err := a.Admin.RotateWebhookSecrets(ctxOf(c), who.actor(), e.ID, r.overlap())
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusCreated, map[string]any{"endpoint": a.viewOfWebhook(e), "secrets": verifiers(fresh)})
+}
+
+func (a api) enableWebhook(c echo.Context, who caller) error {
+	e, err := a.endpoint(c, who)
+	if err == nil {
+		e, err = a.Admin.EnableWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, a.viewOfWebhook(e))
+}
+
+func (a api) disableWebhook(c echo.Context, who caller) error {
+	e, err := a.endpoint(c, who)
+	if err == nil {
+		e, err = a.Admin.DisableWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, a.viewOfWebhook(e))
+}
+
+func (a api) testWebhook(c echo.Context, who caller) error {
+	e, err := a.endpoint(c, who)
+	if err != nil {
+		return err
+	}
+	d, err := a.Admin.TestWebhookEndpoint(ctxOf(c), who.actor(), e.ID)
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusAccepted, viewOfDelivery(d))
+}
+
+// deliveryFilter reads what of an endpoint's deliveries is asked for.
+func deliveryFilter(e webhook.Endpoint, status, reason, eventType, from, to string) (f store.WebhookFilter, err error) {
+	f = store.WebhookFilter{EndpointID: e.ID, CompanyID: e.CompanyID, Status: status, Reason: reason, EventType: eventType}
+	var faults apperr.Fields
+	for _, end := range []struct {
+		name, value string
+		into        *time.Time
+	}{{"from", from, &f.From}, {"to", to, &f.To}} {
+		if end.value == "" {
+			continue
+		}
+		if *end.into, err = time.Parse(time.RFC3339, end.value); err != nil {
+			faults.Add(end.name, "must be a time such as 2027-01-31T12:00:00Z")
+		}
+	}
+	if status != "" && !slices.Contains([]string{webhook.Pending, webhook.Delivered, webhook.Failed}, status) {
+		faults.Add("status", "must be pending, delivered or failed")
+	}
+	return f, faults.Err()
+}
+
+func (a api) getDeliveries(c echo.Context, who caller) error {
+	limit, err := limitOf(c)
+	if err != nil {
+		return err
+	}
+	e, err := a.endpoint(c, who)
+	if err != nil {
+		return err
+	}
+	q := c.QueryParam
+	filter, err := deliveryFilter(e, q("status"), q("reason"), q("eventType"), q("from"), q("to"))
+	if err != nil {
+		return err
+	}
+	found, err := a.Store.WebhookDeliveries(ctxOf(c), filter, store.Page{After: q("before"), Limit: limit})
+	if err != nil {
+		return err
+	}
+	var next *string
+	if len(found) == limit {
+		next = &found[len(found)-1].ID
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"deliveries": viewsOfDeliveries(found), "next": next})
+}
+
+type replayRequest struct {
+	unruly    `json:"-"`
+	ID        string `json:"id"`
+	Status    string `json:"status"`
+	Reason    string `json:"reason"`
+	EventType string `json:"eventType"`
+	From      string `json:"from"`
+	To        string `json:"to"`
+	DryRun    bool   `json:"dryRun"`
+}
+
+func (a api) replayDeliveries(c echo.Context, who caller) error {
+	var r replayRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	e, err := a.endpoint(c, who)
+	if err != nil {
+		return err
+	}
+	filter, err := deliveryFilter(e, r.Status, r.Reason, r.EventType, r.From, r.To)
+	if err != nil {
+		return err
+	}
+	replayed, err := a.Admin.ReplayWebhooks(ctxOf(c), who.actor(), admin.WebhookReplay{ID: r.ID, Filter: filter, DryRun: r.DryRun})
+	if err != nil {
+		return err
+	}
+	ids := []string{}
+	for _, d := range replayed {
+		ids = append(ids, d.ID)
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"deliveryIds": ids, "dryRun": r.DryRun})
+}
+
+type retentionRequest struct {
+	unruly        `json:"-"`
+	RetentionDays int64 `json:"retentionDays"`
+}
+
+func (a api) setWebhookRetention(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	var r retentionRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	const tooMany = 1000 // of days: so that it does not overflow; the operation says what it may be
+	owner, err := a.Admin.SetWebhookRetention(ctxOf(c), who.actor(), company, time.Duration(max(-1, min(r.RetentionDays, tooMany)))*day)
+	if err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, map[string]any{"retentionDays": int(owner.WebhookRetention / day)})
+}

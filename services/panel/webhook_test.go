@@ -1,0 +1,82 @@
+package panel_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+// A developer makes an endpoint, sees its log and sends again what failed. Secrets are shown once, and the values of headers never.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	developer := w.as(w.acme.users[account.Developer])
+	type endpoint struct {
+		ID, URL, Status     string
+		Headers, PublicKeys []string
+	}
+	var made struct {
+		Endpoint endpoint
+		Secrets  []string
+	}
+	developer.done(http.StatusCreated, http.MethodPost, "/api/webhooks",
+		`{"url":"https://crm.example/a","headers":{"X-Api-Key":"hidden"},"signatures":["v1","v1a"],"events":["chat.closed"]}`).into(t, &made)
+	if len(made.Secrets) != 2 || len(made.Endpoint.PublicKeys) != 1 || made.Secrets[1] != made.Endpoint.PublicKeys[0] || made.Endpoint.Status != "enabled" {
+		t.Fatalf("got %+v, want a secret and a public key", made)
+	}
+	path := "/api/webhooks/" + made.Endpoint.ID
+	list := developer.done(http.StatusOK, http.MethodGet, "/api/webhooks", "").body
+	if strings.Contains(list, "hidden") || strings.Contains(list, made.Secrets[0]) || !strings.Contains(list, `"headers":["X-Api-Key"]`) {
+		t.Errorf("got %s, want the endpoint without its secrets", list)
+	}
+	developer.done(http.StatusOK, http.MethodPatch, path, `{"url":"https://crm.example/b"}`)
+	var rotated struct{ Secrets []string }
+	developer.done(http.StatusCreated, http.MethodPost, path+"/rotate", `{"overlapSeconds":60}`).into(t, &rotated)
+	if e, err := w.store.WebhookEndpoint(t.Context(), made.Endpoint.ID); err != nil || len(e.Secrets) != 4 || e.Secrets[0].Value != rotated.Secrets[0] || e.URL != "https://crm.example/b" {
+		t.Errorf("got %+v, %v, want it changed, with the new secrets first", e, err)
+	}
+
+	var delivery struct{ ID, Status string }
+	developer.done(http.StatusAccepted, http.MethodPost, path+"/test", `{}`).into(t, &delivery)
+	w.must(w.store.EndWebhookAttempt(t.Context(), delivery.ID, &webhook.Attempt{At: time.Now(), StatusCode: 500, Answer: "no"},
+		webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonExhausted}))
+	var log struct {
+		Deliveries []struct {
+			ID, Reason string
+			Attempts   []struct {
+				StatusCode int
+				Answer     string
+			}
+		}
+	}
+	developer.done(http.StatusOK, http.MethodGet, path+"/deliveries?status=failed&limit=10", "").into(t, &log)
+	if len(log.Deliveries) != 1 || log.Deliveries[0].Reason != "exhausted" || log.Deliveries[0].Attempts[0].Answer != "no" {
+		t.Fatalf("got %+v, want the failed attempt", log)
+	}
+	var replayed struct{ DeliveryIDs []string }
+	for _, body := range []string{`{"dryRun":true}`, `{"reason":"exhausted","from":"2020-01-01T00:00:00Z"}`} {
+		developer.done(http.StatusOK, http.MethodPost, path+"/replay", body).into(t, &replayed)
+		if len(replayed.DeliveryIDs) != 1 || replayed.DeliveryIDs[0] != delivery.ID {
+			t.Errorf("%s: got %v, want the delivery", body, replayed)
+		}
+	}
+	if d, err := w.store.WebhookDelivery(t.Context(), delivery.ID); err != nil || d.Status != webhook.Pending {
+		t.Errorf("got %+v, %v, want it pending again", d, err)
+	}
+	for body, to := range map[string]string{`{"url":"file:///etc/passwd"}`: path, `{"retentionDays":500}`: "/api/webhooks/retention", `{"from":"soon"}`: path + "/replay"} {
+		method := map[bool]string{true: http.MethodPatch, false: http.MethodPut}[to == path]
+		if strings.HasSuffix(to, "replay") {
+			method = http.MethodPost
+		}
+		developer.done(http.StatusBadRequest, method, to, body)
+	}
+	developer.done(http.StatusOK, http.MethodPut, "/api/webhooks/retention", `{"retentionDays":7}`)
+	developer.done(http.StatusOK, http.MethodPost, path+"/disable", `{}`)
+	developer.done(http.StatusConflict, http.MethodPost, path+"/test", `{}`)
+	developer.done(http.StatusNoContent, http.MethodDelete, path, "")
+	developer.done(http.StatusNotFound, http.MethodPost, path+"/enable", `{}`)
+}

@@ -1,0 +1,589 @@
+package parleyctl
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+type webhookView struct {
+	ID             string   `json:"id"`
+	CompanyID      string   `json:"companyId"`
+	URL            string   `json:"url"`
+	Description    string   `json:"description,omitempty"`
+	Events         []string `json:"events"`  // empty: all
+	Headers        []string `json:"headers"` // names only
+	Ordered        bool     `json:"ordered"`
+	Status         string   `json:"status"`
+	DisabledReason string   `json:"disabledReason,omitempty"`
+	Signatures     []string `json:"signatures"`
+	PublicKeys     []string `json:"publicKeys,omitempty"`
+	CreatedAt      stamp    `json:"createdAt"`
+	FailingSince   stamp    `json:"failingSince,omitzero"`
+	Warnings       int      `json:"warnings"`
+	Secrets        []string `json:"secrets,omitempty"` // only when they are made: whsec_, or whpk_ of a new key pair
+}
+
+func (a *app) viewOfWebhook(e webhook.Endpoint, fresh ...webhook.Secret) webhookView {
+	v := webhookView{
+		ID: e.ID, CompanyID: e.CompanyID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered,
+		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), Status: "enabled", DisabledReason: e.DisabledReason,
+		Signatures: []string{}, CreatedAt: stamp(e.CreatedAt), FailingSince: stamp(e.FailingSince), Warnings: e.Warnings,
+	}
+	switch {
+	case !e.Enabled():
+		v.Status = "disabled"
+	case !e.FailingSince.IsZero():
+		v.Status = "failing"
+	}
+	for _, kind := range e.Kinds(a.Now()) {
+		v.Signatures = append(v.Signatures, string(kind))
+	}
+	for _, s := range e.Secrets {
+		if s.Kind() == webhook.Ed25519 && s.Active(a.Now()) {
+			v.PublicKeys = append(v.PublicKeys, s.Verifier())
+		}
+	}
+	for _, s := range fresh {
+		v.Secrets = append(v.Secrets, s.Verifier())
+	}
+	return v
+}
+
+func webhookColumns() []column[webhookView] {
+	return []column[webhookView]{
+		{"id", func(v webhookView) string { return v.ID }},
+		{"url", func(v webhookView) string { return v.URL }},
+		{"events", func(v webhookView) string {
+			if len(v.Events) == 0 {
+				return "all"
+			}
+			return strings.Join(v.Events, ",")
+		}},
+		{"status", func(v webhookView) string {
+			if v.DisabledReason != "" {
+				return v.Status + " (" + v.DisabledReason + ")"
+			}
+			return v.Status
+		}},
+		{"ordered", func(v webhookView) string { return yesNo(v.Ordered) }},
+		{"signatures", func(v webhookView) string { return strings.Join(v.Signatures, ",") }},
+		{"warnings", func(v webhookView) string { return strconv.Itoa(v.Warnings) }},
+		{"description", func(v webhookView) string { return v.Description }},
+	}
+}
+
+func secretColumn() column[webhookView] {
+	return column[webhookView]{"secret", func(v webhookView) string { return strings.Join(v.Secrets, " ") }}
+}
+
+type deliveryView struct {
+	ID         string        `json:"id"`
+	EndpointID string        `json:"endpointId"`
+	EventType  string        `json:"eventType"`
+	Status     string        `json:"status"`
+	Reason     string        `json:"reason,omitempty"`
+	CreatedAt  stamp         `json:"createdAt"`
+	NextAt     stamp         `json:"nextAttemptAt,omitzero"`
+	Body       string        `json:"body"`
+	Attempts   []attemptView `json:"attempts"`
+}
+
+type attemptView struct {
+	At         stamp  `json:"at"`
+	URL        string `json:"url"`
+	DurationMS int64  `json:"durationMs"`
+	StatusCode int    `json:"statusCode,omitempty"`
+	Answer     string `json:"answer,omitempty"`
+	Error      string `json:"error,omitempty"`
+	NextAt     stamp  `json:"nextAttemptAt,omitzero"`
+}
+
+func viewOfDelivery(d webhook.Delivery) deliveryView {
+	v := deliveryView{
+		ID: d.ID, EndpointID: d.EndpointID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: stamp(d.CreatedAt),
+		NextAt: stamp(d.DueAt), Body: d.Body, Attempts: []attemptView{},
+	}
+	for _, at := range d.Attempts {
+		v.Attempts = append(v.Attempts, attemptView{
+			At: stamp(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
+			NextAt: stamp(at.NextAt),
+		})
+	}
+	return v
+}
+
+// last is the last attempt in a few words.
+func (v deliveryView) last() string {
+	if len(v.Attempts) == 0 {
+		return ""
+	}
+	at := v.Attempts[len(v.Attempts)-1]
+	if at.StatusCode == 0 {
+		return at.Error
+	}
+	return strings.TrimSpace(strconv.Itoa(at.StatusCode) + " " + shorten(at.Answer, 60))
+}
+
+func deliveryColumns() []column[deliveryView] {
+	return []column[deliveryView]{
+		{"id", func(v deliveryView) string { return v.ID }},
+		{"time", func(v deliveryView) string { return v.CreatedAt.String() }},
+		{"event", func(v deliveryView) string { return v.EventType }},
+		{"status", func(v deliveryView) string { return v.Status }},
+		{"reason", func(v deliveryView) string { return v.Reason }},
+		{"attempts", func(v deliveryView) string { return strconv.Itoa(len(v.Attempts)) }},
+		{"next", func(v deliveryView) string { return v.NextAt.String() }},
+		{"last answer", deliveryView.last},
+	}
+}
+
+func (a *app) webhooks() *cobra.Command {
+	return under("webhooks", "Create, list, rotate, test and replay a company's webhooks", []string{"webhook"},
+		a.webhooksCreate(), a.webhooksList(), a.webhooksUpdate(), a.webhooksRotate(), a.webhooksEnable(), a.webhooksDisable(), a.webhooksDelete(),
+		a.webhooksTest(), a.webhooksAttempts(), a.webhooksReplay(), a.webhooksRetention())
+}
+
+// webhookFlags are what of an endpoint can be given.
+type webhookFlags struct {
+	url, description string
+	events, headers  []string
+	ordered          bool
+}
+
+func (f *webhookFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.url, "url", "", "where events are posted to")
+	c.Flags().StringVar(&f.description, "description", "", "what it is for")
+	c.Flags().StringSliceVar(&f.events, "events", nil, "types of events, separated by commas; default: all")
+	c.Flags().StringArrayVar(&f.headers, "header", nil, "a header that is sent with each request, such as 'X-Api-Key: abc'; can be repeated")
+	c.Flags().BoolVar(&f.ordered, "ordered", false, "send the events of a chat one after the other")
+	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag is there
+}
+
+func (f *webhookFlags) parseHeaders() (map[string]string, error) {
+	headers := map[string]string{}
+	for _, h := range f.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok {
+			return nil, usage("--header must be a name and a value, such as 'X-Api-Key: abc'")
+		}
+		headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return headers, nil
+}
+
+func (a *app) webhooksCreate() *cobra.Command {
+	var f webhookFlags
+	var company string
+	var signatures []string
+	c := &cobra.Command{
+		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: takes(),
+		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley --events message.received,chat.closed",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "company", "url"); err != nil {
+				return err
+			}
+			headers, err := f.parseHeaders()
+			if err != nil {
+				return err
+			}
+			owner, err := parseID("--company", company)
+			if err != nil {
+				return err
+			}
+			s, b, err := a.openBoth(c.Context())
+			if err != nil {
+				return err
+			}
+			kinds := make([]webhook.Kind, len(signatures))
+			for n, name := range signatures {
+				kinds[n] = webhook.Kind(name)
+			}
+			e, err := admin.New(s, b, a.Now).CreateWebhookEndpoint(c.Context(), self(), webhook.Endpoint{
+				CompanyID: owner, URL: f.url, Description: f.description, Events: f.events, Headers: headers, Ordered: f.ordered,
+			}, kinds...)
+			if err != nil {
+				return err
+			}
+			a.note("Keep the secret: it is not shown again.")
+			return printOne(a, a.viewOfWebhook(e, e.Secrets...), append(webhookColumns(), secretColumn())...)
+		},
+	}
+	c.Flags().StringVar(&company, "company", "", "the company that it is for")
+	c.Flags().StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)}, "v1 (HMAC), v1a (ed25519), or both")
+	f.add(c)
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)                                     // the flag is there
+	_ = c.RegisterFlagCompletionFunc("signatures", fixed(string(webhook.HMAC), string(webhook.Ed25519))) // the flag is there
+	return c
+}
+
+func (a *app) webhooksList() *cobra.Command {
+	var company string
+	c := &cobra.Command{
+		Use: "list", Short: "List a company's webhook endpoints", Aliases: []string{"ls"}, Args: takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "company"); err != nil {
+				return err
+			}
+			owner, err := a.company(c.Context(), company)
+			if err != nil {
+				return err
+			}
+			found, err := a.connections.store.WebhookEndpoints(c.Context(), owner.ID, store.Page{})
+			if err != nil {
+				return err
+			}
+			var views []webhookView
+			for _, e := range found {
+				views = append(views, a.viewOfWebhook(e))
+			}
+			return printList(a, views, webhookColumns()...)
+		},
+	}
+	c.Flags().StringVar(&company, "company", "", "the company")
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	return c
+}
+
+func (a *app) webhooksUpdate() *cobra.Command {
+	var f webhookFlags
+	c := &cobra.Command{
+		Use: "update ENDPOINT", Short: "Change a webhook endpoint: what is given replaces what is stored", Args: takes("ENDPOINT"),
+		Example: "  parleyctl webhooks update ENDPOINT --events chat.opened,chat.closed --ordered",
+		RunE: func(c *cobra.Command, args []string) error {
+			var change admin.WebhookChange
+			given := c.Flags().Changed
+			if given("url") {
+				change.URL = &f.url
+			}
+			if given("description") {
+				change.Description = &f.description
+			}
+			if given("events") {
+				change.Events = &f.events
+			}
+			if given("header") {
+				headers, err := f.parseHeaders()
+				if err != nil {
+					return err
+				}
+				change.Headers = &headers
+			}
+			if given("ordered") {
+				change.Ordered = &f.ordered
+			}
+			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
+				return s.UpdateWebhookEndpoint(c.Context(), self(), id, change)
+			})
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// changeWebhook does something with an endpoint and shows it.
+func (a *app) changeWebhook(ctx context.Context, arg string, change func(*admin.Service, string) (webhook.Endpoint, error)) error {
+	id, err := parseID("ENDPOINT", arg)
+	if err != nil {
+		return err
+	}
+	s, b, err := a.openBoth(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := change(admin.New(s, b, a.Now), id)
+	if err != nil {
+		return err
+	}
+	return printOne(a, a.viewOfWebhook(e), webhookColumns()...)
+}
+
+func (a *app) webhooksRotate() *cobra.Command {
+	var overlap string
+	c := &cobra.Command{
+		Use: "rotate ENDPOINT", Short: "Make new secrets, and show them once; the earlier ones sign as well for the overlap", Args: takes("ENDPOINT"),
+		Example: "  parleyctl webhooks rotate ENDPOINT --overlap 24h",
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := parseID("ENDPOINT", args[0])
+			if err != nil {
+				return err
+			}
+			d, err := parseDuration(overlap)
+			if err != nil {
+				return usage("--overlap must be a duration such as 24h or 7d")
+			}
+			s, b, err := a.openBoth(c.Context())
+			if err != nil {
+				return err
+			}
+			fresh, e, err := admin.New(s, b, a.Now).RotateWebhookSecrets(c.Context(), self(), id, d)
+			if err != nil {
+				return err
+			}
+			a.note("Keep the secret: it is not shown again.")
+			return printOne(a, a.viewOfWebhook(e, fresh...), append(webhookColumns(), secretColumn())...)
+		},
+	}
+	c.Flags().StringVar(&overlap, "overlap", "24h", "how long the earlier secrets sign as well")
+	return c
+}
+
+func (a *app) webhooksEnable() *cobra.Command {
+	return &cobra.Command{
+		Use: "enable ENDPOINT", Short: "Have an endpoint receive events again", Args: takes("ENDPOINT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
+				return s.EnableWebhookEndpoint(c.Context(), self(), id)
+			})
+		},
+	}
+}
+
+func (a *app) webhooksDisable() *cobra.Command {
+	return &cobra.Command{
+		Use: "disable ENDPOINT", Short: "End the deliveries to an endpoint; what comes meanwhile can be replayed", Args: takes("ENDPOINT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
+				return s.DisableWebhookEndpoint(c.Context(), self(), id)
+			})
+		},
+	}
+}
+
+func (a *app) webhooksDelete() *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use: "delete ENDPOINT", Short: "Remove an endpoint and its log", Args: takes("ENDPOINT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := parseID("ENDPOINT", args[0])
+			if err != nil {
+				return err
+			}
+			s, b, err := a.openBoth(c.Context())
+			if err != nil {
+				return err
+			}
+			e, err := s.WebhookEndpoint(c.Context(), id)
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(yes, "Remove the endpoint %s of company %s, with its log?", e.URL, e.CompanyID); err != nil {
+				return err
+			}
+			if err := admin.New(s, b, a.Now).DeleteWebhookEndpoint(c.Context(), self(), id); err != nil {
+				return err
+			}
+			return printOne(a, a.viewOfWebhook(e), webhookColumns()...)
+		},
+	}
+	consent(c, &yes)
+	return c
+}
+
+// testLook is how often the outcome of a test delivery is looked for.
+const testLook = 200 * time.Millisecond
+
+func (a *app) webhooksTest() *cobra.Command {
+	var wait time.Duration
+	c := &cobra.Command{
+		Use: "test ENDPOINT", Short: "Send webhook.test to an endpoint, and show what it answers", Args: takes("ENDPOINT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := parseID("ENDPOINT", args[0])
+			if err != nil {
+				return err
+			}
+			s, err := a.openStore(c.Context())
+			if err != nil {
+				return err
+			}
+			d, err := admin.New(s, nil, a.Now).TestWebhookEndpoint(c.Context(), self(), id)
+			if err != nil {
+				return err
+			}
+			for end := time.Now().Add(wait); len(d.Attempts) == 0 && d.Status == webhook.Pending && time.Now().Before(end); {
+				time.Sleep(testLook)
+				if d, err = s.WebhookDelivery(c.Context(), d.ID); err != nil {
+					return err
+				}
+			}
+			return printOne(a, viewOfDelivery(d), deliveryColumns()...)
+		},
+	}
+	c.Flags().DurationVar(&wait, "wait", 20*time.Second, "how long to wait for the first attempt")
+	return c
+}
+
+// deliveryFlags choose deliveries.
+type deliveryFlags struct {
+	status, reason, event, from, to string
+}
+
+func (f *deliveryFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.status, "status", "", "only those that are pending, delivered or failed")
+	c.Flags().StringVar(&f.reason, "reason", "", "only those that failed for this reason: exhausted, gone or disabled")
+	c.Flags().StringVar(&f.event, "event", "", "only events of this type")
+	c.Flags().StringVar(&f.from, "from", "", "only those made since (10m, 2d, 2026-11-21T12:00:00Z)")
+	c.Flags().StringVar(&f.to, "to", "", "only those made before (10m, 2d, 2026-11-21T12:00:00Z)")
+	_ = c.RegisterFlagCompletionFunc("status", fixed(webhook.Pending, webhook.Delivered, webhook.Failed))                  // the flag is there
+	_ = c.RegisterFlagCompletionFunc("reason", fixed(webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("event", fixed(webhook.Types()...))                                                   // the flag is there
+}
+
+func (f *deliveryFlags) filter(a *app, endpoint string) (filter store.WebhookFilter, err error) {
+	filter = store.WebhookFilter{Status: f.status, Reason: f.reason, EventType: f.event}
+	if filter.EndpointID, err = parseID("ENDPOINT", endpoint); err != nil {
+		return filter, err
+	}
+	if f.status != "" && !slices.Contains([]string{webhook.Pending, webhook.Delivered, webhook.Failed}, f.status) {
+		return filter, usage("--status must be pending, delivered or failed")
+	}
+	for _, end := range []struct {
+		flag, value string
+		into        *time.Time
+	}{{"--from", f.from, &filter.From}, {"--to", f.to, &filter.To}} {
+		if *end.into, err = parseSince(a.Now(), end.value); err != nil {
+			return filter, usage(end.flag + " must be a duration such as 10m or 2d, or a time such as 2026-11-21T12:00:00Z")
+		}
+	}
+	return filter, nil
+}
+
+func (a *app) webhooksAttempts() *cobra.Command {
+	var f deliveryFlags
+	var p store.Page
+	c := &cobra.Command{
+		Use: "attempts ENDPOINT", Short: "List the deliveries of an endpoint with their attempts, newest first", Aliases: []string{"log"}, Args: takes("ENDPOINT"),
+		Example: "  parleyctl webhooks attempts ENDPOINT --status failed --from 1d",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkPage(p); err != nil {
+				return err
+			}
+			filter, err := f.filter(a, args[0])
+			if err != nil {
+				return err
+			}
+			s, err := a.openStore(c.Context())
+			if err != nil {
+				return err
+			}
+			if _, err := s.WebhookEndpoint(c.Context(), filter.EndpointID); err != nil {
+				return err
+			}
+			found, err := s.WebhookDeliveries(c.Context(), filter, p)
+			if err != nil {
+				return err
+			}
+			if err := a.printDeliveries(found); err != nil || len(found) == 0 {
+				return err
+			}
+			a.more(p, len(found), found[len(found)-1].ID)
+			return nil
+		},
+	}
+	f.add(c)
+	pageFlags(c, &p)
+	return c
+}
+
+func (a *app) printDeliveries(found []webhook.Delivery) error {
+	var views []deliveryView
+	for _, d := range found {
+		views = append(views, viewOfDelivery(d))
+	}
+	return printList(a, views, deliveryColumns()...)
+}
+
+func (a *app) webhooksReplay() *cobra.Command {
+	var f deliveryFlags
+	var id string
+	var dryRun bool
+	c := &cobra.Command{
+		Use: "replay ENDPOINT", Short: "Send deliveries again: one, or all that failed in a time or for a reason", Args: takes("ENDPOINT"),
+		Long: `Send deliveries of an endpoint again, with the same webhook-id and all their tries. Without --id, those that failed; --from, --to, --reason,
+--event and --status choose others. --dry-run only lists them.`,
+		Example: "  parleyctl webhooks replay ENDPOINT --reason disabled --from 2d --dry-run",
+		RunE: func(c *cobra.Command, args []string) error {
+			filter, err := f.filter(a, args[0])
+			if err != nil {
+				return err
+			}
+			if id != "" {
+				if id, err = parseID("--id", id); err != nil {
+					return err
+				}
+			}
+			s, err := a.openStore(c.Context())
+			if err != nil {
+				return err
+			}
+			e, err := s.WebhookEndpoint(c.Context(), filter.EndpointID)
+			if err != nil {
+				return err
+			}
+			if !e.Enabled() {
+				a.note("The endpoint is disabled: what is replayed fails until it is enabled.")
+			}
+			replayed, err := admin.New(s, nil, a.Now).ReplayWebhooks(c.Context(), self(), admin.WebhookReplay{ID: id, Filter: filter, DryRun: dryRun})
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				a.note("%d would be sent again.", len(replayed))
+			} else {
+				a.note("%d are sent again.", len(replayed))
+			}
+			return a.printDeliveries(replayed)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&id, "id", "", "only this delivery")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, list what would be sent again")
+	return c
+}
+
+type retentionView struct {
+	CompanyID string `json:"companyId"`
+	Days      int    `json:"retentionDays"` // 0: the default
+}
+
+func (a *app) webhooksRetention() *cobra.Command {
+	var company string
+	var days int
+	c := &cobra.Command{
+		Use: "retention", Short: "Set how long the log of a company's deliveries is kept", Args: takes(),
+		Example: "  parleyctl webhooks retention --company COMPANY --days 90",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := required(c, "company"); err != nil {
+				return err
+			}
+			owner, err := parseID("--company", company)
+			if err != nil {
+				return err
+			}
+			s, b, err := a.openBoth(c.Context())
+			if err != nil {
+				return err
+			}
+			changed, err := admin.New(s, b, a.Now).SetWebhookRetention(c.Context(), self(), owner, time.Duration(max(-1, min(days, 1000)))*24*time.Hour)
+			if err != nil {
+				return err
+			}
+			return printOne(a, retentionView{CompanyID: changed.ID, Days: int(changed.WebhookRetention / (24 * time.Hour))},
+				column[retentionView]{"company", func(v retentionView) string { return v.CompanyID }},
+				column[retentionView]{"days", func(v retentionView) string { return strconv.Itoa(v.Days) }})
+		},
+	}
+	c.Flags().StringVar(&company, "company", "", "the company")
+	c.Flags().IntVar(&days, "days", 0, "1 to 365; 0: the default, 30")
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	return c
+}

@@ -1,0 +1,118 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+const (
+	// maxAnswer is how much of an answer is read, maxExcerpt how much of it is kept.
+	maxAnswer  = 64 << 10
+	maxExcerpt = 1 << 10
+	maxError   = 300
+	userAgent  = "Parley-Webhooks/1.0"
+)
+
+// result is how an attempt ended.
+type result struct {
+	attempt    webhook.Attempt
+	retryAfter time.Duration // the endpoint asks for it; zero: it does not
+	noAnswer   bool          // within the time of a request, or no connection
+}
+
+func (r result) succeeded() bool { return r.attempt.StatusCode >= 200 && r.attempt.StatusCode < 300 }
+
+// gone reports whether the endpoint wants no deliveries any more.
+func (r result) gone() bool { return r.attempt.StatusCode == http.StatusGone }
+
+// overloaded reports whether the endpoint, or what stands before it, cannot take more at the moment.
+func (r result) overloaded() bool {
+	switch r.attempt.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return true
+	}
+	return r.retryAfter > 0
+}
+
+// call makes one request and returns its result.
+func (s *Service) call(ctx context.Context, e webhook.Endpoint, d webhook.Delivery) result {
+	at := s.cfg.Now()
+	r := result{attempt: webhook.Attempt{At: at, URL: e.URL}}
+	request, err := newRequest(ctx, e, d, at)
+	if err != nil {
+		r.attempt.Error = err.Error()
+		return r
+	}
+	began := time.Now()
+	response, err := s.client.Do(request)
+	if err == nil {
+		defer response.Body.Close()
+		r.attempt.StatusCode = response.StatusCode
+		r.retryAfter = retryAfter(response.Header.Get("Retry-After"), at)
+		r.attempt.Answer = excerpt(response.Body)
+	} else {
+		r.attempt.Error, r.noAnswer = reasonOf(err), true
+	}
+	r.attempt.Duration = time.Since(began)
+	return r
+}
+
+func newRequest(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, at time.Time) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, strings.NewReader(d.Body))
+	if err != nil {
+		return nil, errors.New("the URL cannot be requested")
+	}
+	timestamp, signature, err := webhook.Sign(e.Secrets, d.ID, at, []byte(d.Body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range e.Headers {
+		request.Header.Set(name, value)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", userAgent)
+	request.Header.Set("webhook-id", d.ID)
+	request.Header.Set("webhook-timestamp", timestamp)
+	request.Header.Set("webhook-signature", signature)
+	return request, nil
+}
+
+// excerpt reads an answer, so that its connection can be used again, and returns its beginning as text.
+func excerpt(body io.Reader) string {
+	head, err := io.ReadAll(io.LimitReader(body, maxExcerpt))
+	if err == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, maxAnswer)) // what is longer costs a connection
+	}
+	return printable(string(head))
+}
+
+func printable(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
+}
+
+// reasonOf is why there was no answer, for the company that reads the log. It names no address that a name resolved to: that could be one
+// of the operator's network.
+func reasonOf(err error) string {
+	switch timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err); {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort):
+		return "the address is not allowed"
+	case ok && timeout.Timeout():
+		return "no answer in time"
+	}
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 { // the innermost error: connection refused, no such host
+		text = text[i+2:]
+	}
+	return printable(text[:min(len(text), maxError)])
+}

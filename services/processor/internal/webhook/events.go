@@ -1,0 +1,110 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+// VisitorMessage delivers message.received, file.received where the message is a file, and chat.opened where it opened its chat. at is when
+// the stream took the event.
+func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted, at time.Time) error {
+	hooks, err := s.cfg.Cache.Webhooks(ctx, e.CompanyID)
+	if err != nil || len(hooks.Endpoints) == 0 {
+		return err
+	}
+	events, err := s.openedBy(ctx, e)
+	if err != nil {
+		return err
+	}
+	data := webhook.MessageReceived{
+		CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Message: webhook.MessageOf(e.Message),
+	}
+	received := webhook.Event{
+		Type: webhook.TypeMessageReceived, Timestamp: webhook.Time(e.Message.CreatedAt), Data: data, Key: e.Message.ID, ChatID: e.ChatID,
+	}
+	events = append(events, received)
+	if e.Message.Type.In([]chat.MessageType{chat.Image, chat.Video, chat.Audio, chat.File}) {
+		received.Type, received.Data = webhook.TypeFileReceived, webhook.FileReceived(data)
+		events = append(events, received)
+	}
+	return s.deliverAll(ctx, e.CompanyID, events, at)
+}
+
+// openedBy returns chat.opened where the message opened its chat: then both have the same time. The chat's id identifies the event, so
+// that a registration that opened the chat at that time is the same event.
+func (s *Service) openedBy(ctx context.Context, e event.VisitorMessageAccepted) ([]webhook.Event, error) {
+	c, err := s.cfg.Cache.Chat(ctx, e.ChatID)
+	switch {
+	case apperr.Is(err, apperr.NotFound): // erased meanwhile
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !c.CreatedAt.Equal(store.UTC(e.Message.CreatedAt)):
+		return nil, nil
+	}
+	return []webhook.Event{opened(e.CompanyID, e.AppID, e.ChatID, e.ChatUserID, c.CreatedAt)}, nil
+}
+
+func opened(companyID, appID, chatID, chatUserID string, at time.Time) webhook.Event {
+	return webhook.Event{
+		Type: webhook.TypeChatOpened, Timestamp: webhook.Time(at), Key: chatID, ChatID: chatID,
+		Data: webhook.ChatOpened{CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, OpenedAt: webhook.Time(at)},
+	}
+}
+
+// deliverAll delivers events that the bus took as one, in their order.
+func (s *Service) deliverAll(ctx context.Context, companyID string, events []webhook.Event, at time.Time) error {
+	for n, ev := range events {
+		if err := s.deliver(ctx, companyID, ev, at.Add(time.Duration(n)), ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// VisitorRegistered delivers visitor.registered, or visitor.updated where the visitor came back, and chat.opened where it opened a chat.
+func (s *Service) VisitorRegistered(ctx context.Context, e event.VisitorRegistered, at time.Time) error {
+	registered := webhook.Event{
+		Type: webhook.TypeVisitorUpdated, Timestamp: webhook.Time(e.RegisteredAt), Key: e.ID, ChatID: e.ChatID,
+		Data: webhook.Visitor{
+			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Profile: webhook.Profile(e.Profile), VerifiedBy: e.VerifiedBy,
+		},
+	}
+	if e.VisitorCreated {
+		registered.Type, registered.Key = webhook.TypeVisitorRegistered, e.ChatUserID
+	}
+	events := []webhook.Event{registered}
+	if e.ChatOpened {
+		events = append(events, opened(e.CompanyID, e.AppID, e.ChatID, e.ChatUserID, e.RegisteredAt))
+	}
+	return s.deliverAll(ctx, e.CompanyID, events, at)
+}
+
+// ControlChanged delivers chat.closed where the chat was closed.
+func (s *Service) ControlChanged(ctx context.Context, e event.ChatControlChanged, at time.Time) error {
+	if e.ClosedAt.IsZero() {
+		return nil
+	}
+	return s.deliver(ctx, e.CompanyID, webhook.Event{
+		Type: webhook.TypeChatClosed, Timestamp: webhook.Time(e.ClosedAt), Key: e.ChatID, ChatID: e.ChatID,
+		Data: webhook.ChatClosed{
+			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, ClosedAt: webhook.Time(e.ClosedAt), ByUserID: e.ByUserID,
+		},
+	}, at, "")
+}
+
+// MessageStatusChanged delivers message.status.
+func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatusChanged, at time.Time) error {
+	return s.deliver(ctx, e.CompanyID, webhook.Event{
+		Type: webhook.TypeMessageStatus, Timestamp: webhook.Time(e.At), Key: e.EventID(), ChatID: e.ChatID,
+		Data: webhook.MessageStatus{
+			CompanyID: e.CompanyID, ChatID: e.ChatID, MessageID: e.MessageID, Status: e.Status, OccurredAt: webhook.Time(e.At), Reason: e.Reason,
+		},
+	}, at, "")
+}

@@ -1,0 +1,119 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+// maxWarnings is how many warnings an endpoint gets before it is disabled.
+const maxWarnings = 3
+
+// updateHealth keeps what the result of an attempt means for the endpoint. An endpoint that has failed without a success for WarnAfter gets a warning,
+// another one each time that much later, and is disabled instead of a fourth one. One that is gone is disabled at once.
+func (s *Service) updateHealth(ctx context.Context, e webhook.Endpoint, r result, now time.Time) {
+	if next := classify(e, r, now, s.cfg.WarnAfter); next == unchanged {
+		return
+	}
+	const attempts = 5 // each in vain means that somebody else has changed the endpoint
+	for range attempts {
+		err := s.change(ctx, e.ID, r, now)
+		if err == nil || apperr.Is(err, apperr.NotFound) {
+			break
+		}
+		if !apperr.Is(err, apperr.Conflict) {
+			s.warn(ctx, "writing the state of an endpoint", err)
+			break
+		}
+	}
+	s.cfg.Cache.Forget(store.CachedWebhooks, e.CompanyID)
+}
+
+// change is what a result means for an endpoint.
+type change int
+
+const (
+	unchanged change = iota
+	recovers
+	beginsToFail
+	isWarned
+	isDisabled
+)
+
+func classify(e webhook.Endpoint, r result, now time.Time, warnAfter time.Duration) change {
+	since := e.FailingSince
+	if e.WarnedAt.After(since) {
+		since = e.WarnedAt
+	}
+	switch {
+	case !e.Enabled():
+		return unchanged
+	case r.succeeded() && e.FailingSince.IsZero():
+		return unchanged
+	case r.succeeded():
+		return recovers
+	case r.gone():
+		return isDisabled
+	case e.FailingSince.IsZero():
+		return beginsToFail
+	case now.Sub(since) < warnAfter:
+		return unchanged
+	case e.Warnings < maxWarnings:
+		return isWarned
+	}
+	return isDisabled
+}
+
+// change applies a result to the endpoint as it is stored.
+func (s *Service) change(ctx context.Context, id string, r result, now time.Time) error {
+	e, err := s.cfg.Store.WebhookEndpoint(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch classify(e, r, now, s.cfg.WarnAfter) {
+	case unchanged:
+		return nil
+	case recovers:
+		e.FailingSince, e.Warnings, e.WarnedAt = time.Time{}, 0, time.Time{}
+	case beginsToFail:
+		e.FailingSince = now
+	case isWarned:
+		e.Warnings, e.WarnedAt = e.Warnings+1, now
+		s.metrics.warnings.Inc()
+		s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook endpoint is failing", slog.String("endpointId", id),
+			slog.String("companyId", e.CompanyID), slog.Int("warning", e.Warnings), slog.Time("since", e.FailingSince))
+	case isDisabled:
+		e.DisabledAt, e.DisabledReason = now, webhook.DisabledFailing
+		if r.gone() {
+			e.DisabledReason = webhook.DisabledGone
+		}
+		return s.disable(ctx, e)
+	}
+	return s.cfg.Store.UpdateWebhookEndpoint(ctx, e)
+}
+
+// disable tells the company's other endpoints and then disables this one. A repeat after a crash in between tells them the same again,
+// which is one delivery.
+func (s *Service) disable(ctx context.Context, e webhook.Endpoint) error {
+	err := s.deliver(ctx, e.CompanyID, webhook.Event{
+		Type: webhook.TypeEndpointDisabled, Timestamp: webhook.Time(e.DisabledAt), Key: e.ID + ":" + strconv.FormatInt(e.Revision, 10),
+		Data: webhook.EndpointDisabled{
+			CompanyID: e.CompanyID, EndpointID: e.ID, URL: e.URL, Reason: e.DisabledReason, DisabledAt: webhook.Time(e.DisabledAt),
+		},
+	}, e.DisabledAt, e.ID)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Store.UpdateWebhookEndpoint(ctx, e); err != nil {
+		return err
+	}
+	s.metrics.disabled.WithLabelValues(e.DisabledReason).Inc()
+	s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook endpoint disabled", slog.String("endpointId", e.ID), slog.String("companyId", e.CompanyID),
+		slog.String("reason", e.DisabledReason))
+	return nil
+}

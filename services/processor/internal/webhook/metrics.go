@@ -1,0 +1,81 @@
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+// Results of an attempt in metrics.
+const (
+	resultOK       = "ok"
+	resultRefused  = "refused"   // an answer that is not 2xx
+	resultNoAnswer = "no_answer" // none in time, or no connection
+)
+
+type metrics struct {
+	attempts   *prometheus.CounterVec
+	seconds    prometheus.Histogram
+	deliveries *prometheus.CounterVec
+	warnings   prometheus.Counter
+	disabled   *prometheus.CounterVec
+}
+
+func newMetrics(registerer prometheus.Registerer, running func() float64) *metrics {
+	m := &metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_webhook_attempts_total", Help: "Requests of outgoing webhooks by result: ok, refused (an answer that is not 2xx) or no_answer.",
+		}, []string{"result"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "parley_webhook_attempt_seconds", Help: "How long a request of an outgoing webhook took.",
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}),
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_webhook_deliveries_total", Help: "Deliveries of outgoing webhooks that ended, by status: delivered or failed.",
+		}, []string{"status"}),
+		warnings: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_webhook_warnings_total", Help: "Warnings about webhook endpoints that go on failing.",
+		}),
+		disabled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_webhook_endpoints_disabled_total", Help: "Webhook endpoints that were disabled, by reason: failing or gone.",
+		}, []string{"reason"}),
+	}
+	for _, result := range []string{resultOK, resultRefused, resultNoAnswer} {
+		m.attempts.WithLabelValues(result)
+	}
+	for _, status := range []string{webhook.Delivered, webhook.Failed} {
+		m.deliveries.WithLabelValues(status)
+	}
+	for _, reason := range []string{webhook.DisabledFailing, webhook.DisabledGone} {
+		m.disabled.WithLabelValues(reason)
+	}
+	if registerer == nil {
+		return m
+	}
+	for _, c := range []prometheus.Collector{m.attempts, m.seconds, m.deliveries, m.warnings, m.disabled, prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "parley_webhook_requests_running", Help: "Requests of outgoing webhooks at this moment."}, running,
+	)} {
+		_ = registerer.Register(c) // fails only where another service of the process has registered its like
+	}
+	return m
+}
+
+func (m *metrics) attempted(r result, o webhook.Outcome) {
+	name := resultRefused
+	switch {
+	case r.succeeded():
+		name = resultOK
+	case r.attempt.StatusCode == 0:
+		name = resultNoAnswer
+	}
+	m.attempts.WithLabelValues(name).Inc()
+	m.seconds.Observe(r.attempt.Duration.Seconds())
+	m.ended(o)
+}
+
+// ended counts a delivery that has an outcome, unless it goes on.
+func (m *metrics) ended(o webhook.Outcome) {
+	if o.Status != webhook.Pending {
+		m.deliveries.WithLabelValues(o.Status).Inc()
+	}
+}

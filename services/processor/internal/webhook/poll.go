@@ -1,0 +1,137 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+const (
+	// pollPage is how many due deliveries are read at once.
+	pollPage = 200
+	// pollPause is the least time between two looks.
+	pollPause = 10 * time.Millisecond
+	// orderPause is how long a delivery waits whose predecessor has not ended, unless that one ends before.
+	orderPause = 5 * time.Second
+)
+
+// poll begins what is due until ctx is done.
+func (s *Service) poll(ctx context.Context) {
+	tick := time.NewTicker(s.cfg.PollEvery)
+	defer tick.Stop()
+	failing := false
+	for {
+		err := s.beginDue(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if (err != nil) != failing {
+			failing = err != nil
+			s.warn(ctx, "looking for due deliveries", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.wake:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pollPause):
+			}
+		}
+	}
+}
+
+// beginDue begins as many due deliveries as there is room for. Those of an endpoint without room are passed over, so that they hide
+// nobody else's.
+func (s *Service) beginDue(ctx context.Context) error {
+	for {
+		now := s.cfg.Now()
+		due, err := s.cfg.Store.DueWebhookDeliveries(ctx, now, s.lanes.full(now), pollPage)
+		if err != nil {
+			return err
+		}
+		begun := 0
+		for _, d := range due {
+			if s.beginOne(d, now) {
+				begun++
+			}
+		}
+		if len(due) < pollPage || begun == 0 {
+			return nil
+		}
+	}
+}
+
+// beginOne claims a due delivery and attempts it, in a goroutine of its own.
+func (s *Service) beginOne(due webhook.Due, now time.Time) bool {
+	if !s.begin(due.ID) {
+		return false
+	}
+	if !s.lanes.reserve(due.EndpointID, now) {
+		s.end(due.ID)
+		return false
+	}
+	go func() {
+		defer s.end(due.ID)
+		defer s.release(due.EndpointID)
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+		if err := s.takeUp(due.ID); err != nil {
+			s.warn(s.requests, "taking up a delivery; it is repeated", err)
+		}
+	}()
+	return true
+}
+
+// takeUp claims a delivery and attempts it if it may be sent.
+func (s *Service) takeUp(id string) error {
+	ctx := context.WithoutCancel(s.requests)
+	now := s.cfg.Now()
+	d, claimed, err := s.cfg.Store.ClaimWebhookDelivery(ctx, id, now, now.Add(s.lease()))
+	if err != nil || !claimed {
+		return err
+	}
+	hooks, err := s.cfg.Cache.Webhooks(ctx, d.CompanyID)
+	if err != nil {
+		return err
+	}
+	e, err := s.endpoint(ctx, hooks.Endpoints, d.EndpointID)
+	if err != nil && !apperr.Is(err, apperr.NotFound) {
+		return err
+	}
+	if err != nil || !e.Enabled() {
+		outcome := webhook.Outcome{Status: webhook.Failed, Reason: webhook.ReasonDisabled, ExpiresAt: now.Add(hooks.Retention)}
+		s.metrics.ended(outcome)
+		if err := s.cfg.Store.EndWebhookAttempt(ctx, id, nil, outcome); err != nil {
+			return err
+		}
+		s.advance(ctx, d, outcome)
+		return nil
+	}
+	if d.OrderKey != "" {
+		waits, err := s.cfg.Store.HasEarlierWebhookDelivery(ctx, d)
+		if err != nil {
+			return err
+		}
+		if waits {
+			return s.cfg.Store.PostponeWebhookDelivery(ctx, id, now.Add(orderPause))
+		}
+	}
+	s.attempt(e, d, hooks.Retention)
+	return nil
+}
+
+// endpoint finds an endpoint among those that are known. One that is not there, or is disabled, is read anew: it may have been created or
+// enabled a moment ago, and its delivery would be given up.
+func (s *Service) endpoint(ctx context.Context, known []webhook.Endpoint, id string) (webhook.Endpoint, error) {
+	for _, e := range known {
+		if e.ID == id && e.Enabled() {
+			return e, nil
+		}
+	}
+	return s.cfg.Store.WebhookEndpoint(ctx, id)
+}

@@ -1,0 +1,43 @@
+package webhook
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// pauses are those between the tries of a delivery: ten tries over 75 hours.
+var pauses = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
+
+// MaxTries is how often a delivery is tried.
+const MaxTries = 10
+
+const (
+	// jitter is the part of a pause by which it varies, in both directions.
+	jitter = 0.1
+	// maxRetryAfter bounds what an endpoint may ask for.
+	maxRetryAfter = 24 * time.Hour
+)
+
+// pauseAfter returns how long to wait after so many tries that failed; more is false after the last.
+func pauseAfter(tries int) (pause time.Duration, more bool) {
+	if tries < 1 || tries > len(pauses) {
+		return 0, false
+	}
+	p := float64(pauses[tries-1])
+	return time.Duration(p * (1 - jitter + 2*jitter*rand.Float64())), true
+}
+
+// retryAfter reads both forms of the header (RFC 9110, 10.2.3); zero when there is none that makes sense.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil && seconds > 0 {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return min(at.Sub(now), maxRetryAfter)
+	}
+	return 0
+}

@@ -1,0 +1,285 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+)
+
+// Store keeps endpoints and deliveries; see [store.WebhookEndpoints] and [store.WebhookDeliveries].
+type Store interface {
+	WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error)
+	UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
+	store.WebhookDeliveries
+}
+
+// Cache answers look-ups; see [store.Cache].
+type Cache interface {
+	Webhooks(ctx context.Context, companyID string) (store.CompanyWebhooks, error)
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+	Forget(kind, key string)
+}
+
+// Config is what a [Service] needs.
+type Config struct {
+	Store      Store
+	Cache      Cache
+	Timeout    time.Duration  // of one request
+	Concurrent int            // requests at once
+	PerTarget  int            // requests to one endpoint at once
+	Allow      []netip.Prefix // addresses that are allowed although they are not of the internet
+	WarnAfter  time.Duration  // how long an endpoint fails before its first warning, and between warnings
+	PollEvery  time.Duration  // how often due deliveries are looked for
+	Now        func() time.Time
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
+}
+
+const (
+	// leaseFactor is how many times the time of a request a lease lasts: what is left is for waiting and for writing the result.
+	leaseFactor = 3
+	// stopGrace is how long requests may go on when the service stops.
+	stopGrace = 5 * time.Second
+)
+
+// Service turns events into deliveries and delivers them. It is run once, and is safe for concurrent use.
+type Service struct {
+	cfg     Config
+	client  *http.Client
+	lanes   *lanes
+	slots   chan struct{} // one for each request at once
+	wake    chan struct{} // deliveries may be due
+	metrics *metrics
+
+	mu       sync.Mutex
+	stopping bool
+	inHand   map[string]bool // ids of the deliveries that this process is at
+	running  sync.WaitGroup
+
+	requests context.Context // done when requests are to end
+	abort    context.CancelFunc
+}
+
+// New returns a service that has sent nothing yet.
+func New(cfg Config) *Service {
+	s := &Service{
+		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), lanes: newLanes(cfg.PerTarget), slots: make(chan struct{}, cfg.Concurrent),
+		wake: make(chan struct{}, 1), inHand: map[string]bool{},
+	}
+	s.requests, s.abort = context.WithCancel(context.Background())
+	s.metrics = newMetrics(cfg.Registerer, func() float64 { return float64(len(s.slots)) })
+	return s
+}
+
+// Run delivers what is due until ctx is done, and returns when all requests have ended.
+func (s *Service) Run(ctx context.Context) error {
+	s.poll(ctx)
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	defer time.AfterFunc(stopGrace, s.abort).Stop()
+	s.running.Wait()
+	s.abort()
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+// begin reports whether this process may take the delivery on. end follows.
+func (s *Service) begin(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping || s.inHand[id] {
+		return false
+	}
+	s.inHand[id] = true
+	s.running.Add(1)
+	return true
+}
+
+func (s *Service) end(id string) {
+	s.mu.Lock()
+	delete(s.inHand, id)
+	s.mu.Unlock()
+	s.running.Done()
+}
+
+// look has the store looked at for due deliveries soon.
+func (s *Service) look() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// deliver makes a delivery of an event for each endpoint of the company that wants it, and begins those that may be sent at once.
+// at is when the bus took the event: its order among the events of a chat. A repeat changes nothing.
+func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Event, at time.Time, except string) error {
+	hooks, err := s.cfg.Cache.Webhooks(ctx, companyID)
+	if err != nil || len(hooks.Endpoints) == 0 {
+		return err
+	}
+	body, err := ev.Body()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, e := range hooks.Endpoints {
+		if !e.Wants(ev.Type) || e.ID == except || at.Before(e.CreatedAt) {
+			continue
+		}
+		d := webhook.Delivery{
+			ID: webhook.DeliveryID(e.ID, ev), CompanyID: companyID, EndpointID: e.ID, EventType: ev.Type, ChatID: ev.ChatID, Body: body, Position: at.UnixNano(),
+			CreatedAt: s.cfg.Now(), Status: webhook.Pending,
+		}
+		if e.Ordered {
+			d.OrderKey = ev.ChatID
+		}
+		group.Go(func() error { return s.insert(ctx, e, d, hooks.Retention) })
+	}
+	return group.Wait()
+}
+
+// insert writes a delivery. One that may be sent at once is written as claimed by this process.
+func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, retention time.Duration) error {
+	now := s.cfg.Now()
+	d.DueAt = now
+	if !e.Enabled() { // it can be replayed
+		d.Status, d.Reason, d.DueAt, d.ExpiresAt = webhook.Failed, webhook.ReasonDisabled, time.Time{}, now.Add(retention)
+		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		return err
+	}
+	if d.OrderKey != "" {
+		waits, err := s.cfg.Store.HasEarlierWebhookDelivery(ctx, d)
+		if err != nil {
+			return err
+		}
+		if waits {
+			_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+			return err
+		}
+	}
+	if !s.begin(d.ID) {
+		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		return err
+	}
+	if !s.lanes.reserve(e.ID, now) {
+		defer s.end(d.ID)
+		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+		return err
+	}
+	d.DueAt = now.Add(s.lease())
+	inserted, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
+	if err != nil || !inserted { // after an error it may be there: then it is due when the lease ends
+		s.release(e.ID)
+		s.end(d.ID)
+		return err
+	}
+	go func() {
+		defer s.end(d.ID)
+		defer s.release(e.ID)
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+		if s.cfg.Now().Add(s.cfg.Timeout).Before(d.DueAt) {
+			s.attempt(e, d, retention)
+		}
+	}()
+	return nil
+}
+
+func (s *Service) lease() time.Duration { return leaseFactor * s.cfg.Timeout }
+
+func (s *Service) release(endpointID string) {
+	if s.lanes.release(endpointID) {
+		s.look()
+	}
+}
+
+// attempt sends a claimed delivery once, and writes what became of it.
+func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time.Duration) {
+	r := s.call(s.requests, e, d)
+	ctx := context.WithoutCancel(s.requests)
+	if r.noAnswer && s.requests.Err() != nil { // the service stops: no fault of the endpoint
+		s.warn(ctx, "returning a delivery", s.cfg.Store.PostponeWebhookDelivery(ctx, d.ID, s.cfg.Now()))
+		return
+	}
+	now := s.cfg.Now()
+	s.lanes.report(e.ID, now, r)
+	outcome := outcomeOf(r, d.Tries+1, now, retention)
+	r.attempt.NextAt = outcome.DueAt
+	s.metrics.attempted(r, outcome)
+	if err := s.write(ctx, func() error { return s.cfg.Store.EndWebhookAttempt(ctx, d.ID, &r.attempt, outcome) }); err != nil {
+		s.warn(ctx, "writing an attempt; it is repeated", err)
+		return
+	}
+	s.updateHealth(ctx, e, r, now)
+	s.advance(ctx, d, outcome)
+}
+
+// outcomeOf is what becomes of a delivery after so many tries.
+func outcomeOf(r result, tries int, now time.Time, retention time.Duration) webhook.Outcome {
+	ended := webhook.Outcome{Status: webhook.Delivered, ExpiresAt: now.Add(retention)}
+	switch {
+	case r.succeeded():
+		return ended
+	case r.gone():
+		ended.Status, ended.Reason = webhook.Failed, webhook.ReasonGone
+		return ended
+	}
+	pause, more := pauseAfter(tries)
+	if !more {
+		ended.Status, ended.Reason = webhook.Failed, webhook.ReasonExhausted
+		return ended
+	}
+	return webhook.Outcome{Status: webhook.Pending, DueAt: now.Add(max(pause, r.retryAfter))}
+}
+
+// advance lets the next delivery of an order go when one has ended.
+func (s *Service) advance(ctx context.Context, d webhook.Delivery, o webhook.Outcome) {
+	if d.OrderKey == "" || o.Status == webhook.Pending {
+		return
+	}
+	s.warn(ctx, "advancing an order; it waits longer", s.cfg.Store.AdvanceWebhookOrder(ctx, d.EndpointID, d.OrderKey, s.cfg.Now()))
+	s.look()
+}
+
+const (
+	writeTries = 5
+	writePause = 200 * time.Millisecond
+)
+
+// write tries to write what an attempt came to for as long as the lease's slack allows.
+func (s *Service) write(ctx context.Context, op func() error) (err error) {
+	pause := writePause
+	for range writeTries {
+		if err = op(); err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-s.requests.Done():
+			return fmt.Errorf("stopping: %w", err)
+		}
+		pause *= 2
+	}
+	return err
+}
+
+// warn logs what failed; no error, no line.
+func (s *Service) warn(ctx context.Context, operation string, err error) {
+	if err != nil {
+		s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook operation failed", slog.String("operation", operation),
+			slog.String("error", apperr.LogText(err)))
+	}
+}
