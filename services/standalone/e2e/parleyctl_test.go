@@ -201,8 +201,8 @@ func deadLetters(t *testing.T, o *operator, natsURL string) {
 		}
 		return found
 	}
-	eventually(t, "two consumers give up", func() error {
-		if found := mine(); len(found) != 2 {
+	eventually(t, "recorder, bot and webhooks give up", func() error {
+		if found := mine(); len(found) != 3 {
 			return fmt.Errorf("got %+v", found)
 		}
 		return nil

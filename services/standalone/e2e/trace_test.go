@@ -121,6 +121,7 @@ func wholeTrace() []string {
 	published := "PUBLISH (socket-gateway) < " + delivered
 	return []string{
 		posted, asked, "process INBOUND (processor recorder) < " + asked, "process INBOUND (processor bot) < " + asked,
+		"process INBOUND (processor webhooks) < " + asked,
 		answered, "process REPLIES (processor recorder) < " + answered,
 		delivered, published, "emit message (socket-gateway) < " + delivered, "emit message (socket-gateway) < " + published,
 	}
