@@ -61,7 +61,7 @@ func Open(_ context.Context, c Config) (*Store, error) {
 const writerSettings = `
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -8000;
-PRAGMA wal_autocheckpoint = 2000;
+PRAGMA wal_autocheckpoint = 4000;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA temp_store = MEMORY;`
 
@@ -97,9 +97,6 @@ func initialise(c *conn) error {
 	}
 	c.SetBusyTimeout(operationTimeout)
 	if err := inspect(c, len(scripts)); err != nil {
-		return err
-	}
-	if _, err := c.exec("PRAGMA page_size = 8192"); err != nil { // a page of 100 messages takes half as many reads
 		return err
 	}
 	if err := enterWAL(c); err != nil {
