@@ -14,7 +14,7 @@ func Groups() []Group {
 	return []Group{
 		{
 			"To set in every deployment",
-			"Whoever installs Parley, before the first start: where the engines are, and under which addresses browsers and companies reach the services.",
+			"The operator, before the first start: where the engines are, and under which addresses browsers and companies reach the services.",
 			[]string{
 				"NATS_*", "MONGODB_*", "SQLITE_PATH", "REDIS_URL", "VISITOR_KEYS_FILE", "JWKS_URL", "PUBLIC_URL", "PANEL_URL", "WIDGET_URL", "CLIENT_URL",
 				"TRUSTED_PROXIES",
@@ -32,12 +32,12 @@ func Groups() []Group {
 		},
 		{
 			"Files, retention and sessions",
-			"Whoever answers for the data: where files are, how long chats, files and events are kept, and how long visitors stay signed in.",
+			"The owner of the data: where files are, how long chats, files and events are kept, and how long visitors stay signed in.",
 			[]string{"FILE_STORE", "FILE_MAX_BYTES", "FILE_RETENTION", "S3_*", "CHAT_IDLE_CLOSE", "VISITOR_TOKEN_TTL", "STREAM_MAX_AGE"},
 		},
 		{
 			"Sign-in of the panel's users",
-			"Whoever administers the company's identity provider; not needed for passwords.",
+			"The administrator of the company's identity provider; not needed for passwords.",
 			[]string{"OIDC_*"},
 		},
 		{
@@ -50,7 +50,7 @@ func Groups() []Group {
 		},
 		{
 			"Addresses, logs and traces",
-			"Whoever runs the platform: the manifests in `k8s`, `deploy/helm` and `docker-compose.yml` set them already.",
+			"The platform team: the manifests in `k8s`, `deploy/helm` and `docker-compose.yml` set them already.",
 			[]string{"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "OTEL_*"},
 		},
 		{

@@ -155,3 +155,24 @@ func checkHeaders(f *apperr.Fields, headers map[string]string) {
 func headerName(name string) bool {
 	return name != "" && len(name) <= 100 && http.CanonicalHeaderKey(name) == name && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
+
+// Status is how the endpoint is at the moment: enabled, failing or disabled.
+func (e Endpoint) Status() string {
+	switch {
+	case !e.Enabled():
+		return "disabled"
+	case !e.FailingSince.IsZero():
+		return "failing"
+	}
+	return "enabled"
+}
+
+// PublicKeys are those of the v1a signatures at now.
+func (e Endpoint) PublicKeys(now time.Time) (keys []string) {
+	for _, s := range e.Secrets {
+		if s.Kind() == Ed25519 && s.Active(now) {
+			keys = append(keys, s.Verifier())
+		}
+	}
+	return keys
+}

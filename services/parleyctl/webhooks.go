@@ -36,23 +36,13 @@ type webhookView struct {
 func (a *app) viewOfWebhook(e webhook.Endpoint, fresh ...webhook.Secret) webhookView {
 	v := webhookView{
 		ID: e.ID, CompanyID: e.CompanyID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered,
-		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), Status: "enabled", DisabledReason: e.DisabledReason,
+		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), Status: e.Status(), DisabledReason: e.DisabledReason,
 		Signatures: []string{}, CreatedAt: stamp(e.CreatedAt), FailingSince: stamp(e.FailingSince), Warnings: e.Warnings,
-	}
-	switch {
-	case !e.Enabled():
-		v.Status = "disabled"
-	case !e.FailingSince.IsZero():
-		v.Status = "failing"
 	}
 	for _, kind := range e.Kinds(a.Now()) {
 		v.Signatures = append(v.Signatures, string(kind))
 	}
-	for _, s := range e.Secrets {
-		if s.Kind() == webhook.Ed25519 && s.Active(a.Now()) {
-			v.PublicKeys = append(v.PublicKeys, s.Verifier())
-		}
-	}
+	v.PublicKeys = append(v.PublicKeys, e.PublicKeys(a.Now())...)
 	for _, s := range fresh {
 		v.Secrets = append(v.Secrets, s.Verifier())
 	}

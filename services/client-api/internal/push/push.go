@@ -174,7 +174,7 @@ func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp cha
 }
 
 // chatOf opens the recipient's chat unless one is open: what the dispatcher does when it comes to the event. Both end with one
-// visitor and one chat, whoever is first (see [store.PushRecipient]). The order is accepted whatever becomes of this.
+// visitor and one chat, in either order (see [store.PushRecipient]). The push is accepted even if this fails.
 func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recipientTimeout)
 	defer cancel()

@@ -38,23 +38,13 @@ type webhookView struct {
 func (a api) viewOfWebhook(e webhook.Endpoint) webhookView {
 	v := webhookView{
 		ID: e.ID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered, Signatures: []string{},
-		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), PublicKeys: []string{}, CreatedAt: instant(e.CreatedAt), Status: "enabled",
+		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), PublicKeys: []string{}, CreatedAt: instant(e.CreatedAt), Status: e.Status(),
 		DisabledAt: instant(e.DisabledAt), DisabledReason: e.DisabledReason, FailingSince: instant(e.FailingSince), Warnings: e.Warnings,
-	}
-	switch {
-	case !e.Enabled():
-		v.Status = "disabled"
-	case !e.FailingSince.IsZero():
-		v.Status = "failing"
 	}
 	for _, kind := range e.Kinds(a.Now()) {
 		v.Signatures = append(v.Signatures, string(kind))
 	}
-	for _, s := range e.Secrets {
-		if s.Kind() == webhook.Ed25519 && s.Active(a.Now()) {
-			v.PublicKeys = append(v.PublicKeys, s.Verifier())
-		}
-	}
+	v.PublicKeys = append(v.PublicKeys, e.PublicKeys(a.Now())...)
 	return v
 }
 
