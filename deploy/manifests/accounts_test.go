@@ -126,7 +126,7 @@ func TestAccountsInACluster(t *testing.T) {
 	apply, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
 	for {
-		_, err := bus.Apply(apply, operator.JetStream(), bus.StreamSettings{Replicas: 3, MaxBytes: 8 << 20, FilesMaxBytes: 1 << 20, Partitions: 4})
+		_, err := operator.ApplyStreams(apply, bus.StreamSettings{Replicas: 3, MaxBytes: 8 << 20, FilesMaxBytes: 1 << 20, Partitions: 4})
 		if err == nil {
 			break
 		}
@@ -234,7 +234,7 @@ func BenchmarkAccounts(b *testing.B) {
 	}
 	s := startNATS(b, filepath.Join(dir, "nats-server.conf"))
 	operator := openBus(b, s, "operator", []string{}...)
-	if _, err := bus.Apply(b.Context(), operator.JetStream(), bus.StreamSettings{MaxBytes: 4 << 30, FilesMaxBytes: 1 << 20}); err != nil {
+	if _, err := operator.ApplyStreams(b.Context(), bus.StreamSettings{MaxBytes: 4 << 30, FilesMaxBytes: 1 << 20}); err != nil {
 		b.Fatal(err)
 	}
 	for _, c := range []struct{ name, publisher, consumer string }{
@@ -248,7 +248,7 @@ func BenchmarkAccounts(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 		})
 		b.Run("consume/"+c.name, func(b *testing.B) {
-			stream, err := operator.JetStream().Stream(b.Context(), subject.Sends)
+			stream, err := operator.Stream(b.Context(), subject.Sends)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -98,11 +98,11 @@ func natsJetStream(t *testing.T, conn *nats.Conn) jetstream.JetStream {
 // applyStreams does as the operator what `parleyctl streams apply` does.
 func applyStreams(t *testing.T, s *server.Server) jetstream.JetStream {
 	t.Helper()
-	js := natsJetStream(t, natsConn(t, s, "operator"))
-	if _, err := bus.Apply(t.Context(), js, bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: 1 << 20}); err != nil {
+	operator := openBus(t, s, "operator", []string{}...)
+	if _, err := operator.ApplyStreams(t.Context(), bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	return js
+	return natsJetStream(t, natsConn(t, s, "operator"))
 }
 
 // listener is a connection to an account with a subscription that records what arrives there.
@@ -340,7 +340,7 @@ func TestServicesCannotTouchStreams(t *testing.T) {
 	operator := applyStreams(t, s)
 	settings := bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: 1 << 20}
 	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "processor", "panel"} {
-		js := natsJetStream(t, natsConn(t, s, user))
+		js, service := natsJetStream(t, natsConn(t, s, user)), openBus(t, s, user, []string{}...)
 		bent := settings.Streams()[1]
 		bent.RePublish = &jetstream.RePublish{Source: ">", Destination: "spy.>"}
 		for act, try := range map[string]func(ctx context.Context) error{
@@ -351,7 +351,7 @@ func TestServicesCannotTouchStreams(t *testing.T) {
 			"update": func(ctx context.Context) error { _, err := js.UpdateStream(ctx, bent); return err },
 			"delete": func(ctx context.Context) error { return js.DeleteStream(ctx, subject.Inbound) },
 			"apply": func(ctx context.Context) error {
-				_, err := bus.Apply(ctx, js, bus.StreamSettings{MaxBytes: 2 << 20})
+				_, err := service.ApplyStreams(ctx, bus.StreamSettings{MaxBytes: 2 << 20})
 				return err
 			},
 		} {
@@ -362,7 +362,7 @@ func TestServicesCannotTouchStreams(t *testing.T) {
 			cancel()
 		}
 	}
-	changes, err := bus.Compare(t.Context(), operator, settings)
+	changes, err := openBus(t, s, "operator", []string{}...).CompareStreams(t.Context(), settings)
 	if err != nil || slices.ContainsFunc(changes, func(c bus.StreamChange) bool { return !c.None() }) {
 		t.Errorf("got %+v, %v, want the streams as they were", changes, err)
 	}

@@ -64,8 +64,8 @@ func starts(t *testing.T, maxFileStore string, s config.Streams) {
 		t.Fatal(err)
 	}
 	nats := startNATS(t, file)
-	js := natsJetStream(t, natsConn(t, nats, "operator"))
-	if _, err := bus.Apply(t.Context(), js, bus.StreamSettings{MaxBytes: s.StreamMaxBytes, FilesMaxBytes: s.FileStoreMaxBytes}); err != nil {
+	operator := openBus(t, nats, "operator", []string{}...)
+	if _, err := operator.ApplyStreams(t.Context(), bus.StreamSettings{MaxBytes: s.StreamMaxBytes, FilesMaxBytes: s.FileStoreMaxBytes}); err != nil {
 		t.Errorf("in %s: %v", maxFileStore, err)
 	}
 }

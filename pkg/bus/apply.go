@@ -33,12 +33,12 @@ type FieldDiff struct {
 	Want  json.RawMessage `json:"want,omitempty"`
 }
 
-// Compare returns the difference of every declared stream, in the order of the declaration. It compares each field that the
+// CompareStreams returns the difference of every declared stream, in the order of the declaration. It compares each field that the
 // server reports, also those that this client library does not know.
-func Compare(ctx context.Context, js jetstream.JetStream, s StreamSettings) ([]StreamChange, error) {
+func (b *Bus) CompareStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
-		change, err := compare(ctx, js, &want)
+		change, err := compare(ctx, b.js, &want)
 		if err != nil {
 			return changes, fmt.Errorf("looking at stream %s: %w", want.Name, err)
 		}
@@ -47,12 +47,12 @@ func Compare(ctx context.Context, js jetstream.JetStream, s StreamSettings) ([]S
 	return changes, nil
 }
 
-// Apply creates the declared streams that are missing, updates those that differ, and returns what it found. A stream that is as
+// ApplyStreams creates the declared streams that are missing, updates those that differ, and returns what it found. A stream that is as
 // declared is not written to. Other streams of the account are left alone. It stops at the first stream that the server refuses.
-func Apply(ctx context.Context, js jetstream.JetStream, s StreamSettings) ([]StreamChange, error) {
+func (b *Bus) ApplyStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
-		change, err := apply(ctx, js, want)
+		change, err := apply(ctx, b.js, want)
 		if err != nil {
 			return changes, fmt.Errorf("applying stream %s: %w", want.Name, err)
 		}

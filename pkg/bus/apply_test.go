@@ -44,13 +44,13 @@ func TestApplyCreatesWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 1 << 20, FilesMaxBytes: 2 << 20}
-	changes, err := bus.Compare(t.Context(), js, settings)
+	changes, err := b.CompareStreams(t.Context(), settings)
 	if got := changed(t, changes, err); len(got) != len(settings.Streams()) || !changes[0].Missing {
 		t.Errorf("before: got %v, want every stream missing", changes)
 	}
-	changes, err = bus.Apply(t.Context(), js, settings)
+	changes, err = b.ApplyStreams(t.Context(), settings)
 	changed(t, changes, err)
-	changes, err = bus.Apply(t.Context(), js, settings)
+	changes, err = b.ApplyStreams(t.Context(), settings)
 	if got := changed(t, changes, err); got != nil {
 		t.Errorf("again: got %+v, want nothing to do", changes)
 	}
@@ -75,7 +75,7 @@ func TestApplyFindsEveryDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 1 << 20}
-	if _, err := bus.Apply(t.Context(), js, settings); err != nil {
+	if _, err := b.ApplyStreams(t.Context(), settings); err != nil {
 		t.Fatal(err)
 	}
 	for field, bend := range map[string]func(*jetstream.StreamConfig){
@@ -107,14 +107,14 @@ func TestApplyFindsEveryDrift(t *testing.T) {
 		if _, err := js.UpdateStream(t.Context(), bent); err != nil {
 			t.Fatalf("%s: %v", field, err)
 		}
-		changes, err := bus.Compare(t.Context(), js, settings)
+		changes, err := b.CompareStreams(t.Context(), settings)
 		if got := changed(t, changes, err); !slices.Equal(got, []string{subject.Replies}) || !slices.Equal(fields(changes[2]), []string{field}) {
 			t.Errorf("%s: got %+v, want this drift of REPLIES alone", field, changes)
 		}
-		if _, err := bus.Apply(t.Context(), js, settings); err != nil {
+		if _, err := b.ApplyStreams(t.Context(), settings); err != nil {
 			t.Errorf("%s: applying: %v", field, err)
 		}
-		changes, err = bus.Compare(t.Context(), js, settings)
+		changes, err = b.CompareStreams(t.Context(), settings)
 		if got := changed(t, changes, err); got != nil {
 			t.Errorf("%s: got %+v left, want none", field, changes)
 		}
@@ -131,7 +131,7 @@ func TestApplySaysWhatTheServerRefuses(t *testing.T) {
 	if _, err := b.JetStream().CreateStream(t.Context(), memory); err != nil {
 		t.Fatal(err)
 	}
-	_, err := bus.Apply(t.Context(), b.JetStream(), settings)
+	_, err := b.ApplyStreams(t.Context(), settings)
 	if !apperr.Is(err, apperr.Conflict) || !strings.Contains(err.Error(), "INBOUND") {
 		t.Errorf("got %v, want a refusal that names INBOUND", err)
 	}

@@ -40,7 +40,7 @@ type Config struct {
 	Name      string // of the service: the connection's name, and "/"+Name is the ce-source of what it publishes
 
 	// Streams are those that the service uses: without them it is not ready, and its metrics measure them. nil: all streams of
-	// events. The bus never creates or changes a stream (see [Apply]).
+	// events. The bus never creates or changes a stream (see [Bus.ApplyStreams]).
 	Streams []string
 	// Observe does not wait for any stream: for a tool that looks in on a system in whatever state it is.
 	Observe bool
@@ -264,9 +264,6 @@ func (b *Bus) Ready(ctx context.Context) error {
 	}
 	return nil
 }
-
-// JetStream gives access to the connection's JetStream, for what the bus does not do itself.
-func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
 // Close waits for publishes that are on their way, ends the connection and returns. Stop the consumers first. It may be
 // called more than once.

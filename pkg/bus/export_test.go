@@ -1,5 +1,10 @@
 package bus
 
+import "github.com/nats-io/nats.go/jetstream"
+
+// JetStream is the connection's own, so that a test sees what the bus sees.
+func (b *Bus) JetStream() jetstream.JetStream { return b.js }
+
 // Crash breaks the connection off for good, as the end of the process would: nothing is drained, given back or said.
 func (b *Bus) Crash() { b.conn.Close() }
 

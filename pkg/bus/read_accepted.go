@@ -55,7 +55,7 @@ func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delive
 // acceptedIn looks at what SENDS took in a span of time.
 func (b *Bus) acceptedIn(ctx context.Context, companyID, messageID string, from, until time.Time) (Delivery, error) {
 	for _, filter := range []string{subject.CompanyMessage(companyID, "*"), subject.Push(companyID, "*")} {
-		for d, err := range b.direct(ctx, subject.Sends, filter, from) {
+		for d, err := range b.Since(ctx, subject.Sends, filter, from) {
 			if err != nil {
 				return Delivery{}, err
 			}

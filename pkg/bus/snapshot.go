@@ -37,14 +37,14 @@ type snapshotAnswer struct {
 
 // SaveStream writes a stream with its durable consumers to w, as of one moment, in JetStream's own format (API
 // STREAM.SNAPSHOT). The stream stays in use. A stream that is not there is a NotFound error.
-func SaveStream(ctx context.Context, conn *nats.Conn, stream string, w io.Writer) (Snapshot, error) {
-	inbox := conn.NewInbox()
-	chunks, err := conn.SubscribeSync(inbox)
+func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
+	inbox := b.conn.NewInbox()
+	chunks, err := b.conn.SubscribeSync(inbox)
 	if err != nil {
 		return Snapshot{}, apperr.Away("NATS", err)
 	}
 	defer func() { _ = chunks.Unsubscribe() }()
-	answer, err := askSnapshot(ctx, conn, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true})
+	answer, err := askSnapshot(ctx, b.conn, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true})
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -81,9 +81,9 @@ func nextChunk(ctx context.Context, chunks *nats.Subscription) (*nats.Msg, error
 	return chunk, nil
 }
 
-// RestoreStream makes a stream and its durable consumers from what [SaveStream] wrote. A stream of that name must not be there: that is a
+// RestoreStream makes a stream and its durable consumers from what [Bus.SaveStream] wrote. A stream of that name must not be there: that is a
 // Conflict. Replicas, where not zero, takes the place of the number that the stream had.
-func RestoreStream(ctx context.Context, conn *nats.Conn, stream string, s Snapshot, replicas int, r io.Reader) error {
+func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, replicas int, r io.Reader) error {
 	if replicas != 0 {
 		fields := make(configFields)
 		if err := json.Unmarshal(s.Config, &fields); err != nil {
@@ -95,7 +95,7 @@ func RestoreStream(ctx context.Context, conn *nats.Conn, stream string, s Snapsh
 			return err
 		}
 	}
-	answer, err := askSnapshot(ctx, conn, "$JS.API.STREAM.RESTORE."+stream, s)
+	answer, err := askSnapshot(ctx, b.conn, "$JS.API.STREAM.RESTORE."+stream, s)
 	if err != nil {
 		return err
 	}
@@ -107,11 +107,11 @@ func RestoreStream(ctx context.Context, conn *nats.Conn, stream string, s Snapsh
 		if n == 0 {
 			break
 		}
-		if err := sendChunk(ctx, conn, answer.DeliverSubject, chunk[:n]); err != nil {
+		if err := sendChunk(ctx, b.conn, answer.DeliverSubject, chunk[:n]); err != nil {
 			return err
 		}
 	}
-	return sendChunk(ctx, conn, answer.DeliverSubject, nil)
+	return sendChunk(ctx, b.conn, answer.DeliverSubject, nil)
 }
 
 func sendChunk(ctx context.Context, conn *nats.Conn, to string, chunk []byte) error {

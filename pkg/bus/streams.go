@@ -33,7 +33,7 @@ type StreamSettings struct {
 	FilesMaxBytes int64         // how large the object store FILES may get before it refuses; 0: there is no such store
 }
 
-// Streams is the declaration of everything that Parley keeps in JetStream. It is the only one: [Apply] makes the server match
+// Streams is the declaration of everything that Parley keeps in JetStream. It is the only one: [Bus.ApplyStreams] makes the server match
 // it, and the services create and change nothing.
 func (s StreamSettings) Streams() []jetstream.StreamConfig {
 	s.Replicas, s.MaxAge, s.MaxBytes = cmp.Or(s.Replicas, 1), cmp.Or(s.MaxAge, defaultMaxAge), cmp.Or(s.MaxBytes, defaultMaxBytes)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/bus/bustest"
@@ -45,7 +44,7 @@ func TestBusSpeaksTLS(t *testing.T) {
 	url := tlsServer(t, a)
 	a.Client("service")
 	good := bus.Config{URL: url, CAFile: a.Path("authority"), CertFile: a.Path("service"), KeyFile: a.Path("service-key"), Name: "test", Logger: slog.New(slog.DiscardHandler)}
-	bustest.DeclareSmall(t, url, nats.RootCAs(good.CAFile), nats.ClientCert(good.CertFile, good.KeyFile))
+	bustest.DeclareConfig(t, bus.Config{URL: url, CAFile: good.CAFile, CertFile: good.CertFile, KeyFile: good.KeyFile}, bus.StreamSettings{})
 	bustest.OpenConfig(t, good)
 
 	unknownServer, nobody := good, good

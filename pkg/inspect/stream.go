@@ -58,7 +58,7 @@ func Streams(ctx context.Context, b *bus.Bus) (all []Stream, err error) {
 
 // OpenStream returns a stream of JetStream. Errors: NotFound; Unavailable while NATS is away.
 func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream, error) {
-	s, err := b.JetStream().Stream(ctx, name)
+	s, err := b.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, apperr.New(apperr.NotFound, "STREAM_NOT_FOUND", "There is no stream "+name)

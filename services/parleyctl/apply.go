@@ -56,11 +56,11 @@ exit code is 6 where a stream or an index is missing or differs.`,
 			if err != nil {
 				return err
 			}
-			do := bus.Apply
+			do := b.ApplyStreams
 			if dryRun {
-				do = bus.Compare
+				do = b.CompareStreams
 			}
-			changes, err := do(c.Context(), b.JetStream(), settings)
+			changes, err := do(c.Context(), settings)
 			var indexes *appliedView
 			if err == nil {
 				indexes, err = a.applyIndexes(c.Context(), dryRun, wait)

@@ -58,11 +58,11 @@ func TestStreamsApply(t *testing.T) {
 	}
 	w.ctl("streams", "apply", "--dry-run").done()
 
-	replies, err := w.bus.JetStream().Stream(t.Context(), subject.Replies)
+	replies, err := w.bus.Stream(t.Context(), subject.Replies)
 	w.must(err)
 	bent := replies.CachedInfo().Config
 	bent.RePublish = &jetstream.RePublish{Source: ">", Destination: "spy.>"}
-	_, err = w.bus.JetStream().UpdateStream(t.Context(), bent)
+	_, err = bustest.JetStream(t, w.natsURL).UpdateStream(t.Context(), bent)
 	w.must(err)
 	dry = w.ctl("streams", "apply", "--dry-run")
 	if dry.code != parleyctl.ExitDrift || !strings.Contains(dry.out, `republish {"src":"\u003e","dest":"spy.\u003e"} -> unset`) {

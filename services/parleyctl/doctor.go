@@ -143,27 +143,27 @@ func (e *examination) nats(ctx context.Context) {
 		e.wrong("nats", "start NATS, or correct NATS_URL and its password", "%s", describe(err))
 		return
 	}
-	conn := b.JetStream().Conn()
-	switch version := conn.ConnectedServerVersion(); {
-	case older(version, leastNATS):
-		e.wrong("nats", "upgrade to "+leastNATS+" or later", "version %s", version)
-	case conn.MaxPayload() < leastPayload:
-		e.wrong("nats", "set max_payload: 2MB", "max_payload is %d", conn.MaxPayload())
+	server := b.Server()
+	switch {
+	case older(server.Version, leastNATS):
+		e.wrong("nats", "upgrade to "+leastNATS+" or later", "version %s", server.Version)
+	case server.MaxPayload < leastPayload:
+		e.wrong("nats", "set max_payload: 2MB", "max_payload is %d", server.MaxPayload)
 	default:
-		e.ok("nats", "version %s", version)
+		e.ok("nats", "version %s", server.Version)
 	}
-	if state, err := conn.TLSConnectionState(); err == nil && len(state.PeerCertificates) > 0 {
-		e.certificate("certificate of nats", state.PeerCertificates[0])
+	if server.Certificate != nil {
+		e.certificate("certificate of nats", server.Certificate)
 	}
-	info, err := b.JetStream().AccountInfo(ctx)
+	used, limit, err := b.Storage(ctx)
 	if err != nil {
 		e.wrong("jetstream", "enable JetStream for the account of NATS_URL", "%s", describe(err))
 		return
 	}
-	if limit := info.Limits.MaxStore; limit > 0 && float64(info.Store) > fullFrom*float64(limit) {
-		e.warn("jetstream", "raise the limit of the account", "%s of %s are used", bytes(info.Store), bytes(uint64(limit)))
+	if limit > 0 && float64(used) > fullFrom*float64(limit) {
+		e.warn("jetstream", "raise the limit of the account", "%s of %s are used", bytes(used), bytes(uint64(limit)))
 	} else {
-		e.ok("jetstream", "%s on disk", bytes(info.Store))
+		e.ok("jetstream", "%s on disk", bytes(used))
 	}
 	e.streams(ctx, b)
 	e.consumers(ctx, b)
@@ -197,7 +197,7 @@ func (e *examination) streams(ctx context.Context, b *bus.Bus) {
 		e.wrong("streams", "correct the setting", "%s", describe(err))
 		return
 	}
-	changes, err := bus.Compare(ctx, b.JetStream(), settings)
+	changes, err := b.CompareStreams(ctx, settings)
 	if err != nil {
 		e.wrong("streams", "look at NATS", "%s", describe(err))
 		return

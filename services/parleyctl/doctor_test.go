@@ -75,9 +75,9 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.now = func() time.Time { return time.Now().Add(time.Minute) }
 	w.env["STREAM_MAX_BYTES"] = "1000"
 	w.publish(question)
-	w.must(w.bus.JetStream().DeleteStream(t.Context(), subject.Status))
-	w.must(w.bus.JetStream().DeleteConsumer(t.Context(), subject.Inbound, w.consumerOf(subject.Inbound, "recorder", 1)))
-	_, err = w.bus.JetStream().Publish(t.Context(), "chat.dead.INBOUND.bot", []byte("{}"))
+	w.must(bustest.JetStream(t, w.natsURL).DeleteStream(t.Context(), subject.Status))
+	w.must(bustest.JetStream(t, w.natsURL).DeleteConsumer(t.Context(), subject.Inbound, w.consumerOf(subject.Inbound, "recorder", 1)))
+	_, err = bustest.JetStream(t, w.natsURL).Publish(t.Context(), "chat.dead.INBOUND.bot", []byte("{}"))
 	w.must(err)
 	redis.Stop()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -101,7 +101,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 // consumerOf is the name on the server of a group's consumer for one partition.
 func (w *world) consumerOf(stream, group string, partition int) string {
 	w.t.Helper()
-	s, err := w.bus.JetStream().Stream(w.t.Context(), stream)
+	s, err := w.bus.Stream(w.t.Context(), stream)
 	w.must(err)
 	suffix := fmt.Sprintf("-%d", partition)
 	for name := range s.ConsumerNames(w.t.Context()).Name() {

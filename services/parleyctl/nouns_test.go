@@ -351,7 +351,7 @@ func TestVisitors(t *testing.T) {
 	if want := "2026-11-21T12:00:01.000Z"; revoked["tokensValidFrom"] != want {
 		t.Errorf("got %v, want tokens to hold from %s: iat counts in seconds", revoked["tokensValidFrom"], want)
 	}
-	stream, err := w.bus.JetStream().Stream(t.Context(), subject.Revocations)
+	stream, err := w.bus.Stream(t.Context(), subject.Revocations)
 	w.must(err)
 	kept, err := stream.GetLastMsgForSubject(t.Context(), subject.Revocation(id))
 	w.must(err)

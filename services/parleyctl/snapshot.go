@@ -123,7 +123,7 @@ func saveStream(ctx context.Context, b *bus.Bus, stream, path string) (view save
 		return view, err
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
-	s, err := bus.SaveStream(ctx, b.JetStream().Conn(), stream, w)
+	s, err := b.SaveStream(ctx, stream, w)
 	if err != nil {
 		return view, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
@@ -234,15 +234,14 @@ func restoreStreams(ctx context.Context, b *bus.Bus, from string, replace bool, 
 	if len(saved) == 0 {
 		return nil, usage("there is no backup in " + from)
 	}
-	js := b.JetStream()
 	for _, stream := range savedStreams() {
 		s, ok := saved[stream]
 		if !ok {
 			continue
 		}
 		if replace {
-			if err := js.DeleteStream(ctx, stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-				return views, apperr.Away("NATS", err)
+			if err := b.DeleteStream(ctx, stream); err != nil {
+				return views, err
 			}
 		}
 		path := filepath.Join(from, stream+".snapshot")
@@ -250,7 +249,7 @@ func restoreStreams(ctx context.Context, b *bus.Bus, from string, replace bool, 
 		if err != nil {
 			return views, err
 		}
-		err = bus.RestoreStream(ctx, js.Conn(), stream, s, replicas, f)
+		err = b.RestoreStream(ctx, stream, s, replicas, f)
 		info, statErr := f.Stat()
 		if err = errors.Join(err, statErr, f.Close()); err != nil {
 			return views, fmt.Errorf("restoring stream %s: %w", stream, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -67,7 +68,7 @@ func TestWatchPrintsThePast(t *testing.T) {
 	c, question, answer, company := w.conversation()
 	push := event.PushAccepted{CompanyID: appID, TemplateID: templateID, MessageID: message(noon, "", true).ID, CreatedAt: noon, Source: "491701234567"}
 	w.publish(question, answer, company, push)
-	if _, err := w.bus.JetStream().Publish(t.Context(), "chat.in.visitor.odd", []byte("no \x1b JSON")); err != nil {
+	if _, err := bustest.JetStream(t, w.natsURL).Publish(t.Context(), "chat.in.visitor.odd", []byte("no \x1b JSON")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -139,7 +140,7 @@ func TestWatchFollowsUntilInterrupted(t *testing.T) {
 	}()
 	eventually(t, "watch listens", func() bool {
 		for _, stream := range subject.Streams() {
-			s, err := w.bus.JetStream().Stream(t.Context(), stream.Name)
+			s, err := w.bus.Stream(t.Context(), stream.Name)
 			if err != nil || s.CachedInfo().State.Consumers == 0 {
 				return false
 			}
@@ -154,7 +155,7 @@ func TestWatchFollowsUntilInterrupted(t *testing.T) {
 	if code := <-ended; code != parleyctl.ExitOK || errs.String() != "" {
 		t.Errorf("interrupted: got code %d, %q, want 0 and silence", code, errs.String())
 	}
-	s, err := w.bus.JetStream().Stream(t.Context(), subject.Inbound)
+	s, err := w.bus.Stream(t.Context(), subject.Inbound)
 	if err != nil || s.CachedInfo().State.Consumers != 0 || s.CachedInfo().State.Msgs != 1 {
 		t.Errorf("got %+v, %v, want nothing left behind and nothing taken", s.CachedInfo().State, err)
 	}
@@ -223,7 +224,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 
 	for range 3 {
-		if _, err := w.bus.JetStream().Publish(t.Context(), subject.DeadLetter("INBOUND", "bot"), []byte("{}")); err != nil {
+		if _, err := bustest.JetStream(t, w.natsURL).Publish(t.Context(), subject.DeadLetter("INBOUND", "bot"), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}

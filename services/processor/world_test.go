@@ -143,7 +143,7 @@ func (w *world) publish(e event.Event) {
 // publishRaw publishes without a Nats-Msg-Id, so that the stream takes it however often it comes.
 func (w *world) publishRaw(subject string, data []byte) {
 	w.t.Helper()
-	_, err := w.bus.JetStream().PublishMsg(w.t.Context(), &nats.Msg{Subject: subject, Data: data})
+	_, err := bustest.JetStream(w.t, w.natsURL).PublishMsg(w.t.Context(), &nats.Msg{Subject: subject, Data: data})
 	w.must(err)
 }
 
@@ -158,7 +158,7 @@ func (w *world) wrote(t chat.MessageType, data string) event.VisitorMessageAccep
 // count returns how many messages a stream holds.
 func (w *world) count(stream string) int {
 	w.t.Helper()
-	s, err := w.bus.JetStream().Stream(w.t.Context(), stream)
+	s, err := w.bus.Stream(w.t.Context(), stream)
 	w.must(err)
 	info, err := s.Info(w.t.Context())
 	w.must(err)

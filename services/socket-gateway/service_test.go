@@ -363,7 +363,7 @@ func TestGarbageOnRepliesEndsInDead(t *testing.T) {
 	c := connect(t, g.url, v.token)
 	c.await("connect")
 	dead := bustest.Collect(t, w.natsURL, subject.AllDead)
-	if _, err := w.bus.JetStream().Publish(t.Context(), subject.Reply(v.appID, v.chatUserID), []byte("garbage")); err != nil {
+	if _, err := bustest.JetStream(t, w.natsURL).Publish(t.Context(), subject.Reply(v.appID, v.chatUserID), []byte("garbage")); err != nil {
 		t.Fatal(err)
 	}
 	if m := dead.Next(); m.Subject != "chat.dead.REPLIES.socket-gateway" || string(m.Data) != "garbage" {

@@ -19,7 +19,7 @@ func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error 
 	defer b.Close()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), readyLimit, errors.New("not applied in time"))
 	defer cancel()
-	changes, err := bus.Apply(ctx, b.JetStream(), bus.StreamSettings{
+	changes, err := b.ApplyStreams(ctx, bus.StreamSettings{
 		Replicas: sizes.StreamReplicas, MaxAge: sizes.StreamMaxAge, MaxBytes: sizes.StreamMaxBytes,
 		Partitions: sizes.StreamPartitions, FilesMaxBytes: sizes.FileStoreMaxBytes,
 	})

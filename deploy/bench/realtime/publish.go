@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -34,7 +34,7 @@ func openPublisher(ctx context.Context, url string) (*publisher, error) {
 	}
 	p := &publisher{nc: nc, inbox: nats.NewInbox()}
 	if _, err = nc.Subscribe(p.inbox, p.acknowledged); err == nil {
-		err = declareStreams(ctx, nc)
+		err = declareStreams(ctx, url)
 	}
 	if err != nil {
 		nc.Close()
@@ -43,12 +43,13 @@ func openPublisher(ctx context.Context, url string) (*publisher, error) {
 	return p, nil
 }
 
-func declareStreams(ctx context.Context, nc *nats.Conn) error {
-	js, err := jetstream.New(nc)
-	if err == nil {
-		_, err = bus.Apply(ctx, js, bus.StreamSettings{})
-	}
+func declareStreams(ctx context.Context, url string) error {
+	b, err := bus.Open(bus.Config{URL: url, Name: "benchmark", Observe: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
+		return fmt.Errorf("declaring the streams: %w", err)
+	}
+	defer b.Close()
+	if _, err = b.ApplyStreams(ctx, bus.StreamSettings{}); err != nil {
 		return fmt.Errorf("declaring the streams: %w", err)
 	}
 	return nil

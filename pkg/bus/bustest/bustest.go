@@ -116,7 +116,7 @@ func groupOf(name, group string) bool {
 // DeleteGroup deletes all durable consumers of a group from the server.
 func DeleteGroup(t testing.TB, b *bus.Bus, stream, group string) {
 	t.Helper()
-	s, err := b.JetStream().Stream(t.Context(), stream)
+	s, err := b.Stream(t.Context(), stream)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,26 +14,41 @@ import (
 var smallStreams = bus.StreamSettings{MaxBytes: 1 << 30, FilesMaxBytes: 1 << 30}
 
 // Declare applies the declaration of the streams, as an operator does before the services are of use.
-func Declare(t testing.TB, url string, settings bus.StreamSettings, options ...nats.Option) {
+func Declare(t testing.TB, url string, settings bus.StreamSettings) {
 	t.Helper()
-	conn, err := nats.Connect(url, options...)
-	if err != nil {
-		t.Fatalf("connecting to declare the streams: %v", err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	DeclareConfig(t, bus.Config{URL: url}, settings)
+}
+
+// DeclareConfig is [Declare] for a server that asks for more than its address.
+func DeclareConfig(t testing.TB, cfg bus.Config, settings bus.StreamSettings) {
+	t.Helper()
+	cfg.Observe = true
+	b := OpenConfig(t, cfg)
+	defer b.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	if _, err := bus.Apply(ctx, js, settings); err != nil {
+	if _, err := b.ApplyStreams(ctx, settings); err != nil {
 		t.Fatalf("declaring the streams: %v", err)
 	}
 }
 
 // DeclareSmall is [Declare] with sizes for tests.
-func DeclareSmall(t testing.TB, url string, options ...nats.Option) {
+func DeclareSmall(t testing.TB, url string) {
 	t.Helper()
-	Declare(t, url, smallStreams, options...)
+	Declare(t, url, smallStreams)
+}
+
+// JetStream is a client of its own to look at streams and to disturb them. It ends with the test.
+func JetStream(t testing.TB, url string) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatalf("JetStream: %v", err)
+	}
+	return js
 }

@@ -14,7 +14,7 @@ import (
 // Open opens the store; closing b closes that of NATS as well. It needs no connection yet.
 func Open(cfg config.Files, b *bus.Bus) (s file.Store, closer func(), err error) {
 	if cfg.FileStore != config.FileStoreS3 {
-		return natsfile.New(b.JetStream()), func() {}, nil
+		return natsfile.New(b), func() {}, nil
 	}
 	bucket, err := s3file.New(s3file.Config{
 		Endpoint: cfg.S3Endpoint, Region: cfg.S3Region, Bucket: cfg.S3Bucket, AccessKeyID: cfg.S3AccessKeyID, SecretAccessKey: cfg.S3SecretAccessKey,

@@ -110,12 +110,12 @@ func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, e
 		u.tried = true
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		before, _ := u.store.connection()
-		ack, err = u.store.js.PublishMsg(bounded, m, jetstream.WithExpectStream(bus.FilesStream))
+		before, _ := u.store.js.Connection()
+		ack, err = u.store.js.PublishRaw(bounded, bus.FilesStream, m)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		if now, up := u.store.connection(); !up || now != before { // the acknowledgement may have died with the connection
+		if now, up := u.store.js.Connection(); !up || now != before { // the acknowledgement may have died with the connection
 			return nats.ErrDisconnected
 		}
 		return nats.ErrTimeout

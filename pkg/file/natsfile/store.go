@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/apperr"
@@ -28,9 +29,16 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Store is a [file.Store] in JetStream. The bucket is one of the declared streams ([bus.Apply]); the store does not create it.
+// JetStream is what the store needs of it; see [bus.Bus].
+type JetStream interface {
+	Stream(ctx context.Context, name string) (jetstream.Stream, error)
+	PublishRaw(ctx context.Context, stream string, m *nats.Msg) (*jetstream.PubAck, error)
+	Connection() (number uint64, up bool)
+}
+
+// Store is a [file.Store] in JetStream. The bucket is one of the declared streams ([bus.Bus.ApplyStreams]); the store does not create it.
 type Store struct {
-	js    jetstream.JetStream
+	js    JetStream
 	guard *bus.WriteGuard
 
 	mu     sync.Mutex
@@ -40,14 +48,8 @@ type Store struct {
 var _ file.Store = (*Store)(nil)
 
 // New returns a store.
-func New(js jetstream.JetStream) *Store {
+func New(js JetStream) *Store {
 	return &Store{js: js, guard: bus.NewWriteGuard(bus.FilesStream)}
-}
-
-// connection numbers the connections to NATS, and reports whether there is one now.
-func (s *Store) connection() (number uint64, up bool) {
-	conn := s.js.Conn()
-	return conn.Stats().Reconnects, conn.IsConnected()
 }
 
 // bucket returns the bucket's stream.

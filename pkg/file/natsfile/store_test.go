@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
@@ -23,29 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, bustest.LeftByNATS()...) }
 
-func connect(t testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
-	t.Helper()
-	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatalf("connecting: %v", err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatalf("JetStream: %v", err)
-	}
-	return conn, js
-}
-
 func open(t *testing.T, maxBytes int64) filetest.Harness {
 	server := bustest.StartSized(t, bus.StreamSettings{MaxBytes: 1 << 20, FilesMaxBytes: maxBytes})
-	conn, js := connect(t, server.URL())
-	_, observer := connect(t, server.URL())
-	newStore := func(js jetstream.JetStream) *natsfile.Store {
-		return natsfile.New(js)
-	}
+	b, observer := bustest.Open(t, server.URL()), bustest.JetStream(t, server.URL())
 	return filetest.Harness{
-		Store: newStore(js),
+		Store: natsfile.New(b),
 		Leftovers: func(t testing.TB) int {
 			t.Helper()
 			stream, err := observer.Stream(context.Background(), "OBJ_FILES")
@@ -54,11 +35,8 @@ func open(t *testing.T, maxBytes int64) filetest.Harness {
 			}
 			return int(stream.CachedInfo().State.Msgs)
 		},
-		Crash: func(testing.TB) { conn.Close() },
-		Revive: func(t testing.TB) file.Store {
-			_, js := connect(t, server.URL())
-			return newStore(js)
-		},
+		Crash:  func(testing.TB) { b.Close() },
+		Revive: func(t testing.TB) file.Store { return natsfile.New(bustest.Open(t, server.URL())) },
 	}
 }
 
@@ -92,8 +70,8 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestObjectStoreFormat(t *testing.T) {
 	t.Parallel()
 	server := bustest.Start(t)
-	_, js := connect(t, server.URL())
-	s := natsfile.New(js)
+	js := bustest.JetStream(t, server.URL())
+	s := natsfile.New(bustest.Open(t, server.URL()))
 	content := bytes.Repeat([]byte("parley "), 60_000)
 	f, err := s.Put(t.Context(), file.File{ID: file.NewID(time.Time{}), Name: "a.txt"}, bytes.NewReader(content))
 	if err != nil {
@@ -123,8 +101,8 @@ func TestObjectStoreFormat(t *testing.T) {
 func TestBucketIsAwaited(t *testing.T) {
 	t.Parallel()
 	server := bustest.Start(t)
-	_, js := connect(t, server.URL())
-	s := natsfile.New(js)
+	js := bustest.JetStream(t, server.URL())
+	s := natsfile.New(bustest.Open(t, server.URL()))
 	putSmall := func() error {
 		_, err := s.Put(t.Context(), file.File{ID: file.NewID(time.Time{})}, strings.NewReader("x"))
 		return err

@@ -24,7 +24,7 @@ import (
 
 // Bus is what a feed reads.
 type Bus interface {
-	Bounds(ctx context.Context, stream string) (first, last uint64, err error)
+	State(ctx context.Context, stream string) (bus.StreamState, error)
 	Read(ctx context.Context, s bus.Span) iter.Seq2[bus.Delivery, error]
 	Tail(ctx context.Context, spans ...bus.Span) iter.Seq2[bus.Delivery, error]
 	OnNotice(subj string, heard func(data []byte)) (stop func(), err error)
@@ -126,15 +126,15 @@ var empty = json.RawMessage(`{}`)
 // anew.
 func (f Feed) start(ctx context.Context) (at Position, reset bool, err error) {
 	for i, stream := range streams() {
-		first, last, err := f.Bus.Bounds(ctx, stream)
+		state, err := f.Bus.State(ctx, stream)
 		if err != nil {
 			return at, false, err
 		}
-		at[i] = last
+		at[i] = state.Last
 		if f.From == nil {
 			continue
 		}
-		if from := f.From[i]; from > last || from+1 < first {
+		if from := f.From[i]; from > state.Last || from+1 < state.First {
 			reset = true
 		}
 	}

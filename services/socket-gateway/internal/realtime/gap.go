@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -148,9 +149,9 @@ func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last 
 // replayPartition reads until the end, and where replicas answer until what the stream's leader has.
 func (g *Gap) replayPartition(ctx context.Context, filter string, last *uint64, replicated bool) (deliveries int, err error) {
 	for {
-		err := g.log.Read(ctx, filter, *last, func(e Entry) error {
-			*last = e.Sequence
-			deliveries += g.deliver(e)
+		err := g.log.read(ctx, filter, *last, func(d bus.Delivery) error {
+			*last = d.Sequence
+			deliveries += g.deliver(d)
 			return nil
 		})
 		if err != nil || !replicated {
@@ -164,20 +165,20 @@ func (g *Gap) replayPartition(ctx context.Context, filter string, last *uint64, 
 	}
 }
 
-func (g *Gap) deliver(e Entry) int {
-	appID, chatUserID, ok := subject.ParseReply(e.Subject)
+func (g *Gap) deliver(d bus.Delivery) int {
+	appID, chatUserID, ok := subject.ParseReply(d.Subject)
 	room := Room(appID, chatUserID)
-	if !ok || e.Elsewhere || !g.rooms.Wants(room, e.Sequence) {
+	if !ok || emitted(d) || !g.rooms.Wants(room, d.Sequence) {
 		return 0
 	}
-	reply, err := event.Decode[event.Reply](e.Subject, e.Data)
+	reply, err := event.Decode[event.Reply](d.Subject, d.Data)
 	if err != nil {
 		return 0 // the consumer's affair
 	}
 	return g.rooms.Replay(&socketio.Broadcast{
 		Selection: socketio.Selection{Rooms: []string{room}},
-		Data:      encodeReply(&reply, e.Sequence, len(e.Data)),
-	}, e.Sequence)
+		Data:      encodeReply(&reply, d.Sequence, len(d.Data)),
+	}, d.Sequence)
 }
 
 // pause waits, but not beyond the end of ctx.

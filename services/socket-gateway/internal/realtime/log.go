@@ -2,15 +2,9 @@ package realtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
@@ -18,25 +12,13 @@ import (
 
 const (
 	stateTimeout = 2 * time.Second
-	// readBatch and readBytes bound what the server sends for one request.
-	readBatch = 256
-	readBytes = 512 << 10
 	// replicaPause is the wait for a replica that has not got yet what its leader has.
 	replicaPause = 20 * time.Millisecond
 )
 
-// State is what is known of the stream of replies.
-type State struct {
-	First, Last uint64 // sequences; First is Last+1 where the stream is empty
-	Created     time.Time
-	Replicas    int
-}
-
 // Log reads replies from their stream. It is safe for concurrent use.
 type Log struct {
-	bus  *bus.Bus
-	js   jetstream.JetStream
-	conn *nats.Conn
+	bus *bus.Bus
 
 	mu      sync.Mutex
 	next    *stateCall // that has not begun yet
@@ -46,24 +28,21 @@ type Log struct {
 // stateCall is one question for the state, on behalf of all who asked before it began.
 type stateCall struct {
 	done  chan struct{}
-	state State
+	state bus.StreamState
 	err   error
 }
 
 // NewLog returns the log of the stream REPLIES.
-func NewLog(b *bus.Bus) *Log {
-	js := b.JetStream()
-	return &Log{bus: b, js: js, conn: js.Conn()}
-}
+func NewLog(b *bus.Bus) *Log { return &Log{bus: b} }
 
 // State returns the state of a moment after it was called. Thousands who ask at once share a few requests.
-func (l *Log) State(ctx context.Context) (State, error) {
+func (l *Log) State(ctx context.Context) (bus.StreamState, error) {
 	call := l.joinCall()
 	select {
 	case <-call.done:
 		return call.state, call.err
 	case <-ctx.Done():
-		return State{}, ctx.Err()
+		return bus.StreamState{}, ctx.Err()
 	}
 }
 
@@ -89,24 +68,11 @@ func (l *Log) answer() {
 		if call == nil {
 			return
 		}
-		call.state, call.err = l.fetchState()
+		ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
+		call.state, call.err = l.bus.State(ctx, subject.Replies)
+		cancel()
 		close(call.done)
 	}
-}
-
-func (l *Log) fetchState() (State, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
-	defer cancel()
-	stream, err := l.js.Stream(ctx, subject.Replies)
-	if err != nil {
-		return State{}, fmt.Errorf("asking for the state of the stream: %w", err)
-	}
-	info := stream.CachedInfo()
-	state := State{First: info.State.FirstSeq, Last: info.State.LastSeq, Created: info.Created, Replicas: info.Config.Replicas}
-	if info.State.Msgs == 0 {
-		state.First = state.Last + 1
-	}
-	return state, nil
 }
 
 // Floors returns for each partition up to which sequence every reply has been passed on by some gateway: what the consumer that
@@ -133,74 +99,24 @@ func (l *Log) Floors(ctx context.Context) (floors []uint64, pending uint64, err 
 
 var errNotDeclared = errors.New("the consumer is not complete yet")
 
-// Entry is one message of the log.
-type Entry struct {
-	Subject  string
-	Sequence uint64
-	Data     []byte
-	// Elsewhere says that the reply came again for another consumer that had given up on it: it has been emitted.
-	Elsewhere bool
-}
-
-// Read calls fn with what the stream holds after a sequence on stored subjects that match filter, in order, to its end. An error
+// read calls fn with what the stream holds after a sequence on stored subjects that match filter, in order, to its end. An error
 // of fn ends it.
-func (l *Log) Read(ctx context.Context, filter string, after uint64, fn func(Entry) error) error {
-	inbox := l.conn.NewInbox()
-	sub, err := l.conn.SubscribeSync(inbox)
-	if err != nil {
-		return fmt.Errorf("subscribing for replies: %w", err)
-	}
-	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and with it the subscription
-	for {
-		last, more, err := l.readBatch(ctx, sub, filter, after, fn)
-		if err != nil || !more {
+func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
+	for d, err := range l.bus.After(ctx, subject.Replies, filter, after) {
+		if err == nil {
+			err = fn(d)
+		}
+		if err != nil {
 			return err
 		}
-		after = last
 	}
+	return nil
 }
 
-// directGet is the request of JetStream's direct get API, as a batch (NATS ADR-31).
-type directGet struct {
-	Seq        uint64 `json:"seq"`
-	NextBySubj string `json:"next_by_subj"`
-	Batch      int    `json:"batch"`
-	MaxBytes   int    `json:"max_bytes"`
+// lastOf asks the stream's leader for the sequence of the last message of a stored subject or filter; 0: there is none.
+func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
+	return l.bus.LastSequence(ctx, subject.Replies, stored)
 }
 
-func (l *Log) readBatch(ctx context.Context, sub *nats.Subscription, filter string, after uint64, fn func(Entry) error) (last uint64, more bool, err error) {
-	ask, err := json.Marshal(directGet{Seq: after + 1, NextBySubj: filter, Batch: readBatch, MaxBytes: readBytes})
-	if err != nil {
-		return after, false, fmt.Errorf("encoding a request: %w", err)
-	}
-	if err := l.conn.PublishRequest("$JS.API.DIRECT.GET."+subject.Replies, sub.Subject, ask); err != nil {
-		return after, false, fmt.Errorf("asking for replies: %w", err)
-	}
-	for last = after; ; {
-		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			return last, false, fmt.Errorf("reading replies: %w", err)
-		}
-		switch status := m.Header.Get("Status"); status {
-		case "":
-		case "204": // the end of the batch
-			return last, m.Header.Get("Nats-Num-Pending") != "0", nil
-		case "404":
-			return last, false, nil
-		default:
-			return last, false, fmt.Errorf("reading replies: %s %s", status, m.Header.Get("Description"))
-		}
-		sequence, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
-		if err != nil {
-			return last, false, fmt.Errorf("reading replies: %w", err)
-		}
-		last = sequence
-		if err := fn(newEntry(m, sequence)); err != nil {
-			return last, false, err
-		}
-	}
-}
-
-func newEntry(m *nats.Msg, sequence uint64) Entry {
-	return Entry{Subject: subject.Published(m.Header.Get("Nats-Subject")), Sequence: sequence, Data: m.Data, Elsewhere: !bus.MeantFor(m.Header, durable)}
-}
+// emitted reports whether a reply was emitted before: it came again for another consumer that had given up on it.
+func emitted(d bus.Delivery) bool { return !bus.MeantFor(d.Header, durable) }

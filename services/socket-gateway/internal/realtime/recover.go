@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
@@ -66,17 +67,17 @@ func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string)
 
 func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (missed, error) {
 	found, size := missed{upTo: position}, 0
-	err := l.Read(ctx, stored, position, func(e Entry) error {
-		found.upTo = e.Sequence
-		if e.Elsewhere {
+	err := l.read(ctx, stored, position, func(d bus.Delivery) error {
+		found.upTo = d.Sequence
+		if emitted(d) {
 			return nil
 		}
-		reply, err := event.Decode[event.Reply](e.Subject, e.Data)
+		reply, err := event.Decode[event.Reply](d.Subject, d.Data)
 		if err != nil {
 			return nil //nolint:nilerr // the consumer gives it up as well
 		}
 		p := payload(&reply)
-		found.events = append(found.events, missedEvent{p, e.Sequence})
+		found.events = append(found.events, missedEvent{p, d.Sequence})
 		if size += len(p); size > replayBytes || len(found.events) > replayEvents {
 			return errNotRecoverable
 		}
@@ -102,32 +103,4 @@ func (l *Log) confirm(ctx context.Context, stored string, found *missed) error {
 			return errNotRecoverable
 		}
 	}
-}
-
-// lastOf asks the stream's leader for the sequence of the last message of a stored subject or filter; 0: there is none.
-func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
-	ask, err := json.Marshal(map[string]string{"last_by_subj": stored})
-	if err != nil {
-		return 0, err
-	}
-	m, err := l.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+subject.Replies, ask)
-	if err != nil {
-		return 0, err
-	}
-	var answer struct {
-		Message struct {
-			Seq uint64 `json:"seq"`
-		} `json:"message"`
-		Error *struct {
-			Code        int    `json:"code"`
-			Description string `json:"description"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return 0, err
-	}
-	if answer.Error != nil && answer.Error.Code != 404 {
-		return 0, errors.New(answer.Error.Description)
-	}
-	return answer.Message.Seq, nil
 }

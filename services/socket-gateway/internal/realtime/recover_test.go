@@ -47,7 +47,7 @@ func TestMissed(t *testing.T) {
 		publish(t, b, "sara", fmt.Sprintf(`{"text":"%d"}`, i))
 		publish(t, b, "jo", `{"text":"x"}`)
 	}
-	stream, err := b.JetStream().Stream(t.Context(), subject.Replies)
+	stream, err := b.Stream(t.Context(), subject.Replies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestMissedIsBounded(t *testing.T) {
 	for range replayEvents {
 		publish(t, b, "sara", `{"text":"x"}`)
 	}
-	stream, err := b.JetStream().Stream(t.Context(), subject.Replies)
+	stream, err := b.Stream(t.Context(), subject.Replies)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,34 +29,48 @@ type directGet struct {
 	MaxBytes   int        `json:"max_bytes"`
 }
 
-// direct reads what a stream took on a subject from a time on, in order, to its end. Unlike [Bus.Read] it needs no consumer: the
+// Since reads what a stream took on a subject or filter from a time on, in order, to its end. Unlike [Bus.Read] it needs no consumer: the
 // user's permissions may be those of a reader. A replica may answer that lacks the newest moment.
-func (b *Bus) direct(ctx context.Context, stream, filter string, from time.Time) iter.Seq2[Delivery, error] {
+func (b *Bus) Since(ctx context.Context, stream, filter string, from time.Time) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
-		if !b.conn.IsConnected() {
-			yield(Delivery{}, apperr.Away("NATS", nats.ErrDisconnected))
-			return
-		}
-		sub, err := b.conn.SubscribeSync(b.conn.NewInbox())
-		if err != nil {
-			yield(Delivery{}, apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
-			return
-		}
-		defer sub.Unsubscribe() //nolint:errcheck // fails only where the connection, and with it the subscription, is gone
 		stored, err := b.Stored(ctx, stream, filter)
 		if err != nil {
 			yield(Delivery{}, err)
 			return
 		}
-		ask := directGet{StartTime: &from, NextBySubj: stored, Batch: directBatch, MaxBytes: directBytes}
-		for more := true; more; {
-			var last uint64
-			if last, more, err = b.directBatch(ctx, sub, stream, ask, yield); err != nil {
-				yield(Delivery{}, apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
-				return
-			}
-			ask.StartTime, ask.Seq = nil, last+1
+		b.direct(ctx, stream, directGet{StartTime: &from, NextBySubj: stored}, yield)
+	}
+}
+
+// After is [Bus.Since] from the message after a sequence on, for a subject or filter as the stream keeps it (see [Bus.Stored]).
+func (b *Bus) After(ctx context.Context, stream, stored string, sequence uint64) iter.Seq2[Delivery, error] {
+	return func(yield func(Delivery, error) bool) {
+		b.direct(ctx, stream, directGet{Seq: sequence + 1, NextBySubj: stored}, yield)
+	}
+}
+
+func (b *Bus) direct(ctx context.Context, stream string, ask directGet, yield func(Delivery, error) bool) {
+	fail := func(err error) {
+		yield(Delivery{}, apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
+	}
+	if !b.conn.IsConnected() {
+		fail(nats.ErrDisconnected)
+		return
+	}
+	sub, err := b.conn.SubscribeSync(b.conn.NewInbox())
+	if err != nil {
+		fail(err)
+		return
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only where the connection, and with it the subscription, is gone
+	ask.Batch, ask.MaxBytes = directBatch, directBytes
+	for more := true; more; {
+		var last uint64
+		if last, more, err = b.directBatch(ctx, sub, stream, ask, yield); err != nil {
+			fail(err)
+			return
 		}
+		ask.StartTime, ask.Seq = nil, last+1
 	}
 }
 
