@@ -21,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
 )
 
 // logBuffer is where a test's log goes.
@@ -72,7 +73,7 @@ func newAPI(cfg httpapi.Config) *api {
 	fails("/unauthenticated", apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized").Wrap(errors.New("token of Ada expired")))
 	fails("/notfound", apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found"))
 	fails("/conflict", apperr.New(apperr.Conflict, "IN_PROGRESS", "Still in progress"))
-	fails("/reused", apperr.New(apperr.Invalid, httpapi.ReasonIdempotencyKeyReused, "Another body"))
+	fails("/reused", apperr.New(apperr.Invalid, idempotency.ReasonKeyReused, "Another body"))
 	fails("/toomany", &apperr.Error{Code: apperr.TooMany, RetryAfter: 1500 * time.Millisecond})
 	fails("/unavailable", apperr.Away("MongoDB", errors.New("mongodb://secret-host: refused")))
 	fails("/internal", apperr.New(apperr.Internal, "SECRET_REASON", "secret message").Wrap(errors.New("secret cause")))

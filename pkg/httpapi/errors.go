@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/idempotency"
 )
 
 // Problem is the body of every error.
@@ -28,7 +29,6 @@ const (
 	ReasonPayloadTooLarge      = "PAYLOAD_TOO_LARGE"
 	ReasonMethodNotAllowed     = "METHOD_NOT_ALLOWED"
 	ReasonRouteNotFound        = "NOT_FOUND"
-	ReasonIdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
 	ReasonOriginNotAllowed     = "ORIGIN_NOT_ALLOWED"
 	ReasonRequestTimeout       = "REQUEST_TIMEOUT"
 	ReasonRangeNotSatisfiable  = "RANGE_NOT_SATISFIABLE"
@@ -71,7 +71,7 @@ func statusOfReason(reason string, status int) int {
 		return http.StatusRequestEntityTooLarge
 	case ReasonMethodNotAllowed:
 		return http.StatusMethodNotAllowed
-	case ReasonIdempotencyKeyReused:
+	case idempotency.ReasonKeyReused:
 		return http.StatusUnprocessableEntity
 	case ReasonOriginNotAllowed, ReasonForbidden, ReasonCSRF:
 		return http.StatusForbidden

@@ -2,7 +2,7 @@
 // (draft-ietf-httpapi-idempotency-key-header).
 //
 // Reading order: key.go (what a key looks like), fingerprint.go (when two requests are the same), executor.go (who may act, and what
-// the others are told), answer.go (which answers are kept), http.go (the header's side).
+// the others are told), record.go (what is kept), answer.go (which answers are kept).
 //
 // Invariants:
 //

@@ -10,8 +10,6 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 const (
@@ -21,17 +19,6 @@ const (
 	// waits for may take, and well within JetStream's two minutes.
 	Lease = 30 * time.Second
 )
-
-// Records keeps idempotency records; see [store.IdempotencyRecords].
-type Records interface {
-	InsertIdempotencyRecord(ctx context.Context, c store.IdempotencyRecord) (bool, error)
-	IdempotencyRecord(ctx context.Context, id string) (store.IdempotencyRecord, error)
-	LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (before store.IdempotencyRecord, err error)
-	ReplaceIdempotencyRecord(ctx context.Context, c store.IdempotencyRecord) error
-	EndIdempotencyLease(ctx context.Context, id string) error
-	AnswerIdempotencyRecord(ctx context.Context, id, answer string) (first string, err error)
-	DeleteIdempotencyRecord(ctx context.Context, id string) error
-}
 
 // Executor runs the request of a key once. It is safe for concurrent use.
 type Executor struct {
@@ -73,7 +60,7 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 }
 
 // claim returns a record whose lease the caller holds, or one that has its answer.
-func (e *Executor) claim(ctx context.Context, r Request) (c store.IdempotencyRecord, again bool, err error) {
+func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, err error) {
 	fresh, err := e.newRecord(r)
 	if err != nil {
 		return c, false, err
@@ -101,20 +88,20 @@ func (e *Executor) claim(ctx context.Context, r Request) (c store.IdempotencyRec
 	return e.takeOver(ctx, seen, fresh, expired)
 }
 
-func (e *Executor) newRecord(r Request) (store.IdempotencyRecord, error) {
+func (e *Executor) newRecord(r Request) (Record, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return store.IdempotencyRecord{}, fmt.Errorf("making a message id: %w", err)
+		return Record{}, fmt.Errorf("making a message id: %w", err)
 	}
 	now := e.now().UTC().Truncate(time.Millisecond)
-	return store.IdempotencyRecord{
+	return Record{
 		ID: r.id(), Fingerprint: r.Fingerprint, MessageID: id.String(), At: now,
 		LeasedUntil: now.Add(Lease), ExpiresAt: now.Add(Keep),
 	}, nil
 }
 
 // takeOver goes on with a claim whose holder died or failed, or begins an expired one anew.
-func (e *Executor) takeOver(ctx context.Context, seen, fresh store.IdempotencyRecord, expired bool) (c store.IdempotencyRecord, again bool, err error) {
+func (e *Executor) takeOver(ctx context.Context, seen, fresh Record, expired bool) (c Record, again bool, err error) {
 	before, err := e.records.LeaseIdempotencyRecord(ctx, seen.ID, fresh.LeasedUntil)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
@@ -134,13 +121,13 @@ func (e *Executor) takeOver(ctx context.Context, seen, fresh store.IdempotencyRe
 
 // worthWaiting is how long the caller is asked to wait: as long again as the request has been at work, so that one that takes
 // long, because its holder is dead, is not asked for all the time.
-func (e *Executor) worthWaiting(c store.IdempotencyRecord) time.Duration {
+func (e *Executor) worthWaiting(c Record) time.Duration {
 	left := c.LeasedUntil.Sub(e.now())
 	return max(min(Lease-left, left), time.Second)
 }
 
 // act runs act under a record whose lease the caller holds, and records its outcome.
-func (e *Executor) act(ctx context.Context, c store.IdempotencyRecord, again bool, act Act) (answer Answer, err error) {
+func (e *Executor) act(ctx context.Context, c Record, again bool, act Act) (answer Answer, err error) {
 	over := false
 	defer func() {
 		if !over { // a panic, or an outcome that is not kept
@@ -158,7 +145,7 @@ func (e *Executor) act(ctx context.Context, c store.IdempotencyRecord, again boo
 
 // record keeps the outcome and returns the one that counts. Should it not be possible, the caller gets the outcome all the same:
 // a later request with the key does the same message again, and finds it done.
-func (e *Executor) record(ctx context.Context, c store.IdempotencyRecord, text string, answer Answer, outcome error) (Answer, error) {
+func (e *Executor) record(ctx context.Context, c Record, text string, answer Answer, outcome error) (Answer, error) {
 	first, err := e.records.AnswerIdempotencyRecord(ctx, c.ID, text)
 	if err != nil {
 		e.log.WarnContext(ctx, "the answer to a request with an Idempotency-Key is not recorded", "messageId", c.MessageID, "error", err)
@@ -170,15 +157,18 @@ func (e *Executor) record(ctx context.Context, c store.IdempotencyRecord, text s
 	return answer, outcome
 }
 
-func (e *Executor) release(ctx context.Context, c store.IdempotencyRecord) {
+func (e *Executor) release(ctx context.Context, c Record) {
 	if err := e.records.EndIdempotencyLease(ctx, c.ID); err != nil {
 		e.log.WarnContext(ctx, "a request with an Idempotency-Key can be repeated only when its lease ends",
 			"messageId", c.MessageID, "until", c.LeasedUntil, "error", err)
 	}
 }
 
+// ReasonKeyReused says that a key came with another request than the first.
+const ReasonKeyReused = "IDEMPOTENCY_KEY_REUSED"
+
 func reused() error {
-	return apperr.New(apperr.Invalid, httpapi.ReasonIdempotencyKeyReused, "This Idempotency-Key was used for another request.")
+	return apperr.New(apperr.Invalid, ReasonKeyReused, "This Idempotency-Key was used for another request.")
 }
 
 func inUse(wait time.Duration) error {

@@ -253,7 +253,7 @@ func TestALeaseIsTakenOver(t *testing.T) {
 func TestOneOfManyTakesOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	dead := store.IdempotencyRecord{
+	dead := idempotency.Record{
 		ID: idempotency.Fingerprint(request.Scope, request.Key), Fingerprint: request.Fingerprint, MessageID: "m",
 		At: w.clock.now(), LeasedUntil: w.clock.now(), ExpiresAt: w.clock.now().Add(time.Hour),
 	}

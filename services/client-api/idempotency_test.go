@@ -23,7 +23,6 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 )
 
@@ -193,7 +192,7 @@ func (w *world) dead(key, path, fingerprint string, at time.Time) (messageID str
 	w.t.Helper()
 	id, err := uuid.NewV7()
 	w.must(err)
-	inserted, err := w.store.InsertIdempotencyRecord(w.t.Context(), store.IdempotencyRecord{
+	inserted, err := w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
 		ID: idempotency.Fingerprint("POST "+path+"|"+companyID, key), Fingerprint: fingerprint, MessageID: id.String(),
 		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.Keep),
 	})

@@ -115,7 +115,7 @@ func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *r
 		}),
 		Statuses:   status.New(data, inbound{b}),
 		Records:    record.New(data, s.cfg.Now),
-		Once:       idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger),
+		Once:       httpapi.Idempotent{Executor: idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger)},
 		Limits:     s.limits(redis),
 		Proxies:    s.cfg.TrustedProxies,
 		OpenAPI:    OpenAPI(),

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/file"
 	filebackend "github.com/parley-chat/parley/pkg/file/backend"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/ratelimit"
@@ -144,7 +145,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		Uploads: &upload.Service{
 			Store: e.files, Records: e.store, BaseURL: s.cfg.WidgetURL, MaxBytes: s.cfg.FileMaxBytes, Retention: s.cfg.FileRetention, Now: s.cfg.Now,
 		},
-		Once: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger), Stopping: streaming,
+		Once: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
 		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version,
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})

@@ -13,7 +13,6 @@ import (
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 // keyed writes as a visitor with an Idempotency-Key.
@@ -31,7 +30,7 @@ func (w *world) inProgress(key, token, data string, at time.Time) (messageID str
 	w.t.Helper()
 	id, err := uuid.NewV7()
 	w.must(err)
-	_, err = w.store.InsertIdempotencyRecord(w.t.Context(), store.IdempotencyRecord{
+	_, err = w.store.InsertIdempotencyRecord(w.t.Context(), idempotency.Record{
 		ID:          idempotency.Fingerprint("POST /message|"+w.claims(token).ChatUserID, key),
 		Fingerprint: idempotency.Fingerprint("TEXT", data), MessageID: id.String(),
 		At: at, LeasedUntil: at.Add(idempotency.Lease), ExpiresAt: at.Add(idempotency.Keep),

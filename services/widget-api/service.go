@@ -185,7 +185,7 @@ func (s *Service) api(e *engines, applications *application.Finder) http.Handler
 			Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Replies: replies{e.bus}, Publisher: e.bus,
 			Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
-		Once:       idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger),
+		Once:       httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
 		Files:      e.files,
 		Uploads:    s.cfg.uploads(),
 		PublicURL:  s.cfg.PublicURL,

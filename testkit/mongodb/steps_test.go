@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -42,7 +43,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 	history := func(q store.HistoryQuery) func() error {
 		return func() error { _, _, err := s.History(ctx, c.ID, q); return err }
 	}
-	record := store.IdempotencyRecord{ID: "key", Fingerprint: "f", MessageID: "m", At: at(0), LeasedUntil: at(10), ExpiresAt: time.Now().Add(time.Hour)}
+	record := idempotency.Record{ID: "key", Fingerprint: "f", MessageID: "m", At: at(0), LeasedUntil: at(10), ExpiresAt: time.Now().Add(time.Hour)}
 	chatsOf := func(f store.ChatFilter, p store.Page) func() error {
 		return func() error { _, err := s.Chats(ctx, f, p); return err }
 	}

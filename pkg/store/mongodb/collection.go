@@ -27,7 +27,7 @@ const (
 	messages     collection = "messages"       // message id
 	statuses     collection = "statuses"       // {companyId}|{messageId}
 	receipts     collection = "receipts"       // chatId
-	idempotency  collection = "idempotency"    // hash of an Idempotency-Key and its scope
+	requestKeys  collection = "idempotency"    // hash of an Idempotency-Key and its scope
 	files        collection = "files"          // file id
 	users        collection = "users"          // user id
 	sessions     collection = "sessions"       // hash of the cookie's secret

@@ -56,7 +56,7 @@ func Indexes() []Index {
 		expiry(webhookDeliveries),
 		expiry(sessions),
 		expiry(files),
-		expiry(idempotency),
+		expiry(requestKeys),
 	}
 }
 

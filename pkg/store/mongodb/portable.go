@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -54,8 +55,8 @@ func portable(kind store.Kind) (portableKind, error) {
 		return mapping[statusDocument, store.StatusRecord]{in: in, record: statusRecord, document: fromStatusRecord}, nil
 	case receipts:
 		return mapping[receiptsDocument, store.ReceiptsRecord]{in: in, record: receiptsRecord, document: fromReceiptsRecord}, nil
-	case idempotency:
-		return mapping[idempotencyDocument, store.IdempotencyRecord]{in: in, record: idempotencyRecord, document: fromIdempotencyRecord}, nil
+	case requestKeys:
+		return mapping[idempotencyDocument, idempotency.Record]{in: in, record: idempotencyRecord, document: fromIdempotencyRecord}, nil
 	case files:
 		return mapping[fileDocument, store.FileRecord]{in: in, record: fileRecord, document: fromFileRecord}, nil
 	case users:
@@ -268,11 +269,11 @@ func fromIdentityRecord(r store.IdentityRecord) (string, identityDocument) {
 	return r.Key, identityDocument(r)
 }
 
-func idempotencyRecord(d idempotencyDocument) (string, store.IdempotencyRecord) {
+func idempotencyRecord(d idempotencyDocument) (string, idempotency.Record) {
 	return d.ID, d.record()
 }
 
-func fromIdempotencyRecord(r store.IdempotencyRecord) (string, idempotencyDocument) {
+func fromIdempotencyRecord(r idempotency.Record) (string, idempotencyDocument) {
 	return r.ID, idempotencyDocumentOf(r)
 }
 

@@ -4,45 +4,46 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
 const recordColumns = `id, fingerprint, message_id, at, leases, leased_until, expires_at, answer`
 
-func readRecord(r *row) store.IdempotencyRecord {
-	return store.IdempotencyRecord{
+func readRecord(r *row) idempotency.Record {
+	return idempotency.Record{
 		ID: r.text(), Fingerprint: r.text(), MessageID: r.text(), At: r.time(),
 		Leases: int(r.int()), LeasedUntil: r.time(), ExpiresAt: r.time(), Answer: r.text(),
 	}
 }
 
-// InsertIdempotencyRecord implements [store.IdempotencyRecords].
-func (s *Store) InsertIdempotencyRecord(ctx context.Context, r store.IdempotencyRecord) (bool, error) {
+// InsertIdempotencyRecord implements [idempotency.Records].
+func (s *Store) InsertIdempotencyRecord(ctx context.Context, r idempotency.Record) (bool, error) {
 	return write(ctx, s, "inserting an idempotency record", func(c *conn) (bool, error) {
 		return writeRecord(c, `INSERT OR IGNORE`, r)
 	})
 }
 
-// ReplaceIdempotencyRecord implements [store.IdempotencyRecords].
-func (s *Store) ReplaceIdempotencyRecord(ctx context.Context, r store.IdempotencyRecord) error {
+// ReplaceIdempotencyRecord implements [idempotency.Records].
+func (s *Store) ReplaceIdempotencyRecord(ctx context.Context, r idempotency.Record) error {
 	return update(ctx, s, "replacing an idempotency record", func(c *conn) error {
 		_, err := writeRecord(c, `INSERT OR REPLACE`, r)
 		return err
 	})
 }
 
-func writeRecord(c *conn, insert string, r store.IdempotencyRecord) (written bool, err error) {
+func writeRecord(c *conn, insert string, r idempotency.Record) (written bool, err error) {
 	changed, err := c.exec(insert+` INTO idempotency_records (`+recordColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.ID, r.Fingerprint, r.MessageID, r.At, r.Leases, r.LeasedUntil, r.ExpiresAt, r.Answer)
 	return changed > 0, err
 }
 
-// IdempotencyRecord implements [store.IdempotencyRecords].
-func (s *Store) IdempotencyRecord(ctx context.Context, id string) (store.IdempotencyRecord, error) {
-	return read(ctx, s, "reading an idempotency record", func(c *conn) (store.IdempotencyRecord, error) { return record(c, id) })
+// IdempotencyRecord implements [idempotency.Records].
+func (s *Store) IdempotencyRecord(ctx context.Context, id string) (idempotency.Record, error) {
+	return read(ctx, s, "reading an idempotency record", func(c *conn) (idempotency.Record, error) { return record(c, id) })
 }
 
-func record(c *conn, id string) (r store.IdempotencyRecord, err error) {
+func record(c *conn, id string) (r idempotency.Record, err error) {
 	found, err := c.first(`SELECT `+recordColumns+` FROM idempotency_records WHERE id = ?`, func(row *row) { r = readRecord(row) }, id)
 	if err == nil && !found {
 		err = store.RecordNotFound()
@@ -50,9 +51,9 @@ func record(c *conn, id string) (r store.IdempotencyRecord, err error) {
 	return r, err
 }
 
-// LeaseIdempotencyRecord implements [store.IdempotencyRecords].
-func (s *Store) LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (store.IdempotencyRecord, error) {
-	return write(ctx, s, "leasing an idempotency record", func(c *conn) (store.IdempotencyRecord, error) {
+// LeaseIdempotencyRecord implements [idempotency.Records].
+func (s *Store) LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (idempotency.Record, error) {
+	return write(ctx, s, "leasing an idempotency record", func(c *conn) (idempotency.Record, error) {
 		before, err := record(c, id)
 		if err != nil {
 			return before, err
@@ -62,7 +63,7 @@ func (s *Store) LeaseIdempotencyRecord(ctx context.Context, id string, until tim
 	})
 }
 
-// EndIdempotencyLease implements [store.IdempotencyRecords].
+// EndIdempotencyLease implements [idempotency.Records].
 func (s *Store) EndIdempotencyLease(ctx context.Context, id string) error {
 	return update(ctx, s, "ending an idempotency lease", func(c *conn) error {
 		_, err := c.exec(`UPDATE idempotency_records SET leased_until = NULL WHERE id = ?`, id)
@@ -70,7 +71,7 @@ func (s *Store) EndIdempotencyLease(ctx context.Context, id string) error {
 	})
 }
 
-// AnswerIdempotencyRecord implements [store.IdempotencyRecords].
+// AnswerIdempotencyRecord implements [idempotency.Records].
 func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) (string, error) {
 	return write(ctx, s, "answering an idempotency record", func(c *conn) (first string, err error) {
 		changed, err := c.exec(`UPDATE idempotency_records SET answer = iif(answer = '', ?2, answer), leased_until = NULL WHERE id = ?1`, id, answer)
@@ -85,7 +86,7 @@ func (s *Store) AnswerIdempotencyRecord(ctx context.Context, id, answer string) 
 	})
 }
 
-// DeleteIdempotencyRecord implements [store.IdempotencyRecords].
+// DeleteIdempotencyRecord implements [idempotency.Records].
 func (s *Store) DeleteIdempotencyRecord(ctx context.Context, id string) error {
 	return update(ctx, s, "deleting an idempotency record", func(c *conn) error {
 		_, err := c.exec(`DELETE FROM idempotency_records WHERE id = ?`, id)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -108,11 +109,11 @@ func (s *Store) kinds() map[store.Kind]kind {
 		},
 		"idempotency": {
 			table: "idempotency_records", key: "id", from: `SELECT ` + recordColumns + ` FROM idempotency_records`,
-			decode: decodeWith(func(r *row) (string, store.IdempotencyRecord) {
+			decode: decodeWith(func(r *row) (string, idempotency.Record) {
 				v := readRecord(r)
 				return v.ID, v
 			}),
-			write: writeWith(func(c *conn, v store.IdempotencyRecord) error {
+			write: writeWith(func(c *conn, v idempotency.Record) error {
 				_, err := writeRecord(c, `INSERT OR REPLACE`, v)
 				return err
 			}),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -218,12 +219,12 @@ func TestSweepRemovesOnlyWhatHasExpired(t *testing.T) {
 	const many = 2*sweepBatch + 1
 	if err := update(ctx, s, "writing", func(c *conn) error {
 		for i := range many {
-			r := store.IdempotencyRecord{ID: fmt.Sprint("expired ", i), ExpiresAt: past, LeasedUntil: past}
+			r := idempotency.Record{ID: fmt.Sprint("expired ", i), ExpiresAt: past, LeasedUntil: past}
 			if _, err := writeRecord(c, `INSERT`, r); err != nil {
 				return err
 			}
 		}
-		for _, r := range []store.IdempotencyRecord{
+		for _, r := range []idempotency.Record{
 			{ID: "leased", ExpiresAt: past, LeasedUntil: future}, {ID: "kept", ExpiresAt: future}, {ID: "at once", ExpiresAt: now},
 		} {
 			if _, err := writeRecord(c, `INSERT`, r); err != nil {

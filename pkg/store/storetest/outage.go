@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -119,8 +120,8 @@ func (o *Outage) AppendMessage(ctx context.Context, chatID string, m chat.Messag
 	return o.Store.AppendMessage(ctx, chatID, m)
 }
 
-// InsertIdempotencyRecord implements [store.IdempotencyRecords].
-func (o *Outage) InsertIdempotencyRecord(ctx context.Context, r store.IdempotencyRecord) (bool, error) {
+// InsertIdempotencyRecord implements [idempotency.Records].
+func (o *Outage) InsertIdempotencyRecord(ctx context.Context, r idempotency.Record) (bool, error) {
 	if err := o.check(); err != nil {
 		return false, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -73,10 +74,10 @@ func Fill(t testing.TB, s store.Store) {
 			}
 		}
 		get[chat.MessageStatus](t)(s.JoinMessageStatus(ctx, company.ID, newID(), chat.MessageStatus{ReadAt: noon, Failure: chat.Failure{At: noon, Reason: "a b"}}))
-		get[bool](t)(s.InsertIdempotencyRecord(ctx, store.IdempotencyRecord{
+		get[bool](t)(s.InsertIdempotencyRecord(ctx, idempotency.Record{
 			ID: newID(), Fingerprint: "f", MessageID: newID(), At: noon, ExpiresAt: time.Now().Add(time.Hour),
 		}))
-		get[bool](t)(s.InsertIdempotencyRecord(ctx, store.IdempotencyRecord{
+		get[bool](t)(s.InsertIdempotencyRecord(ctx, idempotency.Record{
 			ID: newID(), At: noon, Leases: 2, LeasedUntil: noon, ExpiresAt: time.Now().Add(time.Hour), Answer: `{"é":1e999}`,
 		}))
 		must(t, s.PutFile(ctx, chat.StoredFile{ID: newID(), CompanyID: company.ID, AppID: newID(), ChatUserID: id, Size: 1 << 40, CreatedAt: noon}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -126,8 +127,8 @@ func testIdempotency(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	// Engines remove what has expired: the records expire long after the test.
 	forever := store.UTC(time.Now().Add(24 * time.Hour))
-	fresh := func() store.IdempotencyRecord {
-		return store.IdempotencyRecord{ID: newID(), Fingerprint: "f", MessageID: newID(), At: at(0), LeasedUntil: at(time.Minute), ExpiresAt: forever}
+	fresh := func() idempotency.Record {
+		return idempotency.Record{ID: newID(), Fingerprint: "f", MessageID: newID(), At: at(0), LeasedUntil: at(time.Minute), ExpiresAt: forever}
 	}
 	r := fresh()
 	_, err := s.IdempotencyRecord(ctx, r.ID)
@@ -148,9 +149,9 @@ func testIdempotency(t *testing.T, open Opener) {
 		t.Errorf("one key by many at once: got %d who inserted it, want 1", n)
 	}
 	r.Fingerprint = fmt.Sprint(slices.Index(inserted, true))
-	want(t, "the record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+	want(t, "the record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), r)
 
-	before := together(t, AtOnce, func(n int) (store.IdempotencyRecord, error) {
+	before := together(t, AtOnce, func(n int) (idempotency.Record, error) {
 		return s.LeaseIdempotencyRecord(ctx, r.ID, noon.Add(time.Duration(n)*time.Hour))
 	})
 	var holders []bool
@@ -161,20 +162,20 @@ func testIdempotency(t *testing.T, open Opener) {
 		t.Errorf("a lease by many at once: got %d holders, want 1", n)
 	}
 	r.Leases, r.LeasedUntil = AtOnce, at(time.Duration(AtOnce-1)*time.Hour)
-	want(t, "the leased record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+	want(t, "the leased record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), r)
 	must(t, s.EndIdempotencyLease(ctx, r.ID))
 	r.LeasedUntil = time.Time{}
-	want(t, "after the lease", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), r)
+	want(t, "after the lease", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), r)
 
 	replaced := fresh()
 	replaced.ID = r.ID
 	must(t, s.ReplaceIdempotencyRecord(ctx, replaced))
-	want(t, "the replaced record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
+	want(t, "the replaced record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
 	answers := together(t, AtOnce, func(n int) (string, error) {
 		return s.AnswerIdempotencyRecord(ctx, r.ID, fmt.Sprintf("{\"n\":%d,\"%sé\":1e999}", n, Nul))
 	})
 	replaced.Answer, replaced.LeasedUntil = wantOneOf(t, "answers", answers), time.Time{}
-	want(t, "the answered record", get[store.IdempotencyRecord](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
+	want(t, "the answered record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), replaced)
 	must(t, s.DeleteIdempotencyRecord(ctx, r.ID))
 	_, err = s.IdempotencyRecord(ctx, r.ID)
 	wantCode(t, "a deleted record", err, apperr.NotFound)
