@@ -21,7 +21,6 @@ type requests struct {
 	series    *seriesTable
 	maxBody   int64
 	challenge string
-	date      dateHeader
 	tracer    *tracing.Tracer // nil: no traces
 }
 
@@ -39,7 +38,7 @@ func newRequests(cfg Config) *requests {
 func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started := time.Now()
-		r.begin(c, started)
+		r.begin(c)
 		if reachesTooFar(c) {
 			next = notFound
 		}
@@ -65,8 +64,8 @@ func reachesTooFar(c echo.Context) bool {
 
 func notFound(echo.Context) error { return echo.ErrNotFound }
 
-// begin gives the request its id, its place in a trace and its context, and the answer its date.
-func (r *requests) begin(c echo.Context, now time.Time) {
+// begin gives the request its id, its place in a trace and its context.
+func (r *requests) begin(c echo.Context) {
 	req := c.Request()
 	scope := &requestScope{Context: req.Context(), maxBody: r.maxBody}
 	scope.origin.RequestID = requestIDOf(req.Header)
@@ -79,7 +78,6 @@ func (r *requests) begin(c echo.Context, now time.Time) {
 	scope.header[0] = scope.origin.RequestID
 	header := c.Response().Header()
 	header[echo.HeaderXRequestID] = scope.header[:]
-	header["Date"] = r.date.at(now)
 	c.SetRequest(req.WithContext(scope))
 }
 
