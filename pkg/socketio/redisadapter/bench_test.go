@@ -95,3 +95,67 @@ func benchmarkReply(b *testing.B, pace time.Duration, opts redisadapter.Options)
 	b.StopTimer()
 	b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N), "cpu-ns/op")
 }
+
+// BenchmarkReplyByClient is BenchmarkReply with the general clients of go-redis in the place of our two connections, and without the
+// encoding: the least that they cost (docs/decisions/0026-own-code.md).
+func BenchmarkReplyByClient(b *testing.B) {
+	for name, pace := range map[string]time.Duration{"5000-a-second": time.Second / 5000, "flat-out": 0} {
+		b.Run(name+"/classic", func(b *testing.B) { benchmarkClient(b, pace) })
+	}
+}
+
+func benchmarkClient(b *testing.B, pace time.Duration) {
+	const rooms, most = 1000, 256
+	client := startRedis(b).client()
+	b.Cleanup(func() { _ = client.Close() })
+	names := make([]string, rooms)
+	for i := range names {
+		names[i] = "socket.io#/message#0194f0b5-app-" + strconv.Itoa(i) + "#"
+	}
+	subscription := client.Subscribe(b.Context(), names...)
+	b.Cleanup(func() { _ = subscription.Close() })
+	for range names {
+		if _, err := subscription.Receive(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	work, received := make(chan int, most), make(chan error, 1)
+	go func() {
+		for range b.N {
+			if _, err := subscription.ReceiveMessage(context.Background()); err != nil {
+				received <- err
+				return
+			}
+		}
+		received <- nil
+	}()
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for i := range work {
+			batch := client.Pipeline()
+			batch.Publish(b.Context(), names[i%rooms], reply)
+			for len(work) > 0 && batch.Len() < most { // what waits goes in the same round trip
+				batch.Publish(b.Context(), names[<-work%rooms], reply)
+			}
+			if _, err := batch.Exec(b.Context()); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.ReportAllocs()
+	b.ResetTimer()
+	start, cpu := time.Now(), cpuTime()
+	for i := range b.N {
+		if i%10 == 0 {
+			time.Sleep(time.Until(start.Add(time.Duration(i) * pace)))
+		}
+		work <- i
+	}
+	close(work)
+	publishing.Wait()
+	if err := <-received; err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N), "cpu-ns/op")
+}

@@ -1,12 +1,16 @@
 package redisadapter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // maxBatch bounds how many publications share one round trip.
@@ -21,18 +25,14 @@ const maxKept = 256 << 10
 // publisher sends messages in the order in which they come, many in one round trip when they come faster
 // than Redis answers.
 type publisher struct {
-	mu      sync.Mutex // held while the carrier is in use
-	carrier carrier
+	client  redis.UniversalClient
+	own     bool   // the client is the publisher's, which closes it
+	command string // PUBLISH or SPUBLISH
+	timeout time.Duration
+	mu      sync.Mutex // held during a round trip: the next begins after its answers
 	queue   chan *publication
 	closed  <-chan struct{}
 	unused  sync.Pool // of *publication
-}
-
-// carrier takes messages to Redis. It is used by one goroutine at a time.
-type carrier interface {
-	// send returns when it is known of each message whether Redis has taken it.
-	send(batch []*publication)
-	close()
 }
 
 // encodeFunc appends a message's payload to dst.
@@ -84,23 +84,45 @@ func (p *publication) errors() (errs []error) {
 
 func newPublisher(client redis.UniversalClient, opts Options, closed <-chan struct{}) *publisher {
 	p := &publisher{
-		carrier: newCarrier(client, opts),
-		queue:   make(chan *publication, maxBatch),
-		closed:  closed,
+		client: client, command: "PUBLISH", timeout: opts.PublishTimeout,
+		queue:  make(chan *publication, maxBatch),
+		closed: closed,
+	}
+	if opts.Sharded {
+		p.command = "SPUBLISH"
+	}
+	if single, ok := client.(*redis.Client); ok {
+		p.client, p.own = redis.NewClient(publishOptions(*single.Options())), true
 	}
 	p.unused.New = func() any { return &publication{done: make(chan struct{}, 1)} }
 	return p
 }
 
-func newCarrier(client redis.UniversalClient, opts Options) carrier {
-	command := "PUBLISH"
-	if opts.Sharded {
-		command = "SPUBLISH"
+// publishOptions are those of the caller's client without its retries: what is sent twice arrives twice.
+func publishOptions(o redis.Options) *redis.Options {
+	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
+	o.MinIdleConns, o.MaxIdleConns = 0, 2
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // the caller's is its own to change
+	return &o
+}
+
+// roundTrip sends messages and notes of each whether Redis has taken it. The caller holds mu.
+func (p *publisher) roundTrip(batch []*publication) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
+	defer cancel()
+	pipe := p.client.Pipeline()
+	for _, pub := range batch {
+		pub.each(func(m *message, payload []byte) { pipe.Do(ctx, p.command, m.channel, payload) })
 	}
-	if single, ok := client.(*redis.Client); ok {
-		return &direct{client: single, command: command, timeout: opts.PublishTimeout}
+	results, err := pipe.Exec(ctx)
+	if slices.ContainsFunc(results, func(r redis.Cmder) bool { return r.Err() != nil }) {
+		err = nil // of those that have one
 	}
-	return &routed{client: client, command: command, timeout: opts.PublishTimeout}
+	for _, pub := range batch {
+		pub.each(func(m *message, _ []byte) {
+			m.err, results = cmp.Or(err, results[0].Err()), results[1:] // what cannot connect tells no command
+		})
+	}
 }
 
 // publish encodes a message and returns when Redis has accepted it, or ctx ends; then it may or may not be sent.
@@ -127,7 +149,7 @@ func (p *publisher) publishAll(ctx context.Context, n int, encode func(i int, ds
 	if err := p.usable(ctx); err != nil {
 		return pub.failed(err)
 	}
-	p.carrier.send([]*publication{pub})
+	p.roundTrip([]*publication{pub})
 	errs := pub.errors()
 	p.reuse(pub)
 	return errs
@@ -145,13 +167,15 @@ func (p *publisher) usable(ctx context.Context) error {
 func (p *publisher) sendBatch(batch []*publication) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.carrier.send(batch)
+	p.roundTrip(batch)
 }
 
 func (p *publisher) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.carrier.close()
+	if p.own {
+		_ = p.client.Close()
+	}
 }
 
 // send gives up a publication that run may still use.

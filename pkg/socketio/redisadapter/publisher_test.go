@@ -11,50 +11,45 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 )
 
 // sendEach publishes messages together and returns what became of each.
-func sendEach(d *direct, channels ...string) []error {
-	pub := &publication{}
-	for _, channel := range channels {
-		pub.add(func(dst []byte) (string, []byte, error) { return channel, append(dst, "payload of "+channel...), nil })
-	}
-	d.send([]*publication{pub})
-	errs := make([]error, len(channels))
-	for i, m := range pub.messages {
-		errs[i] = m.err
+func sendEach(p *publisher, channels ...string) []error {
+	errs := p.publishAll(context.Background(), len(channels), func(i int, dst []byte) (string, []byte, error) {
+		return channels[i], append(dst, "payload of "+channels[i]...), nil
+	})
+	if errs == nil {
+		errs = make([]error, len(channels))
 	}
 	return errs
 }
 
-func newDirect(t *testing.T, options *redis.Options) *direct {
+func publisherOf(t *testing.T, options *redis.Options) *publisher {
 	t.Helper()
 	client := redis.NewClient(options)
-	d := &direct{client: client, command: "PUBLISH", timeout: 10 * time.Second}
-	t.Cleanup(func() { d.close(); client.Close() })
-	return d
+	p := newPublisher(client, Options{}.withDefaults(), t.Context().Done())
+	t.Cleanup(func() { p.close(); client.Close() })
+	return p
 }
 
 // A connection that broke while nothing was published costs no message.
 func TestIdleConnectionIsTriedOut(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	d := newDirect(t, &redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	p := publisherOf(t, &redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server.Addr())
 	}})
-	if errs := sendEach(d, "a"); errs[0] != nil {
+	if errs := sendEach(p, "a"); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	server.Close()
 	if err := server.StartAddr("127.0.0.1:0"); err != nil { // somebody else may have got the former port
 		t.Fatal(err)
 	}
-	d.used = time.Now().Add(-2 * linkIdle)
-	if errs := sendEach(d, "a"); errs[0] != nil {
+	if errs := sendEach(p, "a"); errs[0] != nil {
 		t.Errorf("got %v after a restart, want it published", errs[0])
 	}
 }
@@ -73,27 +68,29 @@ func TestConnectsAsTheClientDoes(t *testing.T) {
 	trusting := https.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	trusting.ServerName = "example.com"
 	options := &redis.Options{Addr: server.Addr(), Username: "gateway", Password: "secret", TLSConfig: trusting}
-	if errs := sendEach(newDirect(t, options), "a"); errs[0] != nil {
+	if errs := sendEach(publisherOf(t, options), "a"); errs[0] != nil {
 		t.Errorf("got %v, want it published", errs[0])
 	}
 	wrong := *options
 	wrong.Password = "wrong"
-	if errs := sendEach(newDirect(t, &wrong), "a"); errs[0] == nil {
+	if errs := sendEach(publisherOf(t, &wrong), "a"); errs[0] == nil {
 		t.Error("got no error with a wrong password")
 	}
 }
 
-// Each message has its own result: what Redis has refused concerns one, and the end of the connection those not answered.
+// What Redis has refused concerns one message, and the end of a connection all that it was to answer.
 func TestEachMessageHasItsError(t *testing.T) {
 	t.Parallel()
-	d := newDirect(t, &redis.Options{Addr: serveScript(t, ":1\r\n-NOPERM no such channel for you\r\n:0\r\n")})
-	errs := sendEach(d, "a", "b", "c", "d", "e")
-	var refused redisError
-	if errs[0] != nil || !errors.As(errs[1], &refused) || errs[2] != nil || !errors.Is(errs[3], io.EOF) || !errors.Is(errs[4], io.EOF) {
-		t.Errorf("got %v, want one refused and two unanswered", errs)
+	p := publisherOf(t, &redis.Options{Addr: serveScript(t, ":1\r\n-NOPERM no such channel for you\r\n:0\r\n:0\r\n:0\r\n")})
+	errs := sendEach(p, "a", "b", "c", "d", "e")
+	var refused redis.Error
+	if !errors.As(errs[1], &refused) || errors.Join(errs[0], errs[2], errs[3], errs[4]) != nil {
+		t.Errorf("got %v, want one refused", errs)
 	}
-	if d.link != nil {
-		t.Error("got the broken connection kept, want it given up")
+	p = publisherOf(t, &redis.Options{Addr: serveScript(t, ":1\r\n-NOPERM no such channel for you\r\n:0\r\n")})
+	errs = sendEach(p, "a", "b", "c", "d", "e")
+	if !errors.As(errs[1], &refused) || !errors.Is(errs[3], io.EOF) || !errors.Is(errs[4], io.EOF) {
+		t.Errorf("got %v, want one refused and two unanswered", errs)
 	}
 }
 
