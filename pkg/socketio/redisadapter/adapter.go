@@ -74,8 +74,8 @@ type format interface {
 	encodeCommand(c socketio.Command) ([]byte, error)
 	encodeFetch(requestID string, sel socketio.Selection) ([]byte, error)
 	encodeServerSide(data json.RawMessage) ([]byte, error)
-	// handle acts on a message, which is valid only during the call. It is called in order and must not wait.
-	handle(channel, payload []byte)
+	// handle acts on a message. It is called in order and must not wait.
+	handle(channel, payload string)
 }
 
 // adapter implements socketio.Adapter for one namespace.
@@ -101,8 +101,8 @@ type adapter struct {
 
 // New returns what socketio.Options.Adapter wants. The client is a *redis.Client, of one server or behind sentinels,
 // or a *redis.ClusterClient, with which Options.Sharded should be used. It stays the caller's and must outlive the
-// server. What is published and what arrives goes over connections that are made from the client's options, not
-// through its pool and hooks.
+// server. What is published and what arrives goes over clients that are made from its options, not through its pool and hooks: a
+// publish must not be repeated, and a lost subscription not be replaced, without the adapter's knowledge.
 func New(client redis.UniversalClient, opts Options) func(socketio.Local) socketio.Adapter {
 	opts = opts.withDefaults()
 	return func(local socketio.Local) socketio.Adapter { return start(client, opts, local) }

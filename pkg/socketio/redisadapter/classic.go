@@ -54,22 +54,18 @@ func (c *classic) requestChannel() string { return c.request }
 func (c *classic) roomChannel(room string) (string, bool) { return c.channel + room + "#", true }
 
 // handle implements format.
-func (c *classic) handle(channel, payload []byte) {
+func (c *classic) handle(channel, payload string) {
 	switch {
-	case hasPrefix(channel, c.channel):
+	case strings.HasPrefix(channel, c.channel):
 		// Redis sends back what we have published: it is not worth decoding.
-		if len(payload) == 0 || !hasPrefix(payload[1:], c.own) {
-			c.onBroadcast(string(payload))
+		if payload == "" || !strings.HasPrefix(payload[1:], c.own) {
+			c.onBroadcast(payload)
 		}
-	case string(channel) == c.request:
-		c.onRequest(string(payload))
-	case hasPrefix(channel, c.response):
-		c.onResponse(string(payload))
+	case channel == c.request:
+		c.onRequest(payload)
+	case strings.HasPrefix(channel, c.response):
+		c.onResponse(payload)
 	}
-}
-
-func hasPrefix(b []byte, prefix string) bool {
-	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
 func (c *classic) onBroadcast(payload string) {

@@ -5,58 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// errClient is returned where there is no single node to connect to.
-var errClient = errors.New("redisadapter: the client is neither a *redis.Client nor a *redis.ClusterClient")
+var (
+	// errClient is returned where there is no single node to connect to.
+	errClient = errors.New("redisadapter: the client is neither a *redis.Client nor a *redis.ClusterClient")
+	// errSecond keeps go-redis from reconnecting by itself: whoever has lost a connection must know before another one delivers.
+	errSecond = errors.New("redisadapter: the connection is lost")
+)
 
-// redisConn is a connection of our own. go-redis makes it, with all that its options say of TLS, passwords, sentinels
-// and databases, and hands it over when Redis has answered; from then on nobody else reads or writes it. What
-// passes here for each reply is so little that the general client would cost several times as much.
-type redisConn struct {
-	conn net.Conn      // nil until it is ours
-	held *redis.Conn   // go-redis's side of conn
-	made *redis.Client // knows of conn and of nothing else
+// connection is one connection with subscriptions, from its dial to its end.
+type connection struct {
+	*redis.PubSub
+	client *redis.Client
 }
 
-// dialed is a connection that go-redis has made.
-type dialed struct {
-	conn    net.Conn
-	unwatch func() bool // ends the watch of the time to connect
-}
-
-// dial connects to the client's node.
-func dial(ctx context.Context, client redis.UniversalClient) (*redisConn, error) {
+// connect makes a connection to the client's node, with all that the client's options say of TLS, passwords, sentinels and databases.
+// It ends with ctx. seen is set to the time, in Unix nanoseconds, whenever Redis sends something.
+func connect(ctx context.Context, client redis.UniversalClient, timeout time.Duration, seen *atomic.Int64) (*connection, error) {
 	node, err := nodeOf(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // what is dialed and not taken over is closed
-	made := make(chan dialed, 1)
-	l := &redisConn{made: redis.NewClient(options(ctx, node.Options(), made))}
-	l.held = l.made.Conn()
-	if err = l.held.Ping(ctx).Err(); err == nil {
-		err = l.takeOver(ctx, <-made)
-	}
-	if err != nil {
-		l.close()
+	made := redis.NewClient(connectionOptions(ctx, *node.Options(), timeout, seen))
+	c := &connection{PubSub: made.Subscribe(ctx), client: made}
+	if err := c.Ping(ctx); err != nil { // the first command dials
+		c.close()
 		return nil, fmt.Errorf("redisadapter: connecting: %w", err)
 	}
-	return l, nil
+	return c, nil
 }
 
-// takeOver makes the connection ours.
-func (l *redisConn) takeOver(ctx context.Context, d dialed) error {
-	if !d.unwatch() {
-		return ctx.Err()
-	}
-	l.conn = d.conn
-	return l.conn.SetDeadline(time.Time{})
+func (c *connection) close() {
+	_ = c.PubSub.Close()
+	_ = c.client.Close()
 }
 
 // nodeOf picks any master of a cluster: all its nodes know what is published on one.
@@ -70,40 +57,38 @@ func nodeOf(ctx context.Context, client redis.UniversalClient) (*redis.Client, e
 	return nil, errClient
 }
 
-// options are those of the client, for one connection that speaks RESP2 and is sent to made. That may be after go-redis has
-// returned: it dials in a goroutine of its own, for which it does not wait when ctx is done.
-func options(ctx context.Context, of *redis.Options, made chan<- dialed) *redis.Options {
-	o := *of
-	dialNode := o.Dialer
+// connectionOptions are those of the client, for one connection that ends with ctx.
+func connectionOptions(ctx context.Context, o redis.Options, timeout time.Duration, seen *atomic.Int64) *redis.Options {
+	var dialed atomic.Bool
+	dial := o.Dialer
 	o.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dialNode(dialing, network, addr)
-		if err == nil {
-			made <- dialed{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })} // go-redis would wait for the greeting
+		if dialed.Swap(true) {
+			return nil, errSecond
 		}
-		return conn, err
+		conn, err := dial(dialing, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis would wait for Redis
+		return &signOfLife{conn, seen}, nil
 	}
-	o.Protocol = 2
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // the client's is its own to change
+	o.Protocol, o.WriteTimeout = 2, timeout
 	o.MaxRetries, o.DialerRetries = -1, 1
-	// A pool in which as many dials as its size have failed goes on dialing by itself, for a second after its end: not this one.
-	o.PoolSize, o.MinIdleConns, o.MaxIdleConns = 2, 0, 0
-	o.ReadBufferSize, o.WriteBufferSize = 1<<10, 1<<10 // for the greeting only
+	o.MinIdleConns = 0
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // the client's is its own to change
 	return &o
 }
 
-// write sends b within a time.
-func (l *redisConn) write(b []byte, timeout time.Duration) error {
-	if err := l.conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
-	_, err := l.conn.Write(b)
-	return err
+// signOfLife notes when something came.
+type signOfLife struct {
+	net.Conn
+	at *atomic.Int64
 }
 
-func (l *redisConn) close() {
-	if l.conn != nil {
-		_ = l.conn.Close()
+func (c *signOfLife) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.at.Store(time.Now().UnixNano())
 	}
-	_ = l.held.Close()
-	_ = l.made.Close()
+	return n, err
 }

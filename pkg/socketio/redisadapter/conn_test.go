@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// go-redis dials in a goroutine of its own: what that brings when nobody waits for it any more is closed.
+// A connection that is made when nobody waits for it any more is closed.
 func TestLateConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	ours, redisSide := net.Pipe()
@@ -26,7 +26,7 @@ func TestLateConnectionIsClosed(t *testing.T) {
 	defer client.Close()
 	end := make(chan error, 1)
 	go func() {
-		_, err := dial(ctx, client)
+		_, err := connect(ctx, client, time.Second, new(atomic.Int64))
 		end <- err
 	}()
 	<-dialing
@@ -39,17 +39,17 @@ func TestLateConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// A dial that has failed is over: go-redis does not go on by itself.
-func TestFailedDialIsOver(t *testing.T) {
+// A dial that has failed is over, and so is a connection that is lost: go-redis does not go on by itself.
+func TestThereIsOneDial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
-		client := redis.NewClient(options(t.Context(), &redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+		client := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
 			dials.Add(1)
 			return nil, errors.New("nobody there")
-		}}, nil))
-		if err := client.Ping(t.Context()).Err(); err == nil {
-			t.Error("got an answer, want an error")
+		}})
+		if _, err := connect(t.Context(), client, time.Second, new(atomic.Int64)); err == nil {
+			t.Error("got a connection, want an error")
 		}
 		time.Sleep(10 * time.Second)
 		if got := dials.Load(); got != 1 {
@@ -58,4 +58,31 @@ func TestFailedDialIsOver(t *testing.T) {
 		client.Close()
 		time.Sleep(10 * time.Second) // a bubble must be empty at its end
 	})
+}
+
+// Whoever has lost a connection hears of it, instead of getting what the next one brings.
+func TestLostConnectionIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int64
+	client := redis.NewClient(&redis.Options{Addr: serveScript(t, "")})
+	defer client.Close()
+	c, err := connect(t.Context(), client, time.Second, &seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if _, err := c.Receive(t.Context()); err != nil || seen.Load() == 0 { // the answer to the ping
+		t.Fatalf("got %v and a sign of life at %d", err, seen.Load())
+	}
+	if err := c.Subscribe(t.Context(), "payload of e"); err != nil { // upon which it leaves
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got, err := c.Receive(t.Context()); err == nil {
+			t.Errorf("got %v, want an error", got)
+		}
+	}
+	if err := c.Ping(t.Context()); !errors.Is(err, errSecond) {
+		t.Errorf("got %v, want %v", err, errSecond)
+	}
 }

@@ -8,9 +8,9 @@
 // Unlike the original, a node subscribes only to the rooms that it hosts, so that an event for one room
 // costs the same however many nodes there are.
 //
-// Reading order: adapter.go (what the namespace calls), publisher.go and carrier.go (batched PUBLISH),
-// subscriber.go (counted subscriptions on one connection that comes back), cluster.go (one such connection
-// per shard), link.go and resp.go (the connections themselves), classic.go, broadcast.go and sharded.go (the two wire formats), request.go (questions between nodes),
+// Reading order: adapter.go (what the namespace calls), publisher.go (batched PUBLISH), subscriber.go (counted
+// subscriptions on one connection that comes back), conn.go (that connection), cluster.go (one such connection per
+// shard), classic.go, broadcast.go and sharded.go (the two wire formats), request.go (questions between nodes),
 // msgpack.go, tojson.go and tomsgpack.go (bytes and values).
 //
 // Invariants:

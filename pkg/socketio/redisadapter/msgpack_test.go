@@ -178,10 +178,10 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload string) {
 		a := &adapter{local: validLocal{t: t}, opts: Options{}.withDefaults(), uid: "uid"}
-		newSharded(a).handle(nil, []byte(payload))
+		newSharded(a).handle("", payload)
 		c := newClassic(a)
 		for _, channel := range []string{c.channel, c.channel + "room#", c.request, c.response, c.specific} {
-			c.handle([]byte(channel), []byte(payload))
+			c.handle(channel, payload)
 		}
 	})
 }
@@ -223,6 +223,6 @@ func BenchmarkHandleSharded(b *testing.B) {
 	s.uid = "uid"
 	b.ReportAllocs()
 	for b.Loop() {
-		s.handle(nil, []byte(text))
+		s.handle("", text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -151,12 +152,12 @@ func appendNames(dst []byte, list []string) (out []byte, err error) {
 }
 
 // handle implements format.
-func (s *sharded) handle(_, payload []byte) {
-	if hasPrefix(payload, s.own) || hasPrefix(payload, s.ownBinary) { // Redis sends back what we have published
+func (s *sharded) handle(_, payload string) {
+	if strings.HasPrefix(payload, s.own) || strings.HasPrefix(payload, s.ownBinary) { // Redis sends back what we have published
 		return
 	}
 	var m shardedMessage
-	attachments, err := decodeMixed(string(payload), &m)
+	attachments, err := decodeMixed(payload, &m)
 	if err != nil {
 		s.opts.Logger.Warn("malformed message", "error", err)
 		return

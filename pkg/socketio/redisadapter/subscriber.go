@@ -3,7 +3,6 @@ package redisadapter
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -35,7 +34,7 @@ type subscriber struct {
 	single  bool // one channel per command, as a cluster demands
 	health  time.Duration
 	logger  *slog.Logger
-	deliver func(channel, payload []byte)
+	deliver func(channel, payload string)
 	onState func(connected bool, since time.Time)
 	rehome  func() // called before connecting again
 
@@ -160,28 +159,29 @@ func (s *subscriber) run(ctx context.Context) {
 
 // session is the life of one connection. It returns why that ended.
 func (s *subscriber) session(ctx context.Context) error {
-	l, err := dial(ctx, s.client)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c, err := connect(ctx, s.client, s.health, &s.lastSeen)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
 	s.begin()
 	var wg sync.WaitGroup
-	wg.Go(func() { cancel(s.receive(l)) })
-	wg.Go(func() { cancel(s.watch(ctx, l)) })
+	wg.Go(func() { cancel(s.receive(ctx, c)) })
+	wg.Go(func() { cancel(s.watch(ctx, c.Ping)) })
 	for err := error(nil); err == nil; {
 		select {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		case <-s.kick:
 			runtime.Gosched() // first those run who are about to want more: a command for all of them costs less
-			err = s.flush(l)
+			err = s.flush(ctx, c)
 		}
 		if err != nil {
 			cancel(err)
 		}
 	}
-	l.close() // ends the receiver
+	c.close() // ends the receiver
 	wg.Wait()
 	return context.Cause(ctx)
 }
@@ -214,33 +214,26 @@ func (s *subscriber) markDown() (wasReady bool) {
 }
 
 // flush sends the differences between what is wanted and what was sent.
-func (s *subscriber) flush(l *redisConn) error {
+func (s *subscriber) flush(ctx context.Context, c *connection) error {
 	more, less := s.differences()
-	subscribe, unsubscribe := "SUBSCRIBE", "UNSUBSCRIBE"
+	subscribe, unsubscribe := c.Subscribe, c.Unsubscribe
 	if s.sharded {
-		subscribe, unsubscribe = "SSUBSCRIBE", "SUNSUBSCRIBE"
+		subscribe, unsubscribe = c.SSubscribe, c.SUnsubscribe
 	}
-	commands := s.appendCommands(nil, subscribe, more)
-	commands = s.appendCommands(commands, unsubscribe, less)
-	if len(commands) == 0 {
-		return nil
-	}
-	return l.write(commands, s.health)
+	return errors.Join(s.inChunks(ctx, more, subscribe), s.inChunks(ctx, less, unsubscribe))
 }
 
-func (s *subscriber) appendCommands(dst []byte, command string, names []string) []byte {
+func (s *subscriber) inChunks(ctx context.Context, names []string, command func(context.Context, ...string) error) error {
 	size := subscribeChunk
 	if s.single {
 		size = 1
 	}
 	for chunk := range slices.Chunk(names, size) {
-		dst = appendHeadRESP(dst, '*', 1+len(chunk))
-		dst = appendBulk(dst, command)
-		for _, name := range chunk {
-			dst = appendBulk(dst, name)
+		if err := command(ctx, chunk...); err != nil {
+			return err
 		}
 	}
-	return dst
+	return nil
 }
 
 func (s *subscriber) differences() (more, less []string) {
@@ -273,46 +266,31 @@ func (s *subscriber) forgetLocked(sub *subscription) {
 }
 
 // receive reads the connection until it fails.
-func (s *subscriber) receive(l *redisConn) error {
-	in := newRESPReader(lifeSigns{l.conn, &s.lastSeen})
+func (s *subscriber) receive(ctx context.Context, c *connection) error {
 	for {
-		p, err := in.push()
+		received, err := c.Receive(ctx)
 		if err != nil {
 			return err
 		}
-		switch p.kind {
-		case pushMessage:
-			s.deliver(p.channel, p.payload)
-		case pushSubscribed, pushUnsubscribed:
-			if err := s.onConfirmation(p); err != nil {
+		switch r := received.(type) {
+		case *redis.Message:
+			s.deliver(r.Channel, r.Payload)
+		case *redis.Subscription:
+			if err := s.onConfirmation(r); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// lifeSigns notes when something came.
-type lifeSigns struct {
-	io.Reader
-	at *atomic.Int64
-}
-
-func (r lifeSigns) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	if n > 0 {
-		r.at.Store(time.Now().UnixNano())
-	}
-	return n, err
-}
-
-func (s *subscriber) onConfirmation(p push) error {
+func (s *subscriber) onConfirmation(r *redis.Subscription) error {
 	s.mu.Lock()
-	sub := s.channels[string(p.channel)]
+	sub := s.channels[r.Channel]
 	if sub == nil {
 		s.mu.Unlock()
 		return nil
 	}
-	if p.kind == pushSubscribed {
+	if r.Kind == "subscribe" || r.Kind == "ssubscribe" {
 		sub.unconfirmed--
 		s.outstanding--
 		s.wakeLocked(sub)
@@ -349,7 +327,7 @@ func (s *subscriber) wakeLocked(sub *subscription) {
 
 // watch sends pings while nothing else comes, and gives a silent connection up. Redis has its time from when a ping was
 // written: on a machine that is late the next tick of a clock could come at once.
-func (s *subscriber) watch(ctx context.Context, l *redisConn) error {
+func (s *subscriber) watch(ctx context.Context, ping func(context.Context, ...string) error) error {
 	timer := time.NewTimer(s.health)
 	defer timer.Stop()
 	for pinged := int64(-1); ; timer.Reset(s.health) {
@@ -366,7 +344,7 @@ func (s *subscriber) watch(ctx context.Context, l *redisConn) error {
 			continue
 		}
 		pinged = seen
-		if err := l.write(appendCommand(nil, "PING"), s.health); err != nil {
+		if err := ping(ctx); err != nil {
 			return err
 		}
 	}

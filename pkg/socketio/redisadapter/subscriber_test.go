@@ -38,7 +38,11 @@ func TestPingHasItsTime(t *testing.T) {
 				want, after = context.DeadlineExceeded, 3*time.Second
 			}
 			start := time.Now()
-			if err := s.watch(ctx, &redisConn{conn: ours}); !errors.Is(err, want) || time.Since(start) != after {
+			ping := func(context.Context, ...string) error {
+				_, err := ours.Write([]byte("PING"))
+				return err
+			}
+			if err := s.watch(ctx, ping); !errors.Is(err, want) || time.Since(start) != after {
 				t.Errorf("answered %t: got %v after %v, want %v after %v", answered, err, time.Since(start), want, after)
 			}
 		})
