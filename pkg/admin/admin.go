@@ -10,9 +10,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -62,12 +61,8 @@ type change struct {
 
 // audit writes the entry of a change that was made.
 func (s *Service) audit(ctx context.Context, by Actor, c change) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return fmt.Errorf("making an id: %w", err)
-	}
 	e := account.AuditEntry{
-		ID: id.String(), CompanyID: c.companyID, At: s.now(), UserID: by.UserID, User: by.Name, Action: c.action, Target: c.target, TargetID: c.id,
+		ID: chat.NewID(), CompanyID: c.companyID, At: s.now(), UserID: by.UserID, User: by.Name, Action: c.action, Target: c.target, TargetID: c.id,
 	}
 	for _, side := range []struct {
 		value any
@@ -76,20 +71,13 @@ func (s *Service) audit(ctx context.Context, by Actor, c change) error {
 		if side.value == nil {
 			continue
 		}
-		if *side.into, err = json.Marshal(side.value); err != nil {
+		text, err := json.Marshal(side.value)
+		if err != nil {
 			return fmt.Errorf("encoding an audit entry: %w", err)
 		}
+		*side.into = text
 	}
 	return s.store.AppendAuditEntry(ctx, e)
-}
-
-// newID returns a new UUID that sorts by time.
-func newID() (string, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return "", fmt.Errorf("making an id: %w", err)
-	}
-	return id.String(), nil
 }
 
 // fields are the members of a value in the audit log.

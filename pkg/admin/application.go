@@ -30,12 +30,9 @@ func applicationFields(a chat.Application) fields {
 
 // CreateApplication adds an application with the verification "session". An empty id makes a new one.
 func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Application) (chat.Application, error) {
-	id, err := newID()
+	a.ID = cmp.Or(a.ID, chat.NewID())
+	a, err := s.putApplication(ctx, a)
 	if err != nil {
-		return a, err
-	}
-	a.ID = cmp.Or(a.ID, id)
-	if a, err = s.putApplication(ctx, a); err != nil {
 		return a, err
 	}
 	if err := s.store.SetVerification(ctx, a.ID, chat.VerificationSession); err != nil {

@@ -187,16 +187,12 @@ func (s *Service) CloseChat(ctx context.Context, by Actor, c chat.Chat) (chat.Ch
 func (s *Service) changeControl(
 	ctx context.Context, by Actor, action string, c chat.Chat, control chat.Control, closedAt time.Time,
 ) (chat.Chat, error) {
-	id, err := newID()
-	if err != nil {
-		return c, err
-	}
 	control.ChangedAt = store.UTC(s.now())
 	if earliest := c.Control.ChangedAt.Add(time.Millisecond); control.ChangedAt.Before(earliest) { // clocks differ
 		control.ChangedAt = earliest
 	}
 	e := event.ChatControlChanged{
-		ID: id, CompanyID: c.CompanyID, ChatID: c.ID, AppID: c.AppID, ChatUserID: c.ChatUserID, Control: controlWord(control), AssigneeID: control.Assignee,
+		ID: chat.NewID(), CompanyID: c.CompanyID, ChatID: c.ID, AppID: c.AppID, ChatUserID: c.ChatUserID, Control: controlWord(control), AssigneeID: control.Assignee,
 		ByUserID: by.UserID, ChangedAt: control.ChangedAt, ClosedAt: store.UTC(closedAt),
 	}
 	if err := s.bus.Publish(ctx, e); err != nil {

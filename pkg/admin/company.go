@@ -32,11 +32,7 @@ func (s *Service) PutCompany(ctx context.Context, by Actor, c chat.Company) (cha
 	if err := f.Err(); err != nil {
 		return c, err
 	}
-	id, err := newID()
-	if err != nil {
-		return c, err
-	}
-	c.ID = cmp.Or(c.ID, id)
+	c.ID = cmp.Or(c.ID, chat.NewID())
 	changed := change{companyID: c.ID, action: "company.create", target: "company", id: c.ID, after: fields{"name": c.Name}}
 	before, err := s.store.Company(ctx, c.ID)
 	switch {

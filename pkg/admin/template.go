@@ -54,10 +54,6 @@ func (s *Service) PutTemplate(ctx context.Context, by Actor, t chat.MessageTempl
 	if err := CheckTemplate(t); err != nil {
 		return t, err
 	}
-	id, err := newID()
-	if err != nil {
-		return t, err
-	}
 	c := change{companyID: t.CompanyID, action: "template.create", target: "template", after: templateFields(t)}
 	if t.ID != "" {
 		before, err := s.store.Template(ctx, t.ID)
@@ -68,7 +64,7 @@ func (s *Service) PutTemplate(ctx context.Context, by Actor, t chat.MessageTempl
 			return t, err
 		}
 	}
-	t.ID = cmp.Or(t.ID, id)
+	t.ID = cmp.Or(t.ID, chat.NewID())
 	c.id = t.ID
 	return t, s.writeTemplate(ctx, by, t, c)
 }

@@ -123,11 +123,7 @@ type Receipt struct {
 // EraseVisitor removes a visitor with all that is stored and all that is in streams, and writes the receipt into the audit log. The visitor's
 // tokens end first, so that nothing new comes. A repeat completes what was interrupted.
 func (s *Service) EraseVisitor(ctx context.Context, by Actor, v chat.Visitor, streams Purger, files FileDeleter) (Receipt, error) {
-	id, err := newID()
-	if err != nil {
-		return Receipt{}, err
-	}
-	r := Receipt{ID: id, VisitorID: v.ID, At: store.UTC(s.now()), By: by.Name}
+	r := Receipt{ID: chat.NewID(), VisitorID: v.ID, At: store.UTC(s.now()), By: by.Name}
 	if err := s.revokeVisitor(ctx, v); err != nil {
 		return r, err
 	}

@@ -68,9 +68,7 @@ func (s *Service) CreateWebhookEndpoint(ctx context.Context, by Actor, e webhook
 	if len(existing) == webhook.MaxEndpoints {
 		return e, apperr.New(apperr.Conflict, "TOO_MANY_ENDPOINTS", "The company has as many webhook endpoints as it may have")
 	}
-	if e.ID, err = newID(); err != nil {
-		return e, err
-	}
+	e.ID = chat.NewID()
 	e.CreatedAt, e.Secrets = store.UTC(s.now()), nil
 	if len(kinds) == 0 {
 		kinds = []webhook.Kind{webhook.HMAC}
@@ -191,10 +189,7 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 	case !e.Enabled():
 		return webhook.Delivery{}, apperr.New(apperr.Conflict, "ENDPOINT_DISABLED", "The webhook endpoint is disabled")
 	}
-	key, err := newID()
-	if err != nil {
-		return webhook.Delivery{}, err
-	}
+	key := chat.NewID()
 	now := store.UTC(s.now())
 	ev := webhook.Event{
 		Type: webhook.TypeTest, Timestamp: webhook.Time(now), Key: key, Data: webhook.Test{CompanyID: e.CompanyID, EndpointID: e.ID},

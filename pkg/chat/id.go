@@ -1,42 +1,36 @@
 package chat
 
 import (
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
+
+// idLength is that of a UUID with dashes, the only one of its forms that is an id of ours.
+const idLength = 36
+
+// NewID returns a new UUIDv7 (RFC 9562, section 5.7): ids of one writer sort by time.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() } // fails only without randomness, and then nothing is safe
 
 // ParseID returns the canonical, lower-case form of a UUID that is written with dashes, in any case. Every id of ours has
 // this form, so that one id is one string: in a document's key, in a subject, in a room's name.
 func ParseID(s string) (id string, ok bool) {
-	if len(s) != 36 {
+	if len(s) != idLength {
 		return "", false
 	}
-	if s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+	parsed, err := uuid.Parse(s)
+	if err != nil {
 		return "", false
 	}
-	upper := false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9', 'a' <= c && c <= 'f':
-		case 'A' <= c && c <= 'F':
-			upper = true
-		case c != '-' || i != 8 && i != 13 && i != 18 && i != 23:
-			return "", false
-		}
-	}
-	if upper {
-		s = strings.ToLower(s)
-	}
-	return s, true
+	return parsed.String(), true
 }
 
 // IDTime returns when a UUIDv7 was made, to the millisecond (RFC 9562, section 5.7). Messages have such ids.
 func IDTime(id string) (at time.Time, ok bool) {
-	id, ok = ParseID(id)
-	if !ok || id[14] != '7' {
+	parsed, err := uuid.Parse(id)
+	if err != nil || len(id) != idLength || parsed.Version() != 7 {
 		return time.Time{}, false
 	}
-	milliseconds, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
-	return time.UnixMilli(milliseconds).UTC(), err == nil
+	seconds, nanoseconds := parsed.Time().UnixTime()
+	return time.Unix(seconds, nanoseconds).UTC().Truncate(time.Millisecond), true
 }

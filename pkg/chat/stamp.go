@@ -10,3 +10,8 @@ type MessageIdentity struct {
 	// Again says that an earlier try with the same identity did not finish: the message may be there already.
 	Again bool
 }
+
+// NewMessageIdentity returns that of a message which is made now.
+func NewMessageIdentity(now time.Time) MessageIdentity {
+	return MessageIdentity{ID: NewID(), At: now.UTC().Truncate(time.Millisecond)}
+}

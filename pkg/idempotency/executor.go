@@ -2,11 +2,8 @@ package idempotency
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -61,10 +58,7 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 
 // claim returns a record whose lease the caller holds, or one that has its answer.
 func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, err error) {
-	fresh, err := e.newRecord(r)
-	if err != nil {
-		return c, false, err
-	}
+	fresh := e.newRecord(r)
 	inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
 	if err != nil || inserted {
 		return fresh, false, err
@@ -88,16 +82,12 @@ func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, 
 	return e.takeOver(ctx, seen, fresh, expired)
 }
 
-func (e *Executor) newRecord(r Request) (Record, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Record{}, fmt.Errorf("making a message id: %w", err)
-	}
-	now := e.now().UTC().Truncate(time.Millisecond)
+func (e *Executor) newRecord(r Request) Record {
+	m := chat.NewMessageIdentity(e.now())
 	return Record{
-		ID: r.id(), Fingerprint: r.Fingerprint, MessageID: id.String(), At: now,
-		LeasedUntil: now.Add(Lease), ExpiresAt: now.Add(Keep),
-	}, nil
+		ID: r.id(), Fingerprint: r.Fingerprint, MessageID: m.ID, At: m.At,
+		LeasedUntil: m.At.Add(Lease), ExpiresAt: m.At.Add(Keep),
+	}
 }
 
 // takeOver goes on with a claim whose holder died or failed, or begins an expired one anew.

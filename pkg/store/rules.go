@@ -113,7 +113,7 @@ func (i Identity) Key() string {
 }
 
 // NewVisitorID returns a random id (UUID version 7). Ids of one time are neighbours in every index, so that registrations write few of its pages.
-func NewVisitorID() string { return uuid.Must(uuid.NewV7()).String() }
+func NewVisitorID() string { return chat.NewID() }
 
 // ChatID is the id of a visitor's chat number n, counted from 1. It follows from both, so that concurrent creations meet in one id.
 func ChatID(visitor uuid.UUID, n int) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/admin"
@@ -62,8 +61,7 @@ func (a *app) companiesCreate() *cobra.Command {
 // newID is the id that was asked for, if it is one and nothing has it yet, or a new one.
 func newID[T any](ctx context.Context, wanted string, get func(context.Context, string) (T, error)) (string, error) {
 	if wanted == "" {
-		fresh, err := uuid.NewV7()
-		return fresh.String(), err
+		return chat.NewID(), nil
 	}
 	id, err := parseID("--id", wanted)
 	if err != nil {

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/admin"
@@ -86,10 +84,10 @@ func (a *app) compose(d draft, text string) (chat.Message, error) {
 	if err := f.Err(); err != nil {
 		return chat.Message{}, err
 	}
-	id, err := uuid.NewV7()
+	identity := chat.NewMessageIdentity(a.Now())
 	return chat.Message{
-		ID: id.String(), CreatedAt: a.Now().UTC().Truncate(time.Millisecond), Type: kind, Data: slices.Clone(data), NameOfSender: d.sender, IsFromSupport: true,
-	}, err
+		ID: identity.ID, CreatedAt: identity.At, Type: kind, Data: slices.Clone(data), NameOfSender: d.sender, IsFromSupport: true,
+	}, nil
 }
 
 func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {

@@ -3,10 +3,7 @@ package message
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -59,11 +56,7 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat
 		}
 	}
 	if stamp.ID == "" {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return Sent{}, fmt.Errorf("making a message id: %w", err)
-		}
-		stamp = chat.MessageIdentity{ID: id.String(), At: s.now().UTC().Truncate(time.Millisecond)}
+		stamp = chat.NewMessageIdentity(s.now())
 	}
 	c, err := s.openChat(ctx, companyID, d.ChatID, stamp.At)
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
@@ -148,11 +146,7 @@ func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp cha
 		}
 	}
 	if stamp.ID == "" {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return Pushed{}, fmt.Errorf("making a message id: %w", err)
-		}
-		stamp = chat.MessageIdentity{ID: id.String(), At: d.cfg.Now().UTC().Truncate(time.Millisecond)}
+		stamp = chat.NewMessageIdentity(d.cfg.Now())
 	}
 	template, err := d.fitting(ctx, companyID, o)
 	if err != nil {

@@ -4,11 +4,8 @@ package conversation
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -105,11 +102,7 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 		return chat.Message{}, err
 	}
 	if stamp.ID == "" {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return chat.Message{}, fmt.Errorf("making a message id: %w", err)
-		}
-		stamp = chat.MessageIdentity{ID: id.String(), At: d.now()}
+		stamp = chat.NewMessageIdentity(d.now())
 	}
 	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
 	if stamp.Again { // in the chat that was open then, which need not be today's

@@ -137,12 +137,8 @@ func greetingsOf(app chat.Application, rules chat.WidgetRules, now time.Time) ([
 		if g.Content == "" {
 			continue
 		}
-		id, err := uuid.NewV7()
-		if err != nil {
-			return nil, fmt.Errorf("making a message id: %w", err)
-		}
 		greetings = append(greetings, chat.Message{
-			ID: id.String(), CreatedAt: now, Type: chat.Text,
+			ID: chat.NewID(), CreatedAt: now, Type: chat.Text,
 			Data:         append(chat.AppendString([]byte(`{"text":`), g.Content), '}'),
 			NameOfSender: app.BotName, IsFromSupport: true,
 		})
