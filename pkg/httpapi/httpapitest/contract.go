@@ -117,31 +117,40 @@ func (d *Document) Check(req *http.Request, status int, header http.Header, body
 		return err
 	}
 	if status >= http.StatusBadRequest && req.Method != http.MethodHead {
-		return checkCode(route.Operation, status, body)
+		return d.checkCode(route, status, body)
 	}
 	return nil
 }
 
 // checkCode holds an error's code against the examples of the document: callers branch on codes, so each has one.
-func checkCode(operation *openapi3.Operation, status int, body []byte) error {
+func (d *Document) checkCode(route *routers.Route, status int, body []byte) error {
 	var p httpapi.Problem
 	if err := json.Unmarshal(body, &p); err != nil {
 		return err
 	}
-	response := operation.Responses.Status(status)
+	response := route.Operation.Responses.Status(status)
 	if response == nil {
 		return nil // the document has a default
 	}
-	media := response.Value.Content.Get("application/json")
-	shown := map[string]bool{}
-	for _, example := range media.Examples {
-		shown[codeOf(example.Value.Value)] = true
-	}
-	shown[codeOf(media.Example)] = true
-	if !shown[p.Code] {
+	if !slices.Contains(codesOf(response.Value), p.Code) {
 		return fmt.Errorf("answered with %d %s, but the document shows no such code for this status", status, p.Code)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[exchange(route.Method, route.Path, strconv.Itoa(status))+" "+p.Code] = true
 	return nil
+}
+
+// codesOf lists the codes of errors that the examples of a response show.
+func codesOf(response *openapi3.Response) (codes []string) {
+	media := response.Content.Get("application/json")
+	if media == nil {
+		return nil
+	}
+	for _, example := range media.Examples {
+		codes = append(codes, codeOf(example.Value.Value))
+	}
+	return append(codes, codeOf(media.Example))
 }
 
 func codeOf(example any) string {
@@ -193,6 +202,27 @@ func (d *Document) note(route *routers.Route, status int) {
 }
 
 func exchange(method, path, status string) string { return method + " " + path + " " + status }
+
+// UnseenCodes lists the errors of the document's examples that no answer has had yet, sorted, such as
+// "POST /message/send 400 CHAT_TOO_OLD".
+func (d *Document) UnseenCodes() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var unseen []string
+	for path, item := range d.spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for status, response := range operation.Responses.Map() {
+				for _, code := range codesOf(response.Value) {
+					if e := exchange(method, path, status) + " " + code; code != "" && !d.seen[e] {
+						unseen = append(unseen, e)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(unseen)
+	return slices.Compact(unseen)
+}
 
 // Unseen lists the operations and statuses of the document that no exchange has shown yet, sorted, such as
 // "POST /message/send 404", so that a suite can prove that it has seen all that is promised.

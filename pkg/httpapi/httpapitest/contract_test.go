@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const document = `{
-  "openapi": "3.0.3", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://api.example/v1"}],
+  "openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://api.example/v1"}],
   "paths": {"/things/{id}": {"get": {
     "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}],
     "responses": {
