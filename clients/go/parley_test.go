@@ -154,7 +154,7 @@ func TestRetriesWithOneKey(t *testing.T) {
 func TestOwnKeyIsSent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, answer(200, `{"message":"sent","messageId":"m"}`))
-	if _, err := s.client(t).SendMessageWithResponse(t.Context(), &clientapi.SendMessageParams{IdempotencyKey: "order-1"}, text(t)); err != nil {
+	if _, err := s.client(t).SendMessageWithResponse(t.Context(), &clientapi.SendMessageParams{IdempotencyKey: new("order-1")}, text(t)); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.asked[0].Header.Get("Idempotency-Key"); got != "order-1" {
@@ -256,7 +256,7 @@ func TestAllReadsToTheEnd(t *testing.T) {
 		answer(200, `[{"chatId":"3"}]`))
 	client := s.client(t)
 	chats := parley.All(func(page clientapi.RequestEditorFn) (*http.Response, *[]clientapi.Chat, error) {
-		answer, err := client.ListChatsWithResponse(t.Context(), &clientapi.ListChatsParams{Limit: 2}, page)
+		answer, err := client.ListChatsWithResponse(t.Context(), &clientapi.ListChatsParams{Limit: new(2)}, page)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -32,7 +32,7 @@ import (
 )
 
 // codes are the errors that the tests have got.
-var codes = httpapitest.Codes{Except: []string{" 500 INTERNAL_ERROR"}}
+var codes = httpapitest.Codes{Except: []string{"500 INTERNAL_ERROR"}}
 
 func TestMain(m *testing.M) {
 	codes.M = m

@@ -137,7 +137,7 @@ func (d *Document) checkCode(route *routers.Route, status int, body []byte) erro
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen[exchange(route.Method, route.Path, strconv.Itoa(status))+" "+p.Code] = true
+	d.seen[strconv.Itoa(status)+" "+p.Code] = true
 	return nil
 }
 
@@ -203,17 +203,17 @@ func (d *Document) note(route *routers.Route, status int) {
 
 func exchange(method, path, status string) string { return method + " " + path + " " + status }
 
-// UnseenCodes lists the errors of the document's examples that no answer has had yet, sorted, such as
-// "POST /message/send 400 CHAT_TOO_OLD".
+// UnseenCodes lists the errors of the document's examples that no answer of any operation has had yet, sorted, such as "400 CHAT_TOO_OLD".
+// Operations share examples, so that not each of them has each error.
 func (d *Document) UnseenCodes() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var unseen []string
-	for path, item := range d.spec.Paths.Map() {
-		for method, operation := range item.Operations() {
+	for _, item := range d.spec.Paths.Map() {
+		for _, operation := range item.Operations() {
 			for status, response := range operation.Responses.Map() {
 				for _, code := range codesOf(response.Value) {
-					if e := exchange(method, path, status) + " " + code; code != "" && !d.seen[e] {
+					if e := status + " " + code; code != "" && !d.seen[e] {
 						unseen = append(unseen, e)
 					}
 				}

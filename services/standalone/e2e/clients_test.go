@@ -96,7 +96,7 @@ func TestGoClient(t *testing.T) {
 	anonymous, err := parley.NewWidget(s.WidgetBaseURL, "", using)
 	check(t, err)
 	email := uuid.NewString() + "@example.com"
-	registered, err := anonymous.RegisterWithResponse(t.Context(), nil, widgetapi.Registration{AppId: s.AppID, Email: &email})
+	registered, err := anonymous.RegisterWithResponse(t.Context(), nil, widgetapi.Registration{AppId: s.AppID, Email: new(email)})
 	check(t, err)
 	visitor, err := parley.NewWidget(s.WidgetBaseURL, registered.JSON200.AccessToken, using)
 	check(t, err)
@@ -114,7 +114,7 @@ func TestGoClient(t *testing.T) {
 	}
 	company, err := parley.NewClient(address, s.AccessToken, using)
 	check(t, err)
-	chats, err := company.ListChatsWithResponse(t.Context(), &clientapi.ListChatsParams{Email: email})
+	chats, err := company.ListChatsWithResponse(t.Context(), &clientapi.ListChatsParams{Email: new(email)})
 	check(t, err)
 	chatID := (*chats.JSON200)[0].ChatId
 	var body clientapi.SendMessageJSONRequestBody
@@ -136,7 +136,7 @@ func TestGoClient(t *testing.T) {
 	})
 	times := 0
 	for m, err := range parley.All(func(page clientapi.RequestEditorFn) (*http.Response, *[]clientapi.Message, error) {
-		answer, err := company.ListMessagesWithResponse(t.Context(), chatID, &clientapi.ListMessagesParams{Limit: 2}, page)
+		answer, err := company.ListMessagesWithResponse(t.Context(), chatID, &clientapi.ListMessagesParams{Limit: new(2)}, page)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,7 +45,7 @@ func tour(ctx context.Context, d demo) error {
 		return err
 	}
 	email := "grace@example.com"
-	registered, err := anonymous.RegisterWithResponse(ctx, nil, widgetapi.Registration{AppId: d.AppID, FirstName: new("Grace"), Email: &email})
+	registered, err := anonymous.RegisterWithResponse(ctx, nil, widgetapi.Registration{AppId: d.AppID, FirstName: new("Grace"), Email: new(email)})
 	if err != nil {
 		return err
 	}
@@ -67,7 +66,7 @@ func tour(ctx context.Context, d demo) error {
 		return err
 	}
 	chats := parley.All(func(page clientapi.RequestEditorFn) (*http.Response, *[]clientapi.Chat, error) {
-		answer, err := company.ListChatsWithResponse(ctx, &clientapi.ListChatsParams{Email: email}, page)
+		answer, err := company.ListChatsWithResponse(ctx, &clientapi.ListChatsParams{Email: new(email)}, page)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -93,7 +92,7 @@ func tour(ctx context.Context, d demo) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("Go client: message %s into the chat of %s is %s\n", sent.MessageId, cmp.Or(chat.Visitor.FirstName, "a visitor"), status.JSON200.Status)
+		fmt.Printf("Go client: message %s into the chat of %s is %s\n", sent.MessageId, *chat.Visitor.FirstName, status.JSON200.Status)
 	}
 	return nil
 }
