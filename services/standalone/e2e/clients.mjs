@@ -27,7 +27,7 @@ console.log(`listening http://127.0.0.1:${receiver.address().port}/`);
 const secret = (await lines.next()).value;
 
 const email = `${randomUUID()}@example.com`;
-const { accessToken } = await createWidget({ baseUrl: config.widget }).register({ body: { appId: config.appId, email } });
+const { accessToken } = await createWidget({ baseUrl: config.widget }).register({ body: { appId: config.appId, firstName: 'Ada', email } });
 const visitor = createWidget({ baseUrl: config.widget, accessToken });
 await visitor.sendMessage({ body: { type: 'TEXT', data: { text: 'Where is my order?' } } });
 

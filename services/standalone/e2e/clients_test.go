@@ -96,7 +96,7 @@ func TestGoClient(t *testing.T) {
 	anonymous, err := parley.NewWidget(s.WidgetBaseURL, "", using)
 	check(t, err)
 	email := uuid.NewString() + "@example.com"
-	registered, err := anonymous.RegisterWithResponse(t.Context(), nil, widgetapi.Registration{AppId: s.AppID, Email: new(email)})
+	registered, err := anonymous.RegisterWithResponse(t.Context(), nil, widgetapi.Registration{AppId: s.AppID, FirstName: new("Ada"), Email: new(email)})
 	check(t, err)
 	visitor, err := parley.NewWidget(s.WidgetBaseURL, registered.JSON200.AccessToken, using)
 	check(t, err)
