@@ -632,7 +632,7 @@ export async function webhooks(stage) {
   await button(page, 'Send a test').click();
   await receive(3);
   const failed = page.getByRole('row').filter({ hasText: 'answered 410' });
-  await failed.getByRole('button', { name: 'webhook.test' }).click();
+  await button(failed, 'webhook.test').click();
   const detail = dialog(page, 'webhook.test');
   await detail.getByText('No room here').waitFor();
   await detail.getByRole('region', { name: 'Body' }).getByText('"webhook.test"').waitFor();
