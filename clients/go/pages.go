@@ -8,20 +8,20 @@ import (
 	"regexp"
 )
 
-// All returns the elements of a list, one page after the other. list asks for a page: it hands its editor to the operation and returns the answer with
-// its elements. An error ends the sequence.
+// All returns the elements of a list, one page after the other. list asks for a page: it hands its editor to the operation and returns the header of the answer
+// and its elements. An error ends the sequence.
 //
-//	chats := parley.All(func(page clientapi.RequestEditorFn) (*http.Response, *[]clientapi.Chat, error) {
+//	chats := parley.All(func(page clientapi.RequestEditorFn) (http.Header, *[]clientapi.Chat, error) {
 //		answer, err := client.ListChatsWithResponse(ctx, nil, page)
 //		if err != nil {
 //			return nil, nil, err
 //		}
-//		return answer.HTTPResponse, answer.JSON200, nil
+//		return answer.HTTPResponse.Header, answer.JSON200, nil
 //	})
-func All[T any, Editor ~func(context.Context, *http.Request) error](list func(page Editor) (*http.Response, *[]T, error)) iter.Seq2[T, error] {
+func All[T any, Editor ~func(context.Context, *http.Request) error](list func(page Editor) (http.Header, *[]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for query, first := "", true; first || query != ""; first = false {
-			resp, elements, err := list(func(_ context.Context, req *http.Request) error {
+			header, elements, err := list(func(_ context.Context, req *http.Request) error {
 				if query != "" {
 					req.URL.RawQuery = query
 				}
@@ -39,7 +39,7 @@ func All[T any, Editor ~func(context.Context, *http.Request) error](list func(pa
 					}
 				}
 			}
-			query = nextQuery(resp.Header)
+			query = nextQuery(header)
 		}
 	}
 }

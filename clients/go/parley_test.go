@@ -200,7 +200,7 @@ func TestError(t *testing.T) {
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a *parley.Error", err)
 	}
-	if refused.StatusCode != 400 || refused.Code != "CHAT_CLOSED" || refused.RequestID != "r-1" || refused.Message != "no" || len(refused.Details) != 1 || refused.Details[0].Field != "f" {
+	if refused.StatusCode != http.StatusBadRequest || refused.Code != "CHAT_CLOSED" || refused.RequestID != "r-1" || refused.Message != "no" || len(refused.Details) != 1 || refused.Details[0].Field != "f" {
 		t.Errorf("got %+v, want what the server said", refused)
 	}
 }
@@ -211,7 +211,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	s := serve(t, proxy, proxy, proxy, proxy)
 	_, err := s.client(t).ListChatsWithResponse(t.Context(), nil)
 	var refused *parley.Error
-	if !errors.As(err, &refused) || refused.StatusCode != 502 || refused.Code != "" || len(s.asked) != 4 {
+	if !errors.As(err, &refused) || refused.StatusCode != http.StatusBadGateway || refused.Code != "" || len(s.asked) != 4 {
 		t.Errorf("got %v after %d attempts, want a 502 after 4", err, len(s.asked))
 	}
 }
@@ -255,12 +255,12 @@ func TestAllReadsToTheEnd(t *testing.T) {
 		answer(200, `[]`, "Link", `<?limit=2&after=y>; rel="next"`),
 		answer(200, `[{"chatId":"3"}]`))
 	client := s.client(t)
-	chats := parley.All(func(page clientapi.RequestEditorFn) (*http.Response, *[]clientapi.Chat, error) {
+	chats := parley.All(func(page clientapi.RequestEditorFn) (http.Header, *[]clientapi.Chat, error) {
 		answer, err := client.ListChatsWithResponse(t.Context(), &clientapi.ListChatsParams{Limit: new(2)}, page)
 		if err != nil {
 			return nil, nil, err
 		}
-		return answer.HTTPResponse, answer.JSON200, nil
+		return answer.HTTPResponse.Header, answer.JSON200, nil
 	})
 	var seen []string
 	for chat, err := range chats {

@@ -142,7 +142,11 @@ func TestUnseenListsWhatNoAnswerHasShown(t *testing.T) {
 
 func TestContractRefusesAWrongDocument(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"no JSON": "{", "no version": `{"info":{"title":"t","version":"1"},"paths":{}}`} {
+	for name, text := range map[string]string{
+		"a wrong example": strings.Replace(document, `"paths"`, `"components": {"schemas": {"A": {"type": "object", "properties": {"a": {"type": "string", "examples": ["x", 1]}}}}}, "paths"`, 1),
+		"no JSON":         "{",
+		"no version":      `{"info":{"title":"t","version":"1"},"paths":{}}`,
+	} {
 		r := &recorder{TB: t}
 		func() {
 			defer func() { _ = recover() }() // recorder's Fatalf

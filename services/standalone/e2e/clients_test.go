@@ -135,12 +135,12 @@ func TestGoClient(t *testing.T) {
 		return err
 	})
 	times := 0
-	for m, err := range parley.All(func(page clientapi.RequestEditorFn) (*http.Response, *[]clientapi.Message, error) {
+	for m, err := range parley.All(func(page clientapi.RequestEditorFn) (http.Header, *[]clientapi.Message, error) {
 		answer, err := company.ListMessagesWithResponse(t.Context(), chatID, &clientapi.ListMessagesParams{Limit: new(2)}, page)
 		if err != nil {
 			return nil, nil, err
 		}
-		return answer.HTTPResponse, answer.JSON200, nil
+		return answer.HTTPResponse.Header, answer.JSON200, nil
 	}) {
 		check(t, err)
 		if text, err := m.AsTextMessage(); err == nil && text.Data.Text == "It is on its way." {

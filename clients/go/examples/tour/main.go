@@ -65,12 +65,12 @@ func tour(ctx context.Context, d demo) error {
 	if err != nil {
 		return err
 	}
-	chats := parley.All(func(page clientapi.RequestEditorFn) (*http.Response, *[]clientapi.Chat, error) {
+	chats := parley.All(func(page clientapi.RequestEditorFn) (http.Header, *[]clientapi.Chat, error) {
 		answer, err := company.ListChatsWithResponse(ctx, &clientapi.ListChatsParams{Email: new(email)}, page)
 		if err != nil {
 			return nil, nil, err
 		}
-		return answer.HTTPResponse, answer.JSON200, nil
+		return answer.HTTPResponse.Header, answer.JSON200, nil
 	})
 	for chat, err := range chats {
 		if err != nil {
