@@ -121,6 +121,32 @@ func TestTransportFindsWhatTheDocumentDoesNotSay(t *testing.T) {
 	}
 }
 
+// What is particular to 3.1 is checked: null among the types, and keywords of JSON Schema 2020-12.
+func TestSchemasOf31(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ schema, good, bad string }{
+		{`{"type":["string","null"],"maxLength":2}`, `null`, `"abc"`},
+		{`{"type":["string","null"]}`, `"a"`, `1`},
+		{`{"type":"string"}`, `"a"`, `null`},
+		{`{"const":"a"}`, `"a"`, `"b"`},
+		{`{"type":"integer","exclusiveMinimum":1}`, `2`, `1`},
+	} {
+		d := httpapitest.Contract(t, []byte(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/":{"get":{"responses":{"200":{
+			"description":"it","content":{"application/json":{"schema":{"type":"object","properties":{"a":`+test.schema+`}}}}}}}}}}`))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://api.example/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := http.Header{"Content-Type": {"application/json"}}
+		if err := d.Check(r, http.StatusOK, header, []byte(`{"a":`+test.good+`}`)); err != nil {
+			t.Errorf("%s: %s: got %v, want nil", test.schema, test.good, err)
+		}
+		if err := d.Check(r, http.StatusOK, header, []byte(`{"a":`+test.bad+`}`)); err == nil {
+			t.Errorf("%s: %s: got nil, want an error", test.schema, test.bad)
+		}
+	}
+}
+
 func TestUnseenListsWhatNoAnswerHasShown(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(things())
