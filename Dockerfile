@@ -11,6 +11,7 @@ ARG GO_VERSION=1.26.8
 FROM --platform=$BUILDPLATFORM node:20-bookworm-slim AS web
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
+COPY clients/typescript/package.json clients/typescript/
 COPY web web
 RUN npm ci --silent --no-progress
 RUN npm run --silent --workspace web/widget build && npm run --silent --workspace web/panel build

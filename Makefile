@@ -7,6 +7,7 @@ SHELL := bash
 # Tools are pinned here and live in .tools/bin, apart from whatever the machine has.
 BUF_VERSION           := v1.75.0
 PROTOC_GEN_GO_VERSION := v1.36.12
+OAPI_CODEGEN_VERSION  := v2.8.2
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.9.0
 KUBERNETES_VERSION    := v1.34.2
@@ -51,7 +52,7 @@ build: assets ## the binaries, into bin/
 	@for s in $(filter-out standalone,$(SERVICES)); do echo "bin/$$s"; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/$$s ./services/$$s/cmd/$$s; done
 	@echo bin/standalone; CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/standalone ./services/standalone
 
-node_modules/.package-lock.json: package.json package-lock.json web/panel/package.json web/shared/package.json web/widget/package.json
+node_modules/.package-lock.json: package.json package-lock.json clients/typescript/package.json web/panel/package.json web/shared/package.json web/widget/package.json
 	npm ci --silent --no-progress
 	@touch $@
 
@@ -67,11 +68,18 @@ $(PANEL): $(WIDGET) $(shell find web/panel -not -path '*/node_modules*' -type f)
 	npm run --silent --workspace web/panel check
 	npm run --silent --workspace web/panel build
 
-assets: $(WIDGET) $(PANEL) ## the chat widget and the panel's app, built for go:embed; fails when one is over its budget of bytes
+# The TypeScript client as it is published. make verify compares what is generated in it with the OpenAPI documents.
+CLIENT := clients/typescript/dist/index.js
+$(CLIENT): node_modules/.package-lock.json $(shell find clients/typescript/src -type f) $(wildcard clients/typescript/*.json)
+	npm run --silent --workspace clients/typescript check
+	npm run --silent --workspace clients/typescript build
 
-test-web: assets ## the unit tests of the widget and of the panel's app
+assets: $(WIDGET) $(PANEL) $(CLIENT) ## the chat widget and the panel's app, built for go:embed, which fails when one is over its budget of bytes; the TypeScript client
+
+test-web: assets ## the unit tests of the widget, of the panel's app and of the TypeScript client
 	npm test --silent --workspace web/widget
 	npm test --silent --workspace web/panel
+	npm test --silent --workspace clients/typescript
 
 deps: assets ## what the tests need beside Go: official clients, redis-server, Chromium
 	@scripts/require redis-server redis-server
@@ -123,14 +131,20 @@ audit: $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION) ## known holes in what the mo
 fmt: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## format the code
 	@for m in $(MODULES); do (cd $$m && $< fmt --config $(CURDIR)/.golangci.yml ./...); done
 
-generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) ## what is generated: Go from the .proto files, AsyncAPI and the documents that tables in code fill
+generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) node_modules/.package-lock.json ## what is generated: Go from the .proto files, AsyncAPI, the documents that tables in code fill, the clients from the OpenAPI documents
 	@ln -sf protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/protoc-gen-go
 	cd proto-events && PATH="$(TOOLS):$$PATH" $(TOOLS)/buf-$(BUF_VERSION) generate
 	go test -count=1 ./pkg/event -run TestAsyncAPIIsCurrent -update
+	go test -count=1 ./pkg/webhook -run TestContractIsCurrent -update
 	go test -count=1 ./services/standalone/e2e -run TestDocumentsAreCurrent -update
+	cd clients/go && go run ./internal/generate
+	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config clientapi/oapi-codegen.yaml ../../services/client-api/openapi.json
+	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config widgetapi/oapi-codegen.yaml ../../services/widget-api/openapi.json
+	cd clients/go && $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config webhook/oapi-codegen.yaml ../../docs/webhooks.openapi.json
+	npm run --silent --workspace clients/typescript generate
 
 verify: generate ## what is generated is current, each module is tidy and builds alone
-	@git diff --exit-code -- proto-events docs || { echo "something generated is stale: run 'make generate' and commit"; exit 1; }
+	@git diff --exit-code -- proto-events docs clients || { echo "something generated is stale: run 'make generate' and commit"; exit 1; }
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
 	@scripts/linked $(filter-out standalone,$(SERVICES))
 
@@ -153,7 +167,7 @@ bench-widget: assets ## how fast the widget opens and types, in Chromium, on wha
 release-contract: $(TOOLS)/buf-$(BUF_VERSION) ## make today's .proto files what the breaking-change check compares with
 	cd proto-events && $(TOOLS)/buf-$(BUF_VERSION) build -o released.binpb
 
-tools: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) ## the pinned tools
+tools: $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION) $(TOOLS)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## the pinned tools
 
 # A tool's file carries its version, so that a new pin is a new file and an old one is never taken for it.
 define tool
@@ -165,8 +179,9 @@ endef
 $(eval $(call tool,golangci-lint,$(GOLANGCI_LINT_VERSION),github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call tool,govulncheck,$(GOVULNCHECK_VERSION),golang.org/x/vuln/cmd/govulncheck))
 $(eval $(call tool,buf,$(BUF_VERSION),github.com/bufbuild/buf/cmd/buf))
+$(eval $(call tool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen))
 $(eval $(call tool,protoc-gen-go,$(PROTOC_GEN_GO_VERSION),google.golang.org/protobuf/cmd/protoc-gen-go))
 
 clean: ## what the targets above made, the demo's data too
-	rm -rf bin .tools .parley node_modules
+	rm -rf bin .tools .parley node_modules clients/typescript/dist
 	git clean -fdxq services/widget-api/internal/web/dist services/panel/internal/web/dist services/panel/internal/web/dist

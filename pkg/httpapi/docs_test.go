@@ -11,9 +11,9 @@ import (
 func TestDocsComeOutOfTheBinary(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
-	httpapi.Docs(a.Echo, "Test API", []byte(`{"openapi":"3.0.3"}`))
+	httpapi.Docs(a.Echo, "Test API", []byte(`{"openapi":"3.1.0"}`))
 	rec := a.do("GET", "/openapi.json")
-	if rec.Code != 200 || rec.Body.String() != `{"openapi":"3.0.3"}` || rec.Header().Get("Content-Type") != "application/json" {
+	if rec.Code != 200 || rec.Body.String() != `{"openapi":"3.1.0"}` || rec.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("/openapi.json: got %d %s, want the document", rec.Code, rec.Body)
 	}
 	page := a.do("GET", "/docs")

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -171,6 +173,13 @@ func TestContractIsCurrent(t *testing.T) {
 	got, err := os.ReadFile(contractPath)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("docs/webhooks.openapi.json is stale (%v): go test ./webhook -update", err)
+	}
+	document, err := openapi3.NewLoader().LoadFromData(want)
+	if err == nil {
+		err = document.Validate(t.Context()) // the examples too
+	}
+	if err != nil {
+		t.Errorf("docs/webhooks.openapi.json is not valid: %v", err)
 	}
 }
 

@@ -1,8 +1,12 @@
 package clientapi_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -149,6 +153,28 @@ func TestCodesOfLimits(t *testing.T) {
 		if !maps.Equal(answered, shown) || len(shown) != 2 {
 			t.Errorf("%s: got the codes %v, and the document shows %v, want the same two", path, answered, shown)
 		}
+	}
+}
+
+// A body that cannot be read is answered as the document shows.
+func TestUnreadableBody(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	req, err := http.NewRequest(http.MethodPost, w.base+"/message/send", nil)
+	w.must(err)
+	conn, err := net.Dial("tcp", req.URL.Host)
+	w.must(err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /message/send HTTP/1.1\r\nHost: api\r\nx-access-token: %s\r\nContent-Type: application/json\r\n"+
+		"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nno length\r\n", w.token)
+	w.must(err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	w.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	w.must(err)
+	if err := w.contract.Check(req, resp.StatusCode, resp.Header, body); err != nil || !contains(string(body), `"BAD_REQUEST"`) {
+		t.Errorf("got %s with %s, %v, want BAD_REQUEST", resp.Status, body, err)
 	}
 }
 

@@ -7,6 +7,7 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/uuid v1.6.0
 	github.com/nats-io/nats.go v1.55.0
+	github.com/parley-chat/parley/clients/go v0.0.0
 	github.com/parley-chat/parley/pkg v0.0.0
 	github.com/parley-chat/parley/proto-events v0.0.0
 	github.com/parley-chat/parley/services/client-api v0.0.0
@@ -24,6 +25,7 @@ require (
 	code.dny.dev/ssrf v0.3.0 // indirect
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
+	github.com/apapsch/go-jsonmerge/v2 v2.0.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/caarlos0/env/v11 v11.4.2 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
@@ -61,6 +63,7 @@ require (
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v0.1.9 // indirect
+	github.com/oapi-codegen/runtime v1.8.0 // indirect
 	github.com/oasdiff/yaml v0.1.1 // indirect
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
 	github.com/parley-chat/parley/pkg/socketio v0.0.0 // indirect
@@ -117,6 +120,7 @@ require (
 tool github.com/nats-io/nats-server/v2
 
 replace (
+	github.com/parley-chat/parley/clients/go => ../../clients/go
 	github.com/parley-chat/parley/pkg => ../../pkg
 	github.com/parley-chat/parley/pkg/socketio => ../../pkg/socketio
 	github.com/parley-chat/parley/proto-events => ../../proto-events

@@ -1,7 +1,11 @@
 package widgetapi_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -125,6 +129,34 @@ func TestEveryStatusIsShown(t *testing.T) {
 	})
 	if len(unseen) > 0 {
 		t.Errorf("the document promises what was not seen: %q", unseen)
+	}
+}
+
+// Errors of the document's examples that no other test gets.
+func TestErrorsAreShown(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	token := w.register(appID, `"email":"a@example.com"`)
+	_, err := w.do("GET", "/message", "", headers{"Authorization": "Basic " + token})
+	w.must(err)
+	req, err := http.NewRequest(http.MethodPost, w.base+"/message", nil)
+	w.must(err)
+	conn, err := net.Dial("tcp", req.URL.Host)
+	w.must(err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /message HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+		"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nno length\r\n", token)
+	w.must(err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	w.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	w.must(err)
+	w.must(w.contract.Check(req, resp.StatusCode, resp.Header, body))
+	for _, code := range []string{"400 BAD_REQUEST", "401 WRONG_AUTH_SCHEME"} {
+		if slices.Contains(w.contract.UnseenCodes(), code) {
+			t.Errorf("no answer had %s", code)
+		}
 	}
 }
 

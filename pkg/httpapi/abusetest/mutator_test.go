@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const document = `{
-  "openapi": "3.0.3", "info": {"title": "t", "version": "1"}, "security": [{"Key": []}],
+  "openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "security": [{"Key": []}],
   "components": {"securitySchemes": {"Key": {"type": "apiKey", "in": "header", "name": "x-key"}, "Token": {"type": "http", "scheme": "bearer"}}},
   "paths": {
     "/things/{id}": {"get": {"security": [{"Token": []}], "responses": {"200": {"description": "it"}}, "parameters": [
@@ -25,7 +25,7 @@ const document = `{
       {"name": "limit", "in": "query", "schema": {"type": "integer"}}, {"name": "Range", "in": "header", "schema": {"type": "string"}}]}},
     "/things": {"post": {"responses": {"200": {"description": "it"}}, "requestBody": {"content": {
       "application/json": {"schema": {"type": "object"}, "examples": {"one": {"value": {"id": "example-id", "list": [1, "two", {"three": null}]}}}},
-      "multipart/form-data": {"schema": {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}}},
+      "multipart/form-data": {"schema": {"type": "object", "properties": {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}},
         "examples": {"one": {"value": {"file": "bytes", "caption": "c"}}}}}}}},
     "/open": {"get": {"security": [], "responses": {"200": {"description": "it"}}}}
   }

@@ -93,7 +93,7 @@ func filesOf(schema *openapi3.SchemaRef) (files []string) {
 		return nil
 	}
 	for name, member := range schema.Value.Properties {
-		if member.Value != nil && member.Value.Format == "binary" {
+		if member.Value != nil && member.Value.ContentMediaType != "" {
 			files = append(files, name)
 		}
 	}

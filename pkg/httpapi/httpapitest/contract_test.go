@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const document = `{
-  "openapi": "3.0.3", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://api.example/v1"}],
+  "openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "servers": [{"url": "https://api.example/v1"}],
   "paths": {"/things/{id}": {"get": {
     "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}],
     "responses": {
@@ -121,6 +121,32 @@ func TestTransportFindsWhatTheDocumentDoesNotSay(t *testing.T) {
 	}
 }
 
+// What is particular to 3.1 is checked: null among the types, and keywords of JSON Schema 2020-12.
+func TestSchemasOf31(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ schema, good, bad string }{
+		{`{"type":["string","null"],"maxLength":2}`, `null`, `"abc"`},
+		{`{"type":["string","null"]}`, `"a"`, `1`},
+		{`{"type":"string"}`, `"a"`, `null`},
+		{`{"const":"a"}`, `"a"`, `"b"`},
+		{`{"type":"integer","exclusiveMinimum":1}`, `2`, `1`},
+	} {
+		d := httpapitest.Contract(t, []byte(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/":{"get":{"responses":{"200":{
+			"description":"it","content":{"application/json":{"schema":{"type":"object","properties":{"a":`+test.schema+`}}}}}}}}}}`))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://api.example/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := http.Header{"Content-Type": {"application/json"}}
+		if err := d.Check(r, http.StatusOK, header, []byte(`{"a":`+test.good+`}`)); err != nil {
+			t.Errorf("%s: %s: got %v, want nil", test.schema, test.good, err)
+		}
+		if err := d.Check(r, http.StatusOK, header, []byte(`{"a":`+test.bad+`}`)); err == nil {
+			t.Errorf("%s: %s: got nil, want an error", test.schema, test.bad)
+		}
+	}
+}
+
 func TestUnseenListsWhatNoAnswerHasShown(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(things())
@@ -142,7 +168,11 @@ func TestUnseenListsWhatNoAnswerHasShown(t *testing.T) {
 
 func TestContractRefusesAWrongDocument(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"no JSON": "{", "no version": `{"info":{"title":"t","version":"1"},"paths":{}}`} {
+	for name, text := range map[string]string{
+		"a wrong example": strings.Replace(document, `"paths"`, `"components": {"schemas": {"A": {"type": "object", "properties": {"a": {"type": "string", "examples": ["x", 1]}}}}}, "paths"`, 1),
+		"no JSON":         "{",
+		"no version":      `{"info":{"title":"t","version":"1"},"paths":{}}`,
+	} {
 		r := &recorder{TB: t}
 		func() {
 			defer func() { _ = recover() }() // recorder's Fatalf

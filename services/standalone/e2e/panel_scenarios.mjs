@@ -5,10 +5,12 @@ import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { Webhook } from 'standardwebhooks';
 
 const require = createRequire(import.meta.url);
 const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
@@ -566,6 +568,120 @@ const chatOf = (i) => ({
   windowExpiresAt: new Date(Date.now() + 1e7).toISOString(), inWindow: true, unread: i % 9 === 0, control: 'bot', assignee: null, visitor: { id: `v${i}`, name: `Visitor ${i}` }, lastMessage: null,
 });
 
+/** A webhook endpoint's life: created, tested, filtered, rotated, failing, replayed, disabled, deleted. */
+export async function webhooks(stage) {
+  const { config } = stage;
+  const received = [];
+  let status = 204;
+  const receiver = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (part) => (body += part)).on('end', () => {
+      received.push({ headers: request.headers, body });
+      response.writeHead(status).end(status === 204 ? undefined : 'No room here');
+    });
+  });
+  await new Promise((listening) => receiver.listen(0, '127.0.0.1', listening));
+  const url = `http://127.0.0.1:${receiver.address().port}/parley`;
+  const receive = (n) => eventually(`${n} requests are received`, async () => assert.equal(received.length, n));
+  const act = async (page, item) => {
+    await button(page, `Actions for ${url}`).click();
+    await page.getByRole('menuitem', { name: item, exact: true }).click();
+  };
+
+  const page = await signedIn(stage, { path: '/webhooks' });
+  await page.getByText('No webhook endpoints yet').waitFor();
+  await button(page, 'New endpoint').first().click();
+  const form = dialog(page, 'New endpoint');
+  await button(form, 'Create endpoint').click();
+  await form.getByText('Fill in this field.').waitFor();
+  await form.getByLabel('URL').fill('ftp://shop.example');
+  await form.getByLabel('Headers').fill('no header');
+  await button(form, 'Create endpoint').click();
+  await form.getByText('Write each line as "Name: value".').waitFor();
+  await form.getByLabel('Headers').fill('X-Api-Key: let me in');
+  await button(form, 'Create endpoint').click();
+  await form.getByText('Must be an http or https URL.').waitFor();
+  await form.getByLabel('URL').fill(url);
+  await form.getByLabel('Description').fill('Order system');
+  await button(form, 'Only some').click();
+  await form.getByLabel('message.received').check();
+  await button(form, 'Create endpoint').click();
+  const ready = dialog(page, 'The endpoint is ready');
+  const secret = await ready.getByRole('region', { name: 'Secret' }).textContent();
+  await page.keyboard.press('Escape');
+  await ready.waitFor(); // the secret does not go away by accident
+  await button(ready, 'I have copied it').click();
+  assert.ok(!(await page.content()).includes(secret), 'the secret is shown once');
+  const entry = page.getByRole('row').filter({ hasText: url });
+  await entry.getByText('message.received').waitFor();
+  await entry.getByText('Enabled').waitFor();
+
+  await act(page, 'Send a test');
+  await heading(page, 'Deliveries');
+  await receive(1);
+  assert.equal(new Webhook(secret).verify(received[0].body, received[0].headers).type, 'webhook.test');
+  assert.equal(received[0].headers['x-api-key'], 'let me in');
+  const delivery = page.getByRole('row').filter({ hasText: 'webhook.test' });
+  await delivery.getByText('Delivered').waitFor();
+  await delivery.getByText('204 ·').waitFor();
+  await registered(config, 'Ada', 'Where is my order?');
+  await receive(2);
+  assert.equal(JSON.parse(received[1].body).data.message.data.text, 'Where is my order?');
+
+  status = 410;
+  await button(page, 'Send a test').click();
+  await receive(3);
+  const failed = page.getByRole('row').filter({ hasText: 'answered 410' });
+  await button(failed, 'webhook.test').click();
+  const detail = dialog(page, 'webhook.test');
+  await detail.getByText('No room here').waitFor();
+  await detail.getByRole('region', { name: 'Body' }).getByText('"webhook.test"').waitFor();
+  await button(detail, 'Close').last().click();
+
+  status = 204;
+  await page.getByRole('link', { name: 'Webhooks' }).first().click();
+  await entry.getByText('answered 410').waitFor();
+  await act(page, 'Enable');
+  await entry.getByText('Enabled').waitFor();
+  await act(page, 'Deliveries');
+  await page.getByLabel('Status').selectOption('failed');
+  await button(page, 'Replay failed ones').click();
+  await dialog(page, 'Replay failed ones').getByText('1 delivery will be sent again').waitFor();
+  await button(dialog(page, 'Replay failed ones'), 'Replay').click();
+  await receive(4);
+  assert.equal(received[3].headers['webhook-id'], received[2].headers['webhook-id']);
+  await page.getByLabel('Status').selectOption('');
+  await eventually('all are delivered', async () => assert.equal(await page.getByRole('row').getByText('Delivered', { exact: true }).count(), 3));
+
+  await page.getByRole('link', { name: 'Webhooks' }).first().click();
+  await act(page, 'Rotate secret');
+  await button(dialog(page, 'Rotate the secret'), 'Rotate secret').click();
+  const second = await dialog(page, 'The endpoint is ready').getByRole('region', { name: 'Secret' }).textContent();
+  await button(dialog(page, 'The endpoint is ready'), 'I have copied it').click();
+  await act(page, 'Send a test');
+  await receive(5);
+  for (const key of [secret, second]) new Webhook(key).verify(received[4].body, received[4].headers);
+
+  await page.getByRole('link', { name: 'Webhooks' }).first().click();
+  await act(page, 'Edit');
+  const edit = dialog(page, 'Edit endpoint');
+  await edit.getByText('Set: X-Api-Key.').waitFor();
+  await edit.getByLabel('Description').fill('Order system, new');
+  await button(edit, 'Save').click();
+  await entry.getByText('Order system, new').waitFor();
+  await act(page, 'Disable');
+  await button(dialog(page, 'Disable this endpoint?'), 'Disable').click();
+  await entry.getByText('disabled by a user').waitFor();
+  await act(page, 'Delete');
+  await button(dialog(page, 'Delete this endpoint?'), 'Delete').click();
+  await page.getByText('No webhook endpoints yet').waitFor();
+
+  const { page: agent } = await invite(stage, page, 'Bob', 'agent');
+  assert.equal(await agent.getByRole('link', { name: 'Webhooks' }).count(), 0, 'an agent has no webhooks');
+  receiver.close();
+  await sound(page, config);
+}
+
 /** A list of 100,000 chats: the document stays small, and each page is asked for once. */
 export async function scale(stage) {
   const { config, say } = stage;
@@ -646,6 +762,7 @@ export async function screens(stage) {
   assert.ok(token.secret);
   const template = await api(page, 'POST', 'templates', { name: 'Order sent', text: 'Hello {{username}}, order {{order}} is on its way.', parameters: [{ name: 'order', default: '' }] });
   await api(page, 'POST', `templates/${template.id}/submit`, {});
+  const webhook = await api(page, 'POST', 'webhooks', { url: 'https://crm.example/parley', description: 'Order system', events: ['message.received', 'chat.closed'], headers: { 'X-Api-Key': 'let me in' } });
   await api(page, 'POST', 'users', { email: 'grace@example.com', name: 'Grace Hopper', role: 'agent' });
   await api(page, 'POST', 'users', { email: 'linus@example.com', name: 'Linus Bell', role: 'developer' });
   await row(page, 'Ada').click();
@@ -667,6 +784,8 @@ export async function screens(stage) {
     ['streams', '/streams', () => page.getByRole('heading', { name: 'INBOUND' }).waitFor()],
     ['trace', `/streams/trace/${messages.at(-1).id}`, () => page.getByText('What became of it').waitFor()],
     ['dead', '/streams/dead', () => page.getByText('No dead letters').waitFor()],
+    ['webhooks', '/webhooks', () => page.getByRole('row').filter({ hasText: 'crm.example' }).waitFor()],
+    ['deliveries', `/webhooks/${webhook.endpoint.id}`, () => page.getByText('No deliveries').waitFor()],
     ['people', '/people', () => page.getByRole('row').filter({ hasText: 'Grace Hopper' }).waitFor()],
     ['visitors', '/visitors', () => page.getByRole('row').filter({ hasText: 'Katherine' }).waitFor()],
     ['audit', '/audit', () => page.getByRole('row').filter({ hasText: 'token.create' }).waitFor()],
@@ -695,6 +814,11 @@ export async function screens(stage) {
   await go(page, '/tokens');
   await button(page, 'New token').click();
   await look('dialog');
+  await page.keyboard.press('Escape');
+  await go(page, '/webhooks');
+  await button(page, 'New endpoint').click();
+  await button(page, 'Only some').click();
+  await look('webhook-dialog');
   await page.keyboard.press('Escape');
   await go(page, `/inbox/${chats[0].id}`);
   await button(page, 'Filters').click();

@@ -142,6 +142,8 @@ func TestReadmeCurl(t *testing.T) {
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(dir, ".parley", "demo.json"), demo, 0o600))
 
+	check(t, os.Symlink(filepath.Join(root(), "clients"), filepath.Join(dir, "clients"))) // the last lines run the clients
+
 	_, lines, _ := strings.Cut(readFile(t, readmePath), "<!-- curl: ")
 	_, lines, _ = strings.Cut(lines, "```bash\n")
 	first, rest, _ := strings.Cut(lines, "```\n")
@@ -157,7 +159,7 @@ func TestReadmeCurl(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, wanted := range []string{`"botName"`, `"widgetConfigs"`, `"text":"menu"`, `"isFromSupport":true`, `"keys"`, `"windowExpiresAt"`, `"dryRun":true`, `"acceptedAt"`, `"nameOfSender":"Sara"`, `"templateId"`, "Order 4711"} {
+	for _, wanted := range []string{`"botName"`, `"widgetConfigs"`, `"text":"menu"`, `"isFromSupport":true`, `"keys"`, `"windowExpiresAt"`, `"dryRun":true`, `"acceptedAt"`, `"nameOfSender":"Sara"`, `"templateId"`, "Order 4711", "Go client: message", "TypeScript client: message"} {
 		if !strings.Contains(string(out), wanted) {
 			t.Errorf("got no %s in the answers:\n%s", wanted, out)
 		}

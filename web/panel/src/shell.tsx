@@ -37,6 +37,7 @@ const sections: Section[] = [
   { path: 'applications', label: strings.nav.applications, icon: 'window', permission: 'applications.read', company: true, load: () => import('./applications/applications.js') },
   { path: 'templates', label: strings.nav.templates, icon: 'template', permission: 'templates.read', company: true, load: () => import('./templates/templates.js') },
   { path: 'tokens', label: strings.nav.tokens, icon: 'key', permission: 'tokens', company: true, load: () => import('./tokens/tokens.js') },
+  { path: 'webhooks', label: strings.nav.webhooks, icon: 'webhook', permission: 'webhooks', company: true, load: () => import('./webhooks/webhooks.js') },
   { path: 'people', label: strings.nav.people, icon: 'people', permission: 'people', company: false, load: () => import('./people/people.js') },
   { path: 'visitors', label: strings.nav.visitors, icon: 'shield', permission: 'visitors', company: true, load: () => import('./people/visitors.js') },
   { path: 'audit', label: strings.nav.audit, icon: 'history', permission: 'audit', company: true, load: () => import('./people/audit.js') },

@@ -23,6 +23,8 @@ const codes: Record<string, string> = {
   EMAIL_TAKEN: 'A user with this email address exists already.',
   LAST_OWNER: 'A company needs at least one owner. Make somebody else owner first.',
   WRONG_PASSWORD: 'The password is wrong.',
+  TOO_MANY_ENDPOINTS: 'The company has as many endpoints as it may have. Delete one first.',
+  ENDPOINT_DISABLED: 'The endpoint is disabled. Enable it first.',
 };
 
 const signIn = {
@@ -135,11 +137,27 @@ const account = {
   sessions: 'Where you are signed in', sessionsLead: 'A session ends 12 hours after its last use.', sessionEnded: 'Session ended', everywhereLead: 'All your sessions end, this one too.',
 };
 
+const webhooks = {
+  title: 'Webhooks', lead: 'Your systems receive what happens in chats: Parley posts events to your HTTP endpoints, signed as Standard Webhooks.', create: 'New endpoint', createAction: 'Create endpoint', editTitle: 'Edit endpoint', edit: 'Edit', saved: 'Saved',
+  empty: 'No webhook endpoints yet', emptyLead: 'Create one to receive messages, statuses, and chats that open and close.', url: 'URL', urlHint: 'An https address on the internet that answers within seconds.', description: 'Description', events: 'Events', event: 'Event', allEvents: 'All events', someEvents: 'Only some', chooseEvents: 'Choose at least one event.',
+  headers: 'Headers', headersHint: 'Sent with each request, one a line. The values are never shown again.', headersSet: (names: string) => `Set: ${names}. Leave this empty to keep them; what you enter replaces them all.`, headersWrong: 'Write each line as "Name: value".', clearHeaders: 'Remove all headers',
+  ordered: 'in order', orderedLabel: 'Keep the order of a chat', orderedHint: 'An event waits until the one before it in its chat is delivered or has failed for good.', signatures: 'Signatures', v1: 'v1: HMAC-SHA256', v1Hint: 'Parley and your system share a secret.', v1a: 'v1a: ed25519', v1aHint: 'Your system has only a public key.', chooseSignature: 'Choose at least one signature.',
+  created: 'Created', status: 'Status', statuses: { enabled: 'Enabled', failing: 'Failing', disabled: 'Disabled' }, reasons: { manual: 'disabled by a user', failing: 'kept failing', gone: 'answered 410', exhausted: 'all attempts failed', disabled: 'endpoint was disabled' } as Record<string, string>, failingSince: (at: string) => `since ${at}.`, warnings: (n: number) => `Warning ${n} of 3.`,
+  actionsFor: (url: string) => `Actions for ${url}`, log: 'Deliveries', test: 'Send a test', tested: 'A test is on its way', rotate: 'Rotate secret', enable: 'Enable', enabled: 'The endpoint is enabled', disable: 'Disable', remove: 'Delete', removed: 'The endpoint is deleted',
+  disableTitle: 'Disable this endpoint?', disableLead: 'It receives nothing until you enable it. Its events are kept in the log, to be replayed.', removeTitle: 'Delete this endpoint?', removeLead: (url: string) => `${url} receives nothing any more, and its log is deleted. This cannot be undone.`,
+  rotateTitle: 'Rotate the secret', rotateLead: 'You get a new secret. During the overlap each delivery carries the signatures of both, so that you can change your system without interruption.', overlap: 'Overlap', overlapHint: 'How long deliveries are signed with the old secret as well.', overlaps,
+  secret: 'Secret', publicKey: 'Public key', secretTitle: 'The endpoint is ready', secretOnce: 'Copy it now. It is never shown again.', secretLead: (url: string) => `Verify what arrives at ${url} with it.`, secretDone: 'I have copied it',
+  retention: 'Log retention', retentionLead: 'A delivery is deleted when it has ended and this time has passed.', days: 'Days', daysHint: '1 to 365; empty for the default of 30.',
+  logTitle: 'Deliveries', refresh: 'Refresh', when: 'When', attempts: 'Attempts', answer: 'Last answer', duration: 'Duration', request: 'Body', noAttempts: 'No attempt yet.', noAnswer: 'No answer', milliseconds: (n: number) => `${n} ms`, next: (at: string) => `next try ${at}`, anyStatus: 'Any status', deliveryStatuses: { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' },
+  noDeliveries: 'No deliveries', noDeliveriesLead: 'Events appear here when they happen. Send a test to see one.', replay: 'Replay', replayOf: (type: string) => `Replay ${type}`, replayFailed: 'Replay failed ones', replayLead: (deliveries: string) => `${deliveries} will be sent again, with all attempts.`, nothingFailed: 'Nothing has failed.', replayed: (n: number) => (n === 1 ? '1 delivery is sent again' : `${n} deliveries are sent again`), deliveryForms: ['delivery', 'deliveries'] as const,
+};
+
 export const strings = {
   product: 'Parley', optional: '(optional)', required: 'Fill in this field.', cancel: 'Cancel', close: 'Close', done: 'Done', save: 'Save', add: 'Add', more: 'Load more', actions: 'Actions', dismiss: 'Dismiss', copy: 'Copy', copied: 'Copied', preview: 'Preview', loading: 'Loading…', tryAgain: 'Try again', loadFailed: 'This could not be loaded', requestId: 'Request id', showPassword: 'Show password', hidePassword: 'Hide password', typeToConfirm: (word: string) => `Type "${word}" to confirm`,
   unexpected: 'Something went wrong. Try again.', offlineError: 'The panel is not reachable. Check your connection and try again.', tooMany: (seconds: number) => (seconds ? `Too many attempts. Try again in ${seconds} s.` : 'Too many attempts. Try again in a moment.'), unavailable: 'The service is not available at the moment. Try again shortly.',
   today: 'Today', yesterday: 'Yesterday', justNow: 'just now', ago: (duration: string) => `${duration} ago`, titleOf: (title: string, unread: number) => `${unread ? `(${unread}) ` : ''}${title ? `${title} – ` : ''}Parley`, skip: 'Skip to the content', signOut: 'Sign out', unreadChats: (n: number) => (n === 1 ? '1 unread chat' : `${n} unread chats`), offline: 'You are offline. What you see may be old.', notLive: 'Not live: new messages may be missing. Connecting again…', notFound: 'Nothing is here', notFoundLead: 'The address is wrong, or your role does not show it.', noCompany: 'No company', noCompanyYet: 'No company yet', noCompanyLead: 'Create the first company; its owner is invited in the section People.',
   roles: { operator: 'Operator', owner: 'Owner', developer: 'Developer', agent: 'Agent' }, theme: { auto: 'Theme of the system', light: 'Light', dark: 'Dark' },
-  nav: { label: 'Sections', open: 'Menu', inbox: 'Inbox', applications: 'Applications', templates: 'Templates', tokens: 'Access tokens', people: 'People', visitors: 'Visitors', audit: 'Audit log', streams: 'Streams', account: 'Your account', company: (name: string) => `Company: ${name}`, user: 'your account, theme and sign-out' },
+  nav: { label: 'Sections', open: 'Menu', inbox: 'Inbox', applications: 'Applications', templates: 'Templates', tokens: 'Access tokens', webhooks: 'Webhooks', people: 'People', visitors: 'Visitors', audit: 'Audit log', streams: 'Streams', account: 'Your account', company: (name: string) => `Company: ${name}`, user: 'your account, theme and sign-out' },
   codes, render, signIn, invitation, tokens, applications, templates, inbox, streams, people, audit, visitors, account,
+  webhooks,
 };

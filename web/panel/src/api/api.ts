@@ -1,6 +1,7 @@
 import { readMessage, object, text, type Data } from '@parley/shared/message.js';
 import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
+import type { Delivery, MadeWebhook, WebhookEndpoint, Webhooks } from './types.js';
 import type {
   Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Invitation, Letter, Message, MessageStatus, Meta, NewToken, Parameter, Receipt, RedriveResult, Role, Session, SignedIn, Streams,
   Template, TestPush, Token, User, Verification, Visitor,
@@ -136,4 +137,21 @@ export const people = {
   visitors: (q: string, signal?: Signal) => get<{ visitors: Visitor[] }>('visitors', { q, limit: 20 }, signal).then((a) => a.visitors),
   exportUrl: (visitor: string) => client.url(`visitors/${id(visitor)}/export`),
   erase: (visitor: string) => post<Receipt>(`visitors/${id(visitor)}/erase`, { confirm: visitor }),
+};
+
+export interface WebhookDraft { url: string; description: string; events: string[]; ordered: boolean; headers?: Record<string, string>; signatures?: string[] }
+
+export const webhooks = {
+  list: (signal?: Signal) => get<Webhooks>('webhooks', {}, signal),
+  create: (draft: WebhookDraft) => post<MadeWebhook>('webhooks', draft),
+  update: (endpoint: string, draft: WebhookDraft) => patch<WebhookEndpoint>(`webhooks/${id(endpoint)}`, draft),
+  remove: (endpoint: string) => remove<void>(`webhooks/${id(endpoint)}`),
+  rotate: (endpoint: string, overlapSeconds: number) => post<MadeWebhook>(`webhooks/${id(endpoint)}/rotate`, { overlapSeconds }),
+  enable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/enable`),
+  disable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/disable`),
+  test: (endpoint: string) => post<Delivery>(`webhooks/${id(endpoint)}/test`),
+  retention: (retentionDays: number) => put<{ retentionDays: number }>('webhooks/retention', { retentionDays }).then((a) => a.retentionDays),
+  deliveries: (endpoint: string, f: { status?: string; eventType?: string }, before: string, signal?: Signal): Promise<Chunk<Delivery>> =>
+    get<{ deliveries: Delivery[]; next: string | null }>(`webhooks/${id(endpoint)}/deliveries`, { ...f, before, limit: 50 }, signal).then((a) => ({ items: a.deliveries, next: a.next ?? '' })),
+  replay: (endpoint: string, body: { id?: string; status?: string; eventType?: string; dryRun?: boolean }) => post<{ deliveryIds: string[] }>(`webhooks/${id(endpoint)}/replay`, body).then((a) => a.deliveryIds),
 };

@@ -141,3 +141,38 @@ export interface AuditEntry {
 export interface Visitor { id: string; appId?: string; name: string; email?: string; phone?: string; userId?: string }
 
 export interface Receipt { id: string; visitorId: string; at: string; by: string; chats: number; messages: number; files: number; identities: number; statuses: number; events: number }
+
+export interface WebhookEndpoint {
+  id: string;
+  url: string;
+  description: string;
+  /** None: all. */
+  events: string[];
+  /** Names only. */
+  headers: string[];
+  ordered: boolean;
+  signatures: string[];
+  publicKeys: string[];
+  createdAt: string;
+  status: 'enabled' | 'failing' | 'disabled';
+  disabledAt?: string;
+  disabledReason?: string;
+  failingSince?: string;
+  warnings: number;
+}
+
+export interface Webhooks { endpoints: WebhookEndpoint[]; types: string[]; retentionDays: number }
+
+/** An endpoint with what its deliveries are verified with, shown once. */
+export interface MadeWebhook { endpoint: WebhookEndpoint; secrets: string[] }
+
+export interface Delivery {
+  id: string;
+  eventType: string;
+  status: 'pending' | 'delivered' | 'failed';
+  reason?: string;
+  createdAt: string;
+  nextAttemptAt?: string;
+  body: string;
+  attempts: { at: string; url: string; durationMs: number; statusCode?: number; answer?: string; error?: string; nextAttemptAt?: string }[];
+}

@@ -1,0 +1,53 @@
+import { ParleyError } from './error.js';
+
+/** When a request is sent again. */
+export interface RetryOptions {
+  /** Attempts of a call, the first one included; 4 by default, 1: no retries. */
+  attempts?: number;
+  /** The first pause in milliseconds, doubled after each attempt and shortened at random; 250 by default. */
+  pause?: number;
+  /** The longest pause in milliseconds; 30,000 by default. A longer Retry-After ends the call with the error. */
+  maxPause?: number;
+}
+
+/** The pause in milliseconds before the next attempt, at least what Retry-After asks for; undefined: it is longer than may be waited. */
+export function pauseBefore(retry: number, retryAfter: string | null, options: RetryOptions, now: number = Date.now()): number | undefined {
+  const maxPause = options.maxPause ?? 30_000;
+  const backoff = Math.min((options.pause ?? 250) * 2 ** (retry - 1), maxPause) * (0.5 + Math.random() / 2);
+  const asked = askedFor(retryAfter, now);
+  return asked > maxPause ? undefined : Math.max(backoff, asked);
+}
+
+/** The milliseconds of Retry-After (RFC 9110, section 10.2.3): seconds or a date. */
+function askedFor(retryAfter: string | null, now: number): number {
+  if (retryAfter === null) return 0;
+  if (/^\d+$/.test(retryAfter)) return Number(retryAfter) * 1000;
+  const at = Date.parse(retryAfter);
+  return Number.isNaN(at) ? 0 : Math.max(0, at - now);
+}
+
+/**
+ * Reports whether a failed attempt may be repeated. 429 and 503 say that nothing was accepted. Any other failure of the server or of the
+ * connection leaves that open, so that only what is safe to send twice is sent again.
+ */
+export function isRetryable(failure: unknown, repeatable: boolean): boolean {
+  if (!(failure instanceof ParleyError)) return repeatable;
+  if (failure.status === 429 || failure.status === 503) return true;
+  return repeatable && (failure.status >= 500 || failure.code === 'IDEMPOTENCY_KEY_IN_USE');
+}
+
+/** Resolves after a time; rejects with the signal's reason when that aborts before. */
+export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal!.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener('abort', abort, { once: true });
+  });
+}

@@ -1,0 +1,199 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { webhooks as api } from '../api/api.js';
+import { messageOf } from '../api/client.js';
+import type { MadeWebhook, WebhookEndpoint, Webhooks } from '../api/types.js';
+import { formatDate, formatFull } from '../lib/format.js';
+import { useLoad } from '../lib/load.js';
+import { navigate, usePlace } from '../lib/router.js';
+import { strings } from '../strings.js';
+import { Button } from '../ui/button.js';
+import { Code } from '../ui/copy.js';
+import { Confirm, Dialog } from '../ui/dialog.js';
+import { Field, Select, TextInput } from '../ui/field.js';
+import { Menu } from '../ui/menu.js';
+import { Page, Table } from '../ui/page.js';
+import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
+import { toast } from '../ui/toast.js';
+import { Deliveries } from './deliveries.js';
+import { Editor } from './editor.js';
+
+const s = strings.webhooks;
+
+const kinds = { enabled: 'good', failing: 'warn', disabled: 'bad' } as const;
+
+/** The endpoints, and the deliveries of one of them. */
+export default function WebhooksSection() {
+  const { parts } = usePlace();
+  const loaded = useLoad((signal) => api.list(signal), []);
+  const { data, error, loading, reload, set } = loaded;
+  // The state of an endpoint may have changed while its log was open.
+  const at = parts[1] ?? '';
+  const before = useRef(at);
+  useEffect(() => {
+    if (before.current !== at) reload();
+    before.current = at;
+  }, [at]);
+  if (!data) return <Page title={s.title} lead={s.lead}>{loading ? <Skeleton /> : <Failed error={error} retry={reload} />}</Page>;
+  const put = (e: WebhookEndpoint) => set((old) => ({ ...old, endpoints: old.endpoints.some((x) => x.id === e.id) ? old.endpoints.map((x) => (x.id === e.id ? e : x)) : [...old.endpoints, e] }));
+  const one = at && data.endpoints.find((e) => e.id === at);
+  if (one) return <Deliveries key={one.id} endpoint={one} types={data.types} />;
+  return <Endpoints data={data} put={put} drop={(id) => set((old) => ({ ...old, endpoints: old.endpoints.filter((e) => e.id !== id) }))} retain={(retentionDays) => set((old) => ({ ...old, retentionDays }))} />;
+}
+
+type Acting = { what: 'edit' | 'rotate' | 'remove' | 'disable'; endpoint: WebhookEndpoint };
+
+function Endpoints({ data, put, drop, retain }: { data: Webhooks; put(e: WebhookEndpoint): void; drop(id: string): void; retain(days: number): void }) {
+  const [creating, setCreating] = useState(false);
+  const [retention, setRetention] = useState(false);
+  const [acting, setActing] = useState<Acting>();
+  const [made, setMade] = useState<MadeWebhook>();
+  const close = () => {
+    setActing(undefined);
+    setCreating(false);
+  };
+  const show = (m: MadeWebhook) => {
+    close();
+    put(m.endpoint);
+    setMade(m);
+  };
+  const run = async (act: () => Promise<unknown>, said: string) => {
+    try {
+      await act();
+      toast(said);
+    } catch (err) {
+      toast(messageOf(err), 'bad');
+    }
+  };
+  const test = (e: WebhookEndpoint) => run(async () => {
+    await api.test(e.id);
+    navigate(`/webhooks/${e.id}`);
+  }, s.tested);
+  const create = <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>{s.create}</Button>;
+  return (
+    <Page title={s.title} lead={s.lead} actions={<><Button icon="clock" onClick={() => setRetention(true)}>{s.retention}</Button>{create}</>}>
+      {!data.endpoints.length && <Empty icon="webhook" title={s.empty} action={create}>{s.emptyLead}</Empty>}
+      {data.endpoints.length > 0 && (
+        <Table label={s.title} head={[s.url, s.events, s.signatures, s.created, s.status, <span class="sr">{strings.actions}</span>]}>
+          {data.endpoints.map((e) => (
+            <tr key={e.id} class={e.status === 'disabled' ? 'off' : undefined}>
+              <td class="wrap-any"><a class="strong" href={`#/webhooks/${e.id}`}>{e.url}</a>{e.description && <div class="sub">{e.description}</div>}</td>
+              <td>{e.events.length ? e.events.map((t) => <div key={t}>{t}</div>) : <span class="faint">{s.allEvents}</span>}</td>
+              <td class="nowrap">{e.signatures.join(', ')}{e.ordered && <div class="sub">{s.ordered}</div>}</td>
+              <td class="nowrap"><time dateTime={e.createdAt} title={formatFull(e.createdAt)}>{formatDate(e.createdAt)}</time></td>
+              <td><Badge kind={kinds[e.status]}>{s.statuses[e.status]}</Badge><div class="sub">{reasonOf(e)}</div></td>
+              <td class="end">
+                <Menu
+                  label={s.actionsFor(e.url)}
+                  items={[
+                    { label: s.log, icon: 'history', act: () => navigate(`/webhooks/${e.id}`) },
+                    e.status !== 'disabled' && { label: s.test, icon: 'send', act: () => void test(e) },
+                    { label: s.edit, icon: 'edit', act: () => setActing({ what: 'edit', endpoint: e }) },
+                    { label: s.rotate, icon: 'refresh', act: () => setActing({ what: 'rotate', endpoint: e }) },
+                    e.status === 'disabled'
+                      ? { label: s.enable, icon: 'play', act: () => void run(async () => put(await api.enable(e.id)), s.enabled) }
+                      : { label: s.disable, icon: 'pause', act: () => setActing({ what: 'disable', endpoint: e }) },
+                    { label: s.remove, icon: 'trash', danger: true, act: () => setActing({ what: 'remove', endpoint: e }) },
+                  ]}
+                />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {creating && <Editor types={data.types} close={close} made={show} saved={put} />}
+      {acting?.what === 'edit' && <Editor endpoint={acting.endpoint} types={data.types} close={close} made={show} saved={(e) => { put(e); close(); toast(s.saved); }} />}
+      {acting?.what === 'rotate' && <Rotate endpoint={acting.endpoint} close={close} made={show} />}
+      {acting?.what === 'disable' && (
+        <Confirm title={s.disableTitle} action={s.disable} close={close} confirm={async () => put(await api.disable(acting.endpoint.id))}>
+          <p>{s.disableLead}</p>
+        </Confirm>
+      )}
+      {acting?.what === 'remove' && (
+        <Confirm
+          title={s.removeTitle}
+          action={s.remove}
+          close={close}
+          confirm={async () => {
+            await api.remove(acting.endpoint.id);
+            drop(acting.endpoint.id);
+            toast(s.removed);
+          }}
+        >
+          <p class="wrap-any">{s.removeLead(acting.endpoint.url)}</p>
+        </Confirm>
+      )}
+      {retention && <Retention days={data.retentionDays} close={() => setRetention(false)} saved={retain} />}
+      {made && <Secrets made={made} close={() => setMade(undefined)} />}
+    </Page>
+  );
+}
+
+function reasonOf(e: WebhookEndpoint): string {
+  if (e.disabledReason) return s.reasons[e.disabledReason] ?? e.disabledReason;
+  if (!e.failingSince) return '';
+  return s.failingSince(formatFull(e.failingSince)) + (e.warnings ? ` ${s.warnings(e.warnings)}` : '');
+}
+
+function Rotate({ endpoint, close, made }: { endpoint: WebhookEndpoint; close(): void; made(m: MadeWebhook): void }) {
+  const [overlap, setOverlap] = useState('86400');
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState('');
+  const submit = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem('');
+    try {
+      made(await api.rotate(endpoint.id, Number(overlap)));
+    } catch (err) {
+      setBusy(false);
+      setProblem(messageOf(err));
+    }
+  };
+  return (
+    <Dialog title={s.rotateTitle} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{s.rotate}</Button></>}>
+      {problem && <Notice kind="bad">{problem}</Notice>}
+      <p>{s.rotateLead}</p>
+      <Field label={s.overlap} hint={s.overlapHint}>
+        <Select value={overlap} change={setOverlap} options={s.overlaps.map(([value, label]) => ({ value, label }))} />
+      </Field>
+    </Dialog>
+  );
+}
+
+function Retention({ days, close, saved }: { days: number; close(): void; saved(days: number): void }) {
+  const [text, setText] = useState(days ? String(days) : '');
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState('');
+  const submit = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem('');
+    try {
+      saved(await api.retention(Number(text)));
+      toast(s.saved);
+      close();
+    } catch (err) {
+      setBusy(false);
+      setProblem(messageOf(err));
+    }
+  };
+  return (
+    <Dialog title={s.retention} close={close} onSubmit={() => void submit()} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{strings.save}</Button></>}>
+      <p>{s.retentionLead}</p>
+      <Field label={s.days} hint={s.daysHint} error={problem}><TextInput class="short" type="number" min={1} max={365} value={text} change={setText} /></Field>
+    </Dialog>
+  );
+}
+
+function Secrets({ made: { endpoint, secrets }, close }: { made: MadeWebhook; close(): void }) {
+  return (
+    <Dialog title={s.secretTitle} close={close} dismissible={false} wide footer={<Button kind="primary" onClick={close} data-autofocus>{s.secretDone}</Button>}>
+      <Notice kind="warn">{s.secretOnce}</Notice>
+      <p class="wrap-any">{s.secretLead(endpoint.url)}</p>
+      {secrets.map((secret) => {
+        const label = secret.startsWith('whpk_') ? s.publicKey : s.secret;
+        return <div key={secret} class="field"><span class="legend">{label}</span><Code text={secret} label={label} /></div>;
+      })}
+    </Dialog>
+  );
+}
