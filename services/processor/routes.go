@@ -22,6 +22,7 @@ const (
 	durableControls   = "recorder-control"
 	durableDispatcher = "dispatcher"
 	durablePushes     = "dispatcher-pushes"
+	durableNotices    = "dispatcher-notices"
 	durableBot        = "bot"
 	durableWebhooks   = "webhooks"
 )
@@ -76,6 +77,19 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 			Stream: subject.Sends, Durable: durablePushes, Filters: []string{subject.AllPushes},
 			Handle: decoded(d.Push), Concurrency: dispatchers, Order: bus.ByStream, Key: byPhone,
 		},
+		{
+			Stream: subject.Inbound, Durable: durableNotices, Filters: []string{subject.AllControls},
+			Handle: noticed(d), Concurrency: dispatchers,
+		},
+	}
+}
+
+// noticed lets the dispatcher tell the visitor of a change; the notice's id follows from the event's.
+func noticed(d *dispatcher.Dispatcher) handler {
+	return func(ctx context.Context, delivery bus.Delivery) error {
+		return decoded(func(ctx context.Context, e event.ChatControlChanged) error {
+			return d.ControlChanged(ctx, e, delivery.ID)
+		})(ctx, delivery)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
@@ -186,7 +187,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, time.Now))...)
 	}
 	if s.cfg.Dispatcher {
-		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b))...)
+		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b, time.Now))...)
 	}
 	switch s.cfg.Bot {
 	case BotDemo:
@@ -204,7 +205,8 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 }
 
 func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) []bus.Consumer {
-	return botRoutes(bot.New(answerer, cache, documents, b, s.cfg.failureText(), time.Now), s.cfg.BotConcurrency)
+	controls := control.New(documents, b, time.Now)
+	return botRoutes(bot.New(answerer, cache, documents, controls, b, s.cfg.failureText(), time.Now), s.cfg.BotConcurrency)
 }
 
 // consume returns when ctx is done and all consumers have stopped.

@@ -51,7 +51,7 @@ func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAcc
 	return r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
 }
 
-// ControlChanged keeps who answers a chat. The panel does so itself after it has published; this is the one that counts when its process
+// ControlChanged keeps who answers a chat. Its publisher does so itself after it has published; this is the one that counts when its process
 // ended in between.
 func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged) error {
 	c, err := r.chats.Chat(ctx, e.ChatID)
@@ -61,9 +61,7 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 	if c.CompanyID != e.CompanyID {
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
 	}
-	if _, err := r.controls.SetControl(ctx, e.ChatID, chat.Control{
-		Agent: e.Control == event.ControlAgent, Assignee: e.AssigneeID, ChangedAt: e.ChangedAt,
-	}); err != nil || e.ClosedAt.IsZero() {
+	if _, err := r.controls.SetControl(ctx, e.ChatID, e.ControlOf()); err != nil || e.ClosedAt.IsZero() {
 		return err
 	}
 	return r.controls.CloseChat(ctx, e.ChatID, e.ClosedAt)

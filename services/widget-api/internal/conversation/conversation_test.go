@@ -33,6 +33,8 @@ var publishing sync.Mutex
 
 // surroundings are what the service stands on, with faults at will.
 type surroundings struct {
+	store.Chats // what no test here asks
+
 	published []event.Event
 	appended  []chat.Message
 	publish   error

@@ -218,8 +218,9 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
                 <div class="conv-title">
                   <h2 dir="auto">{chat.visitor.name}</h2>
                   <p>
-                    {closed ? <Badge>{s.statuses.closed}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.withAgents}</Badge>}
+                    {closed ? <Badge>{s.statuses.closed}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : chat.waiting ? s.waiting : s.withAgents}</Badge>}
                     <WindowMark chat={chat} now={now} />
+                    {chat.rating && <Badge kind={chat.rating.score >= 4 ? 'good' : chat.rating.score >= 3 ? 'plain' : 'warn'}>{s.stars(chat.rating.score)}</Badge>}
                   </p>
                 </div>
                 {others.length > 0 && (
@@ -237,6 +238,12 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
             )
             : <Skeleton rows={1} />}
         </header>
+        {chat?.handover && !closed && (
+          <div class="handover" role="note" aria-label={s.handover}>
+            <Glyph name="hand" size={16} />
+            <p dir="auto"><b>{s.handoverBy[chat.handover.by]}</b>{chat.handover.reason && `: ${chat.handover.reason}`}{chat.handover.note && <small>{chat.handover.by === 'offline_form' ? s.answerTo(chat.handover.note) : chat.handover.note}</small>}</p>
+          </div>
+        )}
         {!state.ready && !state.error && <div class="log"><Skeleton rows={7} /></div>}
         {!state.ready && !!state.error && <Failed error={state.error} retry={() => void conversation.load()} />}
         {state.ready && (
@@ -484,6 +491,7 @@ function Details({ chat: c, agents, assign, busy, now, close }: DetailsProps) {
             [s.channel, s.channels[c.channel]],
             [s.started, formatFull(c.createdAt)],
             ...(c.closedAt ? [[s.closedAt, formatFull(c.closedAt)] as [string, string]] : [[s.window, c.inWindow && Date.parse(c.windowExpiresAt) > now ? s.until(formatFull(c.windowExpiresAt)) : s.ended(formatFull(c.windowExpiresAt))] as [string, string]]),
+            ...(c.rating ? [[s.rating, <>{s.stars(c.rating.score)}{c.rating.comment && <q dir="auto">{c.rating.comment}</q>}</>] as [string, preact.ComponentChild]] : []),
             [s.chatId, <code class="wrap-any">{c.id}</code>],
           ]}
         />
