@@ -22,7 +22,6 @@ const (
 	durableControls   = "recorder-control"
 	durableDispatcher = "dispatcher"
 	durablePushes     = "dispatcher-pushes"
-	durableNotices    = "dispatcher-notices"
 	durableBot        = "bot"
 	durableWebhooks   = "webhooks"
 )
@@ -46,7 +45,7 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		},
 		{
 			Stream: subject.Inbound, Durable: durableControls, Filters: []string{subject.AllControls},
-			Handle: decoded(r.ControlChanged),
+			Handle: controlChanged(r),
 		},
 		{Stream: subject.Replies, Durable: durableRecorder, Handle: decoded(r.Reply)},
 		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound)},
@@ -77,19 +76,13 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 			Stream: subject.Sends, Durable: durablePushes, Filters: []string{subject.AllPushes},
 			Handle: decoded(d.Push), Concurrency: dispatchers, Order: bus.ByStream, Key: byPhone,
 		},
-		{
-			Stream: subject.Inbound, Durable: durableNotices, Filters: []string{subject.AllControls},
-			Handle: noticed(d), Concurrency: dispatchers,
-		},
 	}
 }
 
-// noticed lets the dispatcher tell the visitor of a change; the notice's id follows from the event's.
-func noticed(d *dispatcher.Dispatcher) handler {
-	return func(ctx context.Context, delivery bus.Delivery) error {
-		return decoded(func(ctx context.Context, e event.ChatControlChanged) error {
-			return d.ControlChanged(ctx, e, delivery.ID)
-		})(ctx, delivery)
+// controlChanged also passes the event's id, from which that of a notice follows.
+func controlChanged(r *recorder.Recorder) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		return decoded(func(ctx context.Context, e event.ChatControlChanged) error { return r.ControlChanged(ctx, e, d.ID) })(ctx, d)
 	}
 }
 

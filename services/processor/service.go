@@ -184,10 +184,10 @@ func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.S
 // consumers are those that are switched on.
 func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
 	if s.cfg.Recorder {
-		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, time.Now))...)
+		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, cache, b, time.Now))...)
 	}
 	if s.cfg.Dispatcher {
-		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b, time.Now))...)
+		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b))...)
 	}
 	switch s.cfg.Bot {
 	case BotDemo:

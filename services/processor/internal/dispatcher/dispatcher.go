@@ -1,8 +1,7 @@
 // Package dispatcher brings what a company accepted for sending to the channel of the chat: to the widget's visitor as a
 // reply, to a phone number as an outbound message.
 //
-// dispatcher.go: a message into a chat. push.go: a template to a phone number, whose chat is found or made. notice.go: what the visitor reads when
-// agents get or close the chat.
+// dispatcher.go: a message into a chat. push.go: a template to a phone number, whose chat is found or made.
 //
 // Every event that it publishes carries the id that the edge gave the message, so a redelivery publishes the same event
 // again and the stream drops it.
@@ -11,7 +10,6 @@ package dispatcher
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -29,7 +27,6 @@ type Directory interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
-	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
 // Recipients finds or creates the recipient of a push.
@@ -43,12 +40,11 @@ type Dispatcher struct {
 	directory  Directory
 	recipients Recipients
 	publisher  Publisher
-	now        func() time.Time
 }
 
-// New returns a dispatcher. now is the clock.
-func New(directory Directory, recipients Recipients, publisher Publisher, now func() time.Time) *Dispatcher {
-	return &Dispatcher{directory: directory, recipients: recipients, publisher: publisher, now: now}
+// New returns a dispatcher.
+func New(directory Directory, recipients Recipients, publisher Publisher) *Dispatcher {
+	return &Dispatcher{directory: directory, recipients: recipients, publisher: publisher}
 }
 
 // CompanyMessage sends a message that a company wrote into a chat. The message goes out as it is, with its id.

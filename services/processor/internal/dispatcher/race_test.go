@@ -38,7 +38,7 @@ func TestPushesAtOnceShareTheirRecipient(t *testing.T) {
 		if i%2 == 0 {
 			source = "4915112345678"
 		}
-		d := dispatcher.New(store.NewCache(documents, store.CacheConfig{}), documents, b, time.Now) // each like a process of its own
+		d := dispatcher.New(store.NewCache(documents, store.CacheConfig{}), documents, b) // each like a process of its own
 		group.Go(func() error {
 			return d.Push(t.Context(), event.PushAccepted{
 				CompanyID: company.ID, TemplateID: template.ID, MessageID: uuid.Must(uuid.NewV7()).String(),

@@ -58,4 +58,4 @@ export class Support {
 }
 
 /** What a notice of the server says, in a word; empty for any other message. */
-export const noticeKind = (m: Message): string => (m.isFromSupport && m.type === 'TEXT' ? text(m.data.notice) : '');
+export const noticeKind = (m: Message): string => (m.isFromSupport && m.type === 'TEXT' ? text(m.data['notice']) : '');

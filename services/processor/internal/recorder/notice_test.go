@@ -1,4 +1,4 @@
-package dispatcher
+package recorder
 
 import (
 	"context"
@@ -12,19 +12,28 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// place is one chat of one application, and what is published into it.
+// place is one chat of one application, what is stored of it, and what is published into it.
 type place struct {
-	Directory
 	chat      chat.Chat
 	app       chat.Application
+	stored    int // times that its control was written
 	published []event.Reply
+	early     bool // something was published before the change was stored
 }
+
+func (p *place) SetControl(context.Context, string, chat.Control) (chat.Chat, error) {
+	p.stored++
+	return p.chat, nil
+}
+
+func (p *place) CloseChat(context.Context, string, time.Time) error { return nil }
 
 func (p *place) Chat(context.Context, string) (chat.Chat, error)               { return p.chat, nil }
 func (p *place) Application(context.Context, string) (chat.Application, error) { return p.app, nil }
 
 func (p *place) Publish(_ context.Context, e event.Event) error {
 	p.published = append(p.published, e.(event.Reply))
+	p.early = p.early || p.stored < len(p.published)
 	return nil
 }
 
@@ -48,21 +57,16 @@ func TestNotices(t *testing.T) {
 		"closed":                  {event.ChatControlChanged{ClosedAt: now}, chat.Support{Rating: true}, "closed  has ended"},
 		"closed without a rating": {event.ChatControlChanged{ClosedAt: now}, chat.Support{}, ""},
 		"long ago":                {event.ChatControlChanged{ChangedAt: now.Add(-2 * time.Hour), ClosedAt: now}, chat.Support{Rating: true}, ""},
-		"a phone's":               {event.ChatControlChanged{AppID: "-", Handover: handover(chat.ByBot)}, chat.Support{}, ""},
 	} {
-		p := &place{chat: chat.Chat{CompanyID: "c", AppID: "a", ChatUserID: "v"}, app: chat.Application{Name: "Shop", Support: test.support}}
+		p := &place{chat: chat.Chat{ID: "chat", CompanyID: "c", AppID: "a", ChatUserID: "v", Channel: chat.ChannelWidget}, app: chat.Application{Name: "Shop", Support: test.support}}
 		e := test.event
-		e.CompanyID, e.ChatUserID, e.ChatID, e.Control = "c", "v", "chat", event.ControlAgent
-		if e.AppID == "" {
-			e.AppID = "a"
-		}
-		e.AppID = strings.TrimPrefix(e.AppID, "-")
+		e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Control = "c", "a", "v", "chat", event.ControlAgent
 		if e.ChangedAt.IsZero() {
 			e.ChangedAt = now
 		}
-		d := New(p, nil, p, func() time.Time { return now.Add(time.Minute) })
+		r := New(nil, p, nil, p, p, p, func() time.Time { return now.Add(time.Minute) })
 		for range 2 {
-			if err := d.ControlChanged(t.Context(), e, "event"); err != nil {
+			if err := r.ControlChanged(t.Context(), e, "event"); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
@@ -72,7 +76,7 @@ func TestNotices(t *testing.T) {
 			}
 			continue
 		}
-		if len(p.published) != 2 || p.published[0].EventID() != p.published[1].EventID() {
+		if p.early || len(p.published) != 2 || p.published[0].EventID() != p.published[1].EventID() {
 			t.Fatalf("%s: got %+v, want the same notice for each delivery", name, p.published)
 		}
 		m := p.published[0].Message
@@ -85,11 +89,14 @@ func TestNotices(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", name, m, test.want)
 		}
 	}
-	p := &place{chat: chat.Chat{CompanyID: "c", AppID: "a", ChatUserID: "another"}}
-	err := New(p, nil, p, time.Now).ControlChanged(t.Context(), event.ChatControlChanged{
-		CompanyID: "c", AppID: "a", ChatUserID: "v", ChangedAt: time.Now(), ClosedAt: time.Now(),
-	}, "event")
-	if !apperr.Is(err, apperr.Invalid) {
-		t.Errorf("another visitor's chat: got %v, want it refused", err)
+	p := &place{chat: chat.Chat{CompanyID: "c", Channel: chat.ChannelPhone}}
+	e := event.ChatControlChanged{CompanyID: "c", ChangedAt: now, Handover: handover(chat.ByBot)}
+	r := New(nil, p, nil, p, p, p, func() time.Time { return now })
+	if err := r.ControlChanged(t.Context(), e, "event"); err != nil || len(p.published) > 0 || p.stored != 1 {
+		t.Errorf("a phone's chat: got %v and %v, want it stored and no notice", p.published, err)
+	}
+	e.CompanyID = "another"
+	if err := r.ControlChanged(t.Context(), e, "event"); !apperr.Is(err, apperr.Invalid) {
+		t.Errorf("another company's chat: got %v, want it refused", err)
 	}
 }

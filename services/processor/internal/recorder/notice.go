@@ -1,4 +1,4 @@
-package dispatcher
+package recorder
 
 import (
 	"context"
@@ -32,20 +32,24 @@ const (
 	noticeClosed   = "closed"   // an agent has closed the chat, and the visitor may rate it
 )
 
-// ControlChanged shows a widget's visitor what has happened to the chat: that the bot or the visitor has handed it over to the agents, and, where the
-// application asks for ratings, that an agent has closed it. eventID makes the notice's id, so a redelivery shows it no second time.
-func (d *Dispatcher) ControlChanged(ctx context.Context, e event.ChatControlChanged, eventID string) error {
-	if e.AppID == "" || d.now().Sub(e.ChangedAt) > staleNotice || !e.HandsOver() && e.ClosedAt.IsZero() {
+// Applications finds the application of a chat.
+type Applications interface {
+	Application(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Publisher publishes an event; nil means that the stream has it.
+type Publisher interface {
+	Publish(ctx context.Context, e event.Event) error
+}
+
+// notify shows a widget's visitor what has happened to the chat: that the bot or the visitor has handed it over to the agents, and, where the
+// application asks for ratings, that an agent has closed it. It comes after the change is stored, so that who reads the notice finds it. eventID
+// makes the notice's id, so a redelivery shows it no second time.
+func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlChanged, eventID string) error {
+	if c.Channel != chat.ChannelWidget || r.now().Sub(e.ChangedAt) > staleNotice || !e.HandsOver() && e.ClosedAt.IsZero() {
 		return nil
 	}
-	c, err := d.directory.Chat(ctx, e.ChatID)
-	if err != nil {
-		return err
-	}
-	if c.CompanyID != e.CompanyID || c.AppID != e.AppID || c.ChatUserID != e.ChatUserID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
-	}
-	app, err := d.directory.Application(ctx, e.AppID)
+	app, err := r.applications.Application(ctx, c.AppID)
 	if apperr.Is(err, apperr.NotFound) {
 		return nil // there is no widget that could show it
 	}
@@ -56,8 +60,8 @@ func (d *Dispatcher) ControlChanged(ctx context.Context, e event.ChatControlChan
 	if err != nil {
 		return fmt.Errorf("encoding a notice: %w", err)
 	}
-	return d.publisher.Publish(ctx, event.Reply{
-		CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
+	return r.publisher.Publish(ctx, event.Reply{
+		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID,
 		Message: chat.Message{
 			ID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("notice|"+eventID)).String(), CreatedAt: e.ChangedAt, Type: chat.Text, Data: data,
 			NameOfSender: app.Name, IsFromSupport: true,
