@@ -216,3 +216,55 @@ func (w *world) stored(stream, filter string) (n uint64) {
 	}
 	return n
 }
+
+const offline = `{"message":"My parcel is damaged.","email":"sara@example.com"}`
+
+// askAgents asks for everything about agents.
+func (w *world) askAgents(token string) {
+	w.t.Helper()
+	w.get("/chat", token)
+	w.post("/chat/handover", token, "")
+	w.post("/chat/offline-message", token, offline)
+	w.post("/chat/"+nobody+"/rating", token, `{"score":5}`)
+}
+
+// showAgents has every answer about agents but those of faults: to a visitor with an open chat, and to one whose chat is closed.
+func (w *world) showAgents(token, closed string) {
+	w.t.Helper()
+	w.askAgents("")
+	w.askAgents(token)
+	fresh := w.register(appID, `"email":"fresh@example.com"`)
+	v := w.claims(fresh).ChatUserID
+	_, err := w.store.EraseVisitor(w.t.Context(), v)
+	w.must(err)
+	_, err = w.store.SaveVisitor(w.t.Context(), chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}) // without a chat
+	w.must(err)
+	eventually(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).status == http.StatusNotFound })
+	w.post("/chat/handover", closed, "")
+	w.get("/chat?all=true", token)
+	w.post("/chat/handover?all=true", token, "")
+	guarded := w.register(guardedApp, `"email":"agents@example.com"`)
+	for method, path := range map[string]string{"GET": "/chat", "POST": "/chat/handover"} {
+		_, err := w.do(method, path, "", headers{"Authorization": "Bearer " + guarded, "Origin": "https://elsewhere.example"})
+		w.must(err)
+	}
+	rating := "/chat/" + w.chatOf(w.get("/chat", closed)).ChatID + "/rating"
+	for _, path := range []string{"/chat/offline-message", rating} {
+		w.post(path, token, `{}`)
+		w.post(path, token, strings.Repeat(" ", 1<<20+1))
+		_, err := w.do("POST", path, "{}", headers{"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
+		w.must(err)
+		_, err = w.do("POST", path, "{}", headers{"Authorization": "Bearer " + guarded, "Content-Type": "application/json", "Origin": "https://elsewhere.example"})
+		w.must(err)
+	}
+	w.post(rating, closed, `{"score":5}`) // not offered
+	w.served(appID, chat.Support{HandoverButton: true, Rating: true})
+	eventually(w.t, "a rating", func() bool { return w.post(rating, closed, `{"score":5}`).status == http.StatusOK })
+	w.post("/chat/handover", token, "")
+	for _, body := range []string{offline, strings.Replace(offline, "sara", "ada", 1)} {
+		_, err := w.do("POST", "/chat/offline-message", body, headers{
+			"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": "offline",
+		})
+		w.must(err)
+	}
+}

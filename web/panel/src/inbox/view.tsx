@@ -170,7 +170,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       const act = {
         r: () => composer.current?.focus(),
         a: () => open && assign(chat.assignee?.id === me.id ? null : me.id),
-        t: () => open && (chat.control === 'bot' ? takeOver() : handBack()),
+        t: () => open && (chat.control === 'bot' || chat.waiting ? takeOver() : handBack()),
         e: () => open && setClosing(true),
         i: () => setDetails(!details),
       }[e.key];
@@ -229,9 +229,10 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
                     {others.slice(0, 3).map((l) => <Avatar key={l.userId} name={l.userId} letters={initials(l.name)} size="small" />)}
                   </div>
                 )}
-                {!closed && (chat.control === 'bot'
-                  ? <Button small kind="primary" icon="hand" busy={busy === 'control'} onClick={takeOver}>{s.takeOver}</Button>
-                  : <Button small icon="bot" busy={busy === 'control'} onClick={handBack}>{s.handBack}</Button>)}
+                {!closed && (chat.control === 'bot' || chat.waiting) && <Button small kind="primary" icon="hand" busy={busy === 'control'} onClick={takeOver}>{s.takeOver}</Button>}
+                {!closed && chat.control === 'agent' && (
+                  <Button small icon="bot" busy={busy === 'control'} onClick={handBack}>{s.handBack}</Button>
+                )}
                 {!closed && <Button small icon="archive" onClick={() => setClosing(true)}>{s.close}</Button>}
                 <IconButton icon="info" label={s.details} aria-expanded={details} onClick={() => setDetails(!details)} />
               </>
@@ -399,9 +400,18 @@ function Row({ m, prev, next, chosen, render, kind, colour, visitor, now }: RowP
   const first = !joined(prev, m);
   const last = !joined(m, next);
   const name = m.nameOfSender || (kind === 'visitor' ? visitor : s.support);
+  const heading = (!prev || !sameDay(prev, m)) && <h3 class="day"><span>{formatDay(m.createdAt, now)}</span></h3>;
+  if (m.isFromSupport && text(m.data.notice)) {
+    return (
+      <>
+        {heading}
+        <article class="log-note" data-id={m.id} tabIndex={-1} aria-label={formatFull(m.createdAt)} dir="auto">{text(m.data.text)}</article>
+      </>
+    );
+  }
   return (
     <>
-      {(!prev || !sameDay(prev, m)) && <h3 class="day"><span>{formatDay(m.createdAt, now)}</span></h3>}
+      {heading}
       <article class={`msg ${kind}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-id={m.id} tabIndex={-1} aria-label={`${name}, ${formatFull(m.createdAt)}`}>
         {last ? (kind === 'robot' ? <span class="avatar small robot" aria-hidden="true"><Glyph name="bot" size={16} /></span> : <Avatar name={colour} letters={initials(name)} size="small" />) : <span class="avatar small blank" aria-hidden="true" />}
         <div class="msg-body">
