@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -42,15 +43,16 @@ func (a Actor) createdBy() string {
 
 // Service does the operations. It is safe for concurrent use.
 type Service struct {
-	store store.Store
-	bus   Bus
-	now   func() time.Time
+	store   store.Store
+	bus     Bus
+	control *control.Service
+	now     func() time.Time
 }
 
 // New returns a service. Without a bus it can create companies, tokens, applications, templates and users, and change users; nothing of
 // that is cached.
 func New(s store.Store, b Bus, now func() time.Time) *Service {
-	return &Service{store: s, bus: b, now: now}
+	return &Service{store: s, bus: b, control: control.New(s, b, now), now: now}
 }
 
 // change is an entry of the audit log before it has an id and a time.

@@ -21,6 +21,7 @@ func applicationFields(a chat.Application) fields {
 	f := fields{
 		"name": a.Name, "botName": a.BotName, "allowedOrigins": append([]string{}, a.AllowedOrigins...),
 		"fileRetentionSeconds": int64(a.FileRetention / time.Second), "verification": cmp.Or(a.Identity.Mode, chat.VerificationOff),
+		"support": a.Support,
 	}
 	if json.Valid(a.WidgetConfigs) {
 		f["widgetConfigs"] = a.WidgetConfigs

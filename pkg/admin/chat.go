@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -44,7 +45,7 @@ func (d Draft) Check() error {
 	return f.Err()
 }
 
-// Reply sends an agent's message into a chat, and takes the chat over if the bot has it. The message has the stamp's id and time; a stamp
+// Reply sends an agent's message into a chat, and takes the chat over if no agent has it. The message has the stamp's id and time; a stamp
 // that was used before sends nothing again. Errors: NotFound, Conflict with the reason CHAT_CLOSED or TEMPLATE_NOT_APPROVED, Invalid
 // with the reason CHAT_TOO_OLD for anything but a template outside of the window.
 func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d Draft, stamp chat.MessageIdentity) (chat.Message, error) {
@@ -69,7 +70,7 @@ func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d D
 	if d, err = s.fill(ctx, c, d); err != nil {
 		return chat.Message{}, err
 	}
-	if !c.Control.Agent {
+	if !c.Control.Agent || c.Control.Waiting() {
 		if c, err = s.TakeOver(ctx, by, c); err != nil {
 			return chat.Message{}, err
 		}
@@ -148,11 +149,11 @@ func (s *Service) TakeOver(ctx context.Context, by account.User, c chat.Chat) (c
 	if !c.Open(s.now()) {
 		return c, errChatClosed
 	}
-	control := chat.Control{Agent: true, Assignee: c.Control.Assignee}
-	if control.Assignee == "" || !c.Control.Agent {
-		control.Assignee = by.ID
+	to := chat.Control{Agent: true, Assignee: c.Control.Assignee, Handover: c.Control.Handover}
+	if to.Assignee == "" || !c.Control.Agent {
+		to.Assignee = by.ID
 	}
-	return s.changeControl(ctx, ActorOf(by), "chat.take-over", c, control, time.Time{})
+	return s.changeControl(ctx, ActorOf(by), "chat.take-over", c, to, time.Time{})
 }
 
 // HandBack gives a chat to the bot, and to no agent.
@@ -174,31 +175,20 @@ func (s *Service) Assign(ctx context.Context, by Actor, c chat.Chat, userID stri
 			return c, apperr.Fields{{Name: "userId", Message: "must be a user who may use the inbox"}}.Err()
 		}
 	}
-	return s.changeControl(ctx, by, "chat.assign", c, chat.Control{Agent: c.Control.Agent, Assignee: userID}, time.Time{})
+	return s.changeControl(ctx, by, "chat.assign", c, chat.Control{Agent: c.Control.Agent, Assignee: userID, Handover: c.Control.Handover}, time.Time{})
 }
 
 // CloseChat closes a chat for good. Companies cannot write into it any more, within a second; the visitor's next message opens another
 // one.
 func (s *Service) CloseChat(ctx context.Context, by Actor, c chat.Chat) (chat.Chat, error) {
-	return s.changeControl(ctx, by, "chat.close", c, chat.Control{Agent: c.Control.Agent, Assignee: c.Control.Assignee}, s.now())
+	return s.changeControl(ctx, by, "chat.close", c, c.Control, s.now())
 }
 
 // changeControl publishes who answers the chat and then writes it. What a crash leaves half done the recorder completes.
 func (s *Service) changeControl(
-	ctx context.Context, by Actor, action string, c chat.Chat, control chat.Control, closedAt time.Time,
+	ctx context.Context, by Actor, action string, c chat.Chat, to chat.Control, closedAt time.Time,
 ) (chat.Chat, error) {
-	control.ChangedAt = store.UTC(s.now())
-	if earliest := c.Control.ChangedAt.Add(time.Millisecond); control.ChangedAt.Before(earliest) { // clocks differ
-		control.ChangedAt = earliest
-	}
-	e := event.ChatControlChanged{
-		ID: chat.NewID(), CompanyID: c.CompanyID, ChatID: c.ID, AppID: c.AppID, ChatUserID: c.ChatUserID, Control: controlWord(control), AssigneeID: control.Assignee,
-		ByUserID: by.UserID, ChangedAt: control.ChangedAt, ClosedAt: store.UTC(closedAt),
-	}
-	if err := s.bus.Publish(ctx, e); err != nil {
-		return c, err
-	}
-	if _, err := s.store.SetControl(ctx, c.ID, control); err != nil {
+	if _, err := s.control.Apply(ctx, c, control.Change{EventID: chat.NewID(), To: to, ByUserID: by.UserID, ClosedAt: closedAt}); err != nil {
 		return c, err
 	}
 	if !closedAt.IsZero() {
@@ -218,13 +208,6 @@ func (s *Service) changeControl(
 	})
 }
 
-func controlWord(c chat.Control) string {
-	if c.Agent {
-		return event.ControlAgent
-	}
-	return event.ControlBot
-}
-
 func (s *Service) chatFields(c chat.Chat) fields {
-	return fields{"control": controlWord(c.Control), "assignee": c.Control.Assignee, "status": c.Status(s.now())}
+	return fields{"control": control.Word(c.Control), "assignee": c.Control.Assignee, "status": c.Status(s.now())}
 }

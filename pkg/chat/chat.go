@@ -38,6 +38,7 @@ type Chat struct {
 
 	Control      Control
 	AgentsReadAt time.Time // what the visitor wrote up to then has been read by the company; zero: nothing
+	Rating       Rating    // what the visitor says about it
 }
 
 // Control says who answers the visitor. The latest one counts.
@@ -45,6 +46,7 @@ type Control struct {
 	Agent     bool      // an agent answers, and the bot is silent
 	Assignee  string    // id of the user that the chat is assigned to; empty: nobody
 	ChangedAt time.Time // zero: as it was opened
+	Handover  Handover  // why agents have it
 }
 
 // Unread reports whether the visitor has written something that no agent has read.

@@ -32,6 +32,8 @@ type Application struct {
 	FileRetention time.Duration
 	// Identity is how visitors prove who they are. It is kept apart from the rest: PutApplication leaves it as it is.
 	Identity IdentityVerification
+	// Support is how agents serve visitors. PutApplication leaves it as it is, too.
+	Support Support
 }
 
 // Statuses of a template. Only one that is approved may be sent.

@@ -26,7 +26,7 @@ func TestSecretsCannotBeSeen(t *testing.T) {
 	}
 	for name, shown := range map[string]string{
 		"log": log.String(), "JSON": string(encoded), "%v": fmt.Sprintf("%v", app), "%+v": fmt.Sprintf("%+v", app),
-		"%#v": fmt.Sprintf("%#v", app), "%s": fmt.Sprintf("%s", app), "%q": fmt.Sprintf("%q", app.Identity.Secrets[0].Value),
+		"%#v": fmt.Sprintf("%#v", app), "%s": fmt.Sprintf("%s", app.Identity), "%q": fmt.Sprintf("%q", app.Identity.Secrets[0].Value),
 		"error": fmt.Errorf("secret %v", app.Identity.Secrets[0].Value).Error(),
 	} {
 		if strings.Contains(shown, "do-not-show-me") {

@@ -58,7 +58,7 @@ var flow = map[string]struct {
 	"PushAccepted":           {subject.Sends, []string{"client-api"}, []string{"processor"}},
 	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
 	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
-	"ChatControlChanged":     {subject.Inbound, []string{"panel"}, []string{"processor", "panel"}},
+	"ChatControlChanged":     {subject.Inbound, []string{"panel", "processor", "widget-api"}, []string{"processor", "panel"}},
 	"Reply":                  {subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"}},
 	"OutboundMessage":        {subject.Outbound, []string{"processor", "panel"}, []string{"a channel connector", "processor", "panel"}},
 	"MessageStatusChanged":   {subject.Status, []string{"socket-gateway", "widget-api", "a channel connector"}, []string{"processor"}},

@@ -232,7 +232,7 @@ func TestEveryTypeOfTheContractHasASample(t *testing.T) {
 			t.Errorf("%s: got type %s, want %s as in the contract", s.file, s.event.Type(), got)
 		}
 	}
-	parts := map[string]bool{"Message": true, "VisitorProfile": true, "Recipient": true} // of events, not events
+	parts := map[string]bool{"Message": true, "VisitorProfile": true, "Recipient": true, "Handover": true} // of events, not events
 	for _, file := range []protoreflect.FileDescriptor{
 		eventsv1.File_parley_events_v1_inbound_proto, eventsv1.File_parley_events_v1_reply_proto,
 		eventsv1.File_parley_events_v1_outbound_proto, eventsv1.File_parley_events_v1_message_proto,

@@ -67,6 +67,16 @@ func (e *ChatControlChanged) check(f *apperr.Fields) {
 		f.Add("control", "must be agent or bot")
 	}
 	e.ClosedAt = e.ClosedAt.UTC().Truncate(time.Millisecond)
+	if e.Handover == (Handover{}) {
+		return
+	}
+	if e.Handover.By == "" {
+		f.Add("handover.by", "must be present")
+	}
+	checkTime(f, "handover.at", &e.Handover.At)
+	for _, fault := range chat.Handover(e.Handover).Check("handover") {
+		f.Add(fault.Field, fault.Message)
+	}
 }
 
 func (e *Reply) check(f *apperr.Fields) {

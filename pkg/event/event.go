@@ -163,8 +163,8 @@ func (e VisitorMessageAccepted) AppendJSON(dst []byte) []byte {
 	return appendVisitorMessage(dst, e.CompanyID, e.AppID, e.ChatUserID, e.ChatID, e.Message)
 }
 
-// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it. Control is [ControlAgent] or
-// [ControlBot].
+// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the bot or the visitor handed it
+// over. Control is [ControlAgent] or [ControlBot].
 type ChatControlChanged struct {
 	ID         string    `json:"-"`
 	CompanyID  string    `json:"companyId"`
@@ -176,6 +176,15 @@ type ChatControlChanged struct {
 	ByUserID   string    `json:"byUserId,omitempty"`
 	ChangedAt  time.Time `json:"changedAt"`
 	ClosedAt   time.Time `json:"closedAt,omitzero"`
+	Handover   Handover  `json:"handover,omitzero"` // zero: an agent's own decision
+}
+
+// Handover is a [chat.Handover].
+type Handover struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	Note   string    `json:"note,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // What the control of a chat may be.
@@ -207,7 +216,31 @@ func (e ChatControlChanged) AppendJSON(dst []byte) []byte {
 	if !e.ClosedAt.IsZero() {
 		dst = appendTime(append(dst, ','), "closedAt", e.ClosedAt)
 	}
+	if e.Handover.By != "" {
+		dst = e.Handover.appendJSON(append(dst, `,"handover":`...))
+	}
 	return append(dst, '}')
+}
+
+func (h Handover) appendJSON(dst []byte) []byte {
+	dst = appendMember(append(dst, '{'), "by", h.By)
+	if h.Reason != "" {
+		dst = appendMember(append(dst, ','), "reason", h.Reason)
+	}
+	if h.Note != "" {
+		dst = appendMember(append(dst, ','), "note", h.Note)
+	}
+	return append(appendTime(append(dst, ','), "at", h.At), '}')
+}
+
+// ControlOf returns who answers the chat from then on.
+func (e ChatControlChanged) ControlOf() chat.Control {
+	return chat.Control{Agent: e.Control == ControlAgent, Assignee: e.AssigneeID, ChangedAt: e.ChangedAt, Handover: chat.Handover(e.Handover)}
+}
+
+// HandsOver reports whether this event handed the chat over to the agents.
+func (e ChatControlChanged) HandsOver() bool {
+	return e.Handover.By != "" && e.Handover.At.Equal(e.ChangedAt)
 }
 
 // Reply: a message for a widget visitor.

@@ -107,6 +107,16 @@ func samples() []sample {
 			proto: func() proto.Message { return new(eventsv1.ChatControlChanged) },
 		},
 		{
+			file: "chat-handed-over", stream: subject.Inbound, filter: subject.AllControls, source: "/processor",
+			event: event.ChatControlChanged{
+				ID: messageID, CompanyID: companyID, ChatID: chatID, AppID: appID, ChatUserID: chatUserID, Control: event.ControlAgent,
+				ChangedAt: at("15:09:26.535"),
+				Handover:  event.Handover{By: chat.ByBot, Reason: "refund", Note: "Order 4711, paid twice.", At: at("15:09:26.535")},
+			},
+			into:  read[event.ChatControlChanged],
+			proto: func() proto.Message { return new(eventsv1.ChatControlChanged) },
+		},
+		{
 			file: "reply", stream: subject.Replies, filter: subject.AllReplies, source: "/processor",
 			event: event.Reply{
 				CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, ChatID: chatID,

@@ -44,6 +44,7 @@ type ApplicationRecord struct {
 	FileRetention   int64                  `json:"fileRetention"`  // seconds
 	Verification    string                 `json:"verification"`
 	IdentitySecrets []IdentitySecretRecord `json:"identitySecrets"` // null: none
+	Support         string                 `json:"support"`         // see [SupportText]
 }
 
 // IdentitySecretRecord is a secret of an application, newest first.
@@ -106,6 +107,15 @@ type ChatRecord struct {
 	Assignee         string    `json:"assignee"`
 	ControlChangedAt time.Time `json:"controlChangedAt"`
 	AgentsReadAt     time.Time `json:"agentsReadAt"`
+
+	HandoverBy     string    `json:"handoverBy"`
+	HandoverReason string    `json:"handoverReason"`
+	HandoverNote   string    `json:"handoverNote"`
+	HandoverAt     time.Time `json:"handoverAt"`
+	RatingScore    int       `json:"ratingScore"`
+	RatingComment  string    `json:"ratingComment"`
+	RatingFirstAt  time.Time `json:"ratingFirstAt"`
+	RatingAt       time.Time `json:"ratingAt"`
 }
 
 // MessageRecord is a record of the kind messages; its key is ID.

@@ -78,14 +78,17 @@ type AccessTokens interface {
 type Applications interface {
 	// Application returns the application, or NotFound.
 	Application(ctx context.Context, id string) (chat.Application, error)
-	// PutApplication writes the application, whether or not it exists, except for its identity verification. Invalid: see
-	// [CheckApplication]. The caller invalidates [CachedApplication].
+	// PutApplication writes the application, whether or not it exists, except for its identity verification and its support. Invalid:
+	// see [CheckApplication]. The caller invalidates [CachedApplication].
 	PutApplication(ctx context.Context, a chat.Application) error
 	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
 	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
 	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a mode that
 	// needs a secret while the application has none.
 	SetVerification(ctx context.Context, appID string, mode chat.Verification) error
+	// SetSupport sets how agents serve the application's visitors. Errors: NotFound; Invalid (see [CheckSupport]). The caller
+	// invalidates [CachedApplication].
+	SetSupport(ctx context.Context, appID string, s chat.Support) error
 	// RotateIdentitySecret makes fresh the current secret; earlier ones stay valid for overlap. It returns the resulting
 	// verification. Errors: NotFound; Conflict when concurrent rotations do not settle. No concurrent rotation loses a secret.
 	RotateIdentitySecret(ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration) (chat.IdentityVerification, error)
@@ -199,6 +202,16 @@ type NewChat struct {
 	Channel   chat.Channel
 	Now       time.Time
 	Greetings []chat.Message // in the history from the start, ordered by time and id
+	// AgentsOnly gives a chat that is created to the agents; no bot answers it.
+	AgentsOnly bool
+}
+
+// Control is who answers the new chat.
+func (n NewChat) Control() chat.Control {
+	if !n.AgentsOnly {
+		return chat.Control{}
+	}
+	return chat.Control{Agent: true, ChangedAt: UTC(n.Now)}
 }
 
 // Chats keeps chats.
@@ -218,6 +231,11 @@ type Chats interface {
 	// SetControl says who answers the visitor, and returns the chat as it is then. The control with the latest ChangedAt stays. NotFound
 	// when there is no such chat. The caller invalidates [CachedChat].
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
+	// RateChat records what the visitor says about the chat, and returns the chat as it is then. The rating with the latest At stays; its
+	// FirstAt is the At of the first one. NotFound when there is no such chat.
+	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
+	// Ratings adds up the ratings of a company's chats that were first rated at since or later, ordered by application.
+	Ratings(ctx context.Context, companyID string, since time.Time) ([]Ratings, error)
 	// AgentsRead records up to when the company has read what the visitor wrote; the latest stays. NotFound when there is no such chat.
 	AgentsRead(ctx context.Context, id string, at time.Time) error
 	// Inbox lists chats with their visitors, the last activity first, and where the next page begins; nil: there is none. A page of a

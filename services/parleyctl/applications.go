@@ -27,6 +27,7 @@ type applicationView struct {
 	FileRetention  string              `json:"fileRetention,omitempty"` // such as 720h0m0s
 	Verification   string              `json:"verification"`
 	Secrets        []identitySecretRow `json:"identitySecrets"`
+	Support        chat.Support        `json:"support"`
 	WidgetConfigs  json.RawMessage     `json:"widgetConfigs,omitempty"`
 }
 
@@ -41,6 +42,7 @@ func viewOfApplication(app chat.Application) applicationView {
 		ID: app.ID, CompanyID: app.CompanyID, Name: app.Name, BotName: app.BotName, Provider: app.Provider,
 		AllowedOrigins: append([]string{}, app.AllowedOrigins...), WidgetConfigs: app.WidgetConfigs,
 		Verification: cmp.Or(string(app.Identity.Mode), string(chat.VerificationOff)), Secrets: []identitySecretRow{},
+		Support: app.Support,
 	}
 	if app.FileRetention > 0 {
 		v.FileRetention = app.FileRetention.String()
@@ -67,6 +69,7 @@ func (a *app) printApplication(app chat.Application) error {
 		column[applicationView]{"provider", func(v applicationView) string { return v.Provider }},
 		column[applicationView]{"files kept", func(v applicationView) string { return cmp.Or(v.FileRetention, "as FILE_RETENTION says") }},
 		column[applicationView]{"secrets", func(v applicationView) string { return describeSecrets(v.Secrets) }},
+		column[applicationView]{"support", func(v applicationView) string { return describeSupport(v.Support) }},
 		column[applicationView]{"widgetConfigs", func(v applicationView) string { return string(v.WidgetConfigs) }},
 	)...)
 }
@@ -85,7 +88,8 @@ func describeSecrets(secrets []identitySecretRow) string {
 
 func (a *app) applications() *cobra.Command {
 	return under("applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
-		a.applicationsCreate(), a.applicationsUpdate(), a.applicationsList(), a.applicationsShow(), a.applicationsOrigins(), a.identity())
+		a.applicationsCreate(), a.applicationsUpdate(), a.applicationsList(), a.applicationsShow(), a.applicationsOrigins(), a.applicationsSupport(),
+		a.identity())
 }
 
 // applicationFlags are what of an application can be said on the command line.

@@ -99,6 +99,11 @@ func TestApplications(t *testing.T) {
 	in("the services have the new origins", func(a chat.Application) bool { return len(a.AllowedOrigins) == 2 })
 	w.ctl("applications", "origins", id, "--any").done()
 	in("every origin may", func(a chat.Application) bool { return len(a.AllowedOrigins) == 0 })
+	w.ctl("applications", "support", id, "--set", "../../docs/examples/support.json").done()
+	in("the services know when agents are there", func(a chat.Application) bool { return a.Support.Rating && len(a.Support.Hours.Week) == 5 })
+	w.ctlIn(`{"hours":{"timeZone":"Berlin"}}`, false, "applications", "support", id, "--set", "-").fails(parleyctl.ExitRefused, "hours.timeZone")
+	w.ctlIn(`[]`, false, "applications", "support", id, "--set", "-").fails(parleyctl.ExitRefused, "JSON object")
+	w.ctl("applications", "support", id).fails(parleyctl.ExitUsage, "--set")
 
 	w.ctl("applications", "identity", "set", id, "required").fails(parleyctl.ExitRefused, "no identity secret")
 	rotated := w.ctl("applications", "identity", "rotate", id, "--overlap", "1h", "-o", "json")

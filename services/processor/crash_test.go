@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,5 +112,46 @@ func (w *world) awaitHistory(n int) {
 	for len(w.history(w.chat.ID)) < n {
 		awaitTakeover(w.t, words)
 		words.Await(words.Pending()) // reading a long history is slow: not once for each of many
+	}
+}
+
+// A processor that is killed around a handover hands the chat over once, and the visitor reads of it once.
+func TestKilledProcessorHandsOverOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	binary := build(t)
+	replies := w.collect(subject.AllReplies)
+	kill := w.spawn(binary)
+	asked := w.wrote(chat.Text, `{"text":"human"}`)
+	w.publish(asked)
+	awaitTakeover(t, replies) // the reply is out, the handover may be
+	kill()
+	w.spawn(binary)
+	controls := w.collect("$JS.ACK.*.recorder-control.>")
+	for ctx := t.Context(); ; awaitTakeover(t, controls) {
+		c, err := w.store.Chat(ctx, w.chat.ID)
+		w.must(err)
+		if c.Control.Waiting() && c.Control.Handover.By == chat.ByBot && len(w.history(w.chat.ID)) == 3 {
+			break
+		}
+		controls.Await(controls.Pending())
+	}
+	after := w.wrote(chat.Text, `{"text":"hello?"}`)
+	w.publish(after)
+	w.awaitHistory(4) // and no answer: the agents have the chat
+	if got := w.count(subject.Replies); got != 2 {
+		t.Errorf("got %d replies, want the bot's and the notice", got)
+	}
+	notices := 0
+	for _, m := range w.history(w.chat.ID) {
+		if strings.Contains(string(m.Data), `"notice":"handover"`) {
+			notices++
+		}
+	}
+	if notices != 1 {
+		t.Errorf("got %d notices in the history, want 1", notices)
+	}
+	if got := w.count(subject.Inbound); got != 3 {
+		t.Errorf("got %d events in INBOUND, want two messages and one handover", got)
 	}
 }

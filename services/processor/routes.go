@@ -45,7 +45,7 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		},
 		{
 			Stream: subject.Inbound, Durable: durableControls, Filters: []string{subject.AllControls},
-			Handle: decoded(r.ControlChanged),
+			Handle: controlChanged(r),
 		},
 		{Stream: subject.Replies, Durable: durableRecorder, Handle: decoded(r.Reply)},
 		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound)},
@@ -76,6 +76,13 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 			Stream: subject.Sends, Durable: durablePushes, Filters: []string{subject.AllPushes},
 			Handle: decoded(d.Push), Concurrency: dispatchers, Order: bus.ByStream, Key: byPhone,
 		},
+	}
+}
+
+// controlChanged also passes the event's id, from which that of a notice follows.
+func controlChanged(r *recorder.Recorder) handler {
+	return func(ctx context.Context, d bus.Delivery) error {
+		return decoded(func(ctx context.Context, e event.ChatControlChanged) error { return r.ControlChanged(ctx, e, d.ID) })(ctx, d)
 	}
 }
 

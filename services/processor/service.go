@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
@@ -183,7 +184,7 @@ func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.S
 // consumers are those that are switched on.
 func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
 	if s.cfg.Recorder {
-		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, time.Now))...)
+		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, cache, b, time.Now))...)
 	}
 	if s.cfg.Dispatcher {
 		on = append(on, dispatcherRoutes(dispatcher.New(cache, documents, b))...)
@@ -204,7 +205,8 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 }
 
 func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) []bus.Consumer {
-	return botRoutes(bot.New(answerer, cache, documents, b, s.cfg.failureText(), time.Now), s.cfg.BotConcurrency)
+	controls := control.New(documents, b, time.Now)
+	return botRoutes(bot.New(answerer, cache, documents, controls, b, s.cfg.failureText(), time.Now), s.cfg.BotConcurrency)
 }
 
 // consume returns when ctx is done and all consumers have stopped.

@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/pkg/ops"
@@ -104,14 +105,17 @@ func TestEveryStatusIsShown(t *testing.T) {
 		w.must(err)
 	}
 	w.showFiles(token)
+	w.showAgents(token, closed)
 	w.removeWidget()
 	w.post("/message", token, hello)
+	w.post("/chat/offline-message", token, offline)
 	w.engines.store.Begin()
 	eventually(t, "nothing is cached any more", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
 	w.get("/message", token)
 	w.post(read, token, "")
 	w.post("/message", token, hello)
 	w.post("/register", "", form)
+	w.askAgents(token)
 	w.engines.nats.Stop()
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
 	for range 300 {
@@ -122,6 +126,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.post("/message", "", hello)
 	w.post(read, "", "")
 	w.post("/register", "", form)
+	w.askAgents("")
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
 	unseen := slices.DeleteFunc(w.unseen(), func(exchange string) bool {
 		// TestSlowUploadIsCutOff shows the one; internal/web shows the others, which depend on whether the widget has been built.
@@ -182,8 +187,11 @@ func (w *world) unseen() []string {
 // Every example of a request in the document is accepted.
 func TestEveryExampleIsAccepted(t *testing.T) {
 	t.Parallel()
-	w := start(t)
-	token := w.register(appID, `"email":"a@example.com"`)
+	w := start(t, uncached)
+	token, closed := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
+	w.served(appID, chat.Support{HandoverButton: true, Rating: true})
+	rated := w.chatOf(w.get("/chat", closed)).ChatID
+	w.closeChat(closed)
 	tried := 0
 	for path, item := range document(t).Paths.Map() {
 		if item.Post == nil || item.Post.RequestBody == nil {
@@ -199,7 +207,11 @@ func TestEveryExampleIsAccepted(t *testing.T) {
 			}
 			raw, err := json.Marshal(body)
 			w.must(err)
-			if got := w.post(path, token, string(raw)); got.status >= 300 {
+			by := token
+			if strings.HasSuffix(path, "/rating") {
+				by = closed
+			}
+			if got := w.post(strings.Replace(path, "{id}", rated, 1), by, string(raw)); got.status >= 300 {
 				t.Errorf("%s %s: got %d %s, want it accepted", path, name, got.status, got.body)
 			}
 			tried++

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/control"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
 	filebackend "github.com/parley-chat/parley/pkg/file/backend"
@@ -175,16 +176,18 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 
 func (s *Service) api(e *engines, applications *application.Finder) http.Handler {
 	verifier := credential.NewVerifier(e.keys, s.cfg.Now)
+	conversations := conversation.New(conversation.Config{
+		Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Replies: replies{e.bus}, Publisher: e.bus,
+		Controls: control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
+		Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
+	})
 	return api.New(api.Config{
 		Applications: applications,
 		Registrations: registration.New(registration.Config{
 			Applications: applications, Visitors: e.store, Publisher: e.bus, Signer: e.keys, Tokens: verifier,
 			Changed: e.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
 		}),
-		Conversations: conversation.New(conversation.Config{
-			Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Replies: replies{e.bus}, Publisher: e.bus,
-			Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
-		}),
+		Conversations: conversations, Support: conversations,
 		Once:       httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
 		Files:      e.files,
 		Uploads:    s.cfg.uploads(),

@@ -24,6 +24,7 @@ type applicationDocument struct {
 	Verification    string                   `bson:"verification,omitempty"`
 	IdentitySecrets []identitySecretDocument `bson:"identitySecrets,omitempty"`
 	SecretsRevision int                      `bson:"secretsRevision,omitempty"` // how often the secrets have changed
+	Support         string                   `bson:"support,omitempty"`         // JSON
 }
 
 type identitySecretDocument struct {
@@ -38,6 +39,7 @@ func (d applicationDocument) application() chat.Application {
 		WidgetConfigs: json.RawMessage(d.WidgetConfigs), AllowedOrigins: d.AllowedOrigins,
 		FileRetention: time.Duration(d.FileRetention) * time.Second,
 		Identity:      chat.IdentityVerification{Mode: chat.Verification(d.Verification)},
+		Support:       store.ParseSupport(d.Support),
 	}
 	for _, s := range d.IdentitySecrets {
 		a.Identity.Secrets = append(a.Identity.Secrets, chat.IdentitySecret{

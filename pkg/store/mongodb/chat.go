@@ -24,21 +24,31 @@ type chatDocument struct {
 	ClosedAt        time.Time         `bson:"closedAt,omitempty"`
 	Control         *controlDocument  `bson:"control,omitempty"`
 	AgentsReadAt    time.Time         `bson:"agentsReadAt,omitempty"`
+	Rating          *ratingDocument   `bson:"rating,omitempty"`
+	RatedAt         time.Time         `bson:"ratedAt,omitempty"`   // the first time
 	Greetings       []messageDocument `bson:"greetings,omitempty"` // not yet in the history; see writeGreetings
 }
 
 // controlDocument is a [chat.Control].
 type controlDocument struct {
-	Agent     bool      `bson:"agent"`
-	Assignee  string    `bson:"assignee,omitempty"`
-	ChangedAt time.Time `bson:"changedAt"`
+	Agent     bool              `bson:"agent"`
+	Assignee  string            `bson:"assignee,omitempty"`
+	ChangedAt time.Time         `bson:"changedAt"`
+	Handover  *handoverDocument `bson:"handover,omitempty"`
+}
+
+func controlDocumentOf(c chat.Control) *controlDocument {
+	if c.ChangedAt.IsZero() {
+		return nil
+	}
+	return &controlDocument{Agent: c.Agent, Assignee: c.Assignee, ChangedAt: store.UTC(c.ChangedAt), Handover: handoverDocumentOf(c.Handover)}
 }
 
 func (d *controlDocument) control() chat.Control {
 	if d == nil {
 		return chat.Control{}
 	}
-	return chat.Control{Agent: d.Agent, Assignee: d.Assignee, ChangedAt: store.UTC(d.ChangedAt)}
+	return chat.Control{Agent: d.Agent, Assignee: d.Assignee, ChangedAt: store.UTC(d.ChangedAt), Handover: d.Handover.handover()}
 }
 
 // chat converts the document. The end by idleness follows from the visitor's last message, as the window does.
@@ -49,6 +59,7 @@ func (s *Store) chat(d chatDocument) chat.Chat {
 		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
 		Control:      d.Control.control(),
 		AgentsReadAt: store.UTC(d.AgentsReadAt),
+		Rating:       d.rating(),
 	}
 	if s.idleClose > 0 && !c.WindowStartedAt.IsZero() {
 		c.IdleClosesAt = c.WindowStartedAt.Add(s.idleClose)
@@ -123,7 +134,7 @@ func (s *Store) openNumber(
 	}
 	d := chatDocument{
 		ID: id, CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, Channel: n.Channel,
-		CreatedAt: store.UTC(n.Now), WindowStartedAt: store.UTC(n.Now),
+		CreatedAt: store.UTC(n.Now), WindowStartedAt: store.UTC(n.Now), Control: controlDocumentOf(n.Control()),
 	}
 	for _, m := range n.Greetings {
 		if err := store.CheckMessage(m); err != nil {

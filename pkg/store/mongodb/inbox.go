@@ -19,7 +19,7 @@ func (s *Store) SetControl(ctx context.Context, id string, c chat.Control) (chat
 		bson.D{{Key: "control.changedAt", Value: bson.D{{Key: "$lt", Value: at}}}},
 		bson.D{{Key: "control.changedAt", Value: bson.D{{Key: "$exists", Value: false}}}},
 	}})
-	control := &controlDocument{Agent: c.Agent, Assignee: c.Assignee, ChangedAt: at}
+	control := controlDocumentOf(c)
 	if _, err := s.updateOne(ctx, chats, older, bson.D{{Key: "$set", Value: bson.D{{Key: "control", Value: control}}}}); err != nil {
 		return chat.Chat{}, err
 	}

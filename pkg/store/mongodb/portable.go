@@ -306,7 +306,7 @@ func fromAuditRecord(r store.AuditRecord) (string, auditDocument) {
 func applicationRecord(d applicationDocument) (string, store.ApplicationRecord) {
 	r := store.ApplicationRecord{
 		ID: d.ID, CompanyID: d.CompanyID, Provider: d.Provider, BotName: d.BotName, Name: d.Name, WidgetConfigs: d.WidgetConfigs,
-		AllowedOrigins: d.AllowedOrigins, FileRetention: d.FileRetention, Verification: d.Verification,
+		AllowedOrigins: d.AllowedOrigins, FileRetention: d.FileRetention, Verification: d.Verification, Support: d.Support,
 	}
 	if len(r.AllowedOrigins) == 0 {
 		r.AllowedOrigins = nil
@@ -322,7 +322,7 @@ func applicationRecord(d applicationDocument) (string, store.ApplicationRecord) 
 func fromApplicationRecord(r store.ApplicationRecord) (string, applicationDocument) {
 	d := applicationDocument{
 		ID: r.ID, CompanyID: r.CompanyID, Provider: r.Provider, BotName: r.BotName, Name: r.Name, WidgetConfigs: r.WidgetConfigs,
-		AllowedOrigins: r.AllowedOrigins, FileRetention: r.FileRetention, Verification: r.Verification,
+		AllowedOrigins: r.AllowedOrigins, FileRetention: r.FileRetention, Verification: r.Verification, Support: r.Support,
 	}
 	for _, s := range r.IdentitySecrets {
 		d.IdentitySecrets = append(d.IdentitySecrets, identitySecretDocument(s))
@@ -354,6 +354,8 @@ func chatRecord(d chatDocument) (string, store.ChatRecord) {
 		CreatedAt: store.UTC(d.CreatedAt), WindowStartedAt: store.UTC(d.WindowStartedAt),
 		VisitorWroteAt: store.UTC(d.VisitorWroteAt), ClosedAt: store.UTC(d.ClosedAt),
 		AgentInControl: control.Agent, Assignee: control.Assignee, ControlChangedAt: control.ChangedAt, AgentsReadAt: store.UTC(d.AgentsReadAt),
+		HandoverBy: control.Handover.By, HandoverReason: control.Handover.Reason, HandoverNote: control.Handover.Note, HandoverAt: control.Handover.At,
+		RatingScore: d.rating().Score, RatingComment: d.rating().Comment, RatingFirstAt: d.rating().FirstAt, RatingAt: d.rating().At,
 	}
 }
 
@@ -364,7 +366,13 @@ func fromChatRecord(r store.ChatRecord) (string, chatDocument) {
 		AgentsReadAt: r.AgentsReadAt,
 	}
 	if !r.ControlChangedAt.IsZero() {
-		d.Control = &controlDocument{Agent: r.AgentInControl, Assignee: r.Assignee, ChangedAt: r.ControlChangedAt}
+		d.Control = controlDocumentOf(chat.Control{
+			Agent: r.AgentInControl, Assignee: r.Assignee, ChangedAt: r.ControlChangedAt,
+			Handover: chat.Handover{By: r.HandoverBy, Reason: r.HandoverReason, Note: r.HandoverNote, At: r.HandoverAt},
+		})
+	}
+	if r.RatingScore != 0 {
+		d.Rating, d.RatedAt = &ratingDocument{Score: r.RatingScore, Comment: r.RatingComment, At: r.RatingAt}, r.RatingFirstAt
 	}
 	return r.ID, d
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-const applicationColumns = `id, company_id, provider, bot_name, name, widget_configs, allowed_origins, file_retention, verification, identity_secrets`
+const applicationColumns = `id, company_id, provider, bot_name, name, widget_configs, allowed_origins, file_retention, verification, identity_secrets, support`
 
 func readApplication(r *row) chat.Application {
 	return chat.Application{
@@ -17,6 +17,7 @@ func readApplication(r *row) chat.Application {
 		WidgetConfigs: json.RawMessage(r.bytes()), AllowedOrigins: list[string](r),
 		FileRetention: time.Duration(r.int()) * time.Second,
 		Identity:      chat.IdentityVerification{Mode: chat.Verification(r.text()), Secrets: secretsOf(list[store.IdentitySecretRecord](r))},
+		Support:       store.ParseSupport(r.text()),
 	}
 }
 

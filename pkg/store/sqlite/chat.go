@@ -13,14 +13,18 @@ import (
 )
 
 const chatColumns = `id, company_id, app_id, chat_user_id, channel, created_at, window_started_at, visitor_wrote_at, closed_at,
-	agent_in_control, assignee, control_changed_at, agents_read_at`
+	agent_in_control, assignee, control_changed_at, agents_read_at, handover_by, handover_reason, handover_note, handover_at,
+	rating_score, rating_comment, rating_first_at, rating_at`
 
 func (s *Store) readChat(r *row) chat.Chat {
-	return s.withIdleClose(chat.Chat{
+	c := chat.Chat{
 		ID: r.text(), CompanyID: r.text(), AppID: r.text(), ChatUserID: r.text(), Channel: chat.Channel(r.text()),
 		CreatedAt: r.time(), WindowStartedAt: r.time(), VisitorWroteAt: r.time(), ClosedAt: r.time(),
 		Control: chat.Control{Agent: r.bool(), Assignee: r.text(), ChangedAt: r.time()}, AgentsReadAt: r.time(),
-	})
+	}
+	c.Control.Handover = chat.Handover{By: r.text(), Reason: r.text(), Note: r.text(), At: r.time()}
+	c.Rating = chat.Rating{Score: int(r.int()), Comment: r.text(), FirstAt: r.time(), At: r.time()}
+	return s.withIdleClose(c)
 }
 
 // withIdleClose adds when the chat closes by idleness, which follows from the visitor's last message.
@@ -132,7 +136,7 @@ func (s *Store) open(c *conn, owner uuid.UUID, v chat.Visitor, n store.NewChat) 
 func (s *Store) create(c *conn, id string, v chat.Visitor, n store.NewChat) (created chat.Chat, err error) {
 	created = s.withIdleClose(chat.Chat{
 		ID: id, CompanyID: v.CompanyID, AppID: v.AppID, ChatUserID: v.ID, Channel: n.Channel,
-		CreatedAt: store.UTC(n.Now), WindowStartedAt: store.UTC(n.Now),
+		CreatedAt: store.UTC(n.Now), WindowStartedAt: store.UTC(n.Now), Control: n.Control(),
 	})
 	if err := insertChat(c, created); err != nil {
 		return chat.Chat{}, err
@@ -161,9 +165,11 @@ func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 }
 
 func insertChat(c *conn, d chat.Chat) error {
-	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.ID, d.CompanyID, d.AppID, d.ChatUserID, string(d.Channel), d.CreatedAt, d.WindowStartedAt, d.VisitorWroteAt, d.ClosedAt,
-		d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt, d.AgentsReadAt)
+		d.Control.Agent, d.Control.Assignee, d.Control.ChangedAt, d.AgentsReadAt,
+		d.Control.Handover.By, d.Control.Handover.Reason, d.Control.Handover.Note, d.Control.Handover.At,
+		d.Rating.Score, d.Rating.Comment, d.Rating.FirstAt, d.Rating.At)
 	return err
 }
 

@@ -13,8 +13,11 @@ import (
 // SetControl implements [store.Chats].
 func (s *Store) SetControl(ctx context.Context, id string, control chat.Control) (chat.Chat, error) {
 	return write(ctx, s, "changing who answers a chat", func(c *conn) (changed chat.Chat, err error) {
-		if _, err := c.exec(`UPDATE chats SET agent_in_control = ?2, assignee = ?3, control_changed_at = ?4
-			WHERE id = ?1 AND ifnull(control_changed_at < ?4, TRUE)`, id, control.Agent, control.Assignee, control.ChangedAt); err != nil {
+		h := control.Handover
+		if _, err := c.exec(`UPDATE chats SET agent_in_control = ?2, assignee = ?3, control_changed_at = ?4,
+				handover_by = ?5, handover_reason = ?6, handover_note = ?7, handover_at = ?8
+			WHERE id = ?1 AND ifnull(control_changed_at < ?4, TRUE)`,
+			id, control.Agent, control.Assignee, control.ChangedAt, h.By, h.Reason, h.Note, h.At); err != nil {
 			return chat.Chat{}, err
 		}
 		found, err := c.first(`SELECT `+chatColumns+` FROM chats WHERE id = ?`, func(r *row) { changed = s.readChat(r) }, id)

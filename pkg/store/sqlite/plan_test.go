@@ -42,6 +42,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 		earlierDelivery:   "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=? AND position<?)",
 		firstInOrder:      "SEARCH webhook_deliveries USING INDEX webhook_deliveries_order (endpoint_id=? AND order_key=?)",
 		expiredDeliveries: "SEARCH webhook_deliveries USING COVERING INDEX sqlite_autoindex_webhook_deliveries_1 (id=?); LIST SUBQUERY 1; SEARCH webhook_deliveries USING INDEX webhook_deliveries_expiry (expires_at<?); CREATE BLOOM FILTER",
+		countRatings:      "SEARCH chats USING INDEX chats_rated (company_id=? AND rating_first_at>?); USE TEMP B-TREE FOR GROUP BY",
 		usageOf("app_id"): "SEARCH files USING COVERING INDEX files_application (app_id=?)",
 	} {
 		if got := plan(t, s, sql); got != want {

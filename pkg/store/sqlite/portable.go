@@ -245,14 +245,14 @@ func applicationRecord(a chat.Application) store.ApplicationRecord {
 	return store.ApplicationRecord{
 		ID: a.ID, CompanyID: a.CompanyID, Provider: a.Provider, BotName: a.BotName, Name: a.Name, WidgetConfigs: string(a.WidgetConfigs),
 		AllowedOrigins: a.AllowedOrigins, FileRetention: int64(a.FileRetention / time.Second), Verification: string(a.Identity.Mode),
-		IdentitySecrets: secretRecords(a.Identity.Secrets),
+		IdentitySecrets: secretRecords(a.Identity.Secrets), Support: store.SupportText(a.Support),
 	}
 }
 
 func writeApplicationRecord(c *conn, v store.ApplicationRecord) error {
-	_, err := c.exec(`INSERT OR REPLACE INTO applications (`+applicationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := c.exec(`INSERT OR REPLACE INTO applications (`+applicationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		v.ID, v.CompanyID, v.Provider, v.BotName, v.Name, v.WidgetConfigs, listText(v.AllowedOrigins), v.FileRetention, v.Verification,
-		listText(v.IdentitySecrets))
+		listText(v.IdentitySecrets), v.Support)
 	return err
 }
 
@@ -277,19 +277,25 @@ func chatRecord(c chat.Chat) store.ChatRecord {
 		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, Channel: string(c.Channel), CreatedAt: c.CreatedAt,
 		WindowStartedAt: c.WindowStartedAt, VisitorWroteAt: c.VisitorWroteAt, ClosedAt: c.ClosedAt,
 		AgentInControl: c.Control.Agent, Assignee: c.Control.Assignee, ControlChangedAt: c.Control.ChangedAt, AgentsReadAt: c.AgentsReadAt,
+		HandoverBy: c.Control.Handover.By, HandoverReason: c.Control.Handover.Reason, HandoverNote: c.Control.Handover.Note, HandoverAt: c.Control.Handover.At,
+		RatingScore: c.Rating.Score, RatingComment: c.Rating.Comment, RatingFirstAt: c.Rating.FirstAt, RatingAt: c.Rating.At,
 	}
 }
 
 // writeChatRecord keeps the key of a chat that exists: its messages are under it.
 func writeChatRecord(c *conn, v store.ChatRecord) error {
-	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET
 			company_id = excluded.company_id, app_id = excluded.app_id, chat_user_id = excluded.chat_user_id, channel = excluded.channel,
 			created_at = excluded.created_at, window_started_at = excluded.window_started_at, visitor_wrote_at = excluded.visitor_wrote_at,
 			closed_at = excluded.closed_at, agent_in_control = excluded.agent_in_control, assignee = excluded.assignee,
-			control_changed_at = excluded.control_changed_at, agents_read_at = excluded.agents_read_at`,
+			control_changed_at = excluded.control_changed_at, agents_read_at = excluded.agents_read_at,
+			handover_by = excluded.handover_by, handover_reason = excluded.handover_reason, handover_note = excluded.handover_note,
+			handover_at = excluded.handover_at, rating_score = excluded.rating_score, rating_comment = excluded.rating_comment,
+			rating_first_at = excluded.rating_first_at, rating_at = excluded.rating_at`,
 		v.ID, v.CompanyID, v.AppID, v.ChatUserID, v.Channel, v.CreatedAt, v.WindowStartedAt, v.VisitorWroteAt, v.ClosedAt,
-		v.AgentInControl, v.Assignee, v.ControlChangedAt, v.AgentsReadAt)
+		v.AgentInControl, v.Assignee, v.ControlChangedAt, v.AgentsReadAt,
+		v.HandoverBy, v.HandoverReason, v.HandoverNote, v.HandoverAt, v.RatingScore, v.RatingComment, v.RatingFirstAt, v.RatingAt)
 	return err
 }
 

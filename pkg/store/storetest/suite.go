@@ -41,6 +41,8 @@ func Run(t *testing.T, open Opener) {
 		"audit":        testAudit,
 		"control":      testControl,
 		"inbox":        testInbox,
+		"support":      testSupport,
+		"ratings":      testRatings,
 		"erase":        testErase,
 		"endpoints":    testWebhookEndpoints,
 		"deliveries":   testWebhookDeliveries,

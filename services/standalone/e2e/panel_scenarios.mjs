@@ -298,7 +298,7 @@ export async function keyboard(stage) {
   await page.keyboard.press('ArrowUp');
   assert.equal(await page.evaluate(() => document.activeElement?.tagName), 'ARTICLE');
   await page.keyboard.press('a');
-  await page.getByText('With agents').waitFor();
+  await page.locator('.conv-title').getByText('Waiting for an agent').waitFor();
   await page.keyboard.press('?');
   await dialog(page, 'Keyboard shortcuts').getByLabel('Use single-key shortcuts').click();
   await page.keyboard.press('Escape');

@@ -16,6 +16,20 @@ export interface Page { messages: Message[]; more: boolean }
 
 export interface Upload { promise: Promise<Message>; abort(): void }
 
+/** The visitor's latest chat, and whether agents are there. */
+export interface ChatState {
+  chatId: string;
+  status: string;
+  waiting: boolean;
+  handoverBy: string;
+  handoverOffered: boolean;
+  /** Until when it may be rated; empty: it may not. */
+  rateableUntil: string;
+  rating?: { score: number; comment: string };
+  available: boolean;
+  opensAt: string;
+}
+
 export interface Limits { maxFileBytes: number }
 
 /** One base address, and the token of one visitor. */
@@ -56,6 +70,22 @@ export class Api {
     return this.#fetch('POST', `message/${encodeURIComponent(id)}/read`);
   }
 
+  async chat(): Promise<ChatState> {
+    return chatState(await this.#json('GET', 'chat'));
+  }
+
+  async handOver(): Promise<ChatState> {
+    return chatState(await this.#json('POST', 'chat/handover'));
+  }
+
+  async leaveMessage(body: Data, key: string): Promise<Message> {
+    return accepted(await this.#json('POST', 'chat/offline-message', body, { 'Idempotency-Key': key }));
+  }
+
+  async rate(chatId: string, body: Data): Promise<ChatState> {
+    return chatState(await this.#json('POST', `chat/${encodeURIComponent(chatId)}/rating`, body));
+  }
+
   /** Sends a file. XMLHttpRequest, because fetch does not tell how far it is. */
   upload(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): Upload {
     const form = new FormData();
@@ -83,7 +113,7 @@ export class Api {
   }
 
   async #fetch(method: string, path: string, body?: Data, headers: Record<string, string> = {}): Promise<Response> {
-    if (path.startsWith('message')) headers.Authorization = `Bearer ${this.token}`;
+    if (/^(message|chat)/.test(path)) headers.Authorization = `Bearer ${this.token}`;
     if (body) headers['Content-Type'] = 'application/json';
     let answer: Response;
     try {
@@ -94,6 +124,16 @@ export class Api {
     if (!answer.ok) throw problem(answer.status, parse(await answer.text().catch(() => '')), answer.headers.get('Retry-After'));
     return answer;
   }
+}
+
+function chatState(value: unknown): ChatState {
+  const c = object(value);
+  const [agents, rating] = [object(c.agents), object(c.rating)];
+  return {
+    chatId: text(c.chatId), status: text(c.status), waiting: c.waiting === true, handoverBy: text(c.handoverBy), handoverOffered: c.handoverOffered === true,
+    rateableUntil: text(c.rateableUntil), available: agents.available !== false, opensAt: text(agents.opensAt),
+    ...(Number(rating.score) && { rating: { score: Number(rating.score), comment: text(rating.comment) } }),
+  };
 }
 
 function accepted(value: unknown): Message {

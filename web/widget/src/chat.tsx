@@ -11,6 +11,7 @@ import { Panel } from './ui/panel.js';
 import { Sheet } from './ui/sheet.js';
 import styles from './ui/styles.css';
 import { launcherColours, themeRules } from './ui/theme.js';
+import { noticeText } from './ui/support.js';
 import type { Transcript } from './ui/transcript.js';
 
 /** How often relative times are written again. */
@@ -167,7 +168,8 @@ class ChatScreen implements Chat {
     const { state } = this.#session;
     if (!this.#language) return;
     const seen = state.open && document.visibilityState === 'visible' && document.hasFocus();
-    if (state.open) this.#announce(this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }));
+    const notice = noticeText(m, this.#language);
+    if (state.open) this.#announce(notice || this.#language.t('saidBy', { name: m.nameOfSender, text: summary(m, (kind) => this.#language.t(kind)) }));
     if (state.sound && !seen) void chime(this.#host.key, m.id).catch(() => {});
   }
 

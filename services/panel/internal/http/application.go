@@ -28,6 +28,7 @@ type applicationView struct {
 	AllowedOrigins []string          `json:"allowedOrigins"`
 	FileRetention  int64             `json:"fileRetentionSeconds"`
 	Verification   chat.Verification `json:"verification"`
+	Support        chat.Support      `json:"support"`
 	Secrets        []secretRow       `json:"secrets"`
 	Version        string            `json:"version"`
 	Embed          embedView         `json:"embed"`
@@ -49,6 +50,7 @@ func (a api) viewOfApplication(app chat.Application) applicationView {
 		ID: app.ID, CompanyID: app.CompanyID, Name: app.Name, BotName: app.BotName, WidgetConfigs: app.WidgetConfigs,
 		AllowedOrigins: append([]string{}, app.AllowedOrigins...), FileRetention: int64(app.FileRetention / time.Second),
 		Verification: cmp.Or(app.Identity.Mode, chat.VerificationOff), Secrets: []secretRow{}, Version: versionOf(app), Embed: a.embed(app),
+		Support: app.Support,
 	}
 	if len(v.WidgetConfigs) == 0 {
 		v.WidgetConfigs = json.RawMessage(`{}`)

@@ -37,6 +37,9 @@ type chatView struct {
 	Unread          bool            `json:"unread"`
 	Control         string          `json:"control"`
 	ControlledSince instant         `json:"controlledSince,omitzero"`
+	Waiting         bool            `json:"waiting"`
+	Handover        *handoverView   `json:"handover,omitempty"`
+	Rating          *ratingView     `json:"rating,omitempty"`
 	Assignee        *agentView      `json:"assignee"`
 	Visitor         visitorView     `json:"visitor"`
 	LastMessage     json.RawMessage `json:"lastMessage"`
@@ -125,6 +128,7 @@ func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, AppName: names.apps[c.AppID], Channel: c.Channel, Status: c.Status(now),
 		CreatedAt: instant(c.CreatedAt), ActivityAt: instant(c.WindowStartedAt), VisitorWroteAt: instant(c.VisitorWroteAt),
 		WindowExpiresAt: instant(c.WindowExpiresAt()), InWindow: c.InWindow(now), ClosedAt: instant(c.ClosedAt), Unread: c.Unread(),
+		Waiting: c.Open(now) && c.Control.Waiting(), Handover: viewOfHandover(c.Control.Handover), Rating: viewOfRating(c.Rating),
 		Control: store.ControlBot, Visitor: viewOfVisitor(e.Visitor), LastMessage: json.RawMessage("null"),
 	}
 	v.Visitor.ID = c.ChatUserID

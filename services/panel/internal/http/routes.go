@@ -128,7 +128,10 @@ func (a api) routes() []route {
 		{http.MethodGet, "/api/applications/:id", account.ReadApplications, a.getApplication},
 		{http.MethodPut, "/api/applications/:id", account.WriteApplications, a.updateApplication},
 		{http.MethodPut, "/api/applications/:id/verification", account.WriteApplications, a.setVerification},
+		{http.MethodPut, "/api/applications/:id/support", account.WriteApplications, a.setSupport},
 		{http.MethodPost, "/api/applications/:id/secrets", account.WriteApplications, a.rotateSecret},
+
+		{http.MethodGet, "/api/ratings", account.ReadApplications, a.getRatings},
 
 		{http.MethodGet, "/api/templates", account.ReadTemplates, a.getTemplates},
 		{http.MethodPost, "/api/templates", account.WriteTemplates, a.createTemplate},

@@ -244,6 +244,8 @@ type controlEvent struct {
 	AssigneeID string `json:"assigneeId,omitempty"`
 	ByUserID   string `json:"byUserId,omitempty"`
 	ClosedAt   string `json:"closedAt,omitempty"`
+
+	Handover *event.Handover `json:"handover,omitempty"`
 }
 
 // tell decodes a delivery and tells it. It skips malformed events, which the processor's consumers move to DEAD, and events of other companies.
@@ -277,6 +279,9 @@ func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 			return nil
 		}
 		v := controlEvent{ChatID: e.ChatID, AppID: e.AppID, Control: e.Control, AssigneeID: e.AssigneeID, ByUserID: e.ByUserID}
+		if e.Handover.By != "" {
+			v.Handover = &e.Handover
+		}
 		if !e.ClosedAt.IsZero() {
 			v.ClosedAt = e.ClosedAt.Format(chat.TimeFormat)
 		}

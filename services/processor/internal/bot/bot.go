@@ -1,7 +1,7 @@
 // Package bot answers visitors.
 //
 // bot.go turns answers into replies on the bus, whoever gives the answers: demo.go answers by itself, webhook.go asks a
-// server of the operator's. exchange.go knows which calls of it run; signature.go signs what the webhook sends; picture.go is the demo
+// server of the operator's. handover.go gives the chat to the agents where an answer asks for it; exchange.go knows which calls of it run; signature.go signs what the webhook sends; picture.go is the demo
 // bot's picture.
 //
 // A reply's id is derived from the message that it answers and its place among the answers. So a redelivery that
@@ -25,6 +25,7 @@ type Answer struct {
 	Type         chat.MessageType `json:"type"`
 	Data         json.RawMessage  `json:"data"`
 	NameOfSender string           `json:"nameOfSender"` // empty: the application's botName
+	Handover     *chat.Handover   `json:"-"`            // not nil: no message, see [HandOver]
 }
 
 // Answerer decides what is answered to a visitor's message; no answers is an answer.
@@ -55,15 +56,16 @@ type Bot struct {
 	answerer     Answerer
 	applications Applications
 	chats        Chats
+	controls     Controls
 	publisher    Publisher
 	failureText  string
 	now          func() time.Time
 }
 
 // New returns a bot. failureText is what a visitor is told whose message is given up; empty: nothing. now is the clock.
-func New(answerer Answerer, applications Applications, chats Chats, publisher Publisher, failureText string, now func() time.Time) *Bot {
+func New(answerer Answerer, applications Applications, chats Chats, controls Controls, publisher Publisher, failureText string, now func() time.Time) *Bot {
 	return &Bot{
-		answerer: answerer, applications: applications, chats: chats, publisher: publisher, failureText: failureText, now: now,
+		answerer: answerer, applications: applications, chats: chats, controls: controls, publisher: publisher, failureText: failureText, now: now,
 	}
 }
 
@@ -126,11 +128,15 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 		return err
 	}
+	answers, handover := split(answers)
 	first := b.answeredAt(e.Message.CreatedAt)
 	for i, answer := range answers {
 		if err := b.publisher.Publish(ctx, reply(e, i, answer, application.BotName, first)); err != nil {
 			return fmt.Errorf("publishing answer %d: %w", i+1, err)
 		}
+	}
+	if handover != nil {
+		return b.handOver(ctx, e, *handover)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var replies published
-			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, &replies, "", func() time.Time { return now })
+			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, nil, &replies, "", func() time.Time { return now })
 			if err := b.VisitorMessage(t.Context(), asked); err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 	} {
 		var replies published
 		var answerer answers
-		b := New(&answerer, application{}, &test.agent, &replies, "", func() time.Time { return asked.Message.CreatedAt })
+		b := New(&answerer, application{}, &test.agent, nil, &replies, "", func() time.Time { return asked.Message.CreatedAt })
 		if err := b.VisitorMessage(t.Context(), asked); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestTheVisitorHearsOfAFailure(t *testing.T) {
 		"at the last moment": {"Sorry.", controls{}, chat.Window, false, 1},
 	} {
 		var replies published
-		b := New(NewDemo(""), application{BotName: "Nora"}, &test.agent, &replies, test.text, func() time.Time { return asked.Message.CreatedAt.Add(test.age) })
+		b := New(NewDemo(""), application{BotName: "Nora"}, &test.agent, nil, &replies, test.text, func() time.Time { return asked.Message.CreatedAt.Add(test.age) })
 		for range 2 { // as after a crash
 			if err := b.GaveUp(t.Context(), asked, test.again); err != nil {
 				t.Fatal(err)
@@ -171,7 +171,7 @@ func TestOldMessagesAreLetGo(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"hello"}`)
 	for age, want := range map[time.Duration]int{chat.Window: 2, chat.Window + time.Millisecond: 0} {
 		var replies published
-		b := New(NewDemo(""), application{}, &controls{}, &replies, "", func() time.Time { return asked.Message.CreatedAt.Add(age) })
+		b := New(NewDemo(""), application{}, &controls{}, nil, &replies, "", func() time.Time { return asked.Message.CreatedAt.Add(age) })
 		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(replies) != want {
 			t.Errorf("after %s got %d replies and %v, want %d", age, len(replies), err, want)
 		}

@@ -69,6 +69,8 @@ func (d *Demo) text(typed string, e event.VisitorMessageAccepted) []Answer {
 		return []Answer{d.showCards()}
 	case "time":
 		return []Answer{tellTime(e)}
+	case "agent", "human", "person":
+		return []Answer{text("I will ask a colleague to take over."), HandOver("Asked for a person", "The visitor wrote: "+shorten(strings.TrimSpace(typed), 200))}
 	case "thanks", "thank you":
 		return []Answer{text("You are welcome.")}
 	case "bye", "goodbye":

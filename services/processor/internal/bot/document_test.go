@@ -133,8 +133,8 @@ func TestDocumentedBots(t *testing.T) {
 func TestDocumentedMessages(t *testing.T) {
 	t.Parallel()
 	found := blocks(t, "json")
-	if len(found) != 2 {
-		t.Fatalf("got %d blocks of JSON, want the request and the answer", len(found))
+	if len(found) != 3 {
+		t.Fatalf("got %d blocks of JSON, want the request, the answer, and one that hands over", len(found))
 	}
 	text, err := os.ReadFile(examplePath)
 	if err != nil {
@@ -151,5 +151,9 @@ func TestDocumentedMessages(t *testing.T) {
 	answers, err := parseAnswers([]byte(found[1]))
 	if err != nil || len(answers) != 4 || answers[0].NameOfSender != "Ada" {
 		t.Errorf("got %v and %v, want four answers, the first from Ada", answers, err)
+	}
+	answers, err = parseAnswers([]byte(found[2]))
+	if messages, h := split(answers); err != nil || len(messages) != 1 || h == nil || h.Reason != "Refund" {
+		t.Errorf("got %v and %v, want an answer and a handover", answers, err)
 	}
 }

@@ -80,7 +80,8 @@ func (c WebhookConfig) Problems() []string {
 }
 
 // Webhook lets another server answer: every message of a visitor is posted to it, signed as Standard Webhooks, with the
-// event's JSON as body. The answer may hold {"messages":[{"type":...,"data":{...}}]}, which become replies.
+// event's JSON as body. The answer may hold {"messages":[{"type":...,"data":{...}}]}, which become replies, and "handover", which gives the chat to
+// the agents.
 //
 // A retry carries the same webhook-id, so that the server can tell it from a new message. For one message at most one call runs. A call
 // that takes longer than the timeout gives up its place among those that are waited for and goes on: the server is not asked again, and its
@@ -303,7 +304,8 @@ func parseAnswers(body []byte) ([]Answer, error) {
 		return nil, nil
 	}
 	var answer struct {
-		Messages []Answer `json:"messages"`
+		Messages []Answer        `json:"messages"`
+		Handover json.RawMessage `json:"handover"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, wrongAnswer("is not a JSON object of messages", err)
@@ -322,7 +324,8 @@ func parseAnswers(body []byte) ([]Answer, error) {
 			return nil, wrongAnswer(fmt.Sprintf("has a nameOfSender of more than %d characters in messages[%d]", chat.MaxLabelLength, i), nil)
 		}
 	}
-	return answer.Messages, nil
+	handover, err := parseHandover(answer.Handover)
+	return append(answer.Messages, handover...), err
 }
 
 func wrongAnswer(what string, cause error) error {

@@ -1,5 +1,5 @@
 // Package recorder keeps the history: whatever passes a chat, whoever wrote it, ends in the store. status.go keeps what becomes of
-// messages that companies sent.
+// messages that companies sent. notice.go tells the visitor what happens to the chat.
 //
 // It needs no order (a history is sorted when it is read) and no memory (appending a message again changes nothing), so
 // that a delivery may come late or twice.
@@ -37,11 +37,18 @@ type Recorder struct {
 	statuses Statuses
 	controls Controls
 	now      func() time.Time
+
+	applications Applications
+	publisher    Publisher
 }
 
 // New returns a recorder.
-func New(history History, chats Chats, statuses Statuses, controls Controls, now func() time.Time) *Recorder {
-	return &Recorder{history: history, chats: chats, statuses: statuses, controls: controls, now: now}
+func New(
+	history History, chats Chats, statuses Statuses, controls Controls, applications Applications, publisher Publisher, now func() time.Time,
+) *Recorder {
+	return &Recorder{
+		history: history, chats: chats, statuses: statuses, controls: controls, applications: applications, publisher: publisher, now: now,
+	}
 }
 
 // VisitorMessage keeps what a visitor wrote. The Widget API does so itself after it has published, so mostly this finds
@@ -51,9 +58,9 @@ func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAcc
 	return r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
 }
 
-// ControlChanged keeps who answers a chat. The panel does so itself after it has published; this is the one that counts when its process
-// ended in between.
-func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged) error {
+// ControlChanged keeps who answers a chat. Its publisher does so itself after it has published; this is the one that counts when its process
+// ended in between. The visitor then reads a notice, if the change concerns them; its id follows from that of the event.
+func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged, eventID string) error {
 	c, err := r.chats.Chat(ctx, e.ChatID)
 	if err != nil {
 		return err
@@ -61,12 +68,15 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 	if c.CompanyID != e.CompanyID {
 		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
 	}
-	if _, err := r.controls.SetControl(ctx, e.ChatID, chat.Control{
-		Agent: e.Control == event.ControlAgent, Assignee: e.AssigneeID, ChangedAt: e.ChangedAt,
-	}); err != nil || e.ClosedAt.IsZero() {
+	if _, err := r.controls.SetControl(ctx, e.ChatID, e.ControlOf()); err != nil {
 		return err
 	}
-	return r.controls.CloseChat(ctx, e.ChatID, e.ClosedAt)
+	if !e.ClosedAt.IsZero() {
+		if err := r.controls.CloseChat(ctx, e.ChatID, e.ClosedAt); err != nil {
+			return err
+		}
+	}
+	return r.notify(ctx, c, e, eventID)
 }
 
 // Reply keeps what a visitor is shown.

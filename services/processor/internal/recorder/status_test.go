@@ -45,7 +45,7 @@ func newRoom(t *testing.T) room {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return room{s, recorder.New(s, s, s, s, func() time.Time { return at(2) }), c}
+	return room{s, recorder.New(s, s, s, s, s, nil, func() time.Time { return at(2) }), c}
 }
 
 func (r room) reply(receipt bool) event.Reply {

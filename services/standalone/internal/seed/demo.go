@@ -27,6 +27,7 @@ type Store interface {
 	PutCompany(ctx context.Context, c chat.Company) error
 	Application(ctx context.Context, id string) (chat.Application, error)
 	PutApplication(ctx context.Context, a chat.Application) error
+	SetSupport(ctx context.Context, appID string, s chat.Support) error
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 	PutTemplate(ctx context.Context, t chat.MessageTemplate) error
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
@@ -168,7 +169,7 @@ func putNouns(ctx context.Context, s Store, bot string) error {
 	if err := putAbsent(ctx, s.Company, s.PutCompany, companyID, company()); err != nil {
 		return fmt.Errorf("seeding the demo company: %w", err)
 	}
-	if err := putAbsent(ctx, s.Application, s.PutApplication, appID, application(bot)); err != nil {
+	if err := putAbsent(ctx, s.Application, putServed(s), appID, application(bot)); err != nil {
 		return fmt.Errorf("seeding the demo application: %w", err)
 	}
 	if err := greetFor(ctx, s, bot); err != nil {
@@ -178,6 +179,16 @@ func putNouns(ctx context.Context, s Store, bot string) error {
 		return fmt.Errorf("seeding the demo template: %w", err)
 	}
 	return nil
+}
+
+// putServed puts an application with all that agents offer, so that the demo shows it.
+func putServed(s Store) func(context.Context, chat.Application) error {
+	return func(ctx context.Context, app chat.Application) error {
+		if err := s.PutApplication(ctx, app); err != nil {
+			return err
+		}
+		return s.SetSupport(ctx, app.ID, chat.Support{HandoverButton: true, Rating: true})
+	}
 }
 
 // greetFor makes the greetings those of the bot, unless somebody has changed the configuration.

@@ -1,5 +1,5 @@
 // Package conversation is a visitor's open chat: its history, and what the visitor adds to it. draft.go has the rules for what
-// may be written, upload.go takes in files; page.go and recorded.go read.
+// may be written, upload.go takes in files; page.go and recorded.go read; support.go has what concerns agents: handover, offline messages, ratings.
 package conversation
 
 import (
@@ -27,6 +27,9 @@ type Directory interface {
 // Chats keeps chats and their histories.
 type Chats interface {
 	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
+	Chat(ctx context.Context, id string) (chat.Chat, error)
+	Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]chat.Chat, error)
+	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
 	OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error)
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
 	Message(ctx context.Context, chatID, id string) (chat.Message, error)
@@ -52,6 +55,9 @@ type Config struct {
 	Receipts     Receipts
 	Replies      Replies
 	Publisher    Publisher
+	Controls     Controls
+	Visitors     Visitors
+	Changed      func(ctx context.Context, chatUserID string) // tells the caches that a visitor's profile has changed
 	Files        Files
 	Reads        *Reads // nil: not bounded
 	Logger       *slog.Logger
@@ -98,7 +104,8 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 	if err != nil {
 		return chat.Message{}, err
 	}
-	if _, err := d.admit(ctx, visitor); err != nil {
+	app, err := d.admit(ctx, visitor)
+	if err != nil {
 		return chat.Message{}, err
 	}
 	if stamp.ID == "" {
@@ -110,7 +117,7 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 			return m, err
 		}
 	}
-	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: stamp.At})
+	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: stamp.At, AgentsOnly: app.Support.AgentsOnly})
 	if err != nil {
 		return chat.Message{}, err
 	}

@@ -62,6 +62,16 @@ func (*surroundings) CurrentChat(context.Context, chat.Visitor, time.Time) (chat
 	return chat.Chat{ID: "chat"}, nil
 }
 
+func (*surroundings) Chat(context.Context, string) (chat.Chat, error) { return chat.Chat{}, nil }
+
+func (*surroundings) Chats(context.Context, store.ChatFilter, store.Page) ([]chat.Chat, error) {
+	return nil, nil
+}
+
+func (*surroundings) RateChat(context.Context, string, chat.Rating) (chat.Chat, error) {
+	return chat.Chat{}, nil
+}
+
 func (*surroundings) OpenChat(context.Context, chat.Visitor, store.NewChat) (chat.Chat, bool, error) {
 	return chat.Chat{ID: "chat"}, false, nil
 }

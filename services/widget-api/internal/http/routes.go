@@ -66,6 +66,7 @@ type Config struct {
 	Applications  Applications
 	Registrations Registrations
 	Conversations Conversations
+	Support       Support
 	Once          Once
 	Files         Files
 	Uploads       Uploads
@@ -111,6 +112,10 @@ func New(cfg Config) *echo.Echo {
 	e.GET("/message", a.forVisitor(a.getHistory, "limit", "before"))
 	e.POST("/message", a.forVisitor(a.postMessage))
 	e.POST("/message/:id/read", a.forVisitor(a.readMessage))
+	e.GET("/chat", a.forVisitor(a.getChat))
+	e.POST("/chat/handover", a.forVisitor(a.handOver))
+	e.POST("/chat/offline-message", a.forVisitor(a.leaveMessage))
+	e.POST("/chat/:id/rating", a.forVisitor(a.rateChat))
 	e.GET("/files/:id/:name", a.getFile)
 	e.GET("/.well-known/jwks.json", a.getKeys)
 	web.New(web.Config{MaxFileBytes: a.Uploads.MaxBytes}).Routes(e)

@@ -65,7 +65,7 @@ func validateName(f *apperr.Fields, field, name string) {
 }
 
 func (r Form) validateIdentities(f *apperr.Fields) {
-	if r.Email != nil && !isEmail(*r.Email) {
+	if r.Email != nil && !ValidEmail(*r.Email) {
 		f.Add("email", "must be a valid e-mail address")
 	}
 	if r.Phone != nil && (strings.Trim(*r.Phone, "0123456789") != "" || len(*r.Phone) < minPhone || len(*r.Phone) > maxPhone) {
@@ -119,9 +119,9 @@ func (r Form) has(name string) bool {
 	return true
 }
 
-// isEmail reports whether s is one plain address: local part, @, and a domain of at least two labels. Quoted local parts,
+// ValidEmail reports whether s is one plain address: local part, @, and a domain of at least two labels. Quoted local parts,
 // comments and address literals are valid RFC 5322, but nobody's address.
-func isEmail(s string) bool {
+func ValidEmail(s string) bool {
 	address, err := mail.ParseAddress(s)
 	if err != nil || address.Address != s || utf8.RuneCountInString(s) > maxEmail {
 		return false

@@ -101,7 +101,7 @@ func (d *Service) Register(ctx context.Context, f Form, admit func(chat.Applicat
 			FirstName: f.FirstName, LastName: f.LastName,
 			Email: valueOf(f.Email), Phone: valueOf(f.Phone), UserID: valueOf(f.UserID), VerifiedBy: provedBy(proved),
 		},
-		Chat: store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings},
+		Chat: store.NewChat{Channel: chat.ChannelWidget, Now: now, Greetings: greetings, AgentsOnly: app.Support.AgentsOnly},
 	}
 	if err := d.identify(ctx, app, f, proved, &registration); err != nil {
 		return "", err

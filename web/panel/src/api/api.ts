@@ -3,8 +3,8 @@ import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
 import type { Delivery, MadeWebhook, WebhookEndpoint, Webhooks } from './types.js';
 import type {
-  Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Invitation, Letter, Message, MessageStatus, Meta, NewToken, Parameter, Receipt, RedriveResult, Role, Session, SignedIn, Streams,
-  Template, TestPush, Token, User, Verification, Visitor,
+  Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Invitation, Letter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, SignedIn, Streams,
+  Support, Template, TestPush, Token, User, Verification, Visitor,
 } from './types.js';
 
 type Signal = AbortSignal | undefined;
@@ -51,6 +51,8 @@ export const applications = {
   create: (draft: Partial<ApplicationDraft>) => post<Application>('applications', draft),
   update: (app: string, draft: ApplicationDraft, version: string) => put<Application>(`applications/${id(app)}`, draft, { 'If-Match': version }),
   verification: (app: string, verification: Verification) => put<Application>(`applications/${id(app)}/verification`, { verification }),
+  support: (app: string, support: Support) => put<Application>(`applications/${id(app)}/support`, support),
+  ratings: (signal?: Signal) => get<{ days: number; ratings: Ratings[] }>('ratings', {}, signal),
   newSecret: (app: string, overlapSeconds: number) => post<{ application: Application; secret: string }>(`applications/${id(app)}/secrets`, { overlapSeconds }),
 };
 

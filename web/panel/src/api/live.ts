@@ -1,10 +1,10 @@
 import { Store } from '../lib/store.js';
 import { client } from './client.js';
-import type { Message } from './types.js';
+import type { Handover, Message } from './types.js';
 
 export interface LiveEvents {
   message: { chatId: string; appId?: string; message: Message };
-  chat: { chatId: string; appId?: string; control: 'bot' | 'agent'; assigneeId?: string; byUserId?: string; closedAt?: string };
+  chat: { chatId: string; appId?: string; control: 'bot' | 'agent'; assigneeId?: string; byUserId?: string; closedAt?: string; handover?: Handover };
   registered: { appId: string; chatId: string; visitorId: string };
   read: { chatId: string };
   presence: { chatId: string; userId: string; name: string; typing: boolean; expiresInSeconds: number };

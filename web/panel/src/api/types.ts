@@ -48,10 +48,23 @@ export type Verification = 'off' | 'session' | 'required';
 
 export interface ApplicationDraft { name: string; botName: string; widgetConfigs: Data; allowedOrigins: string[]; fileRetentionSeconds: number }
 
+export type Day = 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday';
+
+/** A part of a day, as HH:MM; what ends before it begins ends on the next day. */
+export interface Interval { from: string; to: string }
+
+export interface Hours { timeZone: string; week?: Partial<Record<Day, Interval[]>>; dates?: { date: string; intervals: Interval[] }[] }
+
+/** How agents serve an application's visitors; without hours always. */
+export interface Support { hours?: Hours | undefined; handoverButton: boolean; agentsOnly: boolean; rating: boolean }
+
+export interface Ratings { appId: string; count: number; average: number; scores: number[] }
+
 export interface Application extends ApplicationDraft {
   id: string;
   companyId: string;
   verification: Verification;
+  support: Support;
   secrets: { createdAt: string; expiresAt?: string }[];
   version: string;
   embed: { snippet: string; csp: string };
@@ -91,10 +104,17 @@ export interface Chat {
   unread: boolean;
   control: 'bot' | 'agent';
   controlledSince?: string;
+  /** The agents have it, and none has taken it. */
+  waiting: boolean;
+  handover?: Handover | undefined;
+  rating?: { score: number; comment?: string; ratedAt: string };
   assignee: Agent | null;
   visitor: { id: string; name: string; email?: string; phone?: string; userId?: string; verifiedBy?: string };
   lastMessage: Message | null;
 }
+
+/** Why agents have a chat. */
+export interface Handover { by: 'bot' | 'visitor' | 'offline_form'; reason?: string; note?: string; at: string }
 
 export interface Agent { id: string; name: string }
 

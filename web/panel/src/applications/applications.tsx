@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { applications as api } from '../api/api.js';
 import { fieldErrors, messageOf } from '../api/client.js';
-import type { Application } from '../api/types.js';
+import type { Application, Ratings } from '../api/types.js';
 import { initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
 import { navigate, usePlace } from '../lib/router.js';
@@ -14,6 +14,7 @@ import { Field, TextInput } from '../ui/field.js';
 import { Page } from '../ui/page.js';
 import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
 import { shownColour } from './draft.js';
+import { Average } from './support.js';
 import { Editor } from './editor.js';
 
 const s = strings.applications;
@@ -25,6 +26,7 @@ export default function Applications() {
 
 function List() {
   const { data, error, loading, reload } = useLoad((signal) => api.list(signal), []);
+  const rated = useLoad((signal) => api.ratings(signal), []).data?.ratings ?? [];
   const [creating, setCreating] = useState(false);
   const create = can('applications.write') && <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>{s.create}</Button>;
   return (
@@ -32,13 +34,13 @@ function List() {
       {!data && loading && <Skeleton />}
       {!data && !!error && <Failed error={error} retry={reload} />}
       {data?.length === 0 && <Empty icon="window" title={s.empty} action={create}>{s.emptyLead}</Empty>}
-      {!!data?.length && <ul class="app-grid">{data.map((a) => <li key={a.id}><Tile app={a} /></li>)}</ul>}
+      {!!data?.length && <ul class="app-grid">{data.map((a) => <li key={a.id}><Tile app={a} ratings={rated.find((r) => r.appId === a.id)} /></li>)}</ul>}
       {creating && <Create close={() => setCreating(false)} />}
     </Page>
   );
 }
 
-function Tile({ app: a }: { app: Application }) {
+function Tile({ app: a, ratings }: { app: Application; ratings: Ratings | undefined }) {
   const colour = useRule({ '--tile': shownColour(a.widgetConfigs, 'primaryBackgroundColor'), '--tile-ink': shownColour(a.widgetConfigs, 'primaryTextColor') });
   return (
     <a class={`app-tile ${colour}`} href={`#/applications/${a.id}`}>
@@ -49,6 +51,7 @@ function Tile({ app: a }: { app: Application }) {
         <span class="row-flex">
           <Badge>{a.allowedOrigins.length ? s.origins(a.allowedOrigins.length) : s.anyOrigin}</Badge>
           {a.verification !== 'off' && <Badge kind="good">{s.verifications[a.verification][0]}</Badge>}
+          {ratings && <Average ratings={ratings} />}
         </span>
       </span>
     </a>

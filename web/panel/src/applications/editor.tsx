@@ -18,6 +18,7 @@ import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
 import { toast } from '../ui/toast.js';
 import { cleaned, COLOURS, draftOf, formFields, greetings, originOf, same, shownColour, unreadable, withField, withGreetings, withKey, type ColourKey, type FieldMode } from './draft.js';
 import { Preview } from './preview.js';
+import { SupportTab } from './support.js';
 
 const s = strings.applications;
 const DAY = 86_400;
@@ -59,7 +60,7 @@ export function Editor({ id, tab }: { id: string; tab: string }) {
       </Page>
     );
   }
-  const tabs = ['look', 'form', 'install', 'security'] as const;
+  const tabs = ['look', 'form', 'support', 'install', 'security'] as const;
   const at = tabs.find((t) => t === tab) ?? 'look';
   const previewed = at === 'look' || at === 'form';
   return (
@@ -69,6 +70,7 @@ export function Editor({ id, tab }: { id: string; tab: string }) {
         <fieldset class="stack" disabled={!writable}>
           <legend class="sr">{s.tabs[at]}</legend>
           {!writable && <Notice>{s.readOnly}</Notice>}
+          {at === 'support' && <SupportTab key={data.version} app={data} writable={writable} put={(a) => set(() => a)} />}
           {at === 'look' && <Look d={d} change={change} configs={configs} errors={errors} />}
           {at === 'form' && <FormTab d={d} configs={configs} errors={errors} />}
           {at === 'install' && <Install app={data} d={d} change={change} errors={errors} dirty={dirty} />}

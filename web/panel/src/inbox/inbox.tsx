@@ -25,7 +25,7 @@ const s = strings.inbox;
 
 export const ROW_HEIGHT = 76;
 
-type View = 'open' | 'unread' | 'mine' | 'closed';
+type View = 'open' | 'waiting' | 'unread' | 'mine' | 'closed';
 
 function filterOf(query: URLSearchParams): ChatFilter {
   const view = (query.get('view') ?? 'open') as View;
@@ -33,9 +33,10 @@ function filterOf(query: URLSearchParams): ChatFilter {
   return {
     status: view === 'closed' ? 'closed' : get('pending') ? 'pending' : 'open',
     ...(view === 'unread' && { unread: true }),
-    ...(view === 'mine' ? { assignee: 'me' } : get('assignee') && { assignee: get('assignee') }),
+    ...(view === 'waiting' && { control: 'agent', assignee: 'none' }),
+    ...(view === 'mine' ? { assignee: 'me' } : view !== 'waiting' && get('assignee') && { assignee: get('assignee') }),
     ...(get('app') && { appId: get('app') }),
-    ...(get('control') && { control: get('control') }),
+    ...(view !== 'waiting' && get('control') && { control: get('control') }),
     ...(get('q') && { q: get('q') }),
   };
 }
@@ -141,12 +142,12 @@ export default function Inbox() {
             <IconButton icon="keyboard" label={s.shortcuts} onClick={() => setHelp(true)} />
           </div>
           <Search inputRef={searchInput} value={place.query.get('q') ?? ''} />
-          <Segmented<View> label={s.view} value={view} change={(v) => setQuery({ view: v === 'open' ? undefined : v })} options={(['open', 'unread', 'mine', 'closed'] as View[]).map((v) => ({ value: v, label: s.views[v] }))} />
+          <Segmented<View> label={s.view} value={view} change={(v) => setQuery({ view: v === 'open' ? undefined : v })} options={(['open', 'waiting', 'unread', 'mine', 'closed'] as View[]).map((v) => ({ value: v, label: s.views[v] }))} />
           {filters && (
             <div class="filters">
               <Field label={s.application}><Select value={place.query.get('app') ?? ''} change={(v) => setQuery({ app: v })} options={[{ value: '', label: s.all }, ...apps.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
-              <Field label={s.assignee}><Select disabled={view === 'mine'} value={place.query.get('assignee') ?? ''} change={(v) => setQuery({ assignee: v })} options={[{ value: '', label: s.anybody }, { value: 'none', label: s.nobody }, ...agents.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
-              <Field label={s.handledBy}><Select value={place.query.get('control') ?? ''} change={(v) => setQuery({ control: v })} options={[{ value: '', label: s.all }, { value: 'bot', label: s.bot }, { value: 'agent', label: s.agent }]} /></Field>
+              <Field label={s.assignee}><Select disabled={view === 'mine' || view === 'waiting'} value={place.query.get('assignee') ?? ''} change={(v) => setQuery({ assignee: v })} options={[{ value: '', label: s.anybody }, { value: 'none', label: s.nobody }, ...agents.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
+              <Field label={s.handledBy}><Select disabled={view === 'waiting'} value={place.query.get('control') ?? ''} change={(v) => setQuery({ control: v })} options={[{ value: '', label: s.all }, { value: 'bot', label: s.bot }, { value: 'agent', label: s.agent }]} /></Field>
               <Field label={s.status}><Select disabled={view === 'closed'} value={place.query.get('pending') ?? ''} change={(v) => setQuery({ pending: v })} options={[{ value: '', label: s.allOpen }, { value: '1', label: s.statuses.pending }]} /></Field>
               {active > 0 && <Button small kind="quiet" onClick={() => setQuery({ app: '', assignee: '', control: '', pending: '' })}>{s.clearFilters}</Button>}
             </div>
@@ -298,6 +299,7 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
           <Holder chat={c} me={me} />
           {c.status === 'pending' && <span>{s.statuses.pending}</span>}
           {c.status === 'closed' && <span>{s.statuses.closed}</span>}
+          {c.rating && <span>{s.stars(c.rating.score)}</span>}
           {c.status === 'active' && !c.inWindow && <span class="warn">{s.windowOver}</span>}
           {showApp && c.appName && <span class="chat-app">{c.appName}</span>}
           {c.channel === 'phone' && <span>{s.phone}</span>}
@@ -308,6 +310,7 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
 }
 
 function Holder({ chat: c, me }: { chat: Chat; me: string }) {
+  if (c.waiting) return <span class="warn"><Glyph name="hand" size={14} />{c.handover ? (c.handover.reason || s.handoverBy[c.handover.by]) : s.waiting}</span>;
   if (c.assignee) return <span class={c.assignee.id === me ? 'mine' : ''}><Glyph name="account" size={14} />{c.assignee.id === me ? s.you : c.assignee.name}</span>;
   if (c.control === 'agent') return <span><Glyph name="account" size={14} />{s.unassigned}</span>;
   return <span><Glyph name="bot" size={14} />{s.bot}</span>;

@@ -163,5 +163,6 @@ export class ChatList {
 
 export function applyChat(c: Chat, e: LiveEvents['chat'], agentName: (id: string) => string): Chat {
   const assignee: Agent | null = e.assigneeId ? { id: e.assigneeId, name: agentName(e.assigneeId) } : null;
-  return { ...c, control: e.control, assignee, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
+  const waiting = e.control === 'agent' && !assignee && !e.closedAt && c.status !== 'closed';
+  return { ...c, control: e.control, assignee, waiting, handover: e.handover, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
 }

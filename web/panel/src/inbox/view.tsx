@@ -170,7 +170,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       const act = {
         r: () => composer.current?.focus(),
         a: () => open && assign(chat.assignee?.id === me.id ? null : me.id),
-        t: () => open && (chat.control === 'bot' ? takeOver() : handBack()),
+        t: () => open && (chat.control === 'bot' || chat.waiting ? takeOver() : handBack()),
         e: () => open && setClosing(true),
         i: () => setDetails(!details),
       }[e.key];
@@ -218,8 +218,9 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
                 <div class="conv-title">
                   <h2 dir="auto">{chat.visitor.name}</h2>
                   <p>
-                    {closed ? <Badge>{s.statuses.closed}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.withAgents}</Badge>}
+                    {closed ? <Badge>{s.statuses.closed}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.waiting}</Badge>}
                     <WindowMark chat={chat} now={now} />
+                    {chat.rating && <Badge kind={chat.rating.score >= 4 ? 'good' : chat.rating.score >= 3 ? 'plain' : 'warn'}>{s.stars(chat.rating.score)}</Badge>}
                   </p>
                 </div>
                 {others.length > 0 && (
@@ -228,15 +229,22 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
                     {others.slice(0, 3).map((l) => <Avatar key={l.userId} name={l.userId} letters={initials(l.name)} size="small" />)}
                   </div>
                 )}
-                {!closed && (chat.control === 'bot'
-                  ? <Button small kind="primary" icon="hand" busy={busy === 'control'} onClick={takeOver}>{s.takeOver}</Button>
-                  : <Button small icon="bot" busy={busy === 'control'} onClick={handBack}>{s.handBack}</Button>)}
+                {!closed && (chat.control === 'bot' || chat.waiting) && <Button small kind="primary" icon="hand" busy={busy === 'control'} onClick={takeOver}>{s.takeOver}</Button>}
+                {!closed && chat.control === 'agent' && (
+                  <Button small icon="bot" busy={busy === 'control'} onClick={handBack}>{s.handBack}</Button>
+                )}
                 {!closed && <Button small icon="archive" onClick={() => setClosing(true)}>{s.close}</Button>}
                 <IconButton icon="info" label={s.details} aria-expanded={details} onClick={() => setDetails(!details)} />
               </>
             )
             : <Skeleton rows={1} />}
         </header>
+        {chat?.handover && !closed && (
+          <div class="handover" role="note" aria-label={s.handover}>
+            <Glyph name="hand" size={16} />
+            <p dir="auto"><b>{s.handoverBy[chat.handover.by]}</b>{chat.handover.reason && `: ${chat.handover.reason}`}{chat.handover.note && <small>{chat.handover.by === 'offline_form' ? s.answerTo(chat.handover.note) : chat.handover.note}</small>}</p>
+          </div>
+        )}
         {!state.ready && !state.error && <div class="log"><Skeleton rows={7} /></div>}
         {!state.ready && !!state.error && <Failed error={state.error} retry={() => void conversation.load()} />}
         {state.ready && (
@@ -392,9 +400,18 @@ function Row({ m, prev, next, chosen, render, kind, colour, visitor, now }: RowP
   const first = !joined(prev, m);
   const last = !joined(m, next);
   const name = m.nameOfSender || (kind === 'visitor' ? visitor : s.support);
+  const heading = (!prev || !sameDay(prev, m)) && <h3 class="day"><span>{formatDay(m.createdAt, now)}</span></h3>;
+  if (m.isFromSupport && text(m.data.notice)) {
+    return (
+      <>
+        {heading}
+        <article class="log-note" data-id={m.id} tabIndex={-1} aria-label={formatFull(m.createdAt)} dir="auto">{text(m.data.text)}</article>
+      </>
+    );
+  }
   return (
     <>
-      {(!prev || !sameDay(prev, m)) && <h3 class="day"><span>{formatDay(m.createdAt, now)}</span></h3>}
+      {heading}
       <article class={`msg ${kind}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-id={m.id} tabIndex={-1} aria-label={`${name}, ${formatFull(m.createdAt)}`}>
         {last ? (kind === 'robot' ? <span class="avatar small robot" aria-hidden="true"><Glyph name="bot" size={16} /></span> : <Avatar name={colour} letters={initials(name)} size="small" />) : <span class="avatar small blank" aria-hidden="true" />}
         <div class="msg-body">
@@ -484,6 +501,7 @@ function Details({ chat: c, agents, assign, busy, now, close }: DetailsProps) {
             [s.channel, s.channels[c.channel]],
             [s.started, formatFull(c.createdAt)],
             ...(c.closedAt ? [[s.closedAt, formatFull(c.closedAt)] as [string, string]] : [[s.window, c.inWindow && Date.parse(c.windowExpiresAt) > now ? s.until(formatFull(c.windowExpiresAt)) : s.ended(formatFull(c.windowExpiresAt))] as [string, string]]),
+            ...(c.rating ? [[s.rating, <>{s.stars(c.rating.score)}{c.rating.comment && <q dir="auto">{c.rating.comment}</q>}</>] as [string, preact.ComponentChild]] : []),
             [s.chatId, <code class="wrap-any">{c.id}</code>],
           ]}
         />

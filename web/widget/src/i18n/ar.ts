@@ -116,6 +116,21 @@ const ar: Strings = {
   closePreview: 'إغلاق الصورة',
   unsupported: 'لا يمكن عرض هذه الرسالة هنا.',
 
+  // Agents
+  talkToPerson: 'التحدث إلى شخص',
+  handover: 'جارٍ توصيلك بالفريق.',
+  away: 'الفريق غير متاح حاليًا.',
+  awayUntil: 'الفريق غير متاح. يعود: {at}.',
+  leaveMessage: 'اترك رسالة',
+  offlineSent: 'شكرًا. سيرد الفريق هنا أو عبر البريد الإلكتروني فور عودته.',
+  chatClosed: 'انتهت هذه المحادثة. رسالة جديدة تبدأ محادثة أخرى.',
+  rateTitle: 'كيف كانت هذه المحادثة؟',
+  rateComment: 'تعليق',
+  rateThanks: 'شكرًا على تقييمك.',
+  rateChange: 'تغيير',
+  rateSkip: 'ليس الآن',
+  stars: { zero: '{n} نجمة', one: 'نجمة واحدة ({n})', two: 'نجمتان ({n})', few: '{n} نجوم', many: '{n} نجمة', other: '{n} نجمة' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const de: Strings = {
   closePreview: 'Bild schließen',
   unsupported: 'Diese Nachricht kann hier nicht angezeigt werden.',
 
+  // Agents
+  talkToPerson: 'Mit einem Menschen sprechen',
+  handover: 'Sie werden mit dem Team verbunden.',
+  away: 'Das Team ist gerade nicht da.',
+  awayUntil: 'Das Team ist nicht da. Wieder erreichbar: {at}.',
+  leaveMessage: 'Nachricht hinterlassen',
+  offlineSent: 'Danke. Das Team antwortet hier oder per E-Mail, sobald es wieder da ist.',
+  chatClosed: 'Dieser Chat ist beendet. Eine neue Nachricht beginnt einen weiteren.',
+  rateTitle: 'Wie war dieser Chat?',
+  rateComment: 'Kommentar',
+  rateThanks: 'Danke für Ihre Bewertung.',
+  rateChange: 'Ändern',
+  rateSkip: 'Jetzt nicht',
+  stars: { one: '{n} Stern', other: '{n} Sterne' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

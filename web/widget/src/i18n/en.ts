@@ -104,6 +104,21 @@ const en: Strings = {
   closePreview: 'Close the picture',
   unsupported: 'This message cannot be shown here.',
 
+  // Agents
+  talkToPerson: 'Talk to a person',
+  handover: 'You are being connected to the team.',
+  away: 'The team is away at the moment.',
+  awayUntil: 'The team is away. It is back: {at}.',
+  leaveMessage: 'Leave a message',
+  offlineSent: 'Thank you. The team answers here or by email as soon as it is back.',
+  chatClosed: 'This chat has ended. A new message starts another one.',
+  rateTitle: 'How was this chat?',
+  rateComment: 'Comment',
+  rateThanks: 'Thank you for your rating.',
+  rateChange: 'Change',
+  rateSkip: 'Not now',
+  stars: { one: '{n} star', other: '{n} stars' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

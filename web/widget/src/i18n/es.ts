@@ -101,6 +101,21 @@ const es: Strings = {
   closePreview: 'Cerrar la imagen',
   unsupported: 'Este mensaje no se puede mostrar aquí.',
 
+  // Agents
+  talkToPerson: 'Hablar con una persona',
+  handover: 'Le estamos poniendo en contacto con el equipo.',
+  away: 'El equipo no está disponible en este momento.',
+  awayUntil: 'El equipo no está disponible. Vuelve: {at}.',
+  leaveMessage: 'Dejar un mensaje',
+  offlineSent: 'Gracias. El equipo responderá aquí o por correo en cuanto vuelva.',
+  chatClosed: 'Este chat ha terminado. Un mensaje nuevo inicia otro.',
+  rateTitle: '¿Qué tal ha ido este chat?',
+  rateComment: 'Comentario',
+  rateThanks: 'Gracias por su valoración.',
+  rateChange: 'Cambiar',
+  rateSkip: 'Ahora no',
+  stars: { one: '{n} estrella', many: '{n} estrellas', other: '{n} estrellas' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const fa: Strings = {
   closePreview: 'بستن تصویر',
   unsupported: 'این پیام را نمی‌توان اینجا نمایش داد.',
 
+  // Agents
+  talkToPerson: 'گفتگو با یک نفر',
+  handover: 'در حال اتصال شما به تیم هستیم.',
+  away: 'تیم در حال حاضر در دسترس نیست.',
+  awayUntil: 'تیم در دسترس نیست. بازگشت: {at}.',
+  leaveMessage: 'پیام بگذارید',
+  offlineSent: 'سپاس. تیم به‌محض بازگشت همین‌جا یا با ایمیل پاسخ می‌دهد.',
+  chatClosed: 'این گفتگو پایان یافت. پیام تازه گفتگوی دیگری آغاز می‌کند.',
+  rateTitle: 'این گفتگو چطور بود؟',
+  rateComment: 'نظر',
+  rateThanks: 'از امتیاز شما سپاسگزاریم.',
+  rateChange: 'تغییر',
+  rateSkip: 'حالا نه',
+  stars: { one: '{n} ستاره', other: '{n} ستاره' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

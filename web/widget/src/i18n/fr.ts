@@ -101,6 +101,21 @@ const fr: Strings = {
   closePreview: 'Fermer l’image',
   unsupported: 'Ce message ne peut pas être affiché ici.',
 
+  // Agents
+  talkToPerson: 'Parler à une personne',
+  handover: 'Nous vous mettons en relation avec l’équipe.',
+  away: 'L’équipe est absente pour le moment.',
+  awayUntil: 'L’équipe est absente. De retour : {at}.',
+  leaveMessage: 'Laisser un message',
+  offlineSent: 'Merci. L’équipe répondra ici ou par e-mail dès son retour.',
+  chatClosed: 'Cette discussion est terminée. Un nouveau message en ouvre une autre.',
+  rateTitle: 'Comment s’est passée cette discussion ?',
+  rateComment: 'Commentaire',
+  rateThanks: 'Merci pour votre évaluation.',
+  rateChange: 'Modifier',
+  rateSkip: 'Pas maintenant',
+  stars: { one: '{n} étoile', many: '{n} étoiles', other: '{n} étoiles' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const he: Strings = {
   closePreview: 'סגירת התמונה',
   unsupported: 'לא ניתן להציג כאן את ההודעה הזו.',
 
+  // Agents
+  talkToPerson: 'לשוחח עם נציג',
+  handover: 'אנחנו מחברים אתכם לצוות.',
+  away: 'הצוות אינו זמין כרגע.',
+  awayUntil: 'הצוות אינו זמין. חוזר: {at}.',
+  leaveMessage: 'השאירו הודעה',
+  offlineSent: 'תודה. הצוות ישיב כאן או בדוא״ל ברגע שיחזור.',
+  chatClosed: 'הצ׳אט הזה הסתיים. הודעה חדשה תתחיל צ׳אט אחר.',
+  rateTitle: 'איך היה הצ׳אט הזה?',
+  rateComment: 'הערה',
+  rateThanks: 'תודה על הדירוג.',
+  rateChange: 'שינוי',
+  rateSkip: 'לא עכשיו',
+  stars: { one: 'כוכב אחד ({n})', two: '{n} כוכבים', other: '{n} כוכבים' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const hi: Strings = {
   closePreview: 'तस्वीर बंद करें',
   unsupported: 'यह संदेश यहाँ नहीं दिखाया जा सकता।',
 
+  // Agents
+  talkToPerson: 'किसी व्यक्ति से बात करें',
+  handover: 'आपको टीम से जोड़ा जा रहा है।',
+  away: 'टीम अभी उपलब्ध नहीं है।',
+  awayUntil: 'टीम उपलब्ध नहीं है। वापसी: {at}।',
+  leaveMessage: 'संदेश छोड़ें',
+  offlineSent: 'धन्यवाद। टीम लौटते ही यहाँ या ईमेल से उत्तर देगी।',
+  chatClosed: 'यह चैट समाप्त हो गई है। नया संदेश दूसरी चैट शुरू करता है।',
+  rateTitle: 'यह चैट कैसी रही?',
+  rateComment: 'टिप्पणी',
+  rateThanks: 'आपकी रेटिंग के लिए धन्यवाद।',
+  rateChange: 'बदलें',
+  rateSkip: 'अभी नहीं',
+  stars: { one: '{n} तारा', other: '{n} तारे' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const id: Strings = {
   closePreview: 'Tutup gambar',
   unsupported: 'Pesan ini tidak dapat ditampilkan di sini.',
 
+  // Agents
+  talkToPerson: 'Bicara dengan orang',
+  handover: 'Anda sedang dihubungkan dengan tim.',
+  away: 'Tim sedang tidak ada.',
+  awayUntil: 'Tim sedang tidak ada. Kembali: {at}.',
+  leaveMessage: 'Tinggalkan pesan',
+  offlineSent: 'Terima kasih. Tim akan menjawab di sini atau lewat email begitu kembali.',
+  chatClosed: 'Obrolan ini telah berakhir. Pesan baru memulai obrolan lain.',
+  rateTitle: 'Bagaimana obrolan ini?',
+  rateComment: 'Komentar',
+  rateThanks: 'Terima kasih atas penilaian Anda.',
+  rateChange: 'Ubah',
+  rateSkip: 'Nanti saja',
+  stars: { other: '{n} bintang' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const it: Strings = {
   closePreview: 'Chiudi l’immagine',
   unsupported: 'Questo messaggio non può essere visualizzato qui.',
 
+  // Agents
+  talkToPerson: 'Parla con una persona',
+  handover: 'La stiamo mettendo in contatto con il team.',
+  away: 'Il team non è disponibile al momento.',
+  awayUntil: 'Il team non è disponibile. Torna: {at}.',
+  leaveMessage: 'Lascia un messaggio',
+  offlineSent: 'Grazie. Il team risponderà qui o per e-mail appena torna.',
+  chatClosed: 'Questa chat è terminata. Un nuovo messaggio ne inizia un’altra.',
+  rateTitle: 'Com’è andata questa chat?',
+  rateComment: 'Commento',
+  rateThanks: 'Grazie per la valutazione.',
+  rateChange: 'Modifica',
+  rateSkip: 'Non ora',
+  stars: { one: '{n} stella', many: '{n} stelle', other: '{n} stelle' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const ja: Strings = {
   closePreview: '画像を閉じる',
   unsupported: 'このメッセージはここでは表示できません。',
 
+  // Agents
+  talkToPerson: '担当者と話す',
+  handover: '担当者におつなぎしています。',
+  away: 'ただいま担当者は不在です。',
+  awayUntil: '担当者は不在です。再開：{at}。',
+  leaveMessage: 'メッセージを残す',
+  offlineSent: 'ありがとうございます。担当者が戻り次第、ここまたはメールでお返事します。',
+  chatClosed: 'このチャットは終了しました。新しいメッセージで別のチャットが始まります。',
+  rateTitle: 'このチャットはいかがでしたか？',
+  rateComment: 'コメント',
+  rateThanks: '評価をありがとうございます。',
+  rateChange: '変更',
+  rateSkip: '今はしない',
+  stars: { other: '星{n}つ' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const nl: Strings = {
   closePreview: 'Afbeelding sluiten',
   unsupported: 'Dit bericht kan hier niet worden weergegeven.',
 
+  // Agents
+  talkToPerson: 'Praat met een medewerker',
+  handover: 'U wordt doorverbonden met het team.',
+  away: 'Het team is momenteel afwezig.',
+  awayUntil: 'Het team is afwezig. Terug: {at}.',
+  leaveMessage: 'Laat een bericht achter',
+  offlineSent: 'Bedankt. Het team antwoordt hier of per e-mail zodra het terug is.',
+  chatClosed: 'Deze chat is beëindigd. Een nieuw bericht begint een andere.',
+  rateTitle: 'Hoe was deze chat?',
+  rateComment: 'Opmerking',
+  rateThanks: 'Bedankt voor uw beoordeling.',
+  rateChange: 'Wijzigen',
+  rateSkip: 'Niet nu',
+  stars: { one: '{n} ster', other: '{n} sterren' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

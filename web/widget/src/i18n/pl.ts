@@ -107,6 +107,21 @@ const pl: Strings = {
   closePreview: 'Zamknij obraz',
   unsupported: 'Tej wiadomości nie można tu wyświetlić.',
 
+  // Agents
+  talkToPerson: 'Porozmawiaj z człowiekiem',
+  handover: 'Łączymy Cię z zespołem.',
+  away: 'Zespół jest teraz niedostępny.',
+  awayUntil: 'Zespół jest niedostępny. Wraca: {at}.',
+  leaveMessage: 'Zostaw wiadomość',
+  offlineSent: 'Dziękujemy. Zespół odpowie tutaj lub e-mailem, gdy tylko wróci.',
+  chatClosed: 'Ten czat został zakończony. Nowa wiadomość rozpocznie kolejny.',
+  rateTitle: 'Jak oceniasz ten czat?',
+  rateComment: 'Komentarz',
+  rateThanks: 'Dziękujemy za ocenę.',
+  rateChange: 'Zmień',
+  rateSkip: 'Nie teraz',
+  stars: { one: '{n} gwiazdka', few: '{n} gwiazdki', many: '{n} gwiazdek', other: '{n} gwiazdki' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

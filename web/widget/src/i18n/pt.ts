@@ -101,6 +101,21 @@ const pt: Strings = {
   closePreview: 'Fechar a imagem',
   unsupported: 'Não é possível exibir esta mensagem aqui.',
 
+  // Agents
+  talkToPerson: 'Falar com uma pessoa',
+  handover: 'A colocar em contacto com a equipa.',
+  away: 'A equipa não está disponível de momento.',
+  awayUntil: 'A equipa não está disponível. Regressa: {at}.',
+  leaveMessage: 'Deixar uma mensagem',
+  offlineSent: 'Obrigado. A equipa responde aqui ou por e-mail assim que regressar.',
+  chatClosed: 'Esta conversa terminou. Uma nova mensagem inicia outra.',
+  rateTitle: 'Como correu esta conversa?',
+  rateComment: 'Comentário',
+  rateThanks: 'Obrigado pela avaliação.',
+  rateChange: 'Alterar',
+  rateSkip: 'Agora não',
+  stars: { one: '{n} estrela', many: '{n} estrelas', other: '{n} estrelas' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -107,6 +107,21 @@ const ru: Strings = {
   closePreview: 'Закрыть изображение',
   unsupported: 'Это сообщение нельзя показать здесь.',
 
+  // Agents
+  talkToPerson: 'Поговорить с человеком',
+  handover: 'Мы соединяем вас с командой.',
+  away: 'Команда сейчас недоступна.',
+  awayUntil: 'Команда недоступна. Снова на связи: {at}.',
+  leaveMessage: 'Оставить сообщение',
+  offlineSent: 'Спасибо. Команда ответит здесь или по почте, как только вернётся.',
+  chatClosed: 'Этот чат завершён. Новое сообщение начнёт другой.',
+  rateTitle: 'Как прошёл этот чат?',
+  rateComment: 'Комментарий',
+  rateThanks: 'Спасибо за оценку.',
+  rateChange: 'Изменить',
+  rateSkip: 'Не сейчас',
+  stars: { one: '{n} звезда', few: '{n} звезды', many: '{n} звёзд', other: '{n} звезды' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -2,7 +2,7 @@
 export type Plural = { other: string } & Partial<Record<'zero' | 'one' | 'two' | 'few' | 'many', string>>;
 
 type PluralKey =
-  'unread' | 'formErrors' | 'charactersLeft' | 'filesReady' | 'newMessages' | 'cards';
+  'unread' | 'formErrors' | 'charactersLeft' | 'filesReady' | 'newMessages' | 'cards' | 'stars';
 
 type TextKey =
   | 'open' | 'close' | 'chatWith' | 'menu' | 'soundOn' | 'soundOff' | 'forget' | 'forgetConfirm' | 'forgetYes' | 'cancel'
@@ -15,6 +15,7 @@ type TextKey =
   | 'messages' | 'you' | 'saidBy' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard'
   | 'uploading' | 'cancelUpload' | 'toNewest' | 'loadingOlder' | 'olderFailed' | 'chatStart' | 'empty' | 'choose' | 'chosen'
   | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
+  | 'talkToPerson' | 'handover' | 'away' | 'awayUntil' | 'leaveMessage' | 'offlineSent' | 'chatClosed' | 'rateTitle' | 'rateComment' | 'rateThanks' | 'rateChange' | 'rateSkip'
   | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'titleUnread';
 
 /** All texts of one language. A language file that lacks a key, or has another one, does not compile. */

@@ -101,6 +101,21 @@ const tr: Strings = {
   closePreview: 'Görseli kapat',
   unsupported: 'Bu mesaj burada gösterilemiyor.',
 
+  // Agents
+  talkToPerson: 'Bir kişiyle görüş',
+  handover: 'Ekibe bağlanıyorsunuz.',
+  away: 'Ekip şu anda yok.',
+  awayUntil: 'Ekip şu anda yok. Dönüş: {at}.',
+  leaveMessage: 'Mesaj bırakın',
+  offlineSent: 'Teşekkürler. Ekip döner dönmez buradan veya e-postayla yanıt verecek.',
+  chatClosed: 'Bu sohbet sona erdi. Yeni bir mesaj başka bir sohbet başlatır.',
+  rateTitle: 'Bu sohbet nasıldı?',
+  rateComment: 'Yorum',
+  rateThanks: 'Değerlendirmeniz için teşekkürler.',
+  rateChange: 'Değiştir',
+  rateSkip: 'Şimdi değil',
+  stars: { one: '{n} yıldız', other: '{n} yıldız' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -107,6 +107,21 @@ const uk: Strings = {
   closePreview: 'Закрити зображення',
   unsupported: 'Це повідомлення не можна показати тут.',
 
+  // Agents
+  talkToPerson: 'Поговорити з людиною',
+  handover: 'Ми з’єднуємо вас із командою.',
+  away: 'Команда зараз недоступна.',
+  awayUntil: 'Команда недоступна. Знову на зв’язку: {at}.',
+  leaveMessage: 'Залишити повідомлення',
+  offlineSent: 'Дякуємо. Команда відповість тут або поштою, щойно повернеться.',
+  chatClosed: 'Цей чат завершено. Нове повідомлення почне інший.',
+  rateTitle: 'Як пройшов цей чат?',
+  rateComment: 'Коментар',
+  rateThanks: 'Дякуємо за оцінку.',
+  rateChange: 'Змінити',
+  rateSkip: 'Не зараз',
+  stars: { one: '{n} зірка', few: '{n} зірки', many: '{n} зірок', other: '{n} зірки' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

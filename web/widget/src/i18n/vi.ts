@@ -101,6 +101,21 @@ const vi: Strings = {
   closePreview: 'Đóng hình ảnh',
   unsupported: 'Không thể hiển thị tin nhắn này ở đây.',
 
+  // Agents
+  talkToPerson: 'Nói chuyện với nhân viên',
+  handover: 'Bạn đang được kết nối với đội ngũ của chúng tôi.',
+  away: 'Hiện không có nhân viên nào trực.',
+  awayUntil: 'Hiện không có nhân viên trực. Trở lại: {at}.',
+  leaveMessage: 'Để lại lời nhắn',
+  offlineSent: 'Cảm ơn bạn. Chúng tôi sẽ trả lời tại đây hoặc qua email ngay khi trở lại.',
+  chatClosed: 'Cuộc trò chuyện này đã kết thúc. Tin nhắn mới sẽ bắt đầu cuộc khác.',
+  rateTitle: 'Cuộc trò chuyện này thế nào?',
+  rateComment: 'Nhận xét',
+  rateThanks: 'Cảm ơn bạn đã đánh giá.',
+  rateChange: 'Thay đổi',
+  rateSkip: 'Để sau',
+  stars: { other: '{n} sao' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

@@ -101,6 +101,21 @@ const zh: Strings = {
   closePreview: '关闭图片',
   unsupported: '此处无法显示这条消息。',
 
+  // Agents
+  talkToPerson: '与人工客服交谈',
+  handover: '正在为您转接团队。',
+  away: '团队目前不在线。',
+  awayUntil: '团队不在线。恢复时间：{at}。',
+  leaveMessage: '留言',
+  offlineSent: '谢谢。团队回来后会在此处或通过电子邮件回复。',
+  chatClosed: '此对话已结束。发送新消息将开始另一段对话。',
+  rateTitle: '您对这次对话满意吗？',
+  rateComment: '评论',
+  rateThanks: '感谢您的评分。',
+  rateChange: '更改',
+  rateSkip: '暂不',
+  stars: { other: '{n} 星' },
+
   // Page title while messages are unread
   titleUnread: '({n}) {title}',
 };

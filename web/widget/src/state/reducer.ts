@@ -1,5 +1,5 @@
 import { before, type Message } from '@parley/shared/message.js';
-import type { Settings } from '@parley/shared/api.js';
+import type { ChatState, Settings } from '@parley/shared/api.js';
 import type { OutboxItem } from './outbox.js';
 
 export type Connection = 'idle' | 'connecting' | 'online' | 'reconnecting' | 'offline' | 'unavailable';
@@ -26,6 +26,10 @@ export interface State {
   unread: number;
   open: boolean;
   sound: boolean;
+  /** The latest chat; undefined until the server has said it. */
+  chat?: ChatState | undefined;
+  /** The chat that the visitor does not want to rate. */
+  skipped: string;
   form: { busy: boolean; errors: Record<string, string>; problem: string };
 }
 
@@ -41,12 +45,14 @@ export type Action =
   | { type: 'read'; read: State['read'] }
   | { type: 'open'; open: boolean }
   | { type: 'sound'; sound: boolean }
+  | { type: 'chat'; chat: ChatState | undefined }
+  | { type: 'skipped'; chatId: string }
   | { type: 'form'; form: Partial<State['form']> }
   | { type: 'ended'; notice?: State['notice'] };
 
 export const initial: State = {
   phase: 'loading', connection: 'idle', slow: false, messages: [], base: 0, older: 'unknown', outbox: [], progress: {}, read: ['', ''], unread: 0,
-  open: false, sound: true, form: { busy: false, errors: {}, problem: '' },
+  open: false, sound: true, skipped: '', form: { busy: false, errors: {}, problem: '' },
 };
 
 export function reduce(s: State, a: Action): State {
@@ -75,12 +81,16 @@ export function reduce(s: State, a: Action): State {
       return s.open === a.open ? s : { ...s, open: a.open };
     case 'sound':
       return { ...s, sound: a.sound };
+    case 'chat':
+      return { ...s, chat: a.chat };
+    case 'skipped':
+      return { ...s, skipped: a.chatId };
     case 'form':
       return { ...s, form: { ...s.form, ...a.form } };
     case 'ended':
       return {
         ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], base: 0, older: 'unknown',
-        outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0,
+        outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '',
       };
   }
 }

@@ -4,6 +4,7 @@ import { readMessage, text, type Data, type Message } from '@parley/shared/messa
 import type { Host, Identity } from '../host.js';
 import { Outbox } from './outbox.js';
 import { initial, newestReply, reduce, type Action, type Connection, type State } from './reducer.js';
+import { Support } from './support.js';
 import { Storage } from './storage.js';
 import { Tabs, type TabEvent } from './tabs.js';
 
@@ -29,6 +30,7 @@ export class Session {
   readonly api: Api;
   readonly storage: Storage;
   readonly outbox: Outbox;
+  readonly support = new Support(this);
   readonly #tabs: Tabs;
   readonly #host: Host;
   readonly #listeners = new Set<() => void>();
@@ -208,6 +210,7 @@ export class Session {
     this.#era++;
     const stored = this.storage.session();
     this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
+    this.dispatch({ type: 'skipped', chatId: stored.q ?? '' });
     this.#outboxChanged();
     this.dispatch({ type: 'connection', connection: 'connecting' });
     this.#tabs.start();
@@ -332,6 +335,7 @@ export class Session {
   async sync(): Promise<void> {
     const era = this.#era;
     this.#syncedAt = Date.now();
+    void this.support.load();
     try {
       let before: string | undefined;
       for (let page = 0; page < GAP_PAGES; page++) {
@@ -387,6 +391,7 @@ export class Session {
     if (this.state.messages.some((k) => k.id === m.id)) return;
     const first = this.state.older === 'unknown'; // the history is on its way: this is part of what was before
     this.dispatch({ type: 'messages', messages: [m] });
+    this.support.arrived(m);
     if (!first) this.#arrived(m);
   }
 
@@ -429,6 +434,14 @@ export class Session {
     ));
   }
 
+  /** An offline message is in the history. */
+  left(m: Message): void {
+    this.dispatch({ type: 'messages', messages: [m] });
+    this.#post({ kind: 'message', message: m });
+    this.#remember();
+    this.#host.emit('message', m);
+  }
+
   discard(key: string): void {
     this.outbox.remove(key);
     this.#post({ kind: 'cancel', key });
@@ -444,6 +457,7 @@ export class Session {
     this.dispatch({ type: 'messages', messages: [m] });
     this.#outboxChanged();
     this.#post({ kind: 'message', message: m, key });
+    this.support.arrived(m);
     this.#remember();
     this.#host.emit('message', m);
   }
@@ -513,7 +527,10 @@ export class Session {
         if (!m) return;
         if (e.key) this.#outboxChanged(e.key);
         if (m.isFromSupport) this.#take(m);
-        else this.dispatch({ type: 'messages', messages: [m] });
+        else {
+          this.dispatch({ type: 'messages', messages: [m] });
+          this.support.arrived(m);
+        }
         return;
       }
       case 'progress':

@@ -9,6 +9,8 @@ export interface SessionRecord extends Stored {
   s?: boolean;
   /** Whose session it is, where the site has said so. */
   i?: string;
+  /** The chat that the visitor does not want to rate. */
+  q?: string;
   /** What the visitor has registered with, without proofs that expire: with it the token is renewed. */
   u?: Data;
   /** Where the socket is in the stream of replies, and since when: another tab, or the next page, goes on from there. */

@@ -7,6 +7,7 @@ import { ScreenContext, useScreen, type Screen } from './context.js';
 import { Form } from './form.js';
 import { Preview } from './preview.js';
 import type { Sheet } from './sheet.js';
+import { isAway, OfflineForm, SupportBar } from './support.js';
 import { Transcript } from './transcript.js';
 
 export interface PanelProps extends Screen {
@@ -117,7 +118,8 @@ export function Panel(p: PanelProps) {
                 now={p.now}
                 atEnd={() => state.open && document.visibilityState === 'visible' && session.markRead()}
               />
-              <Composer dropped={dropped} onSent={() => p.transcript.current?.toEnd()} />
+              <SupportBar />
+              {isAway(state.chat) ? <OfflineForm /> : <Composer dropped={dropped} onSent={() => p.transcript.current?.toEnd()} />}
             </>
           )}
         </div>

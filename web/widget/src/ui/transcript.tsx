@@ -9,6 +9,7 @@ import type { Session } from '../state/session.js';
 import type { State } from '../state/reducer.js';
 import { Avatar } from './avatar.js';
 import type { Sheet } from './sheet.js';
+import { noticeText } from './support.js';
 
 /** Messages of a page, the unit that is on the screen or not. */
 const SIZE = 20;
@@ -367,9 +368,19 @@ function Row({ message: m, before, after, reachable, chosen, seen, language, ren
   const side = m.isFromSupport ? 'theirs' : 'mine';
   const read = !m.isFromSupport && seen > m.createdAt;
   const who = m.isFromSupport ? m.nameOfSender : language.t('you');
+  const notice = noticeText(m, language);
+  const heading = day && <h3 class="day"><span>{language.day(at(m), now)}</span></h3>;
+  if (notice) {
+    return (
+      <>
+        {heading}
+        <article class="row notice" data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={language.full(at(m))}><p class="note">{notice}</p></article>
+      </>
+    );
+  }
   return (
     <>
-      {day && <h3 class="day"><span>{language.day(at(m), now)}</span></h3>}
+      {heading}
       <article class={`row ${side}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={`${who}, ${language.full(at(m))}`}>
         {m.isFromSupport && (last ? <Avatar name={m.nameOfSender} class="small" /> : <span class="avatar small none" />)}
         <div class="body">

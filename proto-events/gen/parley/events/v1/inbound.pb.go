@@ -453,7 +453,8 @@ func (x *VisitorMessageAccepted) GetMessage() *Message {
 	return nil
 }
 
-// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it.
+// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the bot or the visitor handed it
+// over to the agents.
 // Subject: chat.in.control.<companyId>.<chatId>
 //
 // While control is "agent" a bot must not answer. The chat's record in the store says the same; the latest changed_at counts.
@@ -472,7 +473,9 @@ type ChatControlChanged struct {
 	ByUserId  string                 `protobuf:"bytes,7,opt,name=by_user_id,json=byUserId,proto3" json:"by_user_id,omitempty"`
 	ChangedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
 	// When an agent closed the chat; absent: it is as open as before.
-	ClosedAt      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=closed_at,json=closedAt,proto3" json:"closed_at,omitempty"`
+	ClosedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=closed_at,json=closedAt,proto3" json:"closed_at,omitempty"`
+	// Why agents have the chat; absent: an agent's own decision. It stays with later changes until the chat goes back to the bot.
+	Handover      *Handover `protobuf:"bytes,10,opt,name=handover,proto3" json:"handover,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -570,6 +573,86 @@ func (x *ChatControlChanged) GetClosedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ChatControlChanged) GetHandover() *Handover {
+	if x != nil {
+		return x.Handover
+	}
+	return nil
+}
+
+// Handover says why agents have a chat.
+type Handover struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Who handed the chat over: bot, visitor, or offline_form: the visitor left a message while the agents were away.
+	By string `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
+	// In a few words.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For the agents.
+	Note string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	// The changed_at of the event that handed the chat over.
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Handover) Reset() {
+	*x = Handover{}
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Handover) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Handover) ProtoMessage() {}
+
+func (x *Handover) ProtoReflect() protoreflect.Message {
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Handover.ProtoReflect.Descriptor instead.
+func (*Handover) Descriptor() ([]byte, []int) {
+	return file_parley_events_v1_inbound_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Handover) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Handover) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Handover) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Handover) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 var File_parley_events_v1_inbound_proto protoreflect.FileDescriptor
 
 const file_parley_events_v1_inbound_proto_rawDesc = "" +
@@ -625,7 +708,7 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"\fchat_user_id\x18\x03 \x01(\tR\n" +
 	"chatUserId\x12\x17\n" +
 	"\achat_id\x18\x04 \x01(\tR\x06chatId\x123\n" +
-	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessage\"\xd2\x02\n" +
+	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessage\"\x8a\x03\n" +
 	"\x12ChatControlChanged\x12\x1d\n" +
 	"\n" +
 	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x17\n" +
@@ -640,7 +723,14 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"by_user_id\x18\a \x01(\tR\bbyUserId\x129\n" +
 	"\n" +
 	"changed_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tchangedAt\x127\n" +
-	"\tclosed_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bclosedAtBJZHgithub.com/parley-chat/parley/proto-events/gen/parley/events/v1;eventsv1b\x06proto3"
+	"\tclosed_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bclosedAt\x126\n" +
+	"\bhandover\x18\n" +
+	" \x01(\v2\x1a.parley.events.v1.HandoverR\bhandover\"r\n" +
+	"\bHandover\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02atBJZHgithub.com/parley-chat/parley/proto-events/gen/parley/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_parley_events_v1_inbound_proto_rawDescOnce sync.Once
@@ -654,7 +744,7 @@ func file_parley_events_v1_inbound_proto_rawDescGZIP() []byte {
 	return file_parley_events_v1_inbound_proto_rawDescData
 }
 
-var file_parley_events_v1_inbound_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_parley_events_v1_inbound_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_parley_events_v1_inbound_proto_goTypes = []any{
 	(*CompanyMessageAccepted)(nil), // 0: parley.events.v1.CompanyMessageAccepted
 	(*PushAccepted)(nil),           // 1: parley.events.v1.PushAccepted
@@ -662,24 +752,27 @@ var file_parley_events_v1_inbound_proto_goTypes = []any{
 	(*VisitorProfile)(nil),         // 3: parley.events.v1.VisitorProfile
 	(*VisitorMessageAccepted)(nil), // 4: parley.events.v1.VisitorMessageAccepted
 	(*ChatControlChanged)(nil),     // 5: parley.events.v1.ChatControlChanged
-	nil,                            // 6: parley.events.v1.PushAccepted.ParametersEntry
-	(*Message)(nil),                // 7: parley.events.v1.Message
-	(*timestamppb.Timestamp)(nil),  // 8: google.protobuf.Timestamp
+	(*Handover)(nil),               // 6: parley.events.v1.Handover
+	nil,                            // 7: parley.events.v1.PushAccepted.ParametersEntry
+	(*Message)(nil),                // 8: parley.events.v1.Message
+	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
 }
 var file_parley_events_v1_inbound_proto_depIdxs = []int32{
-	7, // 0: parley.events.v1.CompanyMessageAccepted.message:type_name -> parley.events.v1.Message
-	8, // 1: parley.events.v1.PushAccepted.created_at:type_name -> google.protobuf.Timestamp
-	6, // 2: parley.events.v1.PushAccepted.parameters:type_name -> parley.events.v1.PushAccepted.ParametersEntry
-	8, // 3: parley.events.v1.VisitorRegistered.registered_at:type_name -> google.protobuf.Timestamp
-	3, // 4: parley.events.v1.VisitorRegistered.profile:type_name -> parley.events.v1.VisitorProfile
-	7, // 5: parley.events.v1.VisitorMessageAccepted.message:type_name -> parley.events.v1.Message
-	8, // 6: parley.events.v1.ChatControlChanged.changed_at:type_name -> google.protobuf.Timestamp
-	8, // 7: parley.events.v1.ChatControlChanged.closed_at:type_name -> google.protobuf.Timestamp
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	8,  // 0: parley.events.v1.CompanyMessageAccepted.message:type_name -> parley.events.v1.Message
+	9,  // 1: parley.events.v1.PushAccepted.created_at:type_name -> google.protobuf.Timestamp
+	7,  // 2: parley.events.v1.PushAccepted.parameters:type_name -> parley.events.v1.PushAccepted.ParametersEntry
+	9,  // 3: parley.events.v1.VisitorRegistered.registered_at:type_name -> google.protobuf.Timestamp
+	3,  // 4: parley.events.v1.VisitorRegistered.profile:type_name -> parley.events.v1.VisitorProfile
+	8,  // 5: parley.events.v1.VisitorMessageAccepted.message:type_name -> parley.events.v1.Message
+	9,  // 6: parley.events.v1.ChatControlChanged.changed_at:type_name -> google.protobuf.Timestamp
+	9,  // 7: parley.events.v1.ChatControlChanged.closed_at:type_name -> google.protobuf.Timestamp
+	6,  // 8: parley.events.v1.ChatControlChanged.handover:type_name -> parley.events.v1.Handover
+	9,  // 9: parley.events.v1.Handover.at:type_name -> google.protobuf.Timestamp
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_parley_events_v1_inbound_proto_init() }
@@ -694,7 +787,7 @@ func file_parley_events_v1_inbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_parley_events_v1_inbound_proto_rawDesc), len(file_parley_events_v1_inbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

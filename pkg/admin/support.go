@@ -1,0 +1,19 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// SetSupport sets how agents serve an application's visitors.
+func (s *Service) SetSupport(ctx context.Context, by Actor, appID string, support chat.Support) (chat.Application, error) {
+	before, err := s.store.Application(ctx, appID)
+	if err != nil {
+		return before, err
+	}
+	if err := s.store.SetSupport(ctx, appID, support); err != nil {
+		return before, err
+	}
+	return s.changedApplication(ctx, by, change{action: "application.support", id: appID, before: applicationFields(before)})
+}

@@ -1,0 +1,88 @@
+package mongodb
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// handoverDocument is a [chat.Handover].
+type handoverDocument struct {
+	By     string    `bson:"by"`
+	Reason string    `bson:"reason,omitempty"`
+	Note   string    `bson:"note,omitempty"`
+	At     time.Time `bson:"at"`
+}
+
+func handoverDocumentOf(h chat.Handover) *handoverDocument {
+	if h.By == "" {
+		return nil
+	}
+	return &handoverDocument{By: h.By, Reason: h.Reason, Note: h.Note, At: store.UTC(h.At)}
+}
+
+func (d *handoverDocument) handover() chat.Handover {
+	if d == nil {
+		return chat.Handover{}
+	}
+	return chat.Handover{By: d.By, Reason: d.Reason, Note: d.Note, At: store.UTC(d.At)}
+}
+
+// ratingDocument is the latest rating of a chat; the time of the first one is the chat's ratedAt.
+type ratingDocument struct {
+	Score   int       `bson:"score"`
+	Comment string    `bson:"comment,omitempty"`
+	At      time.Time `bson:"at"`
+}
+
+func (d chatDocument) rating() chat.Rating {
+	if d.Rating == nil {
+		return chat.Rating{}
+	}
+	return chat.Rating{Score: d.Rating.Score, Comment: d.Rating.Comment, FirstAt: store.UTC(d.RatedAt), At: store.UTC(d.Rating.At)}
+}
+
+// SetSupport implements [store.Applications].
+func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Support) error {
+	if err := store.CheckSupport(support); err != nil {
+		return err
+	}
+	found, err := s.update(ctx, applications, appID, bson.D{{Key: "$set", Value: bson.D{{Key: "support", Value: store.SupportText(support)}}}})
+	if err == nil && !found {
+		return notFound(applications)
+	}
+	return err
+}
+
+// RateChat implements [store.Chats].
+func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error) {
+	at := store.UTC(r.At)
+	older := append(byID(id), bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: "rating.at", Value: bson.D{{Key: "$lt", Value: at}}}},
+		bson.D{{Key: "rating.at", Value: bson.D{{Key: "$exists", Value: false}}}},
+	}})
+	if _, err := s.updateOne(ctx, chats, older, bson.D{
+		{Key: "$set", Value: bson.D{{Key: "rating", Value: ratingDocument{Score: r.Score, Comment: r.Comment, At: at}}}},
+		{Key: "$min", Value: bson.D{{Key: "ratedAt", Value: at}}},
+	}); err != nil {
+		return chat.Chat{}, err
+	}
+	return s.Chat(ctx, id)
+}
+
+// Ratings implements [store.Chats]. It adds up here: engines that are compatible with MongoDB aggregate differently.
+func (s *Store) Ratings(ctx context.Context, companyID string, since time.Time) ([]store.Ratings, error) {
+	q := listQuery{filter: bson.D{
+		{Key: "companyId", Value: companyID}, {Key: "ratedAt", Value: bson.D{{Key: "$gte", Value: store.UTC(since)}}},
+	}}
+	sums := store.RatingSums{}
+	_, err := list(ctx, s, chats, q, func(d chatDocument) (struct{}, bool) {
+		sums.Add(d.AppID, d.rating().Score, 1)
+		return struct{}{}, false
+	})
+	return sums.Sorted(), err
+}

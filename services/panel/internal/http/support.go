@@ -1,0 +1,89 @@
+package http
+
+import (
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
+)
+
+// handoverView is why agents have a chat.
+type handoverView struct {
+	By     string  `json:"by"`
+	Reason string  `json:"reason,omitempty"`
+	Note   string  `json:"note,omitempty"`
+	At     instant `json:"at"`
+}
+
+func viewOfHandover(h chat.Handover) *handoverView {
+	if h.By == "" {
+		return nil
+	}
+	return &handoverView{h.By, h.Reason, h.Note, instant(h.At)}
+}
+
+// ratingView is what the visitor says about a chat.
+type ratingView struct {
+	Score   int     `json:"score"`
+	Comment string  `json:"comment,omitempty"`
+	RatedAt instant `json:"ratedAt"`
+}
+
+func viewOfRating(r chat.Rating) *ratingView {
+	if r.Score == 0 {
+		return nil
+	}
+	return &ratingView{r.Score, r.Comment, instant(r.At)}
+}
+
+type supportRequest struct {
+	unruly `json:"-"`
+	chat.Support
+}
+
+// setSupport sets how agents serve an application's visitors.
+func (a api) setSupport(c echo.Context, who caller) error {
+	app, err := a.application(c, who)
+	if err != nil {
+		return err
+	}
+	var r supportRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if app, err = a.Admin.SetSupport(ctxOf(c), who.actor(), app.ID, r.Support); err != nil {
+		return err
+	}
+	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
+}
+
+// ratedSince is how far back ratings are added up.
+const ratedSince = 30 * 24 * time.Hour
+
+type ratingsRow struct {
+	AppID   string             `json:"appId"`
+	Count   int                `json:"count"`
+	Average float64            `json:"average"` // to two digits
+	Scores  [chat.MaxScore]int `json:"scores"`
+}
+
+// getRatings adds up what visitors of a company's applications have said in the last 30 days.
+func (a api) getRatings(c echo.Context, who caller) error {
+	company, err := a.companyOf(c, who)
+	if err != nil {
+		return err
+	}
+	found, err := a.Store.Ratings(ctxOf(c), company, a.Now().Add(-ratedSince))
+	if err != nil {
+		return err
+	}
+	rows := []ratingsRow{}
+	for _, r := range found {
+		rows = append(rows, ratingsRow{r.AppID, r.Count(), math.Round(r.Average()*100) / 100, r.Scores})
+	}
+	return c.JSON(http.StatusOK, map[string]any{"days": int(ratedSince / (24 * time.Hour)), "ratings": rows})
+}

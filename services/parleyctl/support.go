@@ -1,0 +1,66 @@
+package parleyctl
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+func (a *app) applicationsSupport() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use: "support APPLICATION", Short: "Set how agents serve visitors: business hours, handover, ratings", Args: takes("APPLICATION"),
+		Long: `Set how agents serve the visitors of an application, from a JSON file that replaces all of it:
+
+  {
+    "hours": {
+      "timeZone": "Europe/Berlin",
+      "week": {"monday": [{"from": "09:00", "to": "12:30"}, {"from": "13:30", "to": "18:00"}], "friday": [{"from": "22:00", "to": "02:00"}]},
+      "dates": [{"date": "2026-12-24", "intervals": []}]
+    },
+    "handoverButton": true,
+    "agentsOnly": false,
+    "rating": true
+  }
+
+Without hours agents are always there. It holds within a second.`,
+		Example:           `  parleyctl applications support APPLICATION --set support.json`,
+		ValidArgsFunction: a.completeApplications,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := required(c, "set"); err != nil {
+				return err
+			}
+			text, err := a.readFile("--set", file)
+			if err != nil {
+				return err
+			}
+			var support chat.Support
+			if err := json.Unmarshal(text, &support); err != nil {
+				return apperr.New(apperr.Invalid, "MALFORMED_JSON", "The file is no JSON object of these settings: "+err.Error())
+			}
+			err = a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
+				_, err := operations.SetSupport(c.Context(), self(), app.ID, support)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.showApplication(c.Context(), args[0])
+		},
+	}
+	c.Flags().StringVar(&file, "set", "", "file with the settings; - is standard input")
+	return c
+}
+
+// describeSupport is the settings as JSON.
+func describeSupport(s chat.Support) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("parleyctl: settings of strings and booleans do not encode: " + err.Error())
+	}
+	return string(text)
+}

@@ -1,0 +1,103 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// queue is a chat that can be handed over, and what was done to it and to the stream, in order.
+type queue struct {
+	chat  chat.Chat
+	done  []string
+	fault error // of the next handover
+}
+
+func (q *queue) Chat(context.Context, string) (chat.Chat, error) { return q.chat, nil }
+
+func (q *queue) Publish(_ context.Context, e event.Event) error {
+	q.done = append(q.done, e.EventID())
+	return nil
+}
+
+func (q *queue) HandOver(_ context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
+	if err := q.fault; err != nil {
+		q.fault = nil
+		return c, err
+	}
+	q.done = append(q.done, eventID)
+	q.chat.Control = chat.Control{Agent: true, Handover: h}
+	return q.chat, nil
+}
+
+// The bot says what it has to say, hands the chat over, and is silent until the agents hand it back. What a crash in between leaves undone
+// the redelivery does, under the same ids.
+func TestBotHandsOver(t *testing.T) {
+	t.Parallel()
+	asked := wrote(chat.Text, `{"text":"Human!"}`)
+	q := &queue{chat: chat.Chat{ID: asked.ChatID, CompanyID: asked.CompanyID, ChatUserID: asked.ChatUserID}, fault: errors.New("killed")}
+	b := New(NewDemo(""), application{}, q, q, q, "", func() time.Time { return asked.Message.CreatedAt })
+	if err := b.VisitorMessage(t.Context(), asked); err == nil {
+		t.Fatal("a handover that failed: got no error, want a redelivery")
+	}
+	if err := b.VisitorMessage(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{replyID(asked.Message, 0), replyID(asked.Message, 0), "handover-" + asked.Message.ID}; !slices.Equal(q.done, want) {
+		t.Errorf("got %v, want %v", q.done, want)
+	}
+	if h := q.chat.Control.Handover; h.By != chat.ByBot || h.Reason == "" || h.Note == "" {
+		t.Errorf("got the handover %+v, want one of the bot's with a reason and a note", h)
+	}
+	q.done = nil
+	if err := b.VisitorMessage(t.Context(), wrote(chat.Text, `{"text":"hello?"}`)); err != nil || len(q.done) > 0 {
+		t.Errorf("after the handover: got %v and %v, want silence", q.done, err)
+	}
+	q.chat.Control = chat.Control{}
+	if err := b.VisitorMessage(t.Context(), wrote(chat.Text, `{"text":"hello"}`)); err != nil || len(q.done) != 2 {
+		t.Errorf("after the way back: got %v and %v, want an answer", q.done, err)
+	}
+	q.done, q.chat.ClosedAt = nil, asked.Message.CreatedAt
+	if err := b.VisitorMessage(t.Context(), asked); err != nil || len(q.done) != 1 {
+		t.Errorf("in a closed chat: got %v and %v, want an answer and no handover", q.done, err)
+	}
+}
+
+func TestHandoverOfAWebhook(t *testing.T) {
+	t.Parallel()
+	const said = `"messages":[{"type":"TEXT","data":{"text":"One moment."}}]`
+	long := string(slices.Repeat([]byte("x"), chat.MaxHandoverNote+1))
+	for body, want := range map[string]*chat.Handover{
+		`{` + said + `}`:                    nil,
+		`{` + said + `,"handover":false}`:   nil,
+		`{` + said + `,"handover":null}`:    nil,
+		`{` + said + `,"handover": true }`:  {By: chat.ByBot},
+		`{` + said + `,"handover":{}}`:      {By: chat.ByBot},
+		`{"handover":{"reason":"refund"}}`:  {By: chat.ByBot, Reason: "refund"},
+		`{"handover":{"note":"é","x":[1]}}`: {By: chat.ByBot, Note: "é"},
+	} {
+		answers, err := parseAnswers([]byte(body))
+		if err != nil {
+			t.Errorf("%s: %v", body, err)
+			continue
+		}
+		messages, got := split(answers)
+		if (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: got %+v, want %+v", body, got, want)
+		}
+		if wanted := body[2] == 'm'; (len(messages) == 1) != wanted {
+			t.Errorf("%s: got %d messages", body, len(messages))
+		}
+	}
+	for _, body := range []string{`{"handover":"yes"}`, `{"handover":1}`, `{"handover":[]}`, `{"handover":{"reason":1}}`, `{"handover":{"note":"` + long + `"}}`} {
+		if _, err := parseAnswers([]byte(body)); !apperr.Is(err, apperr.Invalid) {
+			t.Errorf("%.60s: got %v, want it refused", body, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+// staleNotice is how old a change may be for its notice to be shown: nobody needs to read tomorrow that they are being connected.
+const staleNotice = time.Hour
+
+// noticeData is the data of a notice: a TEXT message that every client can show. A client that knows notices shows words of its own for
+// Notice, in the visitor's language.
+type noticeData struct {
+	Text    string `json:"text"`
+	Notice  string `json:"notice"`
+	OpensAt string `json:"opensAt,omitempty"` // agents are away until then
+	Away    bool   `json:"away,omitempty"`    // agents are away
+}
+
+// What a notice may say.
+const (
+	noticeHandover = "handover" // agents have the chat from now on
+	noticeOffline  = "offline"  // the visitor's offline message has reached the agents
+	noticeClosed   = "closed"   // an agent has closed the chat, and the visitor may rate it
+)
+
+// Applications finds the application of a chat.
+type Applications interface {
+	Application(ctx context.Context, id string) (chat.Application, error)
+}
+
+// Publisher publishes an event; nil means that the stream has it.
+type Publisher interface {
+	Publish(ctx context.Context, e event.Event) error
+}
+
+// notify shows a widget's visitor what has happened to the chat: that the bot or the visitor has handed it over to the agents, and, where the
+// application asks for ratings, that an agent has closed it. It comes after the change is stored, so that who reads the notice finds it. eventID
+// makes the notice's id, so a redelivery shows it no second time.
+func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlChanged, eventID string) error {
+	if c.Channel != chat.ChannelWidget || r.now().Sub(e.ChangedAt) > staleNotice || !e.HandsOver() && e.ClosedAt.IsZero() {
+		return nil
+	}
+	app, err := r.applications.Application(ctx, c.AppID)
+	if apperr.Is(err, apperr.NotFound) {
+		return nil // there is no widget that could show it
+	}
+	if err != nil || !e.ClosedAt.IsZero() && !app.Support.Rating {
+		return err
+	}
+	data, err := json.Marshal(noticeOf(e, app.Support))
+	if err != nil {
+		return fmt.Errorf("encoding a notice: %w", err)
+	}
+	return r.publisher.Publish(ctx, event.Reply{
+		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID,
+		Message: chat.Message{
+			ID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("notice|"+eventID)).String(), CreatedAt: e.ChangedAt, Type: chat.Text, Data: data,
+			NameOfSender: app.Name, IsFromSupport: true,
+		},
+	})
+}
+
+func noticeOf(e event.ChatControlChanged, s chat.Support) noticeData {
+	switch {
+	case !e.ClosedAt.IsZero():
+		return noticeData{Notice: noticeClosed, Text: "This chat has ended. A new message starts another one."}
+	case e.Handover.By == chat.ByOfflineForm:
+		return noticeData{Notice: noticeOffline, Text: "Thank you. The team answers here or by e-mail as soon as it is back."}
+	case s.Open(e.ChangedAt):
+		return noticeData{Notice: noticeHandover, Text: "You are being connected to the team."}
+	}
+	n := noticeData{Notice: noticeHandover, Away: true, Text: "The team is away at the moment. Leave a message, and they will answer."}
+	if at := s.OpensAt(e.ChangedAt); !at.IsZero() {
+		n.OpensAt = at.Format(chat.TimeFormat)
+		n.Text = "The team is away at the moment and is back " + at.In(s.Hours.Location()).Format("on Monday, 2 January, at 15:04 MST") +
+			". Leave a message, and they will answer."
+	}
+	return n
+}

@@ -1,0 +1,16 @@
+package e2e
+
+import "testing"
+
+// Visitors get from the bot to an agent, leave messages while agents are away, and rate closed chats; agents see all of it.
+func TestSupport(t *testing.T) {
+	for _, scenario := range []string{"handover", "hours"} {
+		t.Run(scenario, func(t *testing.T) {
+			s := ownStandalone(t, t.TempDir())
+			c, _ := startScenario(t, scenario, s.place, map[string]string{
+				"module": "./support_scenarios.mjs", "panel": s.PanelURL, "email": s.PanelEmail, "password": s.PanelPassword,
+			})
+			finish(t, c)
+		})
+	}
+}

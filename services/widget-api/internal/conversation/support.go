@@ -1,0 +1,182 @@
+package conversation
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/services/widget-api/internal/registration"
+)
+
+// Controls gives a chat to the agents; see pkg/control.
+type Controls interface {
+	HandOver(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
+	Requeue(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
+}
+
+// Visitors keeps what visitors say of themselves.
+type Visitors interface {
+	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
+}
+
+// State is a visitor's latest chat and how the application's agents serve it.
+type State struct {
+	Chat    chat.Chat
+	Support chat.Support
+}
+
+// State returns the visitor's latest chat, which may be closed. It returns Unauthenticated when the token's visitor is gone, and NotFound when
+// the visitor has had no chat, or the application is gone.
+func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (State, error) {
+	visitor, err := d.visitor(ctx, who)
+	if err != nil {
+		return State{}, err
+	}
+	app, err := d.admit(ctx, visitor)
+	if err != nil {
+		return State{}, asNoChat(err)
+	}
+	latest, err := d.cfg.Chats.Chats(ctx, store.ChatFilter{ChatUserID: visitor.ID}, store.Page{Limit: 1})
+	if err == nil && len(latest) == 0 {
+		err = store.ChatNotFound()
+	}
+	if err != nil {
+		return State{}, err
+	}
+	return State{Chat: latest[0], Support: app.Support}, nil
+}
+
+// HandOver gives the visitor's open chat to the agents; doing so again changes nothing. It returns Conflict with the reason
+// HANDOVER_NOT_OFFERED where the application does not offer it, NotFound without an open chat, and otherwise what [Service.State] does.
+func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (State, error) {
+	s, err := d.State(ctx, who)
+	switch {
+	case err != nil:
+		return s, err
+	case !s.Chat.Open(d.now()):
+		return s, store.ChatNotFound()
+	case !s.Chat.Control.Agent && !s.Support.HandoverButton:
+		return s, errHandoverNotOffered
+	}
+	// The state that the visitor leaves makes the event's id, so that requests at once are one event.
+	id := "handover-" + s.Chat.ID + "-" + strconv.FormatInt(s.Chat.Control.ChangedAt.UnixMilli(), 36)
+	s.Chat, err = d.cfg.Controls.HandOver(ctx, s.Chat, chat.Handover{By: chat.ByVisitor}, id)
+	return s, err
+}
+
+var errHandoverNotOffered = apperr.New(apperr.Conflict, "HANDOVER_NOT_OFFERED", "The application does not offer to talk to a person")
+
+// OfflineMessage is what a visitor leaves while the agents are away.
+type OfflineMessage struct {
+	Text  string
+	Email string // where the agents answer
+}
+
+// Validate returns everything that is wrong with the message.
+func (m OfflineMessage) Validate() apperr.Fields {
+	var f apperr.Fields
+	switch {
+	case strings.TrimSpace(m.Text) == "":
+		f.Add("message", "is required")
+	case utf8.RuneCountInString(m.Text) > chat.MaxTextLength:
+		f.Add("message", "must have at most "+strconv.Itoa(chat.MaxTextLength)+" characters")
+	}
+	switch {
+	case m.Email == "":
+		f.Add("email", "is required")
+	case !registration.ValidEmail(m.Email):
+		f.Add("email", "must be a valid e-mail address")
+	}
+	return f
+}
+
+// LeaveMessage accepts a valid offline message: the visitor's chat is opened when none is open, waits for the agents as one with an offline
+// message, and gets the message, whose record is returned. A visitor without an e-mail address has this one from then on. It returns
+// Conflict with the reason HANDOVER_NOT_OFFERED where the chat is the bot's and the application offers no handover; the rest is as for
+// [Service.Write].
+func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims, left OfflineMessage, stamp chat.MessageIdentity) (chat.Message, error) {
+	visitor, err := d.visitor(ctx, who)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	app, err := d.admit(ctx, visitor)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	if stamp.ID == "" {
+		stamp = chat.NewMessageIdentity(d.now())
+	}
+	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: stamp.At, AgentsOnly: app.Support.AgentsOnly})
+	if err != nil {
+		return chat.Message{}, err
+	}
+	if !c.Control.Agent && !app.Support.HandoverButton {
+		return chat.Message{}, errHandoverNotOffered
+	}
+	if visitor.Email == "" {
+		if _, err := d.cfg.Visitors.SaveVisitor(ctx, chat.Visitor{ID: visitor.ID, CompanyID: visitor.CompanyID, AppID: visitor.AppID, Email: left.Email}); err != nil {
+			return chat.Message{}, err
+		}
+		d.cfg.Changed(ctx, visitor.ID)
+	}
+	// The agents have the chat before the message is there, so that no bot answers it.
+	h := chat.Handover{By: chat.ByOfflineForm, Note: left.Email}
+	if _, err := d.cfg.Controls.Requeue(ctx, c, h, "offline-"+stamp.ID); err != nil {
+		return chat.Message{}, err
+	}
+	data := chat.AppendString([]byte(`{"text":`), left.Text)
+	data = append(chat.AppendString(append(data, `,"email":`...), left.Email), '}')
+	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: chat.Text, Data: data, NameOfSender: visitor.Name()}
+	err = d.cfg.Publisher.Publish(ctx, event.VisitorMessageAccepted{
+		CompanyID: visitor.CompanyID, AppID: visitor.AppID, ChatUserID: visitor.ID, ChatID: c.ID, Message: m,
+	})
+	if err != nil {
+		return chat.Message{}, err
+	}
+	d.record(ctx, c.ID, m)
+	return m, nil
+}
+
+// Rate keeps what the visitor says about a closed chat of theirs; a later rating replaces an earlier one. It returns NotFound when the chat is
+// not this visitor's, and Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN, or RATING_ENDED after the time for it; see
+// [chat.Chat.RateableUntil].
+func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (State, error) {
+	visitor, err := d.visitor(ctx, who)
+	if err != nil {
+		return State{}, err
+	}
+	app, err := d.admit(ctx, visitor)
+	if err != nil {
+		return State{}, asNoChat(err)
+	}
+	id, ok := chat.ParseID(chatID)
+	if !ok {
+		return State{}, store.ChatNotFound()
+	}
+	c, err := d.cfg.Chats.Chat(ctx, id)
+	now := d.now()
+	switch {
+	case err != nil:
+		return State{}, asNoChat(err)
+	case c.ChatUserID != visitor.ID:
+		return State{}, store.ChatNotFound()
+	case !app.Support.Rating:
+		return State{}, apperr.New(apperr.Conflict, "RATING_NOT_OFFERED", "The application does not ask for ratings")
+	case c.Open(now):
+		return State{}, apperr.New(apperr.Conflict, "CHAT_OPEN", "The chat is still open")
+	case !c.Rateable(now):
+		return State{}, apperr.New(apperr.Conflict, "RATING_ENDED", "The chat can no longer be rated")
+	}
+	r.At = now
+	if c, err = d.cfg.Chats.RateChat(ctx, c.ID, r); err != nil {
+		return State{}, err
+	}
+	return State{Chat: c, Support: app.Support}, nil
+}

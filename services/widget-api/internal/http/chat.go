@@ -1,0 +1,162 @@
+package http
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
+)
+
+// Support is what a visitor's widget may do beside writing.
+type Support interface {
+	State(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
+	HandOver(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
+	LeaveMessage(ctx context.Context, who credential.VisitorClaims, m conversation.OfflineMessage, stamp chat.MessageIdentity) (chat.Message, error)
+	Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (conversation.State, error)
+}
+
+type chatView struct {
+	ChatID          string      `json:"chatId"`
+	Status          chat.Status `json:"status"`
+	Control         string      `json:"control"`
+	Waiting         bool        `json:"waiting"`
+	HandoverBy      string      `json:"handoverBy,omitempty"`
+	HandoverOffered bool        `json:"handoverOffered"`
+	ClosedAt        string      `json:"closedAt,omitempty"`
+	RateableUntil   string      `json:"rateableUntil,omitempty"`
+	Rating          *ratingView `json:"rating,omitempty"`
+	Agents          agentsView  `json:"agents"`
+}
+
+type ratingView struct {
+	Score   int    `json:"score"`
+	Comment string `json:"comment,omitempty"`
+	RatedAt string `json:"ratedAt"`
+}
+
+type agentsView struct {
+	Available bool   `json:"available"`
+	OpensAt   string `json:"opensAt,omitempty"`
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(chat.TimeFormat)
+}
+
+func viewOfState(s conversation.State, now time.Time) chatView {
+	c, open := s.Chat, s.Chat.Open(now)
+	v := chatView{
+		ChatID: c.ID, Status: c.Status(now), Control: "bot", Waiting: open && c.Control.Waiting(), HandoverBy: c.Control.Handover.By,
+		HandoverOffered: open && !c.Control.Agent && s.Support.HandoverButton, Agents: agentsView{Available: s.Support.Open(now)},
+	}
+	if c.Control.Agent {
+		v.Control = "agent"
+	}
+	if !open {
+		if v.ClosedAt = timeText(c.ClosedAt); v.ClosedAt == "" {
+			v.ClosedAt = timeText(c.IdleClosesAt)
+		}
+	}
+	if s.Support.Rating && c.Rateable(now) {
+		v.RateableUntil = timeText(c.RateableUntil())
+	}
+	if c.Rating.Score != 0 {
+		v.Rating = &ratingView{Score: c.Rating.Score, Comment: c.Rating.Comment, RatedAt: timeText(c.Rating.At)}
+	}
+	if !v.Agents.Available {
+		v.Agents.OpensAt = timeText(s.Support.OpensAt(now))
+	}
+	return v
+}
+
+// answerState answers with the state of the visitor's chat.
+func (a api) answerState(c echo.Context, s conversation.State, err error) error {
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, viewOfState(s, a.Now()))
+}
+
+func (a api) getChat(c echo.Context, who credential.VisitorClaims) error {
+	s, err := a.Support.State(c.Request().Context(), who)
+	return a.answerState(c, s, err)
+}
+
+// handOver gives the visitor's chat to the agents. What a body says is ignored.
+func (a api) handOver(c echo.Context, who credential.VisitorClaims) error {
+	if err := a.Limits.Bytes.Message(c, who, eventBytes); err != nil {
+		return err
+	}
+	s, err := a.Support.HandOver(c.Request().Context(), who)
+	return a.answerState(c, s, err)
+}
+
+type offlineRequest struct {
+	Message string `json:"message"`
+	Email   string `json:"email"`
+}
+
+func (r *offlineRequest) message() conversation.OfflineMessage {
+	return conversation.OfflineMessage{Text: r.Message, Email: r.Email}
+}
+
+// Validate implements [httpapi.Validator].
+func (r *offlineRequest) Validate() apperr.Fields { return r.message().Validate() }
+
+func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
+	var r offlineRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	if err := a.Limits.publish(c, who, len(r.Message)+2*eventBytes); err != nil {
+		return err
+	}
+	if !idempotency.Asked(c.Request().Header) {
+		m, err := a.Support.LeaveMessage(c.Request().Context(), who, r.message(), chat.MessageIdentity{})
+		if err != nil {
+			return err
+		}
+		return c.JSONBlob(http.StatusCreated, m.AppendJSON(nil))
+	}
+	return a.Once.Answer(c, "POST /chat/offline-message|"+who.ChatUserID, idempotency.Fingerprint(r.Message, r.Email),
+		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
+			m, err := a.Support.LeaveMessage(ctx, who, r.message(), stamp)
+			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
+		})
+}
+
+type ratingRequest struct {
+	Score   int    `json:"score"`
+	Comment string `json:"comment"`
+}
+
+func (r *ratingRequest) rating() chat.Rating { return chat.Rating{Score: r.Score, Comment: r.Comment} }
+
+// Validate implements [httpapi.Validator].
+func (r *ratingRequest) Validate() (f apperr.Fields) {
+	for _, fault := range r.rating().Check() {
+		f.Add(fault.Field, fault.Message)
+	}
+	return f
+}
+
+func (a api) rateChat(c echo.Context, who credential.VisitorClaims) error {
+	var r ratingRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	s, err := a.Support.Rate(c.Request().Context(), who, c.Param("id"), r.rating())
+	return a.answerState(c, s, err)
+}

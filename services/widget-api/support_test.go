@@ -1,0 +1,270 @@
+package widgetapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+	widgetapi "github.com/parley-chat/parley/services/widget-api"
+)
+
+// chatState is the answer of GET /chat.
+type chatState struct {
+	ChatID          string
+	Status          string
+	Control         string
+	Waiting         bool
+	HandoverBy      string
+	HandoverOffered bool
+	RateableUntil   string
+	Rating          struct {
+		Score   int
+		Comment string
+	}
+	Agents struct {
+		Available bool
+		OpensAt   string
+	}
+}
+
+func (w *world) chatOf(a answer) (s chatState) {
+	w.t.Helper()
+	if err := json.Unmarshal([]byte(a.body), &s); err != nil || a.status != http.StatusOK {
+		w.t.Fatalf("got %d %s, want a chat", a.status, a.body)
+	}
+	return s
+}
+
+// served makes agents serve an application. The service must not cache.
+func (w *world) served(app string, s chat.Support) {
+	w.t.Helper()
+	w.must(w.store.SetSupport(w.t.Context(), app, s))
+	time.Sleep(2 * time.Millisecond) // what the cache believes
+}
+
+func uncached(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond }
+
+// away are hours that never come.
+func away() *chat.BusinessHours { return &chat.BusinessHours{TimeZone: "Europe/Berlin"} }
+
+// The visitor's button gives the chat to the agents once, however often it is pressed, and by one event.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	w := start(t, uncached)
+	heard := bustest.Collect(t, w.engines.natsURL, subject.AllControls)
+	token := w.register(appID, `"email":"a@example.com"`)
+	if got := w.post("/chat/handover", token, ""); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
+		t.Errorf("not offered: got %d %s, want 409", got.status, got.body)
+	}
+	w.served(appID, chat.Support{HandoverButton: true, Hours: away()})
+	if s := w.chatOf(w.get("/chat", token)); !s.HandoverOffered || s.Control != "bot" || s.Status != "pending" || s.Agents.Available {
+		t.Errorf("before: got %+v, want a bot's chat with an offer, and no agents", s)
+	}
+	done := make(chan answer, 4)
+	for range cap(done) {
+		go func() { done <- w.post("/chat/handover", token, "") }()
+	}
+	for range cap(done) {
+		if s := w.chatOf(<-done); s.Control != "agent" || !s.Waiting || s.HandoverBy != chat.ByVisitor || s.HandoverOffered {
+			t.Errorf("got %+v, want a chat that waits for the agents", s)
+		}
+	}
+	w.chatOf(w.post("/chat/handover", token, `{"any":"body"}`))
+	first := heard.Await(1)[0]
+	e, err := event.Decode[event.ChatControlChanged](first.Subject, first.Data)
+	w.must(err)
+	if e.Control != event.ControlAgent || !e.HandsOver() || e.Handover.By != chat.ByVisitor || e.CompanyID != companyID || e.AppID != appID {
+		t.Errorf("got %+v, want the visitor's handover", e)
+	}
+	if n := w.stored(subject.Inbound, subject.AllControls); n != 1 {
+		t.Errorf("got %d events in the stream, want 1", n)
+	}
+	w.closeChat(token)
+	if got := w.post("/chat/handover", token, ""); got.status != http.StatusNotFound {
+		t.Errorf("in a closed chat: got %d %s, want 404", got.status, got.body)
+	}
+	// Where only agents answer, a chat is theirs from the beginning.
+	w.served(appID, chat.Support{AgentsOnly: true})
+	if s := w.chatOf(w.get("/chat", w.register(appID, `"email":"b@example.com"`))); s.Control != "agent" || !s.Waiting || s.HandoverBy != "" || !s.Agents.Available {
+		t.Errorf("agents only: got %+v, want a chat that waits for the agents", s)
+	}
+}
+
+// An offline message is a message as any other, in a chat that waits for the agents; sent again, it is the same message.
+func TestOfflineMessage(t *testing.T) {
+	t.Parallel()
+	w := start(t, uncached)
+	const left = `{"message":"My parcel is damaged.","email":"sara@example.com"}`
+	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	token := w.register(appID, `"userId":"1042"`)
+	heard.Await(1)
+	if got := w.post("/chat/offline-message", token, left); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
+		t.Errorf("a bot's chat: got %d %s, want 409", got.status, got.body)
+	}
+	w.served(appID, chat.Support{HandoverButton: true, Hours: away()})
+	header := headers{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": "k"}
+	got, err := w.do(http.MethodPost, "/chat/offline-message", left, header)
+	w.must(err)
+	var m record
+	if err := json.Unmarshal([]byte(got.body), &m); err != nil || got.status != http.StatusCreated || string(m.Data) != `{"text":"My parcel is damaged.","email":"sara@example.com"}` {
+		t.Fatalf("got %d %s, want the message", got.status, got.body)
+	}
+	again, err := w.do(http.MethodPost, "/chat/offline-message", left, header)
+	w.must(err)
+	if again.body != got.body || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: got %s, want %s", again.body, got.body)
+	}
+	events := heard.Await(2) // who answers, and only then what was written: no bot comes in between
+	control, err := event.Decode[event.ChatControlChanged](events[0].Subject, events[0].Data)
+	if err != nil || control.Handover.By != chat.ByOfflineForm || control.Handover.Note != "sara@example.com" || !control.HandsOver() {
+		t.Errorf("got %s and %v, want an offline message's handover", events[0].Data, err)
+	}
+	if e, err := event.Decode[event.VisitorMessageAccepted](events[1].Subject, events[1].Data); err != nil || e.Message.ID != m.ID {
+		t.Errorf("got %s and %v, want the message", events[1].Data, err)
+	}
+	if s := w.chatOf(w.get("/chat", token)); !s.Waiting || s.HandoverBy != chat.ByOfflineForm {
+		t.Errorf("got %+v, want a chat that waits for the agents", s)
+	}
+	if all := w.history(token); all[len(all)-1].ID != m.ID {
+		t.Errorf("got %+v, want the message in the history", all)
+	}
+	v, err := w.store.Visitor(t.Context(), w.claims(token).ChatUserID)
+	w.must(err)
+	if v.Email != "sara@example.com" {
+		t.Errorf("got the address %q, want that of the form", v.Email)
+	}
+	// An address that is known stays, and an agent keeps the chat.
+	v, err = w.store.Visitor(t.Context(), v.ID)
+	w.must(err)
+	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
+	w.must(err)
+	_, err = w.store.SetControl(t.Context(), c.ID, chat.Control{Agent: true, Assignee: "ada", ChangedAt: time.Now().Add(time.Second)})
+	w.must(err)
+	if got := w.post("/chat/offline-message", token, strings.Replace(left, "sara", "other", 1)); got.status != http.StatusCreated {
+		t.Errorf("another one: got %d %s, want 201", got.status, got.body)
+	}
+	if v, err = w.store.Visitor(t.Context(), v.ID); err != nil || v.Email != "sara@example.com" {
+		t.Errorf("got the address %q and %v, want the first", v.Email, err)
+	}
+	if n := w.stored(subject.Inbound, subject.AllControls); n != 1 {
+		t.Errorf("got %d handovers in the stream, want 1", n)
+	}
+}
+
+// A chat that an agent has closed is rated once, and the rating can be changed for a day.
+func TestRating(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	w := start(t, uncached, func(cfg *widgetapi.Config) { cfg.Now = func() time.Time { return now } })
+	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
+	chatID := w.chatOf(w.get("/chat", token)).ChatID
+	path := "/chat/" + chatID + "/rating"
+	refused := func(what, code string, got answer) {
+		t.Helper()
+		if got.status < 400 || got.problem(t).Code != code {
+			t.Errorf("%s: got %d %s, want %s", what, got.status, got.body, code)
+		}
+	}
+	refused("not offered", "RATING_NOT_OFFERED", w.post(path, token, `{"score":5}`))
+	w.served(appID, chat.Support{Rating: true})
+	refused("open", "CHAT_OPEN", w.post(path, token, `{"score":5}`))
+	w.closeChat(token)
+	if s := w.chatOf(w.get("/chat", token)); s.Status != "closed" || s.RateableUntil == "" {
+		t.Errorf("got %+v, want a chat to rate", s)
+	}
+	refused("another visitor's chat", "CHAT_NOT_FOUND", w.post(path, other, `{"score":5}`))
+	refused("no chat", "CHAT_NOT_FOUND", w.post("/chat/"+nobody+"/rating", token, `{"score":5}`))
+	refused("no id", "CHAT_NOT_FOUND", w.post("/chat/x/rating", token, `{"score":5}`))
+	for _, body := range []string{`{}`, `{"score":0}`, `{"score":6}`, `{"score":"5"}`, `{"score":1.5}`, `{"score":5,"comment":"` + strings.Repeat("é", 1001) + `"}`} {
+		refused(body[:min(len(body), 20)], "VALIDATION_ERROR", w.post(path, token, body))
+	}
+	w.chatOf(w.post(path, token, `{"score":2,"comment":"`+strings.Repeat("é", 1000)+`"}`))
+	now = now.Add(24 * time.Hour)
+	if s := w.chatOf(w.post(path, token, `{"score":4,"comment":"Better."}`)); s.Rating.Score != 4 || s.Rating.Comment != "Better." {
+		t.Errorf("changed: got %+v, want the second rating", s)
+	}
+	now = now.Add(time.Millisecond)
+	refused("too late", "RATING_ENDED", w.post(path, token, `{"score":1}`))
+	if s := w.chatOf(w.get("/chat", token)); s.Rating.Score != 4 || s.RateableUntil != "" {
+		t.Errorf("in the end: got %+v, want the second rating for good", s)
+	}
+}
+
+// stored counts the events of a kind in a stream.
+func (w *world) stored(stream, filter string) (n uint64) {
+	w.t.Helper()
+	nc, err := nats.Connect(w.engines.natsURL)
+	w.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	w.must(err)
+	s, err := js.Stream(w.t.Context(), stream)
+	w.must(err)
+	info, err := s.Info(w.t.Context(), jetstream.WithSubjectFilter("*."+filter)) // the partition stands in front
+	w.must(err)
+	for _, count := range info.State.Subjects {
+		n += count
+	}
+	return n
+}
+
+const offline = `{"message":"My parcel is damaged.","email":"sara@example.com"}`
+
+// askAgents asks for everything about agents.
+func (w *world) askAgents(token string) {
+	w.t.Helper()
+	w.get("/chat", token)
+	w.post("/chat/handover", token, "")
+	w.post("/chat/offline-message", token, offline)
+	w.post("/chat/"+nobody+"/rating", token, `{"score":5}`)
+}
+
+// showAgents has every answer about agents but those of faults: to a visitor with an open chat, and to one whose chat is closed.
+func (w *world) showAgents(token, closed string) {
+	w.t.Helper()
+	w.askAgents("")
+	w.askAgents(token)
+	fresh := w.register(appID, `"email":"fresh@example.com"`)
+	v := w.claims(fresh).ChatUserID
+	_, err := w.store.EraseVisitor(w.t.Context(), v)
+	w.must(err)
+	_, err = w.store.SaveVisitor(w.t.Context(), chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}) // without a chat
+	w.must(err)
+	eventually(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).status == http.StatusNotFound })
+	w.post("/chat/handover", closed, "")
+	w.get("/chat?all=true", token)
+	w.post("/chat/handover?all=true", token, "")
+	guarded := w.register(guardedApp, `"email":"agents@example.com"`)
+	for method, path := range map[string]string{"GET": "/chat", "POST": "/chat/handover"} {
+		_, err := w.do(method, path, "", headers{"Authorization": "Bearer " + guarded, "Origin": "https://elsewhere.example"})
+		w.must(err)
+	}
+	rating := "/chat/" + w.chatOf(w.get("/chat", closed)).ChatID + "/rating"
+	for _, path := range []string{"/chat/offline-message", rating} {
+		w.post(path, token, `{}`)
+		w.post(path, token, strings.Repeat(" ", 1<<20+1))
+		_, err := w.do("POST", path, "{}", headers{"Authorization": "Bearer " + token, "Content-Type": "text/plain"})
+		w.must(err)
+		_, err = w.do("POST", path, "{}", headers{"Authorization": "Bearer " + guarded, "Content-Type": "application/json", "Origin": "https://elsewhere.example"})
+		w.must(err)
+	}
+	w.post(rating, closed, `{"score":5}`) // not offered
+	w.served(appID, chat.Support{HandoverButton: true, Rating: true})
+	eventually(w.t, "a rating", func() bool { return w.post(rating, closed, `{"score":5}`).status == http.StatusOK })
+	w.post("/chat/handover", token, "")
+	for _, body := range []string{offline, strings.Replace(offline, "sara", "ada", 1)} {
+		_, err := w.do("POST", "/chat/offline-message", body, headers{
+			"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": "offline",
+		})
+		w.must(err)
+	}
+}
