@@ -204,7 +204,7 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 }
 
 func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) []bus.Consumer {
-	return botRoutes(bot.New(answerer, cache, documents, b, s.cfg.failureText(), time.Now), s.cfg.BotConcurrency)
+	return botRoutes(bot.New(answerer, cache, documents, b, s.cfg.failureText(), time.Now).WithTyping(b.Signal), s.cfg.BotConcurrency)
 }
 
 // consume returns when ctx is done and all consumers have stopped.

@@ -89,6 +89,7 @@ export interface Chat {
   inWindow: boolean;
   closedAt?: string;
   unread: boolean;
+  unreadCount: number;
   control: 'bot' | 'agent';
   controlledSince?: string;
   assignee: Agent | null;
@@ -96,7 +97,10 @@ export interface Chat {
   lastMessage: Message | null;
 }
 
-export interface Agent { id: string; name: string }
+export interface Agent { id: string; name: string; online?: boolean }
+
+/** Whether a visitor is connected. */
+export interface VisitorPresence { online: boolean; lastSeenAt?: string }
 
 export interface Partition { partition: number; pending: number; ackPending: number; redelivered: number; oldestAgeSeconds: number; activeAt?: string; read: boolean }
 

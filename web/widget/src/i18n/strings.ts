@@ -7,12 +7,12 @@ type PluralKey =
 type TextKey =
   | 'open' | 'close' | 'chatWith' | 'menu' | 'soundOn' | 'soundOff' | 'forget' | 'forgetConfirm' | 'forgetYes' | 'cancel'
   | 'loading' | 'loadFailed' | 'tryAgain'
-  | 'online' | 'connecting' | 'reconnecting' | 'offline' | 'unavailable' | 'slowDown' | 'sessionEnded' | 'notAllowed' | 'storageBlocked'
+  | 'online' | 'agentsOnline' | 'connecting' | 'reconnecting' | 'offline' | 'unavailable' | 'slowDown' | 'sessionEnded' | 'notAllowed' | 'storageBlocked'
   | 'formTitle' | 'formIntro' | 'firstName' | 'lastName' | 'email' | 'phone' | 'userId' | 'optional' | 'start' | 'starting'
   | 'fieldRequired' | 'emailInvalid' | 'phoneInvalid'
   | 'messageLabel' | 'placeholder' | 'captionPlaceholder' | 'send' | 'attach' | 'camera' | 'dropHere' | 'tooLong'
   | 'fileLimit' | 'fileTooBig' | 'fileEmpty' | 'removeFile'
-  | 'messages' | 'you' | 'saidBy' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard'
+  | 'messages' | 'you' | 'saidBy' | 'typing' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard'
   | 'uploading' | 'cancelUpload' | 'toNewest' | 'loadingOlder' | 'olderFailed' | 'chatStart' | 'empty' | 'choose' | 'chosen'
   | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
   | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'titleUnread';
