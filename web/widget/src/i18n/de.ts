@@ -66,7 +66,7 @@ const de: Strings = {
   messages: 'Nachrichten',
   you: 'Sie',
   saidBy: '{name}: {text}',
-  typing: '{name} schreibt…',
+  typing: '{name} schreibt …',
   today: 'Heute',
   yesterday: 'Gestern',
   sending: 'Wird gesendet\u00a0…',
