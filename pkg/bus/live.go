@@ -30,8 +30,11 @@ func (b *Bus) Signal(s event.Signal) error {
 	return nil
 }
 
+// signalFlush is how long a server may take to confirm a subscription.
+const signalFlush = time.Second
+
 // OnSignal calls heard, one call at a time, for the signals on the subjects of a filter, until stop is called. Of the replicas that
-// listen in one group each signal reaches one; with an empty group it reaches all.
+// listen in one group each signal reaches one; with an empty group it reaches all. When it returns, a server that is connected knows of it.
 func (b *Bus) OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error) {
 	take := func(m *nats.Msg) { heard(m.Subject, m.Data) }
 	var sub *nats.Subscription
@@ -42,6 +45,9 @@ func (b *Bus) OnSignal(filter, group string, heard func(subj string, data []byte
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listening for signals: %w", apperr.Away("NATS", err))
+	}
+	if b.conn.IsConnected() {
+		_ = b.conn.FlushTimeout(signalFlush) // else it is told with the next connection
 	}
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is gone
 }

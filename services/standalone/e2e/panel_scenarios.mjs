@@ -213,15 +213,15 @@ export async function live(stage) {
   await eventually('the agent sees that it was read', async () => assert.match(await log(agent).locator('article').last().textContent(), /Read/));
 
   // The visitor types, and stops without a word: it ends by itself.
-  await ada.getByLabel('Your message').pressSequentially('And then', { delay: 50 });
+  await ada.getByLabel('Your message').pressSequentially('And then', { delay: 350 });
   const typed = Date.now();
   await agent.getByText('Ada is typing…').waitFor();
   await agent.getByText('Ada is typing…').waitFor({ state: 'detached' });
   say(`typing that was not followed by anything was shown for ${Date.now() - typed} ms`);
-  await ada.getByLabel('Your message').pressSequentially('?');
+  await ada.getByLabel('Your message').pressSequentially(' what', { delay: 600 }); // longer than the pause between two signals
   await agent.getByText('Ada is typing…').waitFor();
   await ada.getByLabel('Your message').press('Enter');
-  await said(agent, 'And then?').waitFor();
+  await said(agent, 'And then what').waitFor();
   await eventually('the message ends it', async () => assert.equal(await agent.getByText('Ada is typing…').count(), 0));
   await eventually('the visitor sees that it was read', async () => assert.match(await ada.locator('.row.mine').last().textContent(), /Read/));
 
