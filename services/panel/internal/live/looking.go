@@ -100,15 +100,21 @@ const typingPrefix = "chat.typing."
 // tell tells a signal; one that is malformed, another company's or older than it is worth is skipped.
 func (l *looking) tell(s signal, now time.Time, tell func(Event) error) error {
 	if strings.HasPrefix(s.subject, typingPrefix) {
-		e, err := event.Decode[event.Typing](s.subject, s.data)
-		if err != nil || e.CompanyID != l.feed.CompanyID || now.Sub(e.At) > event.TypingLife {
+		e, ok := decodedSignal[event.Typing](s)
+		if !ok || e.CompanyID != l.feed.CompanyID || now.Sub(e.At) > event.TypingLife {
 			return nil
 		}
 		return tellJSON("", "typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, tell)
 	}
-	e, err := event.Decode[event.ReadCursorMoved](s.subject, s.data)
-	if err != nil || e.CompanyID != l.feed.CompanyID {
+	e, ok := decodedSignal[event.ReadCursorMoved](s)
+	if !ok || e.CompanyID != l.feed.CompanyID {
 		return nil
 	}
 	return tellJSON("", "seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, tell)
+}
+
+// decodedSignal returns the event of a signal; false when it is malformed.
+func decodedSignal[E event.Signal, P event.Checked[E]](s signal) (E, bool) {
+	e, err := event.Decode[E, P](s.subject, s.data)
+	return e, err == nil
 }
