@@ -81,14 +81,21 @@ func (p *Presence) Run(ctx context.Context) {
 	}
 }
 
+// take returns the rooms that have changed, and forgets them.
+func (p *Presence) take() map[string]struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.changed) == 0 {
+		return nil
+	}
+	changed := p.changed
+	p.changed = make(map[string]struct{})
+	return changed
+}
+
 // flush writes what has changed. What could not be written corrects itself: the next refresh holds who is here, and the rest expires.
 func (p *Presence) flush(ctx context.Context) error {
-	p.mu.Lock()
-	changed := p.changed
-	if len(changed) > 0 {
-		p.changed = make(map[string]struct{})
-	}
-	p.mu.Unlock()
+	changed := p.take()
 	var here, gone []string
 	for room := range changed {
 		if p.rooms.RoomSize(room) > 0 {
