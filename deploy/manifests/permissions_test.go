@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -271,6 +272,15 @@ func TestNATSHearing(t *testing.T) {
 		{"client-api", "chat.in.push.a.b", []string{"client-api", "operator", "watcher"}},
 		{"client-api", "_INBOX.socket-gateway.x", []string{"client-api"}},
 		{"client-api", "parley.ask.origins.x", []string{"client-api"}},
+		{"socket-gateway", "parley.ask.reading.a.v", []string{"socket-gateway", "widget-api"}},
+		{"socket-gateway", "chat.typing.visitor.a.v", []string{"socket-gateway", "operator", "watcher", "panel"}},
+		{"socket-gateway", "chat.typing.support.a.v", []string{"socket-gateway"}},
+		{"processor", "chat.typing.support.a.v", []string{"processor", "operator", "watcher", "panel", "socket-gateway"}},
+		{"processor", "chat.typing.visitor.a.v", []string{"processor"}},
+		{"panel", "chat.typing.support.a.v", []string{"operator", "watcher", "panel", "socket-gateway"}},
+		{"panel", "chat.read.support.a.v", []string{"operator", "watcher", "panel", "socket-gateway"}},
+		{"widget-api", "chat.read.visitor.a.v", []string{"widget-api", "operator", "watcher", "panel", "socket-gateway"}},
+		{"widget-api", "chat.typing.visitor.a.v", []string{"widget-api"}},
 	} {
 		var from *nats.Conn
 		heard := map[string]listener{}
@@ -285,6 +295,11 @@ func TestNATSHearing(t *testing.T) {
 				pattern = "chat.>"
 			case "panel":
 				pattern = "parley.invalidate.>"
+				for _, signals := range []string{"chat.typing.", "chat.read."} {
+					if strings.HasPrefix(c.subject, signals) {
+						pattern = signals + ">"
+					}
+				}
 			}
 			sub, err := conn.SubscribeSync(pattern)
 			if err != nil {
@@ -316,6 +331,43 @@ func TestNATSHearing(t *testing.T) {
 			}
 			l.conn.Close()
 		}
+	}
+}
+
+// Of the gateways one takes each signal, whichever account it comes from.
+func TestSignalsReachOneGateway(t *testing.T) {
+	t.Parallel()
+	s := startParleyNATS(t)
+	const each = 20
+	var taken atomic.Int64
+	for range 2 {
+		conn := natsConn(t, s, "socket-gateway")
+		for _, filter := range []string{subject.AllSupportTyping, subject.AllReadCursors} {
+			if _, err := conn.QueueSubscribe(filter, "socket-gateway", func(*nats.Msg) { taken.Add(1) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := conn.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := int64(0)
+	for user, subj := range map[string]string{"panel": subject.Typing(subject.SideSupport, "a", "v"), "processor": subject.Typing(subject.SideSupport, "a", "v"), "widget-api": subject.ReadCursor(subject.SideVisitor, "a", "v")} {
+		conn := natsConn(t, s, user)
+		for range each {
+			if err := conn.Publish(subj, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := conn.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
+		want += each
+	}
+	for deadline := time.Now().Add(patience); taken.Load() < want && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	if got := taken.Load(); got != want {
+		t.Errorf("got %d signals at the gateways, want %d", got, want)
 	}
 }
 

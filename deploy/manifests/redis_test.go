@@ -52,6 +52,10 @@ func TestRedisPermissions(t *testing.T) {
 		"register":          {"set", "parley:gateway:x", "addr", "EX", 15},
 		"look up":           {"get", "parley:gateway:x"},
 		"leave":             {"del", "parley:gateway:x"},
+		"show a visitor":    {"set", "parley:presence:visitor:x", "on gateway", "EX", 60},
+		"see a visitor":     {"get", "parley:presence:visitor:x"},
+		"show agents":       {"set", "parley:presence:agents:x", "on panel", "EX", 60},
+		"see agents":        {"get", "parley:presence:agents:x"},
 		"emit":              {"publish", "socket.io#/message#room#", "x"},
 		"emit sharded":      {"spublish", "socket.io#/message#room#", "x"},
 		"ask the others":    {"publish", "socket.io-request#/message#", "x"},
@@ -68,9 +72,9 @@ func TestRedisPermissions(t *testing.T) {
 	}
 	may := map[string][]string{
 		"client-api":     {"count", "touch a counter"},
-		"widget-api":     {"count", "touch a counter"},
-		"panel":          {"count", "touch a counter"},
-		"socket-gateway": {"register", "look up", "leave", "emit", "emit sharded", "ask the others"},
+		"widget-api":     {"count", "touch a counter", "see agents"},
+		"panel":          {"count", "touch a counter", "see a visitor", "show agents", "see agents"},
+		"socket-gateway": {"show a visitor", "see a visitor", "register", "look up", "leave", "emit", "emit sharded", "ask the others"},
 		"default":        nil,
 	}
 	for user, allowed := range may {

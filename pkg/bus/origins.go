@@ -48,9 +48,25 @@ func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []strin
 // AnswerOrigins answers those who ask for allowed origins, with what find says, until stop is called; that waits for the
 // answers that are being found. An error of find that is not NotFound is answered as such, without its text.
 func (b *Bus) AnswerOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
-	a := &answerer{find: find}
+	a := &answerer{answer: func(ctx context.Context, m *nats.Msg) []byte { return answerOrigins(ctx, m.Subject, find) }}
+	return a.listen(b, subject.AllOriginQuestions, originsGroup)
+}
+
+// answerer answers each question beside the others: one that waits for MongoDB must not hold them up.
+type answerer struct {
+	answer func(ctx context.Context, m *nats.Msg) []byte
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	stopped   bool
+	answering sync.WaitGroup
+}
+
+// listen answers the questions on the subjects of a filter; one replica of the group answers each.
+func (a *answerer) listen(b *Bus, filter, group string) (stop func(), err error) {
 	a.ctx, a.cancel = context.WithCancel(b.ctx)
-	sub, err := b.conn.QueueSubscribe(subject.AllOriginQuestions, originsGroup, a.take)
+	sub, err := b.conn.QueueSubscribe(filter, group, a.take)
 	if err != nil {
 		a.cancel()
 		return nil, fmt.Errorf("listening for questions: %w", err)
@@ -61,22 +77,11 @@ func (b *Bus) AnswerOrigins(find func(ctx context.Context, appID string) ([]stri
 	}, nil
 }
 
-// answerer answers each question beside the others: one that waits for MongoDB must not hold them up.
-type answerer struct {
-	find   func(ctx context.Context, appID string) ([]string, error)
-	ctx    context.Context
-	cancel context.CancelFunc
-
-	mu        sync.Mutex
-	stopped   bool
-	answering sync.WaitGroup
-}
-
 func (a *answerer) take(m *nats.Msg) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.stopped {
-		a.answering.Go(func() { _ = m.Respond(answerOrigins(a.ctx, m.Subject, a.find)) }) // who has asked will ask again
+		a.answering.Go(func() { _ = m.Respond(a.answer(a.ctx, m)) }) // who has asked will ask again
 	}
 }
 

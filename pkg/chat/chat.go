@@ -49,6 +49,24 @@ type Control struct {
 	Handover  Handover  // why agents have it
 }
 
+// ReadCursor is the place in a chat's history up to which one side has read: the time and the id of a message. Without an id, all messages of
+// that time are read. The zero ReadCursor: nothing is read.
+type ReadCursor struct {
+	At        time.Time
+	MessageID string
+}
+
+// Covers reports whether the message is at the cursor or before it.
+func (c ReadCursor) Covers(m Message) bool {
+	if d := m.CreatedAt.Compare(c.At); d != 0 || c.At.IsZero() {
+		return d < 0
+	}
+	return c.MessageID == "" || m.ID <= c.MessageID
+}
+
+// AgentsRead is how far the company has read what the visitor wrote.
+func (c Chat) AgentsRead() ReadCursor { return ReadCursor{At: c.AgentsReadAt} }
+
 // Unread reports whether the visitor has written something that no agent has read.
 func (c Chat) Unread() bool { return c.VisitorWroteAt.After(c.AgentsReadAt) }
 

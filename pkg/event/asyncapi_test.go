@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -61,6 +62,8 @@ var flow = map[string]struct {
 	"ChatControlChanged":     {subject.Inbound, []string{"panel", "processor", "widget-api"}, []string{"processor", "panel"}},
 	"Reply":                  {subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"}},
 	"OutboundMessage":        {subject.Outbound, []string{"processor", "panel"}, []string{"a channel connector", "processor", "panel"}},
+	"Typing":                 {"", []string{"socket-gateway", "panel", "processor"}, []string{"socket-gateway", "panel"}},
+	"ReadCursorMoved":        {"", []string{"widget-api", "panel"}, []string{"socket-gateway", "panel"}},
 	"MessageStatusChanged":   {subject.Status, []string{"socket-gateway", "widget-api", "a channel connector"}, []string{"processor"}},
 }
 
@@ -181,6 +184,16 @@ func examples(t *testing.T, typeName string) []object {
 		}
 		found = append(found, object{{"name", s.file}, {"payload", payload}})
 	}
+	for _, s := range signals() {
+		if s.signal.Type() != "parley.events.v1."+typeName {
+			continue
+		}
+		var payload any
+		if err := json.Unmarshal(s.signal.AppendJSON(nil), &payload); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, object{{"name", s.file}, {"payload", payload}})
+	}
 	return found
 }
 
@@ -202,20 +215,21 @@ func asyncAPI(t *testing.T, c contract) object {
 		}
 		channels = append(channels, member{name, object{
 			{"address", at},
-			{"description", "Kept by the stream " + flow[name].stream + "."},
+			{"description", keptBy(flow[name].stream)},
 			{"servers", []object{ref("servers/nats")}},
 			{"messages", object{{name, ref("components/messages/" + name)}}},
 			{"parameters", params},
 		}})
-		messages = append(messages, member{name, object{
+		message := object{
 			{"name", "parley.events.v1." + name},
 			{"title", name},
 			{"summary", description(d)},
 			{"contentType", "application/json"},
-			{"headers", ref("components/schemas/EventHeaders")},
-			{"payload", ref("components/schemas/" + name)},
-			{"examples", examples(t, name)},
-		}})
+		}
+		if flow[name].stream != "" {
+			message = append(message, member{"headers", ref("components/schemas/EventHeaders")})
+		}
+		messages = append(messages, member{name, append(message, member{"payload", ref("components/schemas/" + name)}, member{"examples", examples(t, name)})})
 		senders[name] = operation("send", name, flow[name].writers)
 		receivers[name] = operation("receive", name, flow[name].readers)
 	}
@@ -245,6 +259,14 @@ func asyncAPI(t *testing.T, c contract) object {
 		{"operations", append(operations, socketOperations()...)},
 		{"components", object{{"messages", append(messages, socketMessages()...)}, {"schemas", schemas}}},
 	}
+}
+
+// keptBy says which stream keeps a channel's messages.
+func keptBy(stream string) string {
+	if stream == "" {
+		return "Core NATS: no stream keeps it."
+	}
+	return "Kept by the stream " + stream + "."
 }
 
 func operation(action, name string, who []string) object {
@@ -341,6 +363,9 @@ func socketChannel() member {
 			{"message", ref("components/messages/message")},
 			{"token", ref("components/messages/token")},
 			{"token_expiring", ref("components/messages/token_expiring")},
+			{"typing", ref("components/messages/typing")},
+			{"read", ref("components/messages/read")},
+			{"unread", ref("components/messages/unread")},
 		}},
 	}}
 }
@@ -360,6 +385,11 @@ func socketOperations() object {
 		{"deliverMessage", one("send", "A reply reaches every socket of the visitor once, in the order of the stream.", "message")},
 		{"warnOfExpiry", one("send", "A minute before the socket's token expires.", "token_expiring")},
 		{"renewToken", renewal},
+		{"showTyping", one("send", "The other side types: shown for six seconds, or until its next message. Never replayed.", "typing")},
+		{"sayTyping", one("receive", "The visitor types. At most one in two seconds counts; acknowledged with {ok: true} or {ok: false, code, message}.", "typing")},
+		{"showRead", one("send", "A side has read further: the company, or the visitor on another device. Never replayed.", "read")},
+		{"sayRead", one("receive", "The visitor has read everything up to a message; acknowledged with {ok: true, unread} when that is stored, else {ok: false, code, message}.", "read")},
+		{"tellUnread", one("send", "After the connect, if auth.unread was true.", "unread")},
 	}
 }
 
@@ -372,6 +402,30 @@ func socketMessages() object {
 		{"token", object{
 			{"name", "token"}, {"summary", "The token; acknowledged with {ok: true} or {ok: false, code, message}."},
 			{"payload", object{{"type", "string"}, {"description", "A visitor token, as POST /register returns it."}}},
+		}},
+		{"typing", object{
+			{"name", "typing"}, {"summary", "Somebody types. A visitor sends it without arguments."},
+			{"payload", object{{"type", "object"}, {"properties", object{
+				{"name", object{{"type", "string"}, {"description", "Who types; may be absent."}}},
+				{"at", object{{"type", "string"}, {"format", "date-time"}, {"description", "Ignore it unless this is after the newest message of the other side."}}},
+			}}}},
+		}},
+		{"read", object{
+			{"name", "read"}, {"summary", "A read cursor. A visitor sends messageId alone."},
+			{"payload", object{{"type", "object"}, {"properties", object{
+				{"chatId", object{{"type", "string"}}},
+				{"side", object{{"type", "string"}, {"enum", []string{subject.SideVisitor, subject.SideSupport}}}},
+				{"messageId", object{{"type", "string"}, {"description", "The newest message that was read; may be absent where side is support."}}},
+				{"upTo", object{{"type", "string"}, {"format", "date-time"}, {"description", "Messages created up to then are read."}}},
+			}}}},
+		}},
+		{"unread", object{
+			{"name", "unread"}, {"summary", "How far the chat is read."},
+			{"payload", object{{"type", "object"}, {"properties", object{
+				{"unread", object{{"type", "integer"}, {"description", "Messages of the other side after the visitor's cursor, at most 100."}}},
+				{"readUpTo", object{{"type", "string"}, {"description", "The visitor's cursor: id of a message."}}},
+				{"seenUpTo", object{{"type", "string"}, {"format", "date-time"}, {"description", "What the visitor wrote up to then has been read."}}},
+			}}}},
 		}},
 		{"token_expiring", object{
 			{"name", "token_expiring"}, {"summary", "The socket will be disconnected when its token expires."},
@@ -394,7 +448,7 @@ func page(c contract) []byte {
 	for _, d := range c.messages {
 		if at := address(d); at != "" {
 			f := flow[string(d.Name())]
-			fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s | %s | %s |\n", d.Name(), strings.ToLower(string(d.Name())), at, f.stream,
+			fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s | %s | %s |\n", d.Name(), strings.ToLower(string(d.Name())), at, cmp.Or(f.stream, "none: core NATS"),
 				strings.Join(f.writers, ", "), strings.Join(f.readers, ", "))
 		}
 	}

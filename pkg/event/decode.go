@@ -17,7 +17,7 @@ import (
 // members are ignored, so that a reader that was built before a new one came still reads the event.
 //
 // Anyone may write a processing layer, so nothing here trusts the writer: what Decode returns is safe to store.
-func Decode[E Event, P Checked[E]](subj string, data []byte) (E, error) {
+func Decode[E interface{ Subject() string }, P Checked[E]](subj string, data []byte) (E, error) {
 	var e E
 	if err := json.Unmarshal(data, &e); err != nil {
 		return e, apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is malformed").Wrap(err)

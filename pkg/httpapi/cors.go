@@ -14,7 +14,7 @@ const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, X-Access-Token, X-Request-Id, Traceparent, " +
 		"Range, If-Range, If-None-Match"
 	corsResponseHeaders = "X-Request-Id, Retry-After, Link, Idempotency-Replayed, RateLimit, RateLimit-Policy, ETag, Accept-Ranges, " +
-		"Content-Range, Content-Disposition"
+		"Content-Range, Content-Disposition, Parley-Unread, Parley-Read-Up-To, Parley-Seen-Up-To, Parley-Agents"
 	corsMaxAge = "600" // seconds that a browser remembers a preflight
 )
 

@@ -27,7 +27,7 @@ func TestCORSOfAnAllowedOrigin(t *testing.T) {
 			t.Errorf("%s: got %v, want the origin allowed", path, h)
 		}
 		if got, want := h.Get("Access-Control-Expose-Headers"), "X-Request-Id, Retry-After, Link, Idempotency-Replayed, RateLimit, RateLimit-Policy, ETag, Accept-Ranges, "+
-			"Content-Range, Content-Disposition"; got != want {
+			"Content-Range, Content-Disposition, Parley-Unread, Parley-Read-Up-To, Parley-Seen-Up-To, Parley-Agents"; got != want {
 			t.Errorf("%s: exposed: got %q, want %q", path, got, want)
 		}
 		if h.Get("Access-Control-Allow-Credentials") != "" {

@@ -52,6 +52,9 @@ func (r *Redis) passTime() {
 // URL is where clients connect.
 func (r *Redis) URL() string { return "redis://" + r.server.Addr() }
 
+// Advance lets keys expire as after that time.
+func (r *Redis) Advance(d time.Duration) { r.server.FastForward(d) }
+
 // Stop ends the server and closes its connections. It may be called more than once.
 func (r *Redis) Stop() {
 	r.stop.Do(func() {

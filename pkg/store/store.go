@@ -254,6 +254,9 @@ type Messages interface {
 	// id as Before visits each message once that existed at the beginning, while others write. Errors: NotFound (no such chat),
 	// Invalid (Before is not a message of this chat).
 	History(ctx context.Context, chatID string, q HistoryQuery) (messages []chat.Message, more bool, err error)
+	// CountUnread counts the messages after the cursor that the company sent, or else those that the visitor wrote, up to limit, which is
+	// positive. An unknown chat has none.
+	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
 	// Message returns a message of the chat, or NotFound, also if it belongs to another chat.
 	Message(ctx context.Context, chatID, id string) (chat.Message, error)
 	// FindMessage returns a message by its id alone, and its chat. NotFound when it is not in any history.
@@ -280,10 +283,16 @@ type Receipts interface {
 	// ReadUpTo records that the visitor has read everything up to m, and returns the ids of the messages up to there whose senders
 	// still wait for the read report, sorted. They are returned again until [Receipts.NoteReceipt].
 	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
-	// Undelivered returns the ids of the chat's messages whose senders wait for the delivery report, sorted.
-	Undelivered(ctx context.Context, chatID string) (ids []string, err error)
+	// ChatReceipts returns how far the visitor has read, and whose senders wait for the delivery report.
+	ChatReceipts(ctx context.Context, chatID string) (ChatReceipts, error)
 	// NoteReceipt records that the delivery report of a message was sent, or the read report, which implies it.
 	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
+}
+
+// ChatReceipts is the state of a chat's receipts.
+type ChatReceipts struct {
+	ReadUpTo    chat.ReadCursor // of the visitor; it only advances
+	Undelivered []string        // ids of the messages whose senders wait for the delivery report, sorted
 }
 
 // FileUsage is how much is stored at the moment, without what has expired.

@@ -157,8 +157,8 @@ func TestTwoReplicas(t *testing.T) {
 			t.Errorf("got %s, want the visitor's message", e.data)
 		}
 	}
-	two.done(http.StatusNoContent, http.MethodPost, "/api/chats/"+w.acme.chat+"/presence", `{"typing":true}`)
-	if e := w.next(here, "presence"); !strings.Contains(e.data, `"typing":true`) || e.id != "" {
+	two.done(http.StatusOK, http.MethodPost, "/api/chats/"+w.acme.chat+"/presence", `{}`)
+	if e := w.next(here, "presence"); !strings.Contains(e.data, w.acme.users[account.Agent].ID) || e.id != "" {
 		t.Errorf("got %+v, want to hear of the other replica's agent", e)
 	}
 	two.done(http.StatusOK, http.MethodPut, "/api/chats/"+w.acme.chat+"/control", `{"control":"agent"}`)

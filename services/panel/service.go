@@ -10,11 +10,13 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/file"
 	filebackend "github.com/parley-chat/parley/pkg/file/backend"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
@@ -53,7 +55,8 @@ type Config struct {
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
 
-	Listener net.Listener `env:"-"` // taken over instead of HTTPAddr
+	Presence presence.Store `env:"-"` // where it is kept who is there; nil: in Redis, if there is one
+	Listener net.Listener   `env:"-"` // taken over instead of HTTPAddr
 }
 
 // Validate says what is wrong with the panel's own variables; see [config.Check].
@@ -101,11 +104,16 @@ type engines struct {
 	store store.Store
 	files file.Store
 	redis *ratelimit.Redis // nil: this replica counts by itself
+
+	presence presence.Store // nil: nothing is known of who is there
 }
 
 func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	var e engines
 	if e.redis, err = web.Limits(p, s.cfg.RedisURL); err != nil {
+		return nil, err
+	}
+	if e.presence, err = web.Presence(p, s.cfg.Presence, s.cfg.RedisURL); err != nil {
 		return nil, err
 	}
 	if e.store, err = storage.Open(p, s.cfg.Storage); err != nil {
@@ -145,6 +153,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		Uploads: &upload.Service{
 			Store: e.files, Records: e.store, BaseURL: s.cfg.WidgetURL, MaxBytes: s.cfg.FileMaxBytes, Retention: s.cfg.FileRetention, Now: s.cfg.Now,
 		},
+		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
 		Once: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
 		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version,
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,

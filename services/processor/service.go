@@ -206,7 +206,8 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 
 func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) []bus.Consumer {
 	controls := control.New(documents, b, time.Now)
-	return botRoutes(bot.New(answerer, cache, documents, controls, b, s.cfg.failureText(), time.Now), s.cfg.BotConcurrency)
+	answering := bot.New(answerer, cache, documents, controls, b, s.cfg.failureText(), time.Now).WithTyping(b.Signal)
+	return botRoutes(answering, s.cfg.BotConcurrency)
 }
 
 // consume returns when ctx is done and all consumers have stopped.

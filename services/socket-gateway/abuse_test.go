@@ -71,6 +71,8 @@ func (i *intruder) body() string {
 		connect+"\x1e3\x1e42/message,[\"x\",1]", `42/message,["x",{"_placeholder":true,"num":0}]`, `451-/message,["x",{"_placeholder":true,"num":0}]`,
 		`451-/message,["x",{"_placeholder":true,"num":0}]`+"\x1ebAQID", "bAQID", "b!!!", `42/message,99999999999999999999["x"]`, `42/message,[`,
 		`459999999999-/message,["x"]`, `40/message,{"token":`, `40/message,[]`, "\xff\xfe", strings.Repeat("4", 200_000), strings.Repeat("\x1e", 50_000),
+		connect+"\x1e42/message,1[\"typing\"]\x1e42/message,2[\"typing\",{\"at\":[]}]", connect+"\x1e42/message,1[\"read\"]\x1e42/message,2[\"read\",{\"messageId\":{}}]",
+		`42/message,["read",{"messageId":"`+strings.Repeat("m", 8_000)+`"}]`, `42/message,["read",{"messageId":"*.>"}]`, `42/message,["unread",true]`,
 		`40/message,`+strings.Repeat("[", 20_000), "44/message", "43/message,1[]", "0{}")
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -36,6 +37,7 @@ type happening struct {
 type client struct {
 	t       *testing.T
 	happens chan happening
+	stdin   io.Writer       // of an official client: a line is an event to emit
 	conn    *websocket.Conn // of those that connect has made
 }
 
@@ -86,6 +88,16 @@ func connectFrom(t *testing.T, baseURL, token, origin string) *client {
 // connectWith is connect with all that a client may show.
 func connectWith(t *testing.T, baseURL, origin string, auth map[string]string) *client {
 	t.Helper()
+	shown, err := json.Marshal(auth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dial(t, baseURL, origin, shown)
+}
+
+// dial is connectWith where auth is any JSON.
+func dial(t *testing.T, baseURL, origin string, auth []byte) *client {
+	t.Helper()
 	header := http.Header{}
 	if origin != "" {
 		header.Set("Origin", origin)
@@ -107,8 +119,7 @@ func connectWith(t *testing.T, baseURL, origin string, auth map[string]string) *
 }
 
 // read speaks the two protocols, packet by packet.
-func (c *client) read(ctx context.Context, conn *websocket.Conn, shown map[string]string) {
-	auth, _ := json.Marshal(shown)
+func (c *client) read(ctx context.Context, conn *websocket.Conn, auth []byte) {
 	for {
 		_, data, err := conn.Read(ctx)
 		if err != nil {
@@ -153,6 +164,12 @@ func eventOf(data []byte) happening {
 	if bytes.HasPrefix(data, []byte(`["token_expiring",{"expiresAt":"`)) {
 		return happening{Event: "token_expiring"}
 	}
+	if json.Unmarshal(data, &parts) == nil && len(parts) == 2 {
+		var name string
+		if _ = json.Unmarshal(parts[0], &name); name == "typing" || name == "read" || name == "unread" {
+			return happening{Event: name, Data: parts[1]}
+		}
+	}
 	if json.Unmarshal(data, &parts) != nil || len(parts) != 3 || string(parts[0]) != `"message"` || json.Unmarshal(parts[2], &h.Offset) != nil {
 		return happening{Event: "unknown event " + string(data)}
 	}
@@ -180,6 +197,7 @@ func connectOfficial(t *testing.T, baseURL, token, transport string) *client {
 	if err := command.Start(); err != nil {
 		t.Fatalf("starting the official client: %v", err)
 	}
+	c.stdin = stdin
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

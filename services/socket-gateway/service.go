@@ -16,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/web"
 	"github.com/parley-chat/parley/pkg/socketio"
@@ -62,6 +63,7 @@ type Config struct {
 	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
 	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
 
+	Presence   presence.Store       `env:"-"` // where it is kept which visitors are connected; nil: in Redis, if there is one
 	KeySource  credential.KeySource `env:"-"` // instead of JWKSURL
 	Listener   net.Listener         `env:"-"` // taken over instead of HTTPAddr
 	LegacyArgv []string             `env:"-"` // the process that calls LegacyMain; nil: this binary with the argument "legacy"
@@ -169,7 +171,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Path:         socketPath,
 		CompressFrom: s.cfg.CompressFrom,
 
-		// Visitors send tokens and nothing else.
+		// Visitors send tokens, and that they type or have read: small events.
 		ConnectTimeout:       cmp.Or(s.cfg.ConnectTimeout, connectTimeout),
 		PartialTimeout:       partialTimeout,
 		MaxPayload:           maxMessage,
@@ -192,6 +194,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	s.gateway = realtime.New(realtime.Config{
 		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
 		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
+		Presence: s.presence(), ID: s.id,
 		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.revoked(ctx, chatUserID) }, // called while it runs: the ingress is there
 	})
 	if s.redis != nil {
@@ -211,6 +214,14 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	p.OnClose(func() error { stopHearing(); return nil })
 	s.handler.Open(s.ingress.handler)
 	return func(ctx context.Context) error { return s.serve(ctx, p) }, nil
+}
+
+// presence is where it is kept which visitors are connected; nil: nowhere.
+func (s *Service) presence() presence.Store {
+	if s.cfg.Presence != nil || s.redis == nil {
+		return s.cfg.Presence
+	}
+	return presence.NewRedis(s.redis.client)
 }
 
 // checks adds what the gateway needs beside NATS.

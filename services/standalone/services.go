@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
@@ -46,6 +48,7 @@ type servicesConfig struct {
 	limits    Limits
 	bot       processor.BotConfig
 	webhooks  processor.WebhookConfig
+	presence  presence.Store
 	registry  *prometheus.Registry
 	tracer    func(service string) *tracing.Tracer
 	log       *slog.Logger
@@ -53,6 +56,7 @@ type servicesConfig struct {
 
 func newServices(c servicesConfig) (*services, error) {
 	s := new(services)
+	c.presence = presence.NewMemory(time.Now)
 	for _, build := range []func(*services, servicesConfig) error{buildClient, buildWidget, buildGateway, buildProcessor, buildPanel} {
 		if err := build(s, c); err != nil {
 			return nil, err
@@ -73,7 +77,7 @@ func buildClient(s *services, c servicesConfig) (err error) {
 }
 
 func buildWidget(s *services, c servicesConfig) (err error) {
-	cfg := widgetapi.Config{Base: c.base("widget-api"), Storage: c.storage(), VisitorKeysFile: c.keysFile, FileConfig: c.files}
+	cfg := widgetapi.Config{Base: c.base("widget-api"), Storage: c.storage(), VisitorKeysFile: c.keysFile, FileConfig: c.files, Presence: c.presence}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func buildWidget(s *services, c servicesConfig) (err error) {
 }
 
 func buildGateway(s *services, c servicesConfig) (err error) {
-	cfg := socketgateway.Config{Base: c.base("socket-gateway"), KeySource: c.keys}
+	cfg := socketgateway.Config{Base: c.base("socket-gateway"), KeySource: c.keys, Presence: c.presence}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err
 	}
@@ -106,7 +110,7 @@ func buildProcessor(s *services, c servicesConfig) (err error) {
 
 func buildPanel(s *services, c servicesConfig) (err error) {
 	cfg := panel.Config{
-		Base: c.base("panel"), Storage: c.storage(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL, Files: c.files.Files,
+		Base: c.base("panel"), Storage: c.storage(), PanelURL: c.panelURL, WidgetURL: c.widgetURL, ClientURL: c.clientURL, Files: c.files.Files, Presence: c.presence,
 	}
 	if err := config.SetDefaults(&cfg); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
@@ -65,9 +66,10 @@ type Config struct {
 	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"128MiB/168h" doc:"bytes of the events of one application's visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
 	HistoryMemory    int64       `env:"HISTORY_MEMORY_BYTES" envDefault:"67108864" doc:"bytes of histories that are in memory at once, one application's at most half; more wait; at least 12 MiB"`
 
-	Listener  net.Listener  `env:"-"` // taken over instead of HTTPAddr
-	CacheTTL  time.Duration `env:"-"` // how long look-ups are believed; zero: the cache's defaults
-	FileSweep time.Duration `env:"-"` // between two removals of expired files; zero: 10 minutes
+	Presence  presence.Store `env:"-"` // where it is kept which agents are there; nil: in Redis, if there is one
+	Listener  net.Listener   `env:"-"` // taken over instead of HTTPAddr
+	CacheTTL  time.Duration  `env:"-"` // how long look-ups are believed; zero: the cache's defaults
+	FileSweep time.Duration  `env:"-"` // between two removals of expired files; zero: 10 minutes
 }
 
 func (c Config) problems() []string {
@@ -109,12 +111,13 @@ func (s *Service) Run(ctx context.Context) error {
 
 // engines are what the API works with.
 type engines struct {
-	keys  *credential.KeySet
-	bus   *bus.Bus
-	store store.Store
-	cache *store.Cache
-	files *attachment.Service
-	redis *ratelimit.Redis // nil: this replica counts by itself
+	keys   *credential.KeySet
+	bus    *bus.Bus
+	store  store.Store
+	cache  *store.Cache
+	files  *attachment.Service
+	redis  *ratelimit.Redis     // nil: this replica counts by itself
+	agents *conversation.Agents // nil: nothing is known of agents
 }
 
 func (s *Service) open(p *service.Process) (service.Work, error) {
@@ -140,7 +143,13 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 		return e.keys.Run(ctx, s.cfg.Logger, func() { e.keysChanged(ctx) })
 	})
 	p.Background(e.files.Run)
-	s.handler.Open(s.api(e, applications))
+	conversations := s.conversations(e, applications)
+	stopReading, err := e.bus.AnswerReading(conversations.ReadThrough) // gateways have no store
+	if err != nil {
+		return nil, fmt.Errorf("listening for gateways: %w", err)
+	}
+	p.OnClose(func() error { stopReading(); return nil })
+	s.handler.Open(s.api(e, applications, conversations))
 	return func(ctx context.Context) error {
 		return web.Serve(ctx, p, s.cfg.Listener, s.cfg.HTTPAddr, s.handler, grace)
 	}, nil
@@ -154,6 +163,11 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	if e.redis, err = web.Limits(p, s.cfg.RedisURL); err != nil {
 		return nil, err
 	}
+	kept, err := web.Presence(p, s.cfg.Presence, s.cfg.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	e.agents = conversation.NewAgents(kept, s.cfg.Now)
 	if e.store, err = storage.Open(p, s.cfg.Storage); err != nil {
 		return nil, err
 	}
@@ -174,13 +188,16 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 	return e, nil
 }
 
-func (s *Service) api(e *engines, applications *application.Finder) http.Handler {
-	verifier := credential.NewVerifier(e.keys, s.cfg.Now)
-	conversations := conversation.New(conversation.Config{
-		Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Replies: replies{e.bus}, Publisher: e.bus,
+func (s *Service) conversations(e *engines, applications *application.Finder) *conversation.Service {
+	return conversation.New(conversation.Config{
+		Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Unread: e.store, Replies: replies{e.bus}, Publisher: e.bus, Signals: e.bus, Agents: e.agents,
 		Controls: control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
 		Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 	})
+}
+
+func (s *Service) api(e *engines, applications *application.Finder, conversations *conversation.Service) http.Handler {
+	verifier := credential.NewVerifier(e.keys, s.cfg.Now)
 	return api.New(api.Config{
 		Applications: applications,
 		Registrations: registration.New(registration.Config{

@@ -137,7 +137,8 @@ func allSteps(t testing.TB, s store.Store) []step {
 		{"await the first receipts", 2, func() error { _, err := s.AwaitReceipts(ctx, c.ID, answer, false); return err }},
 		{"await receipts", 1, func() error { _, err := s.AwaitReceipts(ctx, c.ID, text("b", at(3), true), false); return err }},
 		{"read up to", 1, func() error { _, err := s.ReadUpTo(ctx, c.ID, answer, at(4)); return err }},
-		{"undelivered", 1, func() error { _, err := s.Undelivered(ctx, c.ID); return err }},
+		{"a chat's receipts", 1, func() error { _, err := s.ChatReceipts(ctx, c.ID); return err }},
+		{"unread", 1, func() error { _, err := s.CountUnread(ctx, c.ID, true, chat.ReadCursor{}, 9); return err }},
 		{"note a receipt", 1, func() error { return s.NoteReceipt(ctx, c.ID, "a", true) }},
 
 		{"insert an idempotency record", 1, func() error { _, err := s.InsertIdempotencyRecord(ctx, record); return err }},

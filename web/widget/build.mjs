@@ -21,13 +21,27 @@ const budgets = { loader: 3 * KB, everything: 48 * KB };
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '../..');
 const dist = join(root, 'services/widget-api/internal/web/dist');
-/** What the gateway does not speak is left out of the official client: WebTransport, and packets with binary attachments. */
+/**
+ * What the gateway does not speak is left out of the official client: WebTransport, packets with binary attachments and binary frames. Its parser
+ * of addresses is for browsers without URL.
+ */
 const unused = {
   name: 'unused',
   setup(b) {
     b.onLoad({ filter: /engine\.io-client.*\/webtransport\.js$/ }, () => ({ contents: 'export class WT {}' }));
     b.onLoad({ filter: /socket\.io-parser.*\/is-binary\.js$/ }, () => ({ contents: 'export const isBinary = () => false, hasBinary = isBinary' }));
     b.onLoad({ filter: /socket\.io-parser.*\/binary\.js$/ }, () => ({ contents: 'export const deconstructPacket = (packet) => ({ packet, buffers: [] }), reconstructPacket = (packet) => packet' }));
+    b.onLoad({ filter: /engine\.io-parser.*\/encodePacket\.browser\.js$/ }, () => ({
+      contents: 'import { PACKET_TYPES } from "./commons.js"; export const encodePacket = ({ type, data }, _, done) => done(PACKET_TYPES[type] + (data || "")), encodePacketToBinary = 0',
+    }));
+    b.onLoad({ filter: /engine\.io-parser.*\/decodePacket\.browser\.js$/ }, () => ({
+      contents: `import { ERROR_PACKET, PACKET_TYPES_REVERSE } from './commons.js'; export const decodePacket = (text) => {
+        const type = PACKET_TYPES_REVERSE[text[0]]; return type ? text[1] ? { type, data: text.slice(1) } : { type } : ERROR_PACKET }`,
+    }));
+    b.onLoad({ filter: /engine\.io-client.*\/parseuri\.js$/ }, () => ({
+      contents: `export const parse = (uri) => { const { protocol, hostname, port, pathname, search } = new URL(uri);
+        return { source: uri, protocol: protocol.slice(0, -1), host: hostname.replace(/[[\\]]/g, ''), port, path: pathname, query: search.slice(1) } }`,
+    }));
   },
 };
 
@@ -82,7 +96,8 @@ async function languages() {
 /** Names of our own that neither another file of the widget nor another tab sees: they get short ones. */
 const internal = `dispatch reachable outbox storage announce spoken dropped onSent atEnd chosen subscribe sendText sendFile discard markRead setColours
   loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend blocked opened configs setSound addFile
-  putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl`.split(/\s+/);
+  putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl
+  typing agents writing readUpTo seenUpTo names clock changed`.split(/\s+/);
 
 /** Names that only the official client uses, among its own files: neither a page nor the browser sees them. */
 const clients = `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime

@@ -13,8 +13,9 @@ import (
 // listQuery selects and orders the documents of a list.
 type listQuery struct {
 	filter, sort bson.D
-	limit        int // of the documents that MongoDB returns; 0: all
-	wanted       int // of the results of a list whose condition is evaluated here; 0: all
+	limit        int    // of the documents that MongoDB returns; 0: all
+	fields       bson.D // that are read; nil: all
+	wanted       int    // of the results of a list whose condition is evaluated here; 0: all
 }
 
 // byIDs is the page of a list ordered by id.
@@ -54,6 +55,9 @@ func (s *Store) each(ctx context.Context, from collection, q listQuery, visit fu
 	}
 	if q.sort != nil {
 		o.SetSort(q.sort)
+	}
+	if q.fields != nil {
+		o.SetProjection(q.fields)
 	}
 	if q.limit > 0 { // one more than the limit, so that the first answer also ends the cursor
 		o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit+1, maxBatch)))

@@ -410,9 +410,8 @@ func fromStatusRecord(r store.StatusRecord) (string, statusDocument) {
 func receiptsRecord(d receiptsDocument) (string, store.ReceiptsRecord) {
 	r := store.ReceiptsRecord{ChatID: d.ID, Undelivered: awaited(d.Undelivered), Unread: awaited(d.Unread)}
 	if d.ReadUpTo != nil {
-		at, id, _ := strings.Cut(d.ReadUpTo.Order, " ")
-		created, _ := time.Parse(chat.TimeFormat, at) // orderOf wrote it
-		r.ReadUpTo, r.ReadAt = store.MessagePosition{CreatedAt: created, MessageID: id}, store.UTC(d.ReadUpTo.At)
+		cursor := cursorOf(d.ReadUpTo.Order)
+		r.ReadUpTo, r.ReadAt = store.MessagePosition{CreatedAt: cursor.At, MessageID: cursor.MessageID}, store.UTC(d.ReadUpTo.At)
 	}
 	return d.ID, r
 }

@@ -83,17 +83,30 @@ func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at 
 	return unread, nil
 }
 
-// Undelivered implements [store.Receipts].
-func (s *Store) Undelivered(ctx context.Context, chatID string) (ids []string, err error) {
+// ChatReceipts implements [store.Receipts].
+func (s *Store) ChatReceipts(ctx context.Context, chatID string) (found store.ChatReceipts, err error) {
 	d, err := get[receiptsDocument](ctx, s, receipts, chatID)
 	if apperr.Is(err, apperr.NotFound) {
-		return nil, nil
+		return found, nil
+	}
+	if d.ReadUpTo != nil {
+		found.ReadUpTo = cursorOf(d.ReadUpTo.Order)
 	}
 	for field := range d.Undelivered {
-		ids = append(ids, idOf(field))
+		found.Undelivered = append(found.Undelivered, idOf(field))
 	}
-	slices.Sort(ids)
-	return ids, err
+	slices.Sort(found.Undelivered)
+	return found, err
+}
+
+// cursorOf is the reverse of orderOf.
+func cursorOf(order string) chat.ReadCursor {
+	at, id, _ := strings.Cut(order, " ")
+	t, err := time.Parse(chat.TimeFormat, at)
+	if err != nil {
+		return chat.ReadCursor{}
+	}
+	return chat.ReadCursor{At: t.UTC(), MessageID: id}
 }
 
 // NoteReceipt implements [store.Receipts].

@@ -46,7 +46,7 @@ func TestOpenRefusesWhatIsNotItsOwn(t *testing.T) {
 	script(t, foreign, "CREATE TABLE companies (id)")
 
 	for name, test := range map[string]struct{ path, want string }{
-		"a newer file":           {newer, "a newer Parley has written it (version 4000); this one knows versions up to 6"},
+		"a newer file":           {newer, "a newer Parley has written it (version 4000); this one knows versions up to 5"},
 		"no database":            {text, "it is not an SQLite database"},
 		"another program's file": {foreign, "it is the database of another program"},
 		"no such folder":         {filepath.Join(t.TempDir(), "none", "parley.db"), "no such file or directory"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
 )
 
 // AwaitReceipts implements [store.Receipts].
@@ -44,11 +45,16 @@ func (s *Store) ReadUpTo(ctx context.Context, chatID string, m chat.Message, at 
 	})
 }
 
-// Undelivered implements [store.Receipts].
-func (s *Store) Undelivered(ctx context.Context, chatID string) ([]string, error) {
-	return read(ctx, s, "reading which messages are undelivered", func(c *conn) (ids []string, err error) {
-		err = c.query(`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND undelivered ORDER BY message_id`, appendText(&ids), chatID)
-		return ids, err
+// ChatReceipts implements [store.Receipts].
+func (s *Store) ChatReceipts(ctx context.Context, chatID string) (store.ChatReceipts, error) {
+	return read(ctx, s, "reading a chat's receipts", func(c *conn) (found store.ChatReceipts, err error) {
+		if _, err = c.first(`SELECT read_up_to_time, read_up_to_id FROM receipts WHERE chat_id = ?`, func(r *row) {
+			found.ReadUpTo = chat.ReadCursor{At: r.time(), MessageID: r.text()}
+		}, chatID); err != nil {
+			return found, err
+		}
+		err = c.query(`SELECT message_id FROM awaited_receipts WHERE chat_id = ? AND undelivered ORDER BY message_id`, appendText(&found.Undelivered), chatID)
+		return found, err
 	})
 }
 

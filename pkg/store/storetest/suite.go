@@ -34,6 +34,7 @@ func Run(t *testing.T, open Opener) {
 		"history":      testHistory,
 		"statuses":     testStatuses,
 		"receipts":     testReceipts,
+		"unread":       testUnread,
 		"idempotency":  testIdempotency,
 		"files":        testFiles,
 		"users":        testUsers,

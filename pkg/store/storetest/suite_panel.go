@@ -260,7 +260,7 @@ func testErase(t *testing.T, open Opener) {
 	wantCode(t, "the erased visitor", err, apperr.NotFound)
 	_, err = s.Chat(ctx, adasChat.ID)
 	wantCode(t, "the erased chat", err, apperr.NotFound)
-	if left := get[[]string](t)(s.Undelivered(ctx, adasChat.ID)); len(left) != 0 {
+	if left := get[store.ChatReceipts](t)(s.ChatReceipts(ctx, adasChat.ID)).Undelivered; len(left) != 0 {
 		t.Errorf("receipts of the erased chat: got %v, want none", left)
 	}
 	if id, created, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: "ada"}}); err != nil || !created || id == ada.ID {

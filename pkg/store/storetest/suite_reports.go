@@ -63,7 +63,7 @@ func testReceipts(t *testing.T, open Opener) {
 	}
 	undelivered := func(t testing.TB, chatID string) []string {
 		t.Helper()
-		return get[[]string](t)(s.Undelivered(ctx, chatID))
+		return get[store.ChatReceipts](t)(s.ChatReceipts(ctx, chatID)).Undelivered
 	}
 
 	t.Run("reports", func(t *testing.T) {
@@ -86,6 +86,8 @@ func testReceipts(t *testing.T, open Opener) {
 		if found := readUpTo(t, chatID, a, noon.Add(3*time.Hour)); len(found) != 0 { // back to an earlier message
 			t.Errorf("unread up to a: got %v, want nothing", found)
 		}
+		cursor := get[store.ChatReceipts](t)(s.ChatReceipts(ctx, chatID)).ReadUpTo
+		want(t, "the cursor, which does not step back", cursor, chat.ReadCursor{At: at(time.Second), MessageID: "c"})
 		late := fromCompany("bb", noon.Add(time.Second))
 		want(t, "a message that was read before it was stored", await(t, chatID, late, true), at(2*time.Hour))
 		want(t, "a message after what was read", await(t, chatID, fromCompany("cc", noon.Add(time.Second)), true), time.Time{})

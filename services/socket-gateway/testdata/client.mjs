@@ -1,5 +1,6 @@
 // The official client, told by the environment what to do. It writes what happens to it as JSON lines, and ends with its
 // standard input.
+import { createInterface } from "node:readline";
 import { io } from "socket.io-client";
 
 const { GATEWAY_URL, TOKEN, TRANSPORT } = process.env;
@@ -18,8 +19,12 @@ socket.on("connect_error", (err) => say("connect_error", { message: err.message,
 socket.on("message", (data) => say("message", { data }));
 socket.on("disconnect", (reason) => say("disconnect", { reason }));
 
-process.stdin.resume();
-process.stdin.on("end", () => {
+for (const event of ["typing", "read", "unread"]) socket.on(event, (data) => say(event, { data }));
+
+// Each line of the standard input is an event to emit, and its acknowledgement is told.
+const lines = createInterface({ input: process.stdin });
+lines.on("line", (line) => socket.emit(...JSON.parse(line), (answer) => say("ack", { data: answer })));
+lines.on("close", () => {
   socket.disconnect();
   process.exit(0);
 });

@@ -190,6 +190,61 @@ export async function tokens(stage) {
   await sound(page, config);
 }
 
+/** A visitor and an agent see each other type, read and be there. */
+export async function live(stage) {
+  const { config, say } = stage;
+  const agent = await signedIn(stage);
+  await go(agent, '/inbox');
+  await agent.getByText('Live', { exact: true }).waitFor();
+  const ada = await visitor(stage, 'Ada');
+  await ada.write('One');
+  await ada.write('Two');
+  await eventually('unread is counted', async () => assert.match(await row(agent, 'Ada').locator('.count').textContent(), /^2/));
+  await row(agent, 'Ada').click();
+  await agent.locator('.there.on').waitFor();
+  await button(agent, 'Take over').click();
+  await agent.getByText('With you').waitFor();
+
+  // The agent types: the visitor sees it, hears it once, and the message ends it.
+  await reply(agent).pressSequentially('I am on it', { delay: 50 });
+  await ada.locator('.row.typing').waitFor();
+  await eventually('typing is read out', async () => assert.match(await ada.locator('[aria-live=polite]').textContent(), / is typing…/));
+  await reply(agent).press('Enter');
+  await ada.said('I am on it').waitFor();
+  await eventually('a message ends typing', async () => assert.equal(await ada.locator('.row.typing').count(), 0));
+  await eventually('the agent sees that it was read', async () => assert.match(await log(agent).locator('article').last().textContent(), /Read/));
+
+  // The visitor types, and stops without a word: it ends by itself.
+  await ada.getByLabel('Your message').pressSequentially('And then', { delay: 350 });
+  const typed = Date.now();
+  await agent.getByText('Ada is typing…').waitFor();
+  await agent.getByText('Ada is typing…').waitFor({ state: 'detached' });
+  say(`typing that was not followed by anything was shown for ${Date.now() - typed} ms`);
+  await ada.getByLabel('Your message').pressSequentially(' what', { delay: 600 }); // longer than the pause between two signals
+  await agent.getByText('Ada is typing…').waitFor();
+  await ada.getByLabel('Your message').press('Enter');
+  await said(agent, 'And then what').waitFor();
+  await eventually('the message ends it', async () => assert.equal(await agent.getByText('Ada is typing…').count(), 0));
+  await eventually('the visitor sees that it was read', async () => assert.match(await ada.locator('.row.mine').last().textContent(), /Read/));
+
+  // Unread at the launcher, and after the next page too: the cursor is the server's.
+  await ada.getByRole('button', { name: 'Close chat' }).last().click();
+  await reply(agent).fill('Here it is.');
+  await reply(agent).press('Enter');
+  const launcher = ada.getByRole('button', { name: /^Open chat/ });
+  await eventually('the launcher counts', async () => assert.match(await launcher.textContent(), /1/));
+  assert.doesNotMatch(await log(agent).locator('article').last().textContent(), /Read/);
+  await launcher.click();
+  await eventually('opened is read', async () => assert.match(await log(agent).locator('article').last().textContent(), /Read/));
+  await ada.reload();
+  await ada.getByRole('button', { name: /^Open chat/ }).click();
+  await ada.getByText('Our team is online').waitFor();
+
+  await ada.close();
+  await eventually('the agent sees that the visitor has left', async () => assert.match(await agent.locator('.there').textContent(), /Last online/));
+  await sound(agent, config);
+}
+
 /** Two agents and a visitor. */
 export async function inbox(stage) {
   const { config } = stage;

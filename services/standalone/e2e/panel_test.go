@@ -8,7 +8,7 @@ import (
 func TestPanel(t *testing.T) {
 	need(t, "sh")
 	need(t, "curl")
-	for _, scenario := range []string{"tokens", "inbox", "keyboard", "applications", "templates", "streams", "people", "companies", "webhooks", "scale", "notLive", "screens"} {
+	for _, scenario := range []string{"tokens", "inbox", "live", "keyboard", "applications", "templates", "streams", "people", "companies", "webhooks", "scale", "notLive", "screens"} {
 		t.Run(scenario, func(t *testing.T) {
 			// Its own: what one scenario does would be seen in the others' lists.
 			s := ownStandalone(t, t.TempDir())

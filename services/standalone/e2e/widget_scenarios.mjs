@@ -121,7 +121,11 @@ export async function flow({ config, open, say }) {
   const lines = await page.locator('#curl').textContent();
   assert.match(execFileSync('sh', ['-c', lines], { encoding: 'utf8' }), /Message sent successfully/);
   await said(page, 'Hello from the company').waitFor();
-  await eventually('reading is told', async () => assert.ok(page.asked.some((u) => u.endsWith('/read'))));
+  const token = await page.evaluate((key) => JSON.parse(localStorage.getItem(key)).t, `parley.${config.appId}`);
+  await eventually('reading is stored', async () => {
+    const { headers } = await fetch(`${config.base}/message?limit=1`, { headers: { Authorization: `Bearer ${token}` } });
+    assert.equal(headers.get('parley-unread'), '0');
+  });
 
   const before = await ids(page);
   await page.reload();

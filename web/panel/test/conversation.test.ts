@@ -107,7 +107,7 @@ test('older pages stand above; after a reset that does not reach what is shown, 
 
 test('others are forgotten when nothing is heard of them; oneself is not among them', () => {
   const { c } = conversation({});
-  const event = { chatId: 'c', typing: true, expiresInSeconds: 30 };
+  const event = { chatId: 'c', expiresInSeconds: 30 };
   c.onPresence({ ...event, userId: 'me', name: 'Me' }, 0);
   c.onPresence({ ...event, userId: 'x', name: 'X' }, 0);
   assert.deepEqual(c.state.value.looking.map((l) => l.userId), ['x']);
@@ -115,4 +115,31 @@ test('others are forgotten when nothing is heard of them; oneself is not among t
   assert.equal(c.state.value.looking.length, 1);
   c.expire(30_000);
   assert.equal(c.state.value.looking.length, 0);
+});
+
+test('typing of the visitor and of others ends with a message of that side; one\'s own is not shown', () => {
+  const { c } = conversation({ clock: { now: () => 0, set: () => 0, clear() {} } });
+  const typing = (more: object) => c.onTyping({ visitorId: 'v', appId: 'a', side: 'support', at: at(1), ...more });
+  typing({ side: 'visitor' });
+  typing({ userId: 'me', name: 'Me' });
+  typing({ userId: 'x', name: 'X' });
+  assert.equal(c.state.value.visitorTypes, true);
+  assert.deepEqual(c.state.value.typing, ['X']);
+  c.onMessage(message('m', 2));
+  assert.equal(c.state.value.visitorTypes, true, 'somebody else wrote');
+  assert.deepEqual(c.state.value.typing, []);
+  c.onMessage(message('v', 2, { isFromSupport: false }));
+  assert.equal(c.state.value.visitorTypes, false);
+});
+
+test('how far the visitor has read only advances, and a status never steps back', async () => {
+  const { c } = conversation({ page: () => Promise.resolve({ messages: [message('a', 1, { status: 'delivered' })], more: false, seenUpTo: at(1) }) });
+  await c.load();
+  c.onSeen(at(3));
+  c.onSeen(at(2));
+  assert.equal(c.state.value.seenUpTo, at(3));
+  c.onStatus('a', 'read');
+  c.onStatus('a', 'delivered');
+  c.onStatus('unknown', 'read');
+  assert.deepEqual(c.state.value.messages.map((m) => [m.id, m.status]), [['a', 'read']]);
 });

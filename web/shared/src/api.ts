@@ -12,7 +12,16 @@ export class ApiError extends Error {
   }
 }
 
-export interface Page { messages: Message[]; more: boolean }
+export interface Page { messages: Message[]; more: boolean; reading: Reading }
+
+/** What the server says beside the newest page of the history; empty where it does not say it. */
+export interface Reading {
+  /** Id of the newest message that the visitor has read, here or elsewhere. */
+  readUpTo: string;
+  /** Up to when the company has read what the visitor wrote. */
+  seenUpTo: string;
+  agents: string;
+}
 
 export interface Upload { promise: Promise<Message>; abort(): void }
 
@@ -59,7 +68,9 @@ export class Api {
     const query = before ? `&before=${encodeURIComponent(before)}` : '';
     const answer = await this.#fetch('GET', `message?limit=${limit}${query}`);
     const messages = list(await answer.json()).map(readMessage).filter((m): m is Message => !!m);
-    return { messages, more: /rel="?next/.test(answer.headers.get('Link') ?? '') };
+    const header = (name: string) => answer.headers.get(name) ?? '';
+    const reading = { readUpTo: header('Parley-Read-Up-To'), seenUpTo: header('Parley-Seen-Up-To'), agents: header('Parley-Agents') };
+    return { messages, more: /rel="?next/.test(header('Link')), reading };
   }
 
   async send(body: Data, key: string): Promise<Message> {

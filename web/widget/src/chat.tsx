@@ -153,8 +153,15 @@ class ChatScreen implements Chat {
       this.#session.setColours(...launcherColours(configs));
     }
     if (before && state.connection !== before.connection && state.open && this.#language) this.#tell(state, before);
+    if (before && state.typing.length > before.typing.length && state.open && this.#language) this.#announce(this.#typing(state.typing));
     if (state.unread !== before?.unread) this.#retitle(state.unread);
     this.#draw();
+  }
+
+  /** Who types, in words; it is read out once, not again while it goes on. */
+  #typing(names: string[]): string {
+    const settings = this.#session.state.settings;
+    return this.#language!.t('typing', { name: names.filter(Boolean).join(', ') || settings?.botName || settings?.name || '' });
   }
 
   /** Reads a change of the connection out, but not the first connection. */

@@ -124,7 +124,7 @@ func (a api) getEvents(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	feed := live.Feed{Bus: a.Bus, CompanyID: company, AppIDs: apps}
+	feed := live.Feed{Bus: a.Bus, CompanyID: company, UserID: who.User.ID, AppIDs: apps}
 	id := c.Request().Header.Get("Last-Event-ID")
 	if id == "" {
 		id = c.QueryParam("lastEventId")
@@ -132,7 +132,9 @@ func (a api) getEvents(c echo.Context, who caller) error {
 	if p, ok := live.ParsePosition(id); ok {
 		feed.From = &p
 	}
+	a.holdAgent(ctxOf(c), company, who.User.ID)
 	changed := func(ctx context.Context) bool {
+		a.holdAgent(ctx, company, who.User.ID)
 		now, err := a.appIDs(ctx, company)
 		return err == nil && !slices.Equal(now, apps)
 	}

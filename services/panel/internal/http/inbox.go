@@ -14,11 +14,11 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/services/panel/internal/live"
 )
 
 type chatView struct {
@@ -35,6 +35,7 @@ type chatView struct {
 	InWindow        bool            `json:"inWindow"`
 	ClosedAt        instant         `json:"closedAt,omitzero"`
 	Unread          bool            `json:"unread"`
+	UnreadCount     int             `json:"unreadCount"`
 	Control         string          `json:"control"`
 	ControlledSince instant         `json:"controlledSince,omitzero"`
 	Waiting         bool            `json:"waiting"`
@@ -46,8 +47,9 @@ type chatView struct {
 }
 
 type agentView struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Online *bool  `json:"online,omitempty"` // only in the list of agents, where that is known
 }
 
 type visitorView struct {
@@ -86,6 +88,9 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: 1})
 			if len(last) > 0 {
 				views[i].LastMessage = last[0].AppendJSON(nil)
+			}
+			if err == nil && e.Chat.Unread() {
+				views[i].UnreadCount, err = a.Store.CountUnread(ctx, e.Chat.ID, false, e.Chat.AgentsRead(), bus.MaxUnread)
 			}
 			failures[i] = err
 		})
@@ -139,7 +144,7 @@ func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 		v.Control, v.ControlledSince = store.ControlAgent, instant(c.Control.ChangedAt)
 	}
 	if c.Control.Assignee != "" {
-		v.Assignee = &agentView{c.Control.Assignee, names.agents[c.Control.Assignee]}
+		v.Assignee = &agentView{ID: c.Control.Assignee, Name: names.agents[c.Control.Assignee]}
 	}
 	return v
 }
@@ -291,7 +296,17 @@ func (a api) getMessages(c echo.Context, who caller) error {
 		}
 		rows[i] = row
 	}
-	return answerJSON(c, http.StatusOK, map[string]any{"messages": rows, "more": more})
+	answer := map[string]any{"messages": rows, "more": more}
+	if c.QueryParam("before") == "" {
+		receipts, err := a.Store.ChatReceipts(ctxOf(c), found.ID)
+		if err != nil {
+			return err
+		}
+		if !receipts.ReadUpTo.At.IsZero() {
+			answer["seenUpTo"] = instant(receipts.ReadUpTo.At)
+		}
+	}
+	return answerJSON(c, http.StatusOK, answer)
 }
 
 type replyRequest struct {
@@ -406,48 +421,6 @@ func (a api) closeChat(c echo.Context, who caller) error {
 	return a.answerChat(c, found)
 }
 
-func (a api) readChat(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
-	at := a.Now()
-	if at.Before(found.VisitorWroteAt) { // clocks differ
-		at = found.VisitorWroteAt
-	}
-	if err := a.Store.AgentsRead(ctxOf(c), found.ID, at); err != nil {
-		return err
-	}
-	if err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID}); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
-}
-
-type presenceRequest struct {
-	unruly `json:"-"`
-	Typing bool `json:"typing"`
-}
-
-func (a api) notePresence(c echo.Context, who caller) error {
-	found, err := a.chat(c, who)
-	if err != nil {
-		return err
-	}
-	var r presenceRequest
-	if err := httpapi.Decode(c, &r); err != nil {
-		return err
-	}
-	err = live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
-		Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(), Typing: r.Typing,
-		Expires: int(live.PresenceLife / time.Second),
-	})
-	if err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
-}
-
 // getAgents lists who may be an assignee.
 func (a api) getAgents(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
@@ -461,11 +434,12 @@ func (a api) getAgents(c echo.Context, who caller) error {
 	rows := []agentView{}
 	for _, u := range found {
 		if u.Role.May(account.Inbox) && u.Status() == account.StatusActive {
-			rows = append(rows, agentView{u.ID, u.DisplayName()})
+			rows = append(rows, agentView{ID: u.ID, Name: u.DisplayName()})
 		}
 	}
 	if who.User.Role == account.Operator {
-		rows = append(rows, agentView{who.User.ID, who.User.DisplayName()})
+		rows = append(rows, agentView{ID: who.User.ID, Name: who.User.DisplayName()})
 	}
+	a.addOnline(ctxOf(c), company, rows)
 	return c.JSON(http.StatusOK, map[string]any{"agents": rows})
 }

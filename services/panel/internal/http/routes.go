@@ -18,6 +18,8 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
 	"github.com/parley-chat/parley/services/panel/internal/live"
@@ -37,8 +39,10 @@ type Config struct {
 	Files         file.Store
 	Uploads       *upload.Service
 	Once          Once
-	Stopping      context.Context // done when streams of events are to end
-	PublicURL     string          // where browsers reach the panel; empty: where each request has reached it
+	Presence      presence.Store     // nil: nothing is known of who is there
+	Typing        *ratelimit.Limiter // of one agent in one chat
+	Stopping      context.Context    // done when streams of events are to end
+	PublicURL     string             // where browsers reach the panel; empty: where each request has reached it
 	WidgetBaseURL string
 	ClientBaseURL string
 	Version       string
@@ -167,6 +171,7 @@ func (a api) routes() []route {
 		{http.MethodPost, "/api/chats/:id/close", account.Inbox, a.closeChat},
 		{http.MethodPost, "/api/chats/:id/read", account.Inbox, a.readChat},
 		{http.MethodPost, "/api/chats/:id/presence", account.Inbox, a.notePresence},
+		{http.MethodPost, "/api/chats/:id/typing", account.Inbox, a.noteTyping},
 		{http.MethodGet, "/api/agents", account.Inbox, a.getAgents},
 		{http.MethodGet, "/api/events", account.Inbox, a.getEvents},
 

@@ -2,7 +2,7 @@
 // of the streams, and after an interruption exactly what was missed.
 //
 // A position names the last sequence of each stream that was told. It is the id of every durable event, so that any replica can go on
-// from it. Presence and typing come over core NATS and are not kept.
+// from it. Presence, typing and how far a visitor has read come over core NATS and are not kept.
 package live
 
 import (
@@ -29,6 +29,8 @@ type Bus interface {
 	Tail(ctx context.Context, spans ...bus.Span) iter.Seq2[bus.Delivery, error]
 	OnNotice(subj string, heard func(data []byte)) (stop func(), err error)
 	Notify(ctx context.Context, subj string, data []byte) error
+	OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error)
+	Signal(s event.Signal) error
 }
 
 // Position is how far a browser has come: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before the first event of a stream
@@ -79,6 +81,7 @@ type Event struct {
 type Feed struct {
 	Bus       Bus
 	CompanyID string
+	UserID    string // whose browser it is
 	AppIDs    []string
 	From      *Position // nil: from now on
 }
@@ -209,13 +212,21 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, te
 			}
 		}
 	}()
+	looking := newLooking(f)
+	defer looking.close()
+	tick := time.NewTicker(PresenceLife / 3)
+	defer tick.Stop()
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return nil
+		case now := <-tick.C:
+			looking.expire(now)
+		case s := <-looking.coming:
+			err = looking.tell(s, time.Now(), tell)
 		case data := <-notices:
-			err = f.tellNotice(data, tell)
+			err = f.tellNotice(data, looking, tell)
 		case next := <-coming:
 			if next.err != nil {
 				return next.err
@@ -326,8 +337,10 @@ type Notice struct {
 	ChatID  string `json:"chatId"`
 	UserID  string `json:"userId,omitempty"`
 	Name    string `json:"name,omitempty"`
-	Typing  bool   `json:"typing,omitempty"`
 	Expires int    `json:"expires,omitempty"` // seconds
+
+	AppID     string `json:"appId,omitempty"` // of the chat
+	VisitorID string `json:"visitorId,omitempty"`
 }
 
 // Kinds of [Notice].
@@ -343,16 +356,20 @@ type presenceEvent struct {
 	ChatID  string `json:"chatId"`
 	UserID  string `json:"userId"`
 	Name    string `json:"name"`
-	Typing  bool   `json:"typing"`
 	Expires int    `json:"expiresInSeconds"`
 }
 
-func (f Feed) tellNotice(data []byte, tell func(Event) error) error {
+func (f Feed) tellNotice(data []byte, looking *looking, tell func(Event) error) error {
 	var n Notice
 	_ = json.Unmarshal(data, &n) // what is malformed has no kind
 	switch n.Kind {
 	case Presence:
-		return tellJSON("", n.Kind, presenceEvent{n.ChatID, n.UserID, n.Name, n.Typing, n.Expires}, tell)
+		if n.UserID == f.UserID && n.VisitorID != "" {
+			if err := looking.at(visitor{n.AppID, n.VisitorID}, time.Now()); err != nil {
+				return err
+			}
+		}
+		return tellJSON("", n.Kind, presenceEvent{n.ChatID, n.UserID, n.Name, n.Expires}, tell)
 	case Read:
 		return tellJSON("", n.Kind, map[string]string{"chatId": n.ChatID}, tell)
 	}

@@ -60,6 +60,7 @@ type Bot struct {
 	publisher    Publisher
 	failureText  string
 	now          func() time.Time
+	signal       func(event.Signal) error // nil: visitors do not see that the bot types
 }
 
 // New returns a bot. failureText is what a visitor is told whose message is given up; empty: nothing. now is the clock.
@@ -121,7 +122,9 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
+	stopTyping := b.typing(e, application.BotName)
 	answers, err := b.answerer.Answer(ctx, e)
+	stopTyping()
 	if err != nil || len(answers) == 0 {
 		return err
 	}

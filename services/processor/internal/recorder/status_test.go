@@ -95,8 +95,8 @@ func TestStatusNeverStepsBackInAnyOrder(t *testing.T) {
 		if got, err := r.store.MessageStatus(t.Context(), e.CompanyID, e.Message.ID); err != nil || got != want {
 			t.Fatalf("order %v: got %+v and %v, want %+v", order, got, err, want)
 		}
-		if undelivered, err := r.store.Undelivered(t.Context(), r.chat.ID); err != nil || len(undelivered) > 0 && order[0] == 0 {
-			t.Fatalf("order %v: got %v and %v undelivered, want none", order, undelivered, err)
+		if receipts, err := r.store.ChatReceipts(t.Context(), r.chat.ID); err != nil || len(receipts.Undelivered) > 0 && order[0] == 0 {
+			t.Fatalf("order %v: got %v and %v undelivered, want none", order, receipts.Undelivered, err)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestRepliesWithoutReceiptLeaveNoStatus(t *testing.T) {
 	if s, err := r.store.MessageStatus(t.Context(), e.CompanyID, e.Message.ID); err == nil {
 		t.Errorf("got %+v, want nothing", s)
 	}
-	if ids, err := r.store.Undelivered(t.Context(), r.chat.ID); err != nil || len(ids) > 0 {
-		t.Errorf("got %v and %v, want nobody waiting", ids, err)
+	if receipts, err := r.store.ChatReceipts(t.Context(), r.chat.ID); err != nil || len(receipts.Undelivered) > 0 {
+		t.Errorf("got %v and %v, want nobody waiting", receipts.Undelivered, err)
 	}
 }

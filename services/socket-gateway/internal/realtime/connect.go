@@ -1,7 +1,7 @@
 // Package realtime is what the socket gateway does. Reading order: connect.go (who may join which room), origin.go (from
 // which pages), token.go and
 // expiry.go (a socket ends with its token, unless that is renewed), deliver.go (a reply in, an emit into its room out),
-// offset.go (how events are numbered), room.go (each event once and in order), log.go and recover.go (what a client has
+// live.go (who types and who has read), presence.go (who is connected), offset.go (how events are numbered), room.go (each event once and in order), log.go and recover.go (what a client has
 // missed), receipt.go (who hears that a message was delivered), ackfloor.go and gap.go (what this gateway has missed), drain.go,
 // metrics.go.
 //
@@ -67,9 +67,12 @@ type Authenticator struct {
 	metrics     *Metrics
 	now         func() time.Time
 	logger      *slog.Logger
+	live        *Live
+	presence    *Presence
 }
 
-// guard puts the gate before the namespace. Nothing but fresh tokens is taken from clients: visitors write over HTTP.
+// guard puts the gate before the namespace. Of the events of clients, fresh tokens are taken here, and live.go takes what happens at this
+// moment; visitors write over HTTP.
 func (g *Authenticator) guard() {
 	g.namespace.Use(g.admit)
 	g.namespace.OnConnection(g.connected)
@@ -78,9 +81,11 @@ func (g *Authenticator) guard() {
 
 // session is what is known of a socket's visitor.
 type session struct {
-	room  string
-	lease Lease
-	until time.Time // the first expiry
+	room   string
+	appLen int  // of the room's name, which begins with the id of the application
+	unread bool // the client wants EventUnread
+	lease  Lease
+	until  time.Time // the first expiry
 	// A socket that was connected before is held until it has got what it missed; it has had everything up to caughtUp.
 	held     bool
 	caughtUp uint64
@@ -91,7 +96,22 @@ type handshake struct {
 	Token  string `json:"token"`
 	PID    string `json:"pid"`
 	Offset string `json:"offset"`
+
+	Unread flag `json:"unread"` // the client wants to know how far its chat is read
 }
+
+// flag is true where JSON says true; anything else is false, and no error.
+type flag bool
+
+func (f *flag) UnmarshalJSON(text []byte) error {
+	*f = string(text) == "true"
+	return nil
+}
+
+// appID is the application that the visitor belongs to.
+func (s *session) appID() string { return s.room[:s.appLen] }
+
+func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
 
 // admit verifies the token of the CONNECT packet and puts the socket into its visitor's room. The room's subscription is
 // confirmed when the client gets its answer: what is published from then on reaches it.
@@ -135,7 +155,9 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	if err != nil {
 		return apperr.Away("NATS", err)
 	}
-	known := &session{room: Room(claims.AppID, claims.ChatUserID), until: claims.ExpiresAt}
+	known := &session{
+		room: Room(claims.AppID, claims.ChatUserID), appLen: len(claims.AppID), until: claims.ExpiresAt, unread: bool(shown.Unread),
+	}
 	if g.rooms.Open(known.room, claims.CompanyID, position); shown.PID != "" {
 		s.Hold()
 		known.held = true
@@ -195,7 +217,14 @@ func (g *Authenticator) connected(s *socketio.Socket) {
 		s.Release(known.isNew)
 	}
 	g.expiry.Watch(&known.lease, s, known.until)
-	s.OnDisconnect(func(string) { g.expiry.Forget(&known.lease) })
+	g.presence.Changed(known.room)
+	s.OnDisconnect(func(string) {
+		g.expiry.Forget(&known.lease)
+		g.presence.Changed(known.room)
+	})
+	if known.unread {
+		g.live.tellUnread(s, known)
+	}
 }
 
 // isNew reports whether an event that was held back is after what the client has had.

@@ -9,12 +9,13 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// Config is what a gateway works with. All fields but Tracer and RecoveryRate are needed.
+// Config is what a gateway works with. All fields but Tracer, RecoveryRate and Presence are needed.
 type Config struct {
 	Namespace *socketio.Namespace
 	Bus       *bus.Bus
@@ -27,6 +28,9 @@ type Config struct {
 	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked; nil: nobody else has sockets
 
 	RecoveryRate config.Rate // of one visitor; the zero Rate is no limit
+
+	Presence presence.Store // where it is kept which visitors are connected; nil: nowhere
+	ID       string         // tells gateways apart in Presence
 }
 
 // Gateway is the namespace of the visitors and what happens in it.
@@ -40,6 +44,8 @@ type Gateway struct {
 	gap       *Gap
 	expiry    *Expiry
 	origins   *Origins
+	live      *Live
+	presence  *Presence
 }
 
 // New puts a gateway into its namespace. Sockets are admitted while Run runs.
@@ -51,15 +57,23 @@ func New(cfg Config) *Gateway {
 	g.rooms.tracer = cfg.Tracer
 	g.floors = NewAckFloors(log, cfg.Metrics, g.rooms.Renew)
 	g.gap = NewGap(g.rooms, log, g.floors, cfg.Logger)
+	g.live = &Live{
+		namespace: cfg.Namespace, rooms: g.rooms, signals: cfg.Bus, reader: cfg.Bus, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
+		typing: ratelimit.New(ratelimit.Config{Name: "typing", Rate: typingRate, Now: cfg.Now}),
+		reads:  ratelimit.New(ratelimit.Config{Name: "read", Rate: readRate, Now: cfg.Now}),
+		coming: make(chan *socketio.Broadcast, signalRoom),
+	}
+	g.presence = NewPresence(cfg.Presence, cfg.Namespace, cfg.ID, cfg.Now, cfg.Logger)
 	g.gate = &Authenticator{
 		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
 		receipts: g.receipts, log: log,
 		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
-		floors:     g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
+		floors:     g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger, live: g.live, presence: g.presence,
 	}
 	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
 	cfg.Namespace.OnBroadcast(g.rooms.Arrive)
 	g.gate.guard()
+	g.live.listen()
 	return g
 }
 
@@ -72,7 +86,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, run := range []func(context.Context){g.floors.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run, g.followRevocations} {
+	for _, run := range []func(context.Context){g.floors.Run, g.gap.Run, g.rooms.Run, g.expiry.Run, g.receipts.Run, g.followRevocations, g.live.Run, g.presence.Run} {
 		running.Go(func() { run(ctx) })
 	}
 	<-ctx.Done()

@@ -23,6 +23,7 @@ type Metrics struct {
 	recoveries    *prometheus.CounterVec
 	replayed      prometheus.Counter
 	receipts      *prometheus.CounterVec
+	clientEvents  *prometheus.CounterVec
 	natsPending   prometheus.Gauge
 	redisLag      prometheus.Gauge
 	registerer    prometheus.Registerer
@@ -61,6 +62,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		receipts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_receipts_total", Help: "Reports that a company's message was delivered: reported, failed (to be tried again), lost (too many waited).",
 		}, []string{"result"}),
+		clientEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_client_events_total", Help: "Events typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API away).",
+		}, []string{"event", "result"}),
 		natsPending: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_gateway_nats_pending", Help: "Replies in the stream that no gateway has passed on yet.",
 		}),
@@ -93,12 +97,21 @@ func (m *Metrics) begin() {
 			counter.WithLabelValues(value)
 		}
 	}
+	for _, name := range []string{EventTyping, EventRead} {
+		for _, result := range []string{resultAccepted, resultLimited, resultInvalid, resultFailed} {
+			m.clientEvents.WithLabelValues(name, result)
+		}
+	}
+}
+
+func (m *Metrics) clientEvent(name, result string) {
+	m.clientEvents.WithLabelValues(name, result).Inc()
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops, m.recoveries, m.replayed, m.receipts,
-		m.natsPending, m.redisLag,
+		m.clientEvents, m.natsPending, m.redisLag,
 	}
 }
 

@@ -111,6 +111,15 @@ func (r *Rooms) Ahead(name, socket string, upTo uint64) {
 	rm.ahead = append(rm.ahead, ahead{socket, upTo, now})
 }
 
+// company is whose visitor a room's is; empty for a room that is not hosted here.
+func (r *Rooms) company(name string) string {
+	rm := r.find(name)
+	if rm == nil {
+		return ""
+	}
+	return rm.company.Value()
+}
+
 func (r *Rooms) find(name string) *room {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

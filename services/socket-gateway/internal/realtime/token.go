@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// EventToken is the one event of clients that is heard: a fresh token of the same visitor, acknowledged with {"ok"}.
+	// EventToken brings a fresh token of the same visitor, acknowledged with {"ok"}.
 	EventToken = "token"
 
 	renewTimeout = 5 * time.Second

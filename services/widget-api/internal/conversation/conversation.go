@@ -53,6 +53,9 @@ type Config struct {
 	Directory    Directory
 	Chats        Chats
 	Receipts     Receipts
+	Unread       Unread
+	Signals      Signals
+	Agents       *Agents // nil: nothing is known of agents
 	Replies      Replies
 	Publisher    Publisher
 	Controls     Controls
@@ -70,30 +73,40 @@ type Service struct{ cfg Config }
 // New returns the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// History calls answer once with the id of the visitor's open chat and a page of its messages, ascending, and whether there are earlier ones,
-// and returns its error. The last page has every reply that was published before History was called. The page counts against the
+// Answer is a page of the history of a visitor's open chat.
+type Answer struct {
+	ChatID   string
+	Messages []chat.Message // ascending
+	More     bool           // there are earlier ones
+	Reading  *Reading       // nil: of an earlier page, or it cannot be told
+}
+
+// History calls answer once with a page of the visitor's open chat, and returns its error. The last page has every reply that was
+// published before History was called. The page counts against the
 // memory of all reads until answer returns. It returns Unauthenticated when the token's visitor is gone or the token is revoked,
 // NotFound when there is no open chat or the application is gone, Invalid when the page ends before what is not a message of this
 // chat, and Unavailable when too many read at once.
-func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(chatID string, messages []chat.Message, more bool) error) error {
-	visitor, err := d.visitor(ctx, who)
+func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(Answer) error) error {
+	c, err := d.current(ctx, who)
 	if err != nil {
 		return err
-	}
-	if _, err := d.admit(ctx, visitor); err != nil {
-		return asNoChat(err)
-	}
-	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, d.now())
-	if err != nil {
-		return asNoChat(err)
 	}
 	page, err := d.recorded(ctx, c, p)
 	if err != nil {
 		return asNoChat(err)
 	}
 	defer page.release()
-	d.delivered(ctx, c, page.messages)
-	return answer(c.ID, page.messages, page.more)
+	a := Answer{ChatID: c.ID, Messages: page.messages, More: page.more}
+	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
+	if err != nil {
+		d.cfg.Logger.WarnContext(ctx, "deliveries are reported with a later history", "chatId", c.ID, "error", err)
+		return answer(a)
+	}
+	d.delivered(ctx, c, receipts.Undelivered, page.messages)
+	if p.Before == "" {
+		a.Reading = d.readingOf(ctx, c, receipts, page)
+	}
+	return answer(a)
 }
 
 // Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It

@@ -39,6 +39,9 @@ type surroundings struct {
 
 	undelivered, unread []string
 	readUpTo            string
+	cursor              chat.ReadCursor
+	counted             int // what the store counts
+	signals             []event.Signal
 
 	append error
 
@@ -94,8 +97,17 @@ func (s *surroundings) Message(_ context.Context, _, id string) (chat.Message, e
 	return chat.Message{}, err
 }
 
-func (s *surroundings) Undelivered(context.Context, string) ([]string, error) {
-	return s.undelivered, nil
+func (s *surroundings) ChatReceipts(context.Context, string) (store.ChatReceipts, error) {
+	return store.ChatReceipts{ReadUpTo: s.cursor, Undelivered: s.undelivered}, nil
+}
+
+func (s *surroundings) CountUnread(context.Context, string, bool, chat.ReadCursor, int) (int, error) {
+	return s.counted, nil
+}
+
+func (s *surroundings) Signal(e event.Signal) error {
+	s.signals = append(s.signals, e)
+	return nil
 }
 
 func (s *surroundings) ReadUpTo(_ context.Context, _ string, m chat.Message, _ time.Time) ([]string, error) {
@@ -125,7 +137,7 @@ func (s *surroundings) LastReply(context.Context, string, string) (event.Reply, 
 
 func (s *surroundings) service(log *slog.Logger) *conversation.Service {
 	return conversation.New(conversation.Config{
-		Applications: s, Directory: s, Chats: s, Receipts: s, Replies: s, Publisher: s, Logger: log, Now: time.Now,
+		Applications: s, Directory: s, Chats: s, Receipts: s, Unread: s, Signals: s, Replies: s, Publisher: s, Logger: log, Now: time.Now,
 	})
 }
 
@@ -181,7 +193,8 @@ func TestNotInTheHistoryUnlessPublished(t *testing.T) {
 
 func (s *surroundings) history(t *testing.T, p conversation.Page) (got []chat.Message, err error) {
 	t.Helper()
-	err = s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(_ string, messages []chat.Message, _ bool) error {
+	err = s.service(slog.New(slog.DiscardHandler)).History(t.Context(), claims, p, func(a conversation.Answer) error {
+		messages := a.Messages
 		got = messages
 		return nil
 	})

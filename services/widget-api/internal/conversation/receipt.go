@@ -11,33 +11,44 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Receipts knows whose sender waits to hear that a message was delivered and read; see [store.Store].
 type Receipts interface {
-	Undelivered(ctx context.Context, chatID string) (ids []string, err error)
+	ChatReceipts(ctx context.Context, chatID string) (store.ChatReceipts, error)
 	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
 }
 
 // reportsAtOnce is how many reports are on their way together.
 const reportsAtOnce = 16
 
-// Read notes that the visitor has read everything in the open chat up to a message, and reports it to those who wait to hear
-// it. Doing so again changes nothing. It returns Unauthenticated when the token's visitor is gone, and NotFound when there is
-// no such message in the open chat, no open chat, or no application any more.
+// Read moves the visitor's read cursor to a message of the open chat, unless it is further already, and reports that to those who wait to hear
+// it. It returns Unauthenticated when the token's visitor is gone, and NotFound when there is no such message in the open chat, no
+// open chat, or no application any more.
 func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
-	visitor, err := d.visitor(ctx, who)
+	c, err := d.current(ctx, who)
 	if err != nil {
 		return err
 	}
-	if _, err := d.admit(ctx, visitor); err != nil {
-		return asNoChat(err)
-	}
-	now := d.now()
-	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, now)
+	return d.readUpTo(ctx, c, messageID)
+}
+
+// current returns the visitor's open chat.
+func (d *Service) current(ctx context.Context, who credential.VisitorClaims) (chat.Chat, error) {
+	visitor, err := d.visitor(ctx, who)
 	if err != nil {
-		return asNoChat(err)
+		return chat.Chat{}, err
 	}
+	if _, err := d.admit(ctx, visitor); err != nil {
+		return chat.Chat{}, asNoChat(err)
+	}
+	c, err := d.cfg.Chats.CurrentChat(ctx, visitor, d.now())
+	return c, asNoChat(err)
+}
+
+func (d *Service) readUpTo(ctx context.Context, c chat.Chat, messageID string) error {
 	if id, ok := chat.ParseID(messageID); ok {
 		messageID = id
 	}
@@ -45,10 +56,14 @@ func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messag
 	if err != nil {
 		return err
 	}
+	now := d.now()
 	unread, err := d.cfg.Receipts.ReadUpTo(ctx, c.ID, m, now)
 	if err != nil {
 		return err
 	}
+	_ = d.cfg.Signals.Signal(event.ReadCursorMoved{ // the store has it: who misses this learns it from the history
+		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Side: subject.SideVisitor, MessageID: m.ID, UpTo: m.CreatedAt,
+	})
 	return d.report(ctx, c, unread, chat.StatusRead, now)
 }
 
@@ -82,20 +97,16 @@ func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Mes
 
 // delivered reports what of a history is on the visitor's device with it: who was away when a message came gets it so. The
 // history is answered whatever becomes of this; the next one reports it again.
-func (d *Service) delivered(ctx context.Context, c chat.Chat, history []chat.Message) {
-	if !slices.ContainsFunc(history, func(m chat.Message) bool { return m.IsFromSupport }) {
+func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, history []chat.Message) {
+	if len(waiting) == 0 {
 		return
 	}
-	waiting, err := d.cfg.Receipts.Undelivered(ctx, c.ID)
-	if err == nil && len(waiting) > 0 {
-		there := make(map[string]bool, len(history))
-		for _, m := range history {
-			there[m.ID] = true
-		}
-		waiting = slices.DeleteFunc(waiting, func(id string) bool { return !there[id] })
-		err = d.report(ctx, c, waiting, chat.StatusDelivered, d.now())
+	there := make(map[string]bool, len(history))
+	for _, m := range history {
+		there[m.ID] = true
 	}
-	if err != nil && ctx.Err() == nil {
+	waiting = slices.DeleteFunc(waiting, func(id string) bool { return !there[id] })
+	if err := d.report(ctx, c, waiting, chat.StatusDelivered, d.now()); err != nil && ctx.Err() == nil {
 		d.cfg.Logger.WarnContext(ctx, "deliveries are reported with a later history", "chatId", c.ID, "error", err)
 	}
 }

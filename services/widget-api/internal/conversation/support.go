@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"

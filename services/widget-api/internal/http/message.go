@@ -71,14 +71,17 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 	if err != nil {
 		return err
 	}
-	return a.Conversations.History(c.Request().Context(), who, page, func(chatID string, messages []chat.Message, more bool) error {
+	return a.Conversations.History(c.Request().Context(), who, page, func(answer conversation.Answer) error {
 		header := c.Response().Header()
 		header.Set(echo.HeaderCacheControl, "no-store")
 		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-		if more {
-			header.Set("Link", linkToNext(page, messages[0].ID))
+		if answer.More {
+			header.Set("Link", linkToNext(page, answer.Messages[0].ID))
 		}
-		return writeHistory(c.Response(), newPace(c, maxHistoryTime), chatID, messages)
+		if answer.Reading != nil {
+			tellReading(header, *answer.Reading)
+		}
+		return writeHistory(c.Response(), newPace(c, maxHistoryTime), answer.ChatID, answer.Messages)
 	})
 }
 

@@ -34,7 +34,7 @@ type Registrations interface {
 
 // Conversations is the visitors' open chats.
 type Conversations interface {
-	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page, answer func(chatID string, messages []chat.Message, more bool) error) error
+	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page, answer func(conversation.Answer) error) error
 	Read(ctx context.Context, who credential.VisitorClaims, messageID string) error
 	Write(ctx context.Context, who credential.VisitorClaims, d conversation.Draft, stamp chat.MessageIdentity) (chat.Message, error)
 	Receive(ctx context.Context, who credential.VisitorClaims, form conversation.Form, base string) (conversation.Upload, error)

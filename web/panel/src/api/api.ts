@@ -4,7 +4,7 @@ import { client } from './client.js';
 import type { Delivery, MadeWebhook, WebhookEndpoint, Webhooks } from './types.js';
 import type {
   Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Invitation, Letter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, SignedIn, Streams,
-  Support, Template, TestPush, Token, User, Verification, Visitor,
+  Support, Template, TestPush, Token, User, Verification, Visitor, VisitorPresence,
 } from './types.js';
 
 type Signal = AbortSignal | undefined;
@@ -95,7 +95,7 @@ export const chats = {
   unread: () => get<{ count: number; more: boolean }>('chats/unread'),
   get: (chat: string, signal?: Signal) => get<Chat>(`chats/${id(chat)}`, {}, signal).then(chatFrom),
   messages: (chat: string, before: string, signal?: Signal) =>
-    get<{ messages: unknown[]; more: boolean }>(`chats/${id(chat)}/messages`, { before, limit: 50 }, signal).then((a) => ({ messages: a.messages.map(messageFrom).filter((m): m is Message => !!m), more: a.more })),
+    get<{ messages: unknown[]; more: boolean; seenUpTo?: string }>(`chats/${id(chat)}/messages`, { before, limit: 50 }, signal).then((a) => ({ messages: a.messages.map(messageFrom).filter((m): m is Message => !!m), more: a.more, seenUpTo: a.seenUpTo ?? '' })),
   send: (chat: string, body: Data, key: string) => post<unknown>(`chats/${id(chat)}/messages`, body, { 'Idempotency-Key': key }).then(mustBeMessage),
   sendFile: (chat: string, file: Blob, name: string, caption: string, key: string, progress: (share: number) => void) => {
     const form = new FormData();
@@ -107,8 +107,9 @@ export const chats = {
   control: (chat: string, control: 'bot' | 'agent') => put<Chat>(`chats/${id(chat)}/control`, { control }).then(chatFrom),
   assign: (chat: string, userId: string | null) => put<Chat>(`chats/${id(chat)}/assignee`, { userId }).then(chatFrom),
   close: (chat: string) => post<Chat>(`chats/${id(chat)}/close`).then(chatFrom),
-  read: (chat: string) => post<void>(`chats/${id(chat)}/read`),
-  presence: (chat: string, typing: boolean) => post<void>(`chats/${id(chat)}/presence`, { typing }),
+  read: (chat: string, upTo: string) => post<void>(`chats/${id(chat)}/read`, { upTo }),
+  presence: (chat: string) => post<{ visitor?: VisitorPresence }>(`chats/${id(chat)}/presence`),
+  typing: (chat: string) => post<void>(`chats/${id(chat)}/typing`),
   agents: (signal?: Signal) => get<{ agents: Agent[] }>('agents', {}, signal).then((a) => a.agents),
 };
 

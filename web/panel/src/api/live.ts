@@ -7,7 +7,10 @@ export interface LiveEvents {
   chat: { chatId: string; appId?: string; control: 'bot' | 'agent'; assigneeId?: string; byUserId?: string; closedAt?: string; handover?: Handover };
   registered: { appId: string; chatId: string; visitorId: string };
   read: { chatId: string };
-  presence: { chatId: string; userId: string; name: string; typing: boolean; expiresInSeconds: number };
+  presence: { chatId: string; userId: string; name: string; expiresInSeconds: number };
+  status: { chatId: string; messageId: string; status: 'delivered' | 'read' | 'failed' };
+  typing: { visitorId: string; appId: string; side: 'visitor' | 'support'; userId?: string; name?: string; at: string };
+  seen: { chatId: string; messageId: string; upTo: string };
   /** Everything has to be loaded again. */
   reset: Record<string, never>;
 }
@@ -89,7 +92,7 @@ export class Live {
         void client.call('session').catch(() => {}); // a session that has ended says so here
       }
     };
-    for (const name of ['message', 'chat', 'registered', 'read', 'presence', 'reset'] as const) {
+    for (const name of ['message', 'chat', 'registered', 'read', 'presence', 'status', 'typing', 'seen', 'reset'] as const) {
       source.addEventListener(name, (e) => {
         if (source !== this.#source) return;
         if (e.lastEventId) this.#lastId = e.lastEventId;

@@ -102,6 +102,7 @@ export interface Chat {
   inWindow: boolean;
   closedAt?: string;
   unread: boolean;
+  unreadCount: number;
   control: 'bot' | 'agent';
   controlledSince?: string;
   /** The agents have it, and none has taken it. */
@@ -116,7 +117,10 @@ export interface Chat {
 /** Why agents have a chat. */
 export interface Handover { by: 'bot' | 'visitor' | 'offline_form'; reason?: string; note?: string; at: string }
 
-export interface Agent { id: string; name: string }
+export interface Agent { id: string; name: string; online?: boolean }
+
+/** Whether a visitor is connected. */
+export interface VisitorPresence { online: boolean; lastSeenAt?: string }
 
 export interface Partition { partition: number; pending: number; ackPending: number; redelivered: number; oldestAgeSeconds: number; activeAt?: string; read: boolean }
 

@@ -21,13 +21,13 @@ export interface ComposerHandle { focus(): void }
 export interface ComposerProps {
   chat: Chat;
   conversation: Conversation;
-  typing(is: boolean): void;
+  /** The agent types. */
+  typing(): void;
   handle: { current: ComposerHandle | null };
 }
 
 /** The most characters of a text message. */
 const MAX = 4096;
-const TYPING_PAUSE = 4000;
 
 /** What stands unsent in each chat, as long as the page is open. */
 const drafts = new Map<string, { text: string; files: File[] }>();
@@ -41,7 +41,6 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
   const [templates, setTemplates] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  const pause = useRef<ReturnType<typeof setTimeout>>();
 
   handle.current = { focus: () => area.current?.focus() };
   useEffect(() => {
@@ -49,7 +48,6 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
     else drafts.delete(chat.id);
   }, [text, files]);
   useEffect(() => () => {
-    clearTimeout(pause.current);
     handle.current = null;
   }, []);
 
@@ -66,22 +64,14 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
     );
   }
 
-  const stopTyping = () => {
-    clearTimeout(pause.current);
-    typing(false);
-  };
   const write = (value: string) => {
     setText(value);
-    clearTimeout(pause.current);
-    if (!value) return typing(false);
-    typing(true);
-    pause.current = setTimeout(() => typing(false), TYPING_PAUSE);
+    if (value) typing();
   };
   const tooLong = [...text].length > MAX;
   const ready = (text.trim() !== '' || files.length > 0) && !tooLong;
   const send = () => {
     if (!ready) return;
-    stopTyping();
     files.forEach((f, i) => conversation.sendFile(f, f.name, i === files.length - 1 ? text.trim() : ''));
     if (!files.length) conversation.send({ type: 'TEXT', data: { text: text.trim() } });
     setText('');
@@ -137,7 +127,6 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
           value={text}
           onInput={(e) => write(e.currentTarget.value)}
           onKeyDown={keys}
-          onBlur={stopTyping}
           onPaste={(e) => {
             const pasted = e.clipboardData?.files;
             if (!pasted?.length) return;

@@ -1,4 +1,5 @@
 import { before, type Data } from '@parley/shared/message.js';
+import { Typing, type Clock } from '@parley/shared/typing.js';
 import { ApiError } from '../api/client.js';
 import type { LiveEvents } from '../api/live.js';
 import type { Message } from '../api/types.js';
@@ -15,7 +16,7 @@ export interface Pending {
   problem?: unknown;
 }
 
-export interface Looking { userId: string; name: string; typing: boolean; until: number }
+export interface Looking { userId: string; name: string; until: number }
 
 export interface ConversationState {
   messages: Message[];
@@ -24,16 +25,23 @@ export interface ConversationState {
   error?: unknown;
   pending: Pending[];
   looking: Looking[];
+  /** Up to when the visitor has read. */
+  seenUpTo: string;
+  /** The visitor types. */
+  visitorTypes: boolean;
+  /** Agents who type, but for this one, and the bot. */
+  typing: string[];
 }
 
 export interface ConversationConfig {
   chatId: string;
   me: string;
-  page(before: string, signal: AbortSignal): Promise<{ messages: Message[]; more: boolean }>;
+  page(before: string, signal: AbortSignal): Promise<{ messages: Message[]; more: boolean; seenUpTo?: string }>;
   send(body: Data, key: string): Promise<Message>;
   sendFile(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): { promise: Promise<Message>; abort(): void };
   sent(message: Message): void;
   wait?(ms: number): Promise<void>;
+  clock?: Clock;
 }
 
 /** How often what failed for a passing reason is sent again, with the same Idempotency-Key: it is sent once. */
@@ -61,14 +69,18 @@ const passing = (err: unknown) => err instanceof ApiError && (err.status === 0 |
 
 /** One open chat: its messages, what is being sent, and who else looks at it. */
 export class Conversation {
-  readonly state = new Store<ConversationState>({ messages: [], older: 'loading', ready: false, pending: [], looking: [] });
+  readonly state = new Store<ConversationState>({ messages: [], older: 'loading', ready: false, pending: [], looking: [], seenUpTo: '', visitorTypes: false, typing: [] });
   readonly #run = new AbortController();
   readonly #uploads = new Map<string, { abort(): void }>();
   readonly #config: ConversationConfig;
+  readonly #visitor: Typing;
+  readonly #others: Typing;
   #queue: Promise<void> = Promise.resolve();
 
   constructor(config: ConversationConfig) {
     this.#config = config;
+    this.#visitor = new Typing((names) => this.#set({ visitorTypes: names.length > 0 }), config.clock);
+    this.#others = new Typing((names) => this.#set({ typing: names }), config.clock);
   }
 
   #set(change: Partial<ConversationState>): void {
@@ -78,11 +90,12 @@ export class Conversation {
   async load(): Promise<void> {
     this.#set({ error: undefined });
     try {
-      const { messages, more } = await this.#config.page('', this.#run.signal);
+      const { messages, more, seenUpTo = '' } = await this.#config.page('', this.#run.signal);
       const { ready, older, messages: old } = this.state.value;
       // After a reset the newest page may not reach what is shown: then what is older is asked for again.
       const reaches = !ready || !more || messages.some((m) => old.some((o) => o.id === m.id));
       this.#set({ messages: reaches ? merged(old, messages) : messages, older: ready && reaches ? older : more ? 'more' : 'none', ready: true });
+      this.onSeen(seenUpTo);
     } catch (error) {
       if (!this.#run.signal.aborted) this.#set({ error });
     }
@@ -101,17 +114,37 @@ export class Conversation {
   }
 
   stop(): void {
+    this.#visitor.clear();
+    this.#others.clear();
     this.#run.abort();
   }
 
   onMessage(m: Message): void {
-    this.#set({ messages: merged(this.state.value.messages, [m]), looking: m.isFromSupport ? this.state.value.looking.map((l) => ({ ...l, typing: false })) : this.state.value.looking });
+    this.#set({ messages: merged(this.state.value.messages, [m]) });
+    (m.isFromSupport ? this.#others : this.#visitor).message(m.createdAt);
+  }
+
+  /** A status of a message that is shown; it never steps back. */
+  onStatus(messageId: string, status: Message['status']): void {
+    const known = this.state.value.messages.find((m) => m.id === messageId);
+    if (known && status) this.#set({ messages: merged(this.state.value.messages, [{ ...known, status }]) });
+  }
+
+  onTyping(e: LiveEvents['typing']): void {
+    if (e.userId === this.#config.me) return;
+    if (e.side === 'visitor') this.#visitor.heard('', e.at);
+    else this.#others.heard(e.name ?? '', e.at);
+  }
+
+  /** The visitor has read everything up to a time. */
+  onSeen(upTo: string): void {
+    if (upTo > this.state.value.seenUpTo) this.#set({ seenUpTo: upTo });
   }
 
   onPresence(e: LiveEvents['presence'], now = Date.now()): void {
     if (e.userId === this.#config.me) return;
     const rest = this.state.value.looking.filter((l) => l.userId !== e.userId);
-    this.#set({ looking: [...rest, { userId: e.userId, name: e.name, typing: e.typing, until: now + e.expiresInSeconds * 1000 }].sort((a, b) => (a.name < b.name ? -1 : 1)) });
+    this.#set({ looking: [...rest, { userId: e.userId, name: e.name, until: now + e.expiresInSeconds * 1000 }].sort((a, b) => (a.name < b.name ? -1 : 1)) });
   }
 
   /** Forgets those who have not been heard of. */

@@ -293,7 +293,7 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
         </span>
         <span class="chat-line">
           <span class="chat-words" dir="auto">{from}{words}</span>
-          {c.unread && <span class="dot"><span class="sr">{s.unread}</span></span>}
+          {c.unread && <span class="count">{c.unreadCount > 99 ? '99+' : Math.max(1, c.unreadCount)}<span class="sr"> {s.unread}</span></span>}
         </span>
         <span class="chat-line marks">
           <Holder chat={c} me={me} />

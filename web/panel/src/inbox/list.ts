@@ -141,6 +141,7 @@ export class ChatList {
         ...(newer && { lastMessage: message }),
         ...(fromVisitor && {
           activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, visitorWroteAt: message.createdAt, unread: !this.config.seen(chatId), inWindow: true,
+          unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (newer && c.lastMessage?.id !== message.id ? 1 : 0),
           windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString(), status: c.status === 'pending' ? 'active' : c.status,
         }),
       };
@@ -157,7 +158,7 @@ export class ChatList {
 
   onRead(e: LiveEvents['read']): void {
     const known = this.find(e.chatId);
-    if (known?.unread) this.put({ ...known, unread: false });
+    if (known?.unread) this.put({ ...known, unread: false, unreadCount: 0 });
   }
 }
 

@@ -1,10 +1,11 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Content, type Render } from '@parley/shared/render/content.js';
 import { text } from '@parley/shared/message.js';
+import { throttle } from '@parley/shared/typing.js';
 import { chats as api } from '../api/api.js';
 import { isStatus, messageOf } from '../api/client.js';
 import { live } from '../api/live.js';
-import type { Agent, Application, Chat, Message } from '../api/types.js';
+import type { Agent, Application, Chat, Message, VisitorPresence } from '../api/types.js';
 import { count, formatBytes, formatDay, formatDuration, formatFull, formatTime, initials } from '../lib/format.js';
 import { navigate } from '../lib/router.js';
 import { useStore } from '../lib/store.js';
@@ -27,9 +28,6 @@ const s = strings.inbox;
 
 export interface ViewProps { chatId: string; list: ChatList; agents: Agent[]; apps: Application[]; query: string }
 
-/** When a reply's status is asked for after it was sent, in milliseconds; then with each presence. No event tells of it. */
-const STATUS = [600, 2000, 6000];
-
 /** How often the others hear that this chat is open here. */
 const PRESENCE = 20_000;
 
@@ -45,8 +43,11 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const [picture, setPicture] = useState<{ url: string; name: string }>();
   const [now, setNow] = useState(Date.now());
   const composer = useRef<ComposerHandle>(null);
-  const typing = useRef(false);
+  const [there, setThere] = useState<VisitorPresence>();
   const chat = listed ?? own;
+  const visitorId = useRef('');
+  visitorId.current = chat?.visitor.id ?? '';
+  const sayTyping = useMemo(() => throttle(() => void api.typing(chatId).catch(() => {})), []);
 
   const conversation = useMemo(
     () =>
@@ -58,7 +59,6 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         sent: (message) => {
           list.onMessage({ chatId, message });
           void refresh(); // the first reply takes the chat over
-          for (const ms of STATUS) timers.current.push(setTimeout(askStatus, ms));
         },
       }),
     [],
@@ -78,19 +78,12 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       (err: unknown) => setError(err),
     );
 
-  const timers = useRef<ReturnType<typeof setTimeout>[]>([]);
-  /** Asks again as long as the newest reply has not been read. */
-  const askStatus = () => {
-    const newest = conversation.state.value.messages.findLast((m) => m.isFromSupport);
-    if (!document.hidden && newest && newest.status !== 'read' && newest.status !== 'failed') void conversation.load();
-  };
-
   const lastRead = useRef('');
   const markRead = () => {
     const newest = conversation.state.value.messages.findLast((m) => !m.isFromSupport);
     if (!newest || !document.hasFocus() || document.hidden || newest.id === lastRead.current) return;
     lastRead.current = newest.id;
-    api.read(chatId).then(
+    api.read(chatId, newest.createdAt).then(
       () => {
         list.onRead({ chatId });
         refreshUnread();
@@ -102,12 +95,9 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   useEffect(() => {
     void refresh();
     void conversation.load().then(markRead);
-    const tell = (is: boolean) => void api.presence(chatId, is).catch(() => {});
-    tell(false);
-    const pulse = setInterval(() => {
-      tell(typing.current);
-      askStatus();
-    }, PRESENCE);
+    const tell = () => void api.presence(chatId).then((a) => setThere(a.visitor), () => {});
+    tell();
+    const pulse = setInterval(tell, PRESENCE);
     const clock = setInterval(() => {
       conversation.expire();
       setNow(Date.now());
@@ -116,6 +106,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       live.on('message', (e) => {
         if (e.chatId !== chatId) return;
         conversation.onMessage(e.message);
+        if (!e.message.isFromSupport) setThere((t) => t && { online: true });
         markRead();
       }),
       live.on('chat', (e) => {
@@ -123,6 +114,14 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         setOwn((c) => c && applyChat(c, e, list.config.agentName));
       }),
       live.on('presence', (e) => e.chatId === chatId && conversation.onPresence(e)),
+      live.on('status', (e) => conversation.onStatus(e.messageId, e.status)),
+      live.on('seen', (e) => e.chatId === chatId && conversation.onSeen(e.upTo)),
+      live.on('typing', (e) => {
+        if (e.visitorId !== visitorId.current) return;
+        conversation.onTyping(e);
+        if (e.side === 'visitor') setThere((t) => t && { online: true });
+      }),
+      live.state.subscribe((state) => state === 'live' && tell()),
       live.on('reset', () => {
         void conversation.load();
         void refresh();
@@ -132,11 +131,9 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     return () => {
       stops.forEach((stop) => stop());
       clearInterval(pulse);
-      timers.current.forEach(clearTimeout);
       clearInterval(clock);
       removeEventListener('focus', markRead);
       conversation.stop();
-      if (typing.current) tell(false);
     };
   }, []);
 
@@ -205,7 +202,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const back = `/inbox${query ? `?${query}` : ''}`;
   const botName = apps.find((a) => a.id === chat?.appId)?.botName ?? '';
   const others = state.looking.filter((l) => l.until > now);
-  const writing = others.filter((l) => l.typing);
+  const writing = [...(state.visitorTypes && chat ? [chat.visitor.name] : []), ...state.typing.map((name) => name || botName || s.support)];
   return (
     <>
       <section class="conversation" aria-label={chat ? s.conversationWith(chat.visitor.name) : s.conversation}>
@@ -221,6 +218,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
                     {closed ? <Badge>{s.statuses.closed}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.waiting}</Badge>}
                     <WindowMark chat={chat} now={now} />
                     {chat.rating && <Badge kind={chat.rating.score >= 4 ? 'good' : chat.rating.score >= 3 ? 'plain' : 'warn'}>{s.stars(chat.rating.score)}</Badge>}
+                    {there && !closed && <ThereMark there={there} now={now} />}
                   </p>
                 </div>
                 {others.length > 0 && (
@@ -248,19 +246,15 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         {!state.ready && !state.error && <div class="log"><Skeleton rows={7} /></div>}
         {!state.ready && !!state.error && <Failed error={state.error} retry={() => void conversation.load()} />}
         {state.ready && (
-          <Log messages={state.messages} pending={state.pending} older={state.older} loadOlder={() => void conversation.loadOlder()} conversation={conversation} render={render} botName={botName} me={me} visitor={chat?.visitor} now={now} />
+          <Log messages={state.messages} seenUpTo={state.seenUpTo} pending={state.pending} older={state.older} loadOlder={() => void conversation.loadOlder()} conversation={conversation} render={render} botName={botName} me={me} visitor={chat?.visitor} now={now} />
         )}
-        <p class="typing" role="status">{writing.length > 0 && s.typing(writing.map((l) => l.name).join(', '))}</p>
+        <p class="typing" role="status">{writing.length > 0 && s.typing(writing.join(', '))}</p>
         {chat && (
           <Composer
             handle={composer}
             chat={chat}
             conversation={conversation}
-            typing={(is) => {
-              if (is === typing.current) return;
-              typing.current = is;
-              void api.presence(chatId, is).catch(() => {});
-            }}
+            typing={sayTyping}
           />
         )}
       </section>
@@ -284,6 +278,14 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   );
 }
 
+/** Whether the visitor has the chat's page open. */
+function ThereMark({ there, now }: { there: VisitorPresence; now: number }) {
+  if (there.online) return <span class="there on"><span class="there-dot" />{s.visitorOnline}</span>;
+  if (!there.lastSeenAt) return <span class="there"><span class="there-dot" />{s.visitorAway}</span>;
+  const ago = Math.max(0, now - Date.parse(there.lastSeenAt)) / 1000;
+  return <span class="there" title={formatFull(there.lastSeenAt)}><span class="there-dot" />{s.visitorSeen(ago < 60 ? strings.justNow : strings.ago(formatDuration(Math.floor(ago / 60) * 60)))}</span>;
+}
+
 /** How long the company may still write. */
 function WindowMark({ chat, now }: { chat: Chat; now: number }) {
   if (chat.status === 'closed') return null;
@@ -294,6 +296,8 @@ function WindowMark({ chat, now }: { chat: Chat; now: number }) {
 
 interface LogProps {
   messages: Message[];
+  /** Up to when the visitor has read. */
+  seenUpTo: string;
   pending: Pending[];
   older: 'loading' | 'more' | 'none' | 'failed';
   loadOlder(): void;
@@ -310,7 +314,7 @@ const at = (m: Message) => Date.parse(m.createdAt);
 const sameDay = (a: Message, b: Message) => new Date(at(a)).toDateString() === new Date(at(b)).toDateString();
 const joined = (a: Message | undefined, b: Message | undefined) => !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && at(b) - at(a) < GROUP && sameDay(a, b);
 
-function Log({ messages, pending, older, loadOlder, conversation, render, botName, me, visitor, now }: LogProps) {
+function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, render, botName, me, visitor, now }: LogProps) {
   const box = useRef<HTMLDivElement>(null);
   const sticky = useRef(true);
   const before = useRef({ height: 0, first: '' });
@@ -384,7 +388,7 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
           {older === 'failed' && <p class="log-note" role="alert">{s.olderFailed} <button type="button" class="textbutton" onClick={loadOlder}>{strings.tryAgain}</button></p>}
           {older === 'none' && <p class="log-note">{messages.length ? s.beginning : s.noMessages}</p>}
           {messages.map((m, i) => (
-            <Row key={m.id} m={m} prev={messages[i - 1]} next={messages[i + 1]} chosen={chosen[m.id]} render={render} kind={!m.isFromSupport ? 'visitor' : m.nameOfSender === me.name ? 'own' : m.nameOfSender === botName ? 'robot' : 'agent'} colour={!m.isFromSupport ? (visitor?.id ?? '') : m.nameOfSender === me.name ? me.id : m.nameOfSender} visitor={visitor?.name ?? ''} now={now} />
+            <Row key={m.id} m={m} status={statusOf(m, seenUpTo)} prev={messages[i - 1]} next={messages[i + 1]} chosen={chosen[m.id]} render={render} kind={!m.isFromSupport ? 'visitor' : m.nameOfSender === me.name ? 'own' : m.nameOfSender === botName ? 'robot' : 'agent'} colour={!m.isFromSupport ? (visitor?.id ?? '') : m.nameOfSender === me.name ? me.id : m.nameOfSender} visitor={visitor?.name ?? ''} now={now} />
           ))}
           {pending.map((p) => <PendingRow key={p.key} item={p} conversation={conversation} />)}
         </div>
@@ -394,9 +398,13 @@ function Log({ messages, pending, older, loadOlder, conversation, render, botNam
   );
 }
 
-interface RowProps { m: Message; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** What the avatar's colour follows from. */ colour: string; visitor: string; now: number }
+/** What became of a message: who has read a later one has read it too. */
+const statusOf = (m: Message, seenUpTo: string): Message['status'] =>
+  m.isFromSupport && m.status !== 'failed' && m.createdAt <= seenUpTo ? 'read' : m.status;
 
-function Row({ m, prev, next, chosen, render, kind, colour, visitor, now }: RowProps) {
+interface RowProps { m: Message; status: Message['status']; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** What the avatar's colour follows from. */ colour: string; visitor: string; now: number }
+
+function Row({ m, status, prev, next, chosen, render, kind, colour, visitor, now }: RowProps) {
   const first = !joined(prev, m);
   const last = !joined(m, next);
   const name = m.nameOfSender || (kind === 'visitor' ? visitor : s.support);
@@ -417,10 +425,10 @@ function Row({ m, prev, next, chosen, render, kind, colour, visitor, now }: RowP
         <div class="msg-body">
           {first && <p class="msg-who"><span dir="auto">{name}</span>{kind === 'robot' && <span class="tag">{s.bot}</span>}</p>}
           <div class="bubble"><Content message={m} render={render} reachable chosen={chosen} /></div>
-          {(last || m.status === 'failed') && (
+          {(last || status === 'failed') && (
             <p class="msg-meta">
               <time dateTime={m.createdAt} title={formatFull(m.createdAt)}>{formatTime(m.createdAt)}</time>
-              {m.isFromSupport && m.status && <Status status={m.status} />}
+              {m.isFromSupport && status && <Status status={status} />}
             </p>
           )}
         </div>

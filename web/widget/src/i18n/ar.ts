@@ -23,6 +23,7 @@ const ar: Strings = {
 
   // Connection, in words
   online: 'متصل',
+  agentsOnline: 'فريقنا متصل',
   connecting: 'جارٍ الاتصال…',
   reconnecting: 'انقطع الاتصال. جارٍ إعادة الاتصال…',
   offline: 'لا يوجد اتصال بالإنترنت. ستُرسل رسائلك عند عودة الاتصال.',
@@ -77,6 +78,7 @@ const ar: Strings = {
   messages: 'الرسائل',
   you: 'أنت',
   saidBy: '{name}: {text}',
+  typing: '{name} يكتب…',
   today: 'اليوم',
   yesterday: 'أمس',
   sending: 'جارٍ الإرسال…',

@@ -20,6 +20,7 @@ const de: Strings = {
 
   // Connection, in words
   online: 'Online',
+  agentsOnline: 'Unser Team ist online',
   connecting: 'Verbindung wird hergestellt\u00a0…',
   reconnecting: 'Verbindung unterbrochen. Sie wird wiederhergestellt\u00a0…',
   offline: 'Sie sind offline. Ihre Nachrichten werden gesendet, sobald Sie wieder online sind.',
@@ -65,6 +66,7 @@ const de: Strings = {
   messages: 'Nachrichten',
   you: 'Sie',
   saidBy: '{name}: {text}',
+  typing: '{name} schreibt …',
   today: 'Heute',
   yesterday: 'Gestern',
   sending: 'Wird gesendet\u00a0…',

@@ -23,6 +23,7 @@ const en: Strings = {
 
   // Connection, in words
   online: 'Online',
+  agentsOnline: 'Our team is online',
   connecting: 'Connecting…',
   reconnecting: 'Connection lost. Connecting again…',
   offline: 'You are offline. Your messages are sent when you are back online.',
@@ -68,6 +69,7 @@ const en: Strings = {
   messages: 'Messages',
   you: 'You',
   saidBy: '{name}: {text}',
+  typing: '{name} is typing…',
   today: 'Today',
   yesterday: 'Yesterday',
   sending: 'Sending…',

@@ -20,6 +20,7 @@ const es: Strings = {
 
   // Connection, in words
   online: 'En línea',
+  agentsOnline: 'Nuestro equipo está en línea',
   connecting: 'Conectando…',
   reconnecting: 'Se perdió la conexión. Reconectando…',
   offline: 'No tienes conexión. Tus mensajes se enviarán cuando la recuperes.',
@@ -65,6 +66,7 @@ const es: Strings = {
   messages: 'Mensajes',
   you: 'Tú',
   saidBy: '{name}: {text}',
+  typing: '{name} está escribiendo…',
   today: 'Hoy',
   yesterday: 'Ayer',
   sending: 'Enviando…',

@@ -20,6 +20,7 @@ const fa: Strings = {
 
   // Connection, in words
   online: 'آنلاین',
+  agentsOnline: 'تیم ما آنلاین است',
   connecting: 'در حال اتصال…',
   reconnecting: 'اتصال قطع شد. در حال اتصال دوباره…',
   offline: 'شما آفلاین هستید. پیام‌هایتان پس از اتصال دوباره ارسال می‌شوند.',
@@ -65,6 +66,7 @@ const fa: Strings = {
   messages: 'پیام‌ها',
   you: 'شما',
   saidBy: '{name}: {text}',
+  typing: '{name} در حال نوشتن است…',
   today: 'امروز',
   yesterday: 'دیروز',
   sending: 'در حال ارسال…',

@@ -20,6 +20,7 @@ const fr: Strings = {
 
   // Connection, in words
   online: 'En ligne',
+  agentsOnline: 'Notre équipe est en ligne',
   connecting: 'Connexion…',
   reconnecting: 'Connexion perdue. Reconnexion…',
   offline: 'Vous êtes hors ligne. Vos messages seront envoyés dès le retour de la connexion.',
@@ -65,6 +66,7 @@ const fr: Strings = {
   messages: 'Messages',
   you: 'Vous',
   saidBy: '{name}\u00a0: {text}',
+  typing: '{name} est en train d’écrire…',
   today: 'Aujourd’hui',
   yesterday: 'Hier',
   sending: 'Envoi…',

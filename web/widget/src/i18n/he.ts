@@ -20,6 +20,7 @@ const he: Strings = {
 
   // Connection, in words
   online: 'מקוון',
+  agentsOnline: 'הצוות שלנו מקוון',
   connecting: 'מתבצעת התחברות…',
   reconnecting: 'החיבור נותק. מתבצעת התחברות מחדש…',
   offline: 'אין חיבור לאינטרנט. ההודעות יישלחו כשהחיבור יחזור.',
@@ -65,6 +66,7 @@ const he: Strings = {
   messages: 'הודעות',
   you: 'אני',
   saidBy: '{name}: {text}',
+  typing: '{name} מקליד/ה…',
   today: 'היום',
   yesterday: 'אתמול',
   sending: 'בשליחה…',

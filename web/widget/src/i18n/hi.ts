@@ -20,6 +20,7 @@ const hi: Strings = {
 
   // Connection, in words
   online: 'ऑनलाइन',
+  agentsOnline: 'हमारी टीम ऑनलाइन है',
   connecting: 'कनेक्ट हो रहा है…',
   reconnecting: 'कनेक्शन टूट गया। फिर से कनेक्ट हो रहा है…',
   offline: 'आप ऑफ़लाइन हैं। ऑनलाइन होते ही आपके संदेश भेज दिए जाएँगे।',
@@ -65,6 +66,7 @@ const hi: Strings = {
   messages: 'संदेश',
   you: 'आप',
   saidBy: '{name}: {text}',
+  typing: '{name} लिख रहे हैं…',
   today: 'आज',
   yesterday: 'कल',
   sending: 'भेजा जा रहा है…',

@@ -20,6 +20,7 @@ const id: Strings = {
 
   // Connection, in words
   online: 'Online',
+  agentsOnline: 'Tim kami sedang online',
   connecting: 'Menghubungkan…',
   reconnecting: 'Koneksi terputus. Menghubungkan kembali…',
   offline: 'Anda sedang offline. Pesan akan dikirim setelah Anda kembali online.',
@@ -65,6 +66,7 @@ const id: Strings = {
   messages: 'Pesan',
   you: 'Anda',
   saidBy: '{name}: {text}',
+  typing: '{name} sedang mengetik…',
   today: 'Hari ini',
   yesterday: 'Kemarin',
   sending: 'Mengirim…',

@@ -20,6 +20,7 @@ const it: Strings = {
 
   // Connection, in words
   online: 'Online',
+  agentsOnline: 'Il nostro team è online',
   connecting: 'Connessione in corso…',
   reconnecting: 'Connessione interrotta. Riconnessione in corso…',
   offline: 'Sei offline. I tuoi messaggi verranno inviati quando tornerai online.',
@@ -65,6 +66,7 @@ const it: Strings = {
   messages: 'Messaggi',
   you: 'Tu',
   saidBy: '{name}: {text}',
+  typing: '{name} sta scrivendo…',
   today: 'Oggi',
   yesterday: 'Ieri',
   sending: 'Invio in corso…',

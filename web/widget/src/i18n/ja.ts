@@ -20,6 +20,7 @@ const ja: Strings = {
 
   // Connection, in words
   online: 'オンライン',
+  agentsOnline: 'スタッフがオンラインです',
   connecting: '接続しています…',
   reconnecting: '接続が切れました。再接続しています…',
   offline: 'オフラインです。メッセージはオンラインに戻ると送信されます。',
@@ -65,6 +66,7 @@ const ja: Strings = {
   messages: 'メッセージ一覧',
   you: 'あなた',
   saidBy: '{name}：{text}',
+  typing: '{name}が入力しています…',
   today: '今日',
   yesterday: '昨日',
   sending: '送信中…',

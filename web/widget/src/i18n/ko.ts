@@ -20,6 +20,7 @@ const ko: Strings = {
 
   // Connection, in words
   online: '온라인',
+  agentsOnline: '상담원이 온라인 상태입니다',
   connecting: '연결 중…',
   reconnecting: '연결이 끊어졌습니다. 다시 연결하는 중…',
   offline: '오프라인 상태입니다. 다시 온라인 상태가 되면 메시지가 전송됩니다.',
@@ -65,6 +66,7 @@ const ko: Strings = {
   messages: '메시지',
   you: '나',
   saidBy: '{name}: {text}',
+  typing: '{name}님이 입력 중입니다…',
   today: '오늘',
   yesterday: '어제',
   sending: '보내는 중…',

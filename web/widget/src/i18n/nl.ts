@@ -20,6 +20,7 @@ const nl: Strings = {
 
   // Connection, in words
   online: 'Online',
+  agentsOnline: 'Ons team is online',
   connecting: 'Verbinding maken…',
   reconnecting: 'Verbinding verbroken. Opnieuw verbinden…',
   offline: 'Je bent offline. Je berichten worden verzonden zodra je weer online bent.',
@@ -65,6 +66,7 @@ const nl: Strings = {
   messages: 'Berichten',
   you: 'Jij',
   saidBy: '{name}: {text}',
+  typing: '{name} is aan het typen…',
   today: 'Vandaag',
   yesterday: 'Gisteren',
   sending: 'Verzenden…',

@@ -23,6 +23,7 @@ const pl: Strings = {
 
   // Connection, in words
   online: 'Online',
+  agentsOnline: 'Nasz zespół jest online',
   connecting: 'Łączenie…',
   reconnecting: 'Utracono połączenie. Ponowne łączenie…',
   offline: 'Brak połączenia z internetem. Wiadomości zostaną wysłane, gdy połączenie wróci.',
@@ -71,6 +72,7 @@ const pl: Strings = {
   messages: 'Wiadomości',
   you: 'Ty',
   saidBy: '{name}: {text}',
+  typing: '{name} pisze…',
   today: 'Dzisiaj',
   yesterday: 'Wczoraj',
   sending: 'Wysyłanie…',

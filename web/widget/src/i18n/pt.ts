@@ -20,6 +20,7 @@ const pt: Strings = {
 
   // Connection, in words
   online: 'Online',
+  agentsOnline: 'Nossa equipe está online',
   connecting: 'Conectando…',
   reconnecting: 'Conexão perdida. Reconectando…',
   offline: 'Você está sem conexão. Suas mensagens serão enviadas quando ela voltar.',
@@ -65,6 +66,7 @@ const pt: Strings = {
   messages: 'Mensagens',
   you: 'Você',
   saidBy: '{name}: {text}',
+  typing: '{name} está digitando…',
   today: 'Hoje',
   yesterday: 'Ontem',
   sending: 'Enviando…',

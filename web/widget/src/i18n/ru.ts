@@ -23,6 +23,7 @@ const ru: Strings = {
 
   // Connection, in words
   online: 'В сети',
+  agentsOnline: 'Наша команда в сети',
   connecting: 'Подключение…',
   reconnecting: 'Связь прервалась. Подключаемся снова…',
   offline: 'Нет подключения к интернету. Сообщения отправятся, когда связь восстановится.',
@@ -71,6 +72,7 @@ const ru: Strings = {
   messages: 'Сообщения',
   you: 'Вы',
   saidBy: '{name}: {text}',
+  typing: '{name} печатает…',
   today: 'Сегодня',
   yesterday: 'Вчера',
   sending: 'Отправляется…',

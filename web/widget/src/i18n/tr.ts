@@ -20,6 +20,7 @@ const tr: Strings = {
 
   // Connection, in words
   online: 'Çevrimiçi',
+  agentsOnline: 'Ekibimiz çevrimiçi',
   connecting: 'Bağlanılıyor…',
   reconnecting: 'Bağlantı koptu. Yeniden bağlanılıyor…',
   offline: 'Çevrimdışısınız. Mesajlarınız yeniden bağlandığınızda gönderilecek.',
@@ -65,6 +66,7 @@ const tr: Strings = {
   messages: 'Mesajlar',
   you: 'Siz',
   saidBy: '{name}: {text}',
+  typing: '{name} yazıyor…',
   today: 'Bugün',
   yesterday: 'Dün',
   sending: 'Gönderiliyor…',

@@ -23,6 +23,7 @@ const uk: Strings = {
 
   // Connection, in words
   online: 'У мережі',
+  agentsOnline: 'Наша команда в мережі',
   connecting: 'З’єднання…',
   reconnecting: 'Зв’язок перервався. З’єднуємося знову…',
   offline: 'Немає з’єднання з інтернетом. Повідомлення буде надіслано, щойно зв’язок відновиться.',
@@ -71,6 +72,7 @@ const uk: Strings = {
   messages: 'Повідомлення',
   you: 'Ви',
   saidBy: '{name}: {text}',
+  typing: '{name} пише…',
   today: 'Сьогодні',
   yesterday: 'Учора',
   sending: 'Надсилається…',

@@ -20,6 +20,7 @@ const vi: Strings = {
 
   // Connection, in words
   online: 'Trực tuyến',
+  agentsOnline: 'Đội ngũ của chúng tôi đang trực tuyến',
   connecting: 'Đang kết nối…',
   reconnecting: 'Mất kết nối. Đang kết nối lại…',
   offline: 'Bạn đang ngoại tuyến. Tin nhắn sẽ được gửi khi bạn trực tuyến trở lại.',
@@ -65,6 +66,7 @@ const vi: Strings = {
   messages: 'Tin nhắn',
   you: 'Bạn',
   saidBy: '{name}: {text}',
+  typing: '{name} đang nhập…',
   today: 'Hôm nay',
   yesterday: 'Hôm qua',
   sending: 'Đang gửi…',

@@ -20,6 +20,7 @@ const zh: Strings = {
 
   // Connection, in words
   online: '在线',
+  agentsOnline: '我们的团队在线',
   connecting: '正在连接…',
   reconnecting: '连接已断开，正在重新连接…',
   offline: '您已离线。恢复连接后，消息会自动发送。',
@@ -65,6 +66,7 @@ const zh: Strings = {
   messages: '消息',
   you: '您',
   saidBy: '{name}：{text}',
+  typing: '{name}正在输入…',
   today: '今天',
   yesterday: '昨天',
   sending: '正在发送…',

@@ -24,6 +24,12 @@ export interface State {
   /** Up to where the visitor has read. */
   read: [at: string, id: string];
   unread: number;
+  /** Up to when the company has read what the visitor wrote. */
+  seen: string;
+  /** Who of the other side types. */
+  typing: string[];
+  /** Somebody of the company is there to answer. */
+  agents: boolean;
   open: boolean;
   sound: boolean;
   /** The latest chat; undefined until the server has said it. */
@@ -43,6 +49,9 @@ export type Action =
   | { type: 'outbox'; outbox: OutboxItem[] }
   | { type: 'progress'; key: string; share: number }
   | { type: 'read'; read: State['read'] }
+  | { type: 'seen'; upTo: string }
+  | { type: 'typing'; names: string[] }
+  | { type: 'agents'; agents: boolean }
   | { type: 'open'; open: boolean }
   | { type: 'sound'; sound: boolean }
   | { type: 'chat'; chat: ChatState | undefined }
@@ -52,7 +61,7 @@ export type Action =
 
 export const initial: State = {
   phase: 'loading', connection: 'idle', slow: false, messages: [], base: 0, older: 'unknown', outbox: [], progress: {}, read: ['', ''], unread: 0,
-  open: false, sound: true, skipped: '', form: { busy: false, errors: {}, problem: '' },
+  seen: '', typing: [], agents: false, open: false, sound: true, skipped: '', form: { busy: false, errors: {}, problem: '' },
 };
 
 export function reduce(s: State, a: Action): State {
@@ -77,6 +86,12 @@ export function reduce(s: State, a: Action): State {
       return { ...s, progress: { ...s.progress, [a.key]: a.share } };
     case 'read':
       return counted({ ...s, read: later(s.read, a.read) });
+    case 'seen':
+      return a.upTo > s.seen ? { ...s, seen: a.upTo } : s;
+    case 'typing':
+      return { ...s, typing: a.names };
+    case 'agents':
+      return s.agents === a.agents ? s : { ...s, agents: a.agents };
     case 'open':
       return s.open === a.open ? s : { ...s, open: a.open };
     case 'sound':
@@ -90,7 +105,7 @@ export function reduce(s: State, a: Action): State {
     case 'ended':
       return {
         ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], base: 0, older: 'unknown',
-        outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '',
+        outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '', seen: '', typing: [], agents: false,
       };
   }
 }

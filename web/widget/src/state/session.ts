@@ -1,6 +1,7 @@
 import { io, type Socket } from 'socket.io-client';
-import { Api, ApiError, type Settings } from '@parley/shared/api.js';
-import { readMessage, text, type Data, type Message } from '@parley/shared/message.js';
+import { Api, ApiError, type Reading, type Settings } from '@parley/shared/api.js';
+import { object, readMessage, text, type Data, type Message } from '@parley/shared/message.js';
+import { throttle, Typing } from '@parley/shared/typing.js';
 import type { Host, Identity } from '../host.js';
 import { Outbox } from './outbox.js';
 import { initial, newestReply, reduce, type Action, type Connection, type State } from './reducer.js';
@@ -17,6 +18,8 @@ const HANDOVER = 60_000;
 const LAST_PART = 0.2;
 /** How long a tab may have slept before it asks for what it missed. */
 const STALE = 30_000;
+/** How long the server may take to say that it has noted what was read; then the Widget API is told. */
+const ACK = 5_000;
 
 export interface SessionConfig {
   host: Host;
@@ -43,6 +46,7 @@ export class Session {
   #maxFileBytes: Promise<number> | undefined;
   #ended = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
+  readonly #typing = new Typing((names) => this.dispatch({ type: 'typing', names }));
 
   constructor(readonly config: SessionConfig) {
     this.#host = config.host;
@@ -224,6 +228,7 @@ export class Session {
     this.#registration = undefined;
     this.#disconnect();
     this.#tabs.stop();
+    this.#typing.clear();
     this.dispatch({ type: 'ended', ...(notice && { notice }) });
     this.#host.badge(0);
   }
@@ -269,6 +274,15 @@ export class Session {
       this.outbox.kick();
     });
     socket.on('message', (record: unknown) => this.#received(record));
+    socket.on('typing', (e: unknown) => {
+      const [name, at] = [text(object(e).name), text(object(e).at)];
+      this.#typing.heard(name, at);
+      this.#post({ kind: 'typing', name, at });
+    });
+    socket.on('read', (read: unknown) => {
+      this.#post({ kind: 'read', read });
+      this.#cursor(read);
+    });
     socket.on('disconnect', (reason) => {
       this.#connection(this.#broken());
       if (reason === 'io server disconnect') this.#later(() => socket.connect()); // the token has expired or was revoked: CONNECT says which
@@ -339,11 +353,12 @@ export class Session {
     try {
       let before: string | undefined;
       for (let page = 0; page < GAP_PAGES; page++) {
-        const { messages, more } = await this.api.history(PAGE, before);
+        const { messages, more, reading } = await this.api.history(PAGE, before);
         if (era !== this.#era) return;
         const first = this.state.messages.length === 0 || (page === 0 && this.state.older === 'unknown');
         const known = messages.some((m) => this.state.messages.some((k) => k.id === m.id));
         this.#show(messages, first ? more : undefined, page > 0 || !first);
+        if (page === 0) this.#told(reading);
         if (first || known || !more || !messages.length) break;
         before = messages[0]!.id;
       }
@@ -361,7 +376,31 @@ export class Session {
     const known = new Set(this.state.messages.map((m) => m.id));
     const last = this.state.messages.at(-1);
     this.dispatch({ type: 'messages', messages, ...(more !== undefined && { more }) });
+    const reply = newestReply(this.state);
+    if (reply) this.#typing.message(reply.createdAt);
     if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && m.createdAt > last.createdAt) this.#arrived(m);
+  }
+
+  /** What the server knows of reading, and of who is there. */
+  #told(r: Reading): void {
+    this.#readElsewhere(r.readUpTo);
+    this.dispatch({ type: 'seen', upTo: r.seenUpTo });
+    this.dispatch({ type: 'agents', agents: r.agents === 'online' });
+  }
+
+  /** A side has read further: the company, or this visitor on another device. */
+  #cursor(event: unknown): void {
+    const { side, messageId, upTo } = object(event);
+    if (side === 'visitor') this.#readElsewhere(text(messageId));
+    else this.dispatch({ type: 'seen', upTo: text(upTo) });
+  }
+
+  #readElsewhere(id: string): void {
+    const m = id && this.state.messages.find((k) => k.id === id);
+    if (!m) return;
+    const before = this.state.read;
+    this.dispatch({ type: 'read', read: [m.createdAt, m.id] });
+    if (this.state.read !== before) this.storage.update({ r: this.state.read });
   }
 
   async loadOlder(): Promise<void> {
@@ -389,6 +428,7 @@ export class Session {
 
   #take(m: Message): void {
     if (this.state.messages.some((k) => k.id === m.id)) return;
+    if (m.isFromSupport) this.#typing.message(m.createdAt);
     const first = this.state.older === 'unknown'; // the history is on its way: this is part of what was before
     this.dispatch({ type: 'messages', messages: [m] });
     this.support.arrived(m);
@@ -442,6 +482,16 @@ export class Session {
     this.#host.emit('message', m);
   }
 
+  /** The visitor types. One tab has the socket; what cannot be said now is worth nothing later. */
+  readonly writing = throttle(() => {
+    if (this.#tabs.leads) this.#sayTyping();
+    else this.#post({ kind: 'writing' });
+  });
+
+  #sayTyping(): void {
+    if (this.#socket?.connected) this.#socket.emit('typing');
+  }
+
   discard(key: string): void {
     this.outbox.remove(key);
     this.#post({ kind: 'cancel', key });
@@ -492,7 +542,16 @@ export class Session {
     this.dispatch({ type: 'read', read: [m.createdAt, m.id] });
     this.storage.update({ r: [m.createdAt, m.id] });
     this.#remember();
-    void this.api.read(m.id).catch(() => {}); // the next one says it again
+    this.#sayRead(m.id);
+  }
+
+  /** Over the socket where there is one; else, or when it is not acknowledged, over HTTP. */
+  #sayRead(id: string): void {
+    const otherwise = () => void this.api.read(id).catch(() => {}); // the next one says it again
+    if (!this.#socket?.connected) return otherwise();
+    this.#socket.timeout(ACK).emit('read', { messageId: id }, (err: unknown, answer: unknown) => {
+      if ((err || object(answer).ok !== true) && this.registered) otherwise();
+    });
   }
 
   setSound(on: boolean): void {
@@ -541,6 +600,12 @@ export class Session {
         if (this.#tabs.leads) return;
         if (e.connection === 'online' && this.state.connection !== 'online') void this.sync();
         return this.dispatch({ type: 'connection', connection: e.connection as Connection });
+      case 'typing':
+        return this.#typing.heard(e.name, e.at);
+      case 'read':
+        return this.#cursor(e.read);
+      case 'writing':
+        return this.#tabs.leads ? this.#sayTyping() : undefined;
       case 'ended':
         this.#leave();
         return void this.storage.clear(); // what this tab has written meanwhile
@@ -610,6 +675,7 @@ export class Session {
     removeEventListener('storage', this.#stored);
     document.removeEventListener('visibilitychange', this.#visible);
     this.outbox.stop();
+    this.#typing.clear();
     this.#disconnect();
     this.#tabs.stop();
     this.storage.close();

@@ -7,6 +7,9 @@ export type TabEvent =
   | { kind: 'progress'; key: string; share: number }
   | { kind: 'cancel'; key: string }
   | { kind: 'connection'; connection: string }
+  | { kind: 'typing'; name: string; at: string }
+  | { kind: 'read'; read: unknown }
+  | { kind: 'writing' }
   | { kind: 'ended' }
   | { kind: 'hello' }
   | { kind: 'ping' }

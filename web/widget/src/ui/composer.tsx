@@ -105,7 +105,10 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
             aria-invalid={left < 0 || undefined}
             aria-describedby={left < TELL_FROM ? 'parley-left' : undefined}
             placeholder={language.t(files.length ? 'captionPlaceholder' : 'placeholder')}
-            onInput={(e) => setValue(e.currentTarget.value)}
+            onInput={(e) => {
+              setValue(e.currentTarget.value);
+              if (e.currentTarget.value) session.writing();
+            }}
             onKeyDown={onKeyDown}
             onPaste={onPaste}
           />

@@ -170,7 +170,7 @@ function Header() {
         <h2 class="title" tabIndex={-1}>{settings?.name}</h2>
         <p class="sub">
           {settings?.botName}
-          {state.phase === 'chat' && online && <><span class="dot" /> {language.t('online')}</>}
+          {state.phase === 'chat' && online && <><span class="dot" /> {language.t(state.agents ? 'agentsOnline' : 'online')}</>}
         </p>
       </div>
       <button ref={button} type="button" class="round" aria-label={language.t('menu')} aria-expanded={menu} onClick={() => (menu ? shut() : setMenu(true))}><Icon name="more" /></button>

@@ -125,7 +125,7 @@ export class Transcript extends Component<TranscriptProps, Window> {
     const log = this.#log.current!;
     this.#scrollTop = log.scrollTop;
     const top = log.getBoundingClientRect().top;
-    for (const row of log.querySelectorAll('.row')) {
+    for (const row of log.querySelectorAll('.row:not(.typing)')) {
       const r = row.getBoundingClientRect();
       if (r.bottom > top) {
         this.#anchor = { row, top: r.top - top };
@@ -188,7 +188,7 @@ export class Transcript extends Component<TranscriptProps, Window> {
   /** The arrow keys walk through the messages; Enter goes into one, Escape comes back. */
   readonly #keys = (e: KeyboardEvent) => {
     const log = this.#log.current!;
-    const rows = [...log.querySelectorAll<HTMLElement>('.row')];
+    const rows = [...log.querySelectorAll<HTMLElement>('.row:not(.typing)')];
     const focused = (log.getRootNode() as ShadowRoot).activeElement as HTMLElement;
     const inside = focused.closest<HTMLElement>('.row');
     if (inside && focused !== inside) {
@@ -261,7 +261,7 @@ export class Transcript extends Component<TranscriptProps, Window> {
                 messages={page.messages}
                 before={state.messages[at - 1]}
                 after={state.messages[at + page.messages.length]}
-                seen={lastReply >= 0 ? state.messages[lastReply]!.createdAt : ''}
+                seen={lastReply >= 0 && state.messages[lastReply]!.createdAt > state.seen ? state.messages[lastReply]!.createdAt : state.seen}
                 newest={last?.id ?? ''}
                 answers={answersIn(state.messages, page.messages)}
                 {...common}
@@ -274,6 +274,12 @@ export class Transcript extends Component<TranscriptProps, Window> {
               {state.outbox.map((item, i) => (
                 <Pending key={item.key} item={item} last={i === state.outbox.length - 1} share={state.progress[item.key]} session={session} language={language} offline={state.connection !== 'online'} />
               ))}
+            </div>
+          )}
+          {state.typing.length > 0 && (
+            <div class="row theirs typing" aria-hidden="true">
+              <Avatar name={state.typing[0]!} class="small" />
+              <div class="bubble"><i /><i /><i /></div>
             </div>
           )}
         </div>
@@ -304,7 +310,7 @@ interface PageProps {
   messages: Message[];
   before: Message | undefined;
   after: Message | undefined;
-  /** When the other side last wrote: what was sent before it has been read. */
+  /** Up to when the other side has read: what was sent before it last wrote has been read too. */
   seen: string;
   newest: string;
   answers: string;
@@ -366,7 +372,7 @@ function Row({ message: m, before, after, reachable, chosen, seen, language, ren
   const last = !joined(m, after);
   const day = !before || midnight(at(before)) !== midnight(at(m));
   const side = m.isFromSupport ? 'theirs' : 'mine';
-  const read = !m.isFromSupport && seen > m.createdAt;
+  const read = !m.isFromSupport && seen >= m.createdAt;
   const who = m.isFromSupport ? m.nameOfSender : language.t('you');
   const notice = noticeText(m, language);
   const heading = day && <h3 class="day"><span>{language.day(at(m), now)}</span></h3>;

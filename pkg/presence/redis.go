@@ -1,0 +1,107 @@
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+)
+
+const (
+	// Keys of Redis begin with prefix; the value of one is holding and its holder's name, or seen and a time in milliseconds.
+	prefix  = "parley:presence:"
+	holding = "on "
+	seen    = "seen "
+)
+
+// Redis keeps presence where all processes find it. Each call is one pipeline, so its cost is bounded by one round trip a node.
+type Redis struct{ client redis.UniversalClient }
+
+// NewRedis returns presence in Redis. The caller closes the client.
+func NewRedis(client redis.UniversalClient) *Redis { return &Redis{client} }
+
+// Hold implements [Store].
+func (r *Redis) Hold(ctx context.Context, holder string, keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, key := range keys {
+			p.Set(ctx, prefix+key, holding+holder, Life)
+		}
+		return nil
+	})
+	return away("writing presence", err)
+}
+
+// Leave implements [Store]. Between its look and its write another holder may take over; that holder's next refresh corrects it.
+func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...string) error {
+	values, err := r.values(ctx, keys)
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			if other, held := strings.CutPrefix(values[i], holding); held && other != holder {
+				continue
+			}
+			p.Set(ctx, prefix+key, seen+strconv.FormatInt(at.UnixMilli(), 10), SeenLife)
+		}
+		return nil
+	})
+	return away("writing presence", err)
+}
+
+// States implements [Store].
+func (r *Redis) States(ctx context.Context, keys ...string) ([]State, error) {
+	values, err := r.values(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]State, len(keys))
+	for i, value := range values {
+		if strings.HasPrefix(value, holding) {
+			states[i].Online = true
+		} else if ms, err := strconv.ParseInt(strings.TrimPrefix(value, seen), 10, 64); err == nil {
+			states[i].SeenAt = time.UnixMilli(ms).UTC()
+		}
+	}
+	return states, nil
+}
+
+// values are those of the keys; empty where there is none. Keys of a cluster are on several nodes, so each has a GET of its own.
+func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	answers := make([]*redis.StringCmd, len(keys))
+	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			answers[i] = p.Get(ctx, prefix+key)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, away("reading presence", err)
+	}
+	values := make([]string, len(keys))
+	for i, answer := range answers {
+		if values[i], err = answer.Result(); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, away("reading presence", err)
+		}
+	}
+	return values, nil
+}
+
+func away(act string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", act, apperr.Away("redis", err))
+}

@@ -1,0 +1,25 @@
+package web
+
+import (
+	"time"
+
+	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/redisclient"
+	"github.com/parley-chat/parley/pkg/service"
+)
+
+// presenceTimeout is what a request waits for presence at most.
+const presenceTimeout = 250 * time.Millisecond
+
+// Presence returns kept, or else presence in Redis; without a URL nothing is known of who is there, and it returns nil.
+func Presence(p *service.Process, kept presence.Store, redisURL string) (presence.Store, error) {
+	if kept != nil || redisURL == "" {
+		return kept, nil
+	}
+	client, err := redisclient.New(redisURL, redisclient.Timeouts{Dial: presenceTimeout, Command: presenceTimeout})
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(client.Close)
+	return presence.NewRedis(client), nil
+}

@@ -1,0 +1,74 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Unread is counted from the cursor of each side; there is no counter that could be wrong.
+func testUnread(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	const many = 100
+	c := openChat(t, s, fromCompany("greeting", noon))
+	unread := func(fromSupport bool, after chat.ReadCursor, limit int) int {
+		t.Helper()
+		return get[int](t)(s.CountUnread(ctx, c.ID, fromSupport, after, limit))
+	}
+	want(t, "of an unknown chat", get[int](t)(s.CountUnread(ctx, newID(), true, chat.ReadCursor{}, many)), 0)
+	want(t, "the greeting", unread(true, chat.ReadCursor{}, many), 1)
+	minute := noon.Add(time.Minute)
+	for _, m := range []chat.Message{
+		fromCompany("b", minute), text("v1", minute), fromCompany("a", minute), fromCompany("c", minute), text("v2", noon.Add(2*time.Minute)),
+		fromCompany("d", noon.Add(3*time.Minute)),
+	} {
+		must(t, s.AppendMessage(ctx, c.ID, m))
+	}
+	want(t, "for the visitor", unread(true, chat.ReadCursor{}, many), 5)
+	want(t, "for the company", unread(false, chat.ReadCursor{}, many), 2)
+	want(t, "no more than the limit", unread(true, chat.ReadCursor{}, 2), 2)
+	want(t, "after a message", unread(true, chat.ReadCursor{At: at(time.Minute), MessageID: "b"}, many), 2)
+	want(t, "after a message that does not exist", unread(true, chat.ReadCursor{At: at(time.Minute), MessageID: "bb"}, many), 2)
+	want(t, "after a time", unread(true, chat.ReadCursor{At: at(time.Minute)}, many), 1)
+	want(t, "after the last", unread(true, chat.ReadCursor{At: at(3 * time.Minute), MessageID: "d"}, many), 0)
+
+	// Each side's cursor only advances, whatever comes late.
+	read := func(m chat.Message) chat.ReadCursor {
+		t.Helper()
+		get[[]string](t)(s.ReadUpTo(ctx, c.ID, m, noon))
+		return get[store.ChatReceipts](t)(s.ChatReceipts(ctx, c.ID)).ReadUpTo
+	}
+	want(t, "before anything is read", get[store.ChatReceipts](t)(s.ChatReceipts(ctx, c.ID)).ReadUpTo, chat.ReadCursor{})
+	want(t, "the visitor's cursor", read(fromCompany("b", minute)), chat.ReadCursor{At: at(time.Minute), MessageID: "b"})
+	want(t, "back to an earlier message", read(fromCompany("a", minute)), chat.ReadCursor{At: at(time.Minute), MessageID: "b"})
+	cursor := read(fromCompany("d", noon.Add(3*time.Minute)))
+	want(t, "all read", unread(true, cursor, many), 0)
+	must(t, s.AgentsRead(ctx, c.ID, minute))
+	must(t, s.AgentsRead(ctx, c.ID, noon))
+	found := get[chat.Chat](t)(s.Chat(ctx, c.ID))
+	want(t, "the company's cursor", found.AgentsRead(), chat.ReadCursor{At: at(time.Minute)})
+	want(t, "unread for the company", unread(false, found.AgentsRead(), many), 1)
+	if !found.Unread() {
+		t.Error("got a chat that is read, want it unread: the inbox and the count tell the same")
+	}
+	must(t, s.AgentsRead(ctx, c.ID, noon.Add(2*time.Minute)))
+	found = get[chat.Chat](t)(s.Chat(ctx, c.ID))
+	if n := unread(false, found.AgentsRead(), many); n != 0 || found.Unread() {
+		t.Errorf("got %d unread and %v, want none", n, found.Unread())
+	}
+	cursors := together(t, AtOnce, func(n int) (chat.ReadCursor, error) {
+		m := fromCompany("d", noon.Add(time.Duration(n)*time.Second+time.Hour))
+		if _, err := s.ReadUpTo(ctx, c.ID, m, noon); err != nil {
+			return chat.ReadCursor{}, err
+		}
+		receipts, err := s.ChatReceipts(ctx, c.ID)
+		return receipts.ReadUpTo, err
+	})
+	for n, seen := range cursors {
+		if own := at(time.Duration(n)*time.Second + time.Hour); seen.At.Before(own) {
+			t.Errorf("got the cursor at %v after it was moved to %v, want it not to step back", seen.At, own)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package http
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/panel/internal/live"
+)
+
+type readRequest struct {
+	unruly `json:"-"`
+	UpTo   time.Time `json:"upTo"`
+}
+
+// readChat moves the company's read cursor: to the time of the newest message that the agent was shown, or, without one, to now.
+func (a api) readChat(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	var r readRequest
+	if err := httpapi.Decode(c, &r); err != nil {
+		return err
+	}
+	latest := a.Now()
+	if latest.Before(found.VisitorWroteAt) { // clocks differ
+		latest = found.VisitorWroteAt
+	}
+	upTo := r.UpTo
+	if upTo.IsZero() || upTo.After(latest) {
+		upTo = latest
+	}
+	if err := a.Store.AgentsRead(ctxOf(c), found.ID, upTo); err != nil {
+		return err
+	}
+	if upTo.After(found.AgentsReadAt) && found.AppID != "" {
+		_ = a.Bus.Signal(event.ReadCursorMoved{ // the store has it: a visitor who misses this learns it from the history
+			CompanyID: found.CompanyID, AppID: found.AppID, ChatUserID: found.ChatUserID, ChatID: found.ID, Side: subject.SideSupport, UpTo: upTo,
+		})
+	}
+	if err := live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{Kind: live.Read, ChatID: found.ID}); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// visitorPresence is whether a visitor is connected, as far as that is known.
+type visitorPresence struct {
+	Online bool    `json:"online"`
+	SeenAt instant `json:"lastSeenAt,omitzero"`
+}
+
+// notePresence tells the other agents that this one has the chat open, and answers whether the visitor is there.
+func (a api) notePresence(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	err = live.Notify(ctxOf(c), a.Bus, found.CompanyID, live.Notice{
+		Kind: live.Presence, ChatID: found.ID, UserID: who.User.ID, Name: who.User.DisplayName(),
+		Expires: int(live.PresenceLife / time.Second), AppID: applicationOf(found), VisitorID: found.ChatUserID,
+	})
+	if err != nil {
+		return err
+	}
+	answer := map[string]any{}
+	if a.Presence != nil && found.AppID != "" {
+		if states, err := a.Presence.States(ctxOf(c), presence.Visitor(found.AppID, found.ChatUserID)); err == nil {
+			answer["visitor"] = visitorPresence{Online: states[0].Online, SeenAt: instant(states[0].SeenAt)}
+		}
+	}
+	return answerJSON(c, http.StatusOK, answer)
+}
+
+// noteTyping tells the visitor, and the other agents who have the chat open, that this one types. What comes more often than once in two
+// seconds is not told.
+func (a api) noteTyping(c echo.Context, who caller) error {
+	found, err := a.chat(c, who)
+	if err != nil {
+		return err
+	}
+	if found.Open(a.Now()) && a.Typing.Take(ctxOf(c), found.ID+"|"+who.User.ID).Allowed {
+		if err := a.Bus.Signal(event.Typing{
+			CompanyID: found.CompanyID, AppID: applicationOf(found), ChatUserID: found.ChatUserID, Side: subject.SideSupport,
+			Name: who.User.DisplayName(), UserID: who.User.ID, At: a.Now(),
+		}); err != nil {
+			return err
+		}
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// applicationOf is the application in the subjects of a chat. One that a push opened has none, and only agents see who types in it.
+func applicationOf(c chat.Chat) string {
+	if c.AppID == "" {
+		return subject.NoApplication
+	}
+	return c.AppID
+}
+
+// holdAgent notes that a user has the panel of a company open.
+func (a api) holdAgent(ctx context.Context, companyID, userID string) {
+	if a.Presence == nil {
+		return
+	}
+	_ = a.Presence.Hold(ctx, "panel", presence.Agent(companyID, userID), presence.Agents(companyID)) // the next heartbeat says it again
+}
+
+// addOnline adds which agents have the panel open, where that is known.
+func (a api) addOnline(ctx context.Context, companyID string, agents []agentView) {
+	if a.Presence == nil {
+		return
+	}
+	keys := make([]string, len(agents))
+	for i, agent := range agents {
+		keys[i] = presence.Agent(companyID, agent.ID)
+	}
+	states, err := a.Presence.States(ctx, keys...)
+	if err != nil {
+		return
+	}
+	for i := range agents {
+		agents[i].Online = &states[i].Online
+	}
+}

@@ -1,0 +1,120 @@
+package live
+
+import (
+	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// looking is the conversations that the browser of a feed has open: of these it is told who types and how far the visitor has read. A
+// conversation is open for [PresenceLife] after the browser has said so, so a company with many visitors and agents costs each browser only
+// what it shows.
+type looking struct {
+	feed   Feed
+	coming chan signal
+	open   map[visitor]*opened
+}
+
+type visitor struct{ appID, id string }
+
+type opened struct {
+	until time.Time
+	stops []func()
+}
+
+type signal struct {
+	subject string
+	data    []byte
+}
+
+func newLooking(f Feed) *looking {
+	return &looking{feed: f, coming: make(chan signal, noticeRoom), open: make(map[visitor]*opened)}
+}
+
+// at notes that the browser shows a visitor's conversation.
+func (l *looking) at(v visitor, now time.Time) error {
+	if o := l.open[v]; o != nil {
+		o.until = now.Add(PresenceLife)
+		return nil
+	}
+	o := &opened{until: now.Add(PresenceLife)}
+	for _, subj := range []string{subject.Typing("*", v.appID, v.id), subject.ReadCursor(subject.SideVisitor, v.appID, v.id)} {
+		stop, err := l.feed.Bus.OnSignal(subj, "", func(subj string, data []byte) {
+			select {
+			case l.coming <- signal{subj, data}:
+			default:
+			}
+		})
+		if err != nil {
+			o.stop()
+			return err
+		}
+		o.stops = append(o.stops, stop)
+	}
+	l.open[v] = o
+	return nil
+}
+
+// expire forgets what the browser has not named for a while.
+func (l *looking) expire(now time.Time) {
+	for v, o := range l.open {
+		if now.After(o.until) {
+			o.stop()
+			delete(l.open, v)
+		}
+	}
+}
+
+func (l *looking) close() {
+	for _, o := range l.open {
+		o.stop()
+	}
+}
+
+func (o *opened) stop() {
+	for _, stop := range o.stops {
+		stop()
+	}
+}
+
+type typingEvent struct {
+	VisitorID string `json:"visitorId"`
+	AppID     string `json:"appId"`
+	Side      string `json:"side"`
+	UserID    string `json:"userId,omitempty"`
+	Name      string `json:"name,omitempty"`
+	At        string `json:"at"`
+}
+
+type seenEvent struct {
+	ChatID    string `json:"chatId"`
+	MessageID string `json:"messageId"`
+	UpTo      string `json:"upTo"`
+}
+
+const typingPrefix = "chat.typing."
+
+// tell tells a signal; one that is malformed, another company's or older than it is worth is skipped.
+func (l *looking) tell(s signal, now time.Time, tell func(Event) error) error {
+	if strings.HasPrefix(s.subject, typingPrefix) {
+		e, ok := decodedSignal[event.Typing](s)
+		if !ok || e.CompanyID != l.feed.CompanyID || now.Sub(e.At) > event.TypingLife {
+			return nil
+		}
+		return tellJSON("", "typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, tell)
+	}
+	e, ok := decodedSignal[event.ReadCursorMoved](s)
+	if !ok || e.CompanyID != l.feed.CompanyID {
+		return nil
+	}
+	return tellJSON("", "seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, tell)
+}
+
+// decodedSignal returns the event of a signal; false when it is malformed.
+func decodedSignal[E event.Signal, P event.Checked[E]](s signal) (E, bool) {
+	e, err := event.Decode[E, P](s.subject, s.data)
+	return e, err == nil
+}

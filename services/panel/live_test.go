@@ -1,0 +1,172 @@
+package panel_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/panel"
+)
+
+// A browser is told who types in the conversation that it shows, and only there; the visitor and the other agents are told of the agent, at most
+// once in two seconds.
+func TestTyping(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	agent, owner := w.as(w.acme.users[account.Agent]), w.as(w.acme.users[account.Owner])
+	heard := bustest.Collect(t, w.natsURL, subject.AllSupportTyping)
+	here, _ := agent.events("/api/events", "")
+	there, _ := owner.events("/api/events", "")
+	w.next(here, "ready")
+	w.next(there, "ready")
+	path := "/api/chats/" + w.acme.chat
+	agent.done(http.StatusOK, http.MethodPost, path+"/presence", `{}`)
+	w.next(here, "presence") // from now on it hears of this visitor
+	w.next(there, "presence")
+
+	visitorTypes := func(c company, at time.Time) {
+		t.Helper()
+		w.must(w.bus.Signal(event.Typing{CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, Side: subject.SideVisitor, At: at}))
+	}
+	now := time.Now()
+	visitorTypes(w.other, now)
+	visitorTypes(w.acme, now.Add(-time.Minute)) // it has lain about
+	visitorTypes(w.acme, now)
+	if e := w.next(here, "typing"); e.id != "" || !strings.Contains(e.data, `"visitorId":"`+w.acme.visitor+`"`) || !strings.Contains(e.data, `"side":"visitor"`) ||
+		!strings.Contains(e.data, now.UTC().Format(chat.TimeFormat)) {
+		t.Errorf("got %+v, want the visitor typing now", e)
+	}
+	for range 5 {
+		owner.done(http.StatusNoContent, http.MethodPost, path+"/typing", `{}`)
+	}
+	if e := w.next(here, "typing"); !strings.Contains(e.data, `"name":"Owner"`) || !strings.Contains(e.data, w.acme.users[account.Owner].ID) {
+		t.Errorf("got %+v, want the other agent typing", e)
+	}
+	agent.done(http.StatusNoContent, http.MethodPost, path+"/typing", `{}`)
+	for _, want := range []account.Role{account.Owner, account.Agent} {
+		m := heard.Next()
+		e, err := event.Decode[event.Typing](m.Subject, m.Data)
+		if err != nil || e.ChatUserID != w.acme.visitor || e.UserID != w.acme.users[want].ID || e.Name == "" {
+			t.Errorf("got %s %s and %v, want the visitor told once that %s types", m.Subject, m.Data, err, want)
+		}
+	}
+	owner.done(http.StatusNoContent, http.MethodPost, path+"/read", `{}`)
+	w.next(there, "read") // and no typing before: this browser shows no conversation
+}
+
+// The company's cursor is the time of the newest message that an agent was shown: what came meanwhile stays unread. Who is connected is
+// told; what the visitor has read comes with the messages, and live.
+func TestReading(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	agent := w.as(w.acme.users[account.Agent])
+	moved := bustest.Collect(t, w.natsURL, subject.AllReadCursors)
+	path := "/api/chats/" + w.acme.chat
+	first := w.visitorWrites(w.acme, "one")
+	time.Sleep(2 * time.Millisecond) // times are in milliseconds
+	w.visitorWrites(w.acme, "two")
+	unread := func() (row struct {
+		Unread      bool
+		UnreadCount int
+	}) {
+		t.Helper()
+		agent.done(http.StatusOK, http.MethodGet, path, "").into(t, &row)
+		return row
+	}
+	if row := unread(); !row.Unread || row.UnreadCount != 2 {
+		t.Errorf("got %+v, want two unread", row)
+	}
+	agent.done(http.StatusNoContent, http.MethodPost, path+"/read", fmt.Sprintf(`{"upTo":%q}`, first.CreatedAt.Format(chat.TimeFormat)))
+	if row := unread(); !row.Unread || row.UnreadCount != 1 {
+		t.Errorf("read up to the first: got %+v, want one unread", row)
+	}
+	m := moved.Next()
+	e, err := event.Decode[event.ReadCursorMoved](m.Subject, m.Data)
+	if err != nil || e.Side != subject.SideSupport || e.ChatUserID != w.acme.visitor || !e.UpTo.Equal(first.CreatedAt) {
+		t.Errorf("got %s %s and %v, want the visitor told how far it was read", m.Subject, m.Data, err)
+	}
+	agent.done(http.StatusNoContent, http.MethodPost, path+"/read", `{"upTo":"2000-01-01T00:00:00Z"}`)
+	if row := unread(); row.UnreadCount != 1 {
+		t.Errorf("read up to long ago: got %+v, want the cursor where it was", row)
+	}
+	agent.done(http.StatusNoContent, http.MethodPost, path+"/read", `{"upTo":"2999-01-01T00:00:00Z"}`) // a browser's clock may be wrong
+	if row := unread(); row.Unread || row.UnreadCount != 0 {
+		t.Errorf("read: got %+v, want nothing unread", row)
+	}
+	w.visitorWrites(w.acme, "three")
+	if row := unread(); !row.Unread || row.UnreadCount != 1 {
+		t.Errorf("a clock in the future: got %+v, want the next message unread", row)
+	}
+
+	here, _ := agent.events("/api/events", "")
+	w.next(here, "ready")
+	agent.done(http.StatusOK, http.MethodPost, path+"/presence", `{}`)
+	w.next(here, "presence")
+	w.must(w.bus.Signal(event.ReadCursorMoved{
+		CompanyID: w.acme.id, AppID: w.acme.app, ChatUserID: w.acme.visitor, ChatID: w.acme.chat, Side: subject.SideVisitor, MessageID: first.ID, UpTo: first.CreatedAt,
+	}))
+	if e := w.next(here, "seen"); !strings.Contains(e.data, first.ID) {
+		t.Errorf("got %+v, want how far the visitor has read", e)
+	}
+	_, err = w.store.ReadUpTo(t.Context(), w.acme.chat, first, time.Now())
+	w.must(err)
+	if a := agent.done(http.StatusOK, http.MethodGet, path+"/messages", ""); !strings.Contains(a.body, `"seenUpTo":"`+first.CreatedAt.Format(chat.TimeFormat)+`"`) {
+		t.Errorf("got %s, want how far the visitor has read", a.body)
+	}
+}
+
+// Agents with the panel open are known to be there; visitors are shown as the gateways say.
+func TestPresence(t *testing.T) {
+	t.Parallel()
+	kept := presence.NewMemory(time.Now)
+	w := newWorld(t, unlimited, func(cfg *panel.Config) { cfg.Presence = kept })
+	agent := w.as(w.acme.users[account.Agent])
+	path := "/api/chats/" + w.acme.chat + "/presence"
+	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `{"visitor":{"online":false}}`) {
+		t.Errorf("got %s, want the visitor away", a.body)
+	}
+	key := presence.Visitor(w.acme.app, w.acme.visitor)
+	w.must(kept.Hold(t.Context(), "gateway", key))
+	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `{"visitor":{"online":true}}`) {
+		t.Errorf("got %s, want the visitor there", a.body)
+	}
+	w.must(kept.Leave(t.Context(), "gateway", time.Now(), key))
+	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `"online":false,"lastSeenAt":"`) {
+		t.Errorf("got %s, want when the visitor left", a.body)
+	}
+	var list struct {
+		Agents []struct {
+			ID     string
+			Online *bool
+		}
+	}
+	online := func() (n int) {
+		agent.done(http.StatusOK, http.MethodGet, "/api/agents", "").into(t, &list)
+		for _, a := range list.Agents {
+			if a.Online != nil && *a.Online {
+				n++
+			}
+		}
+		return n
+	}
+	if n := online(); n != 0 {
+		t.Errorf("got %d agents online, want none", n)
+	}
+	here, _ := agent.events("/api/events", "")
+	w.next(here, "ready")
+	if n := online(); n != 1 {
+		t.Errorf("got %d agents online, want the one with the panel open", n)
+	}
+	states, err := kept.States(t.Context(), presence.Agents(w.acme.id), presence.Agents(w.other.id))
+	if err != nil || !states[0].Online || states[1].Online {
+		t.Errorf("got %+v and %v, want the agents of one company there", states, err)
+	}
+}

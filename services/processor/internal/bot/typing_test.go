@@ -1,0 +1,67 @@
+package bot
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// thinking answers after a while.
+type thinking struct{ time.Duration }
+
+func (a thinking) Answer(ctx context.Context, _ event.VisitorMessageAccepted) ([]Answer, error) {
+	select {
+	case <-time.After(a.Duration):
+		return []Answer{text("here")}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (thinking) Forget(string) {}
+
+// A bot that thinks shows that it types, for as long as it does; one that answers at once announces nothing.
+func TestBotTypes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		takes time.Duration
+		want  int
+	}{{0, 0}, {400 * time.Millisecond, 0}, {time.Second, 1}, {10 * time.Second, 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var signals []event.Typing
+			var replies published
+			asked := wrote(chat.Text, `{"text":"hello"}`)
+			asked.Message.CreatedAt = time.Now()
+			b := New(thinking{test.takes}, application{BotName: "Nora"}, &controls{}, nil, &replies, "", time.Now).WithTyping(func(s event.Signal) error {
+				mu.Lock()
+				defer mu.Unlock()
+				signals = append(signals, s.(event.Typing))
+				return nil
+			})
+			if err := b.VisitorMessage(t.Context(), asked); err != nil {
+				t.Fatal(err)
+			}
+			if len(signals) != test.want || len(replies) != 1 {
+				t.Fatalf("an answer after %v: got %d signals and %d replies, want %d and 1", test.takes, len(signals), len(replies), test.want)
+			}
+			for i, s := range signals {
+				if s.Side != subject.SideSupport || s.Name != "Nora" || s.ChatUserID != asked.ChatUserID || s.CompanyID != asked.CompanyID {
+					t.Errorf("got %+v, want the bot typing to the visitor", s)
+				}
+				if i > 0 && s.At.Sub(signals[i-1].At) >= event.TypingLife {
+					t.Errorf("got %v between two, want less than one lasts", s.At.Sub(signals[i-1].At))
+				}
+				if !replies[0].Message.CreatedAt.After(s.At) {
+					t.Error("got a signal that is not before the message, want the message to end it")
+				}
+			}
+		})
+	}
+}

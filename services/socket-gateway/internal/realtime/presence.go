@@ -1,0 +1,140 @@
+package realtime
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/presence"
+)
+
+const (
+	// presencePause is how long changes are gathered.
+	presencePause = time.Second
+	// presenceBatch is how many visitors a pipeline names.
+	presenceBatch = 512
+	// presenceTimeout bounds one pipeline.
+	presenceTimeout = 5 * time.Second
+)
+
+// Occupied is the part of a namespace that presence needs.
+type Occupied interface {
+	RoomSize(room string) int
+	Rooms() []string
+}
+
+// Presence keeps in a store which visitors have a socket here. A connect and a disconnect only note the room's name; one goroutine writes what has
+// changed once a second, and everything again every 20 seconds, so a socket costs no timer and no command of its own.
+type Presence struct {
+	store  presence.Store // nil: nothing is kept
+	rooms  Occupied
+	holder string
+	now    func() time.Time
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	changed map[string]struct{}
+}
+
+// NewPresence returns a presence that writes while Run runs. holder tells gateways apart.
+func NewPresence(store presence.Store, rooms Occupied, holder string, now func() time.Time, logger *slog.Logger) *Presence {
+	return &Presence{store: store, rooms: rooms, holder: holder, now: now, logger: logger, changed: make(map[string]struct{})}
+}
+
+// Changed notes that a socket has joined a room or left it.
+func (p *Presence) Changed(room string) {
+	if p.store == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changed[room] = struct{}{}
+}
+
+// Run writes until ctx is done; then it says of all that they have left, who are back as soon as they have connected elsewhere.
+func (p *Presence) Run(ctx context.Context) {
+	if p.store == nil {
+		return
+	}
+	flush, refresh := time.NewTicker(presencePause), time.NewTicker(presence.Refresh)
+	defer flush.Stop()
+	defer refresh.Stop()
+	failing := false
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
+			defer cancel()
+			_ = p.flush(rest) // what is not written expires
+			return
+		case <-flush.C:
+			err = p.flush(ctx)
+		case <-refresh.C:
+			err = p.refresh(ctx)
+		}
+		if err != nil && !failing && ctx.Err() == nil {
+			p.logger.WarnContext(ctx, "presence of visitors cannot be written", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// take returns the rooms that have changed, and forgets them.
+func (p *Presence) take() map[string]struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.changed) == 0 {
+		return nil
+	}
+	changed := p.changed
+	p.changed = make(map[string]struct{})
+	return changed
+}
+
+// flush writes what has changed. What could not be written corrects itself: the next refresh holds who is here, and the rest expires.
+func (p *Presence) flush(ctx context.Context) error {
+	changed := p.take()
+	var here, gone []string
+	for room := range changed {
+		if p.rooms.RoomSize(room) > 0 {
+			here = append(here, room)
+		} else {
+			gone = append(gone, room)
+		}
+	}
+	if err := p.write(ctx, here, p.hold); err != nil {
+		return err
+	}
+	return p.write(ctx, gone, p.leave)
+}
+
+func (p *Presence) refresh(ctx context.Context) error { return p.write(ctx, p.rooms.Rooms(), p.hold) }
+
+func (p *Presence) hold(ctx context.Context, keys []string) error {
+	return p.store.Hold(ctx, p.holder, keys...)
+}
+
+func (p *Presence) leave(ctx context.Context, keys []string) error {
+	return p.store.Leave(ctx, p.holder, p.now(), keys...)
+}
+
+func (p *Presence) write(ctx context.Context, rooms []string, write func(ctx context.Context, keys []string) error) error {
+	keys := make([]string, 0, min(len(rooms), presenceBatch))
+	for len(rooms) > 0 {
+		n := min(len(rooms), presenceBatch)
+		keys = keys[:0]
+		for _, room := range rooms[:n] {
+			keys = append(keys, presence.Room(room))
+		}
+		bounded, cancel := context.WithTimeout(ctx, presenceTimeout)
+		err := write(bounded, keys)
+		cancel()
+		if err != nil {
+			return err
+		}
+		rooms = rooms[n:]
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package conversation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/pkg/presence"
+	"github.com/parley-chat/parley/pkg/store"
+)
+
+// Signals tells browsers that are connected what happens at this moment.
+type Signals interface {
+	Signal(s event.Signal) error
+}
+
+// Unread counts messages after a cursor; see [store.Store].
+type Unread interface {
+	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
+}
+
+// Reading is how far a chat was read, and whether somebody is there to answer.
+type Reading struct {
+	bus.Reading
+	AgentsKnown  bool
+	AgentsOnline bool
+}
+
+// ReadThrough is [Service.Read] for a visitor whom a gateway has let in, and returns how far the chat is read then. An empty messageID moves
+// nothing.
+func (d *Service) ReadThrough(ctx context.Context, companyID, appID, chatUserID, messageID string) (bus.Reading, error) {
+	c, err := d.current(ctx, credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: d.cfg.Now()})
+	if err == nil && messageID != "" {
+		err = d.readUpTo(ctx, c, messageID)
+	}
+	if err != nil {
+		return bus.Reading{}, err
+	}
+	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
+	if err != nil {
+		return bus.Reading{}, err
+	}
+	return d.reading(ctx, c, receipts.ReadUpTo, page{more: true})
+}
+
+// reading counts what the visitor has not read: in the page, where that reaches back to the cursor, else in the store.
+func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCursor, p page) (r bus.Reading, err error) {
+	r = bus.Reading{ReadUpTo: cursor.MessageID, SeenUpTo: c.AgentsReadAt}
+	if p.more && (len(p.messages) == 0 || !cursor.Covers(p.messages[0])) {
+		r.Unread, err = d.cfg.Unread.CountUnread(ctx, c.ID, true, cursor, bus.MaxUnread)
+		return r, err
+	}
+	for _, m := range p.messages {
+		if m.IsFromSupport && !cursor.Covers(m) {
+			r.Unread++
+		}
+	}
+	r.Unread = min(r.Unread, bus.MaxUnread)
+	return r, nil
+}
+
+// readingOf is what GET /message tells beside the messages; nil where that cannot be told now: the messages are answered all the same.
+func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.ChatReceipts, p page) *Reading {
+	found, err := d.reading(ctx, c, receipts.ReadUpTo, p)
+	if err != nil {
+		d.cfg.Logger.WarnContext(ctx, "unread messages cannot be counted", "chatId", c.ID, "error", err)
+		return nil
+	}
+	r := &Reading{Reading: found}
+	r.AgentsOnline, r.AgentsKnown = d.cfg.Agents.Online(ctx, c.CompanyID)
+	return r
+}
+
+// agentsLife is how long an answer of the presence store is believed.
+const agentsLife = 5 * time.Second
+
+// Agents knows whether a company's agents are there; it asks the store once in five seconds a company. A nil one knows nothing.
+type Agents struct {
+	store presence.Store
+	now   func() time.Time
+
+	mu    sync.Mutex
+	known map[string]agentsState
+}
+
+type agentsState struct {
+	online, known bool
+	until         time.Time
+}
+
+// NewAgents returns nil without a store. now is the clock.
+func NewAgents(s presence.Store, now func() time.Time) *Agents {
+	if s == nil {
+		return nil
+	}
+	return &Agents{store: s, now: now, known: make(map[string]agentsState)}
+}
+
+// Online reports whether an agent of the company has the panel open; known is false while that cannot be told.
+func (a *Agents) Online(ctx context.Context, companyID string) (online, known bool) {
+	if a == nil {
+		return false, false
+	}
+	now := a.now()
+	a.mu.Lock()
+	state := a.known[companyID]
+	a.mu.Unlock()
+	if now.Before(state.until) {
+		return state.online, state.known
+	}
+	found, err := a.store.States(ctx, presence.Agents(companyID))
+	state = agentsState{known: err == nil, until: now.Add(agentsLife)}
+	state.online = state.known && found[0].Online
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known[companyID] = state
+	return state.online, state.known
+}
