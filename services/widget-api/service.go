@@ -182,7 +182,7 @@ func (s *Service) api(e *engines, applications *application.Finder) http.Handler
 			Changed: e.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
 		}),
 		Conversations: conversation.New(conversation.Config{
-			Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Replies: replies{e.bus}, Publisher: e.bus,
+			Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Replies: replies{e.bus}, Bots: e.bus, Publisher: e.bus,
 			Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
 		Once:       idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger),

@@ -1,8 +1,9 @@
 // Package bot answers visitors.
 //
 // bot.go turns answers into replies on the bus, whoever gives the answers: demo.go answers by itself, webhook.go asks a
-// server of the operator's. exchange.go knows which calls of it run; signature.go signs what the webhook sends; picture.go is the demo
-// bot's picture.
+// server of the operator's, llm.go a language model (moderation.go has its text read by another server first). caller.go calls either
+// server, and exchange.go knows which calls run; eventstream.go reads answers that come in pieces, and parts.go shows them while they come.
+// signature.go signs what the webhook sends; picture.go is the demo bot's picture.
 //
 // A reply's id is derived from the message that it answers and its place among the answers. So a redelivery that
 // answers again publishes the same events, the stream drops them, and the history keeps the first.
@@ -18,6 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Answer is one message of a bot's, before it has an id, a time and a sender.
@@ -25,12 +27,16 @@ type Answer struct {
 	Type         chat.MessageType `json:"type"`
 	Data         json.RawMessage  `json:"data"`
 	NameOfSender string           `json:"nameOfSender"` // empty: the application's botName
+
+	at      time.Time   // when the visitor began to read it; zero: it is shown as a whole
+	written *PartWriter // what showed it; nil: nothing
 }
 
 // Answerer decides what is answered to a visitor's message; no answers is an answer.
 type Answerer interface {
 	// Answer may be called again for a message: after an error, and to get the same answers for a redelivery.
-	Answer(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error)
+	// begin shows an answer that is still being written, at most one for a message: the first.
+	Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
 	// Forget says that nobody will ask about the message with that id any more.
 	Forget(messageID string)
 }
@@ -50,20 +56,29 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
+// PartLog knows the last part that was published for a visitor; NotFound where there is none.
+type PartLog interface {
+	LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error)
+}
+
 // Bot publishes an answerer's answers as replies.
 type Bot struct {
 	answerer     Answerer
 	applications Applications
 	chats        Chats
 	publisher    Publisher
+	parts        PartLog
 	failureText  string
 	now          func() time.Time
+	writers      writers
 }
 
 // New returns a bot. failureText is what a visitor is told whose message is given up; empty: nothing. now is the clock.
-func New(answerer Answerer, applications Applications, chats Chats, publisher Publisher, failureText string, now func() time.Time) *Bot {
+func New(
+	answerer Answerer, applications Applications, chats Chats, publisher Publisher, parts PartLog, failureText string, now func() time.Time,
+) *Bot {
 	return &Bot{
-		answerer: answerer, applications: applications, chats: chats, publisher: publisher, failureText: failureText, now: now,
+		answerer: answerer, applications: applications, chats: chats, publisher: publisher, parts: parts, failureText: failureText, now: now,
 	}
 }
 
@@ -119,12 +134,14 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
 	}
-	answers, err := b.answerer.Answer(ctx, e)
+	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName))
 	if err != nil || len(answers) == 0 {
 		return err
 	}
-	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
-		return err
+	if answers[0].written == nil { // else the visitor has read it
+		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
+			return err
+		}
 	}
 	first := b.answeredAt(e.Message.CreatedAt)
 	for i, answer := range answers {
@@ -132,7 +149,29 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 			return fmt.Errorf("publishing answer %d: %w", i+1, err)
 		}
 	}
+	if w := answers[0].written; w != nil {
+		w.Done()
+	}
 	return nil
+}
+
+// begin shows the first answer to a message while it is written. Its parts go on counting where a process that has died left off.
+func (b *Bot) begin(e event.VisitorMessageAccepted, sender string) Begin {
+	return func(ctx context.Context, stop func()) (*PartWriter, error) {
+		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
+			return nil, err
+		}
+		first := event.MessagePart{
+			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
+			MessageID: replyID(e.Message, 0), CreatedAt: b.answeredAt(e.Message.CreatedAt), NameOfSender: sender,
+		}
+		n := int32(0)
+		if last, err := b.parts.LastPart(ctx, e.AppID, e.ChatUserID); err == nil && last.MessageID == first.MessageID {
+			n = last.N + 1
+		}
+		release := b.writers.add(subject.Stop(e.AppID, e.ChatUserID, first.MessageID), stop)
+		return newPartWriter(b.publisher, b.now, first, n, release), nil
+	}
 }
 
 // agentInControl reports whether an agent has the chat. Of a chat that is not stored yet nobody has taken control.
@@ -159,11 +198,15 @@ func (b *Bot) answeredAt(asked time.Time) time.Time {
 
 // reply is answer number i. Each is a millisecond after the one before, so that the history keeps their order.
 func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, first time.Time) event.Reply {
+	at := first.Add(time.Duration(i) * time.Millisecond)
+	if !a.at.IsZero() {
+		at = a.at
+	}
 	return event.Reply{
 		CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 		Message: chat.Message{
 			ID:            replyID(e.Message, i),
-			CreatedAt:     first.Add(time.Duration(i) * time.Millisecond),
+			CreatedAt:     at,
 			Type:          a.Type,
 			Data:          a.Data,
 			NameOfSender:  cmp.Or(a.NameOfSender, sender),

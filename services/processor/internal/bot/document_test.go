@@ -88,7 +88,7 @@ func TestDocumentedBots(t *testing.T) {
 			t.Parallel()
 			url := runDocumented(t, bot.program, bot.language, bot.file)
 			open := func(secret string, now func() time.Time) *Webhook {
-				w, err := NewWebhook(WebhookConfig{URL: url, Secret: secret, Now: now})
+				w, err := NewWebhook(WebhookConfig{URL: url, Secret: secret, CallConfig: CallConfig{Now: now}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +107,7 @@ func TestDocumentedBots(t *testing.T) {
 			} {
 				asked := wrote(c.typ, c.data)
 				asked.Message.ID = uuid.NewString()
-				answers, err := w.Answer(t.Context(), asked)
+				answers, err := w.Answer(t.Context(), asked, nil)
 				if err != nil || len(answers) != 1 {
 					t.Fatalf("%s: got %v and %v, want an answer", c.data, answers, err)
 				}
@@ -120,7 +120,7 @@ func TestDocumentedBots(t *testing.T) {
 				"another secret": open("whsec_"+strings.Repeat("QUJD", 8), time.Now),
 				"an old request": open(testSecret, func() time.Time { return time.Now().Add(-time.Hour) }),
 			} {
-				_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"hello"}`))
+				_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"hello"}`), nil)
 				if !apperr.Is(err, apperr.Invalid) || !strings.Contains(err.Error(), "401") {
 					t.Errorf("%s: got %v, want a refusal with 401", name, err)
 				}

@@ -37,6 +37,8 @@ type Log struct {
 	bus  *bus.Bus
 	js   jetstream.JetStream
 	conn *nats.Conn
+	// stream is the one that Read reads.
+	stream string
 
 	mu      sync.Mutex
 	next    *stateCall // that has not begun yet
@@ -53,7 +55,7 @@ type stateCall struct {
 // NewLog returns the log of the stream REPLIES.
 func NewLog(b *bus.Bus) *Log {
 	js := b.JetStream()
-	return &Log{bus: b, js: js, conn: js.Conn()}
+	return &Log{bus: b, js: js, conn: js.Conn(), stream: subject.Replies}
 }
 
 // State returns the state of a moment after it was called. Thousands who ask at once share a few requests.
@@ -173,7 +175,7 @@ func (l *Log) readBatch(ctx context.Context, sub *nats.Subscription, filter stri
 	if err != nil {
 		return after, false, fmt.Errorf("encoding a request: %w", err)
 	}
-	if err := l.conn.PublishRequest("$JS.API.DIRECT.GET."+subject.Replies, sub.Subject, ask); err != nil {
+	if err := l.conn.PublishRequest("$JS.API.DIRECT.GET."+l.stream, sub.Subject, ask); err != nil {
 		return after, false, fmt.Errorf("asking for replies: %w", err)
 	}
 	for last = after; ; {

@@ -23,6 +23,7 @@ type Metrics struct {
 	recoveries    *prometheus.CounterVec
 	replayed      prometheus.Counter
 	receipts      *prometheus.CounterVec
+	parts         *prometheus.CounterVec
 	natsPending   prometheus.Gauge
 	redisLag      prometheus.Gauge
 	registerer    prometheus.Registerer
@@ -61,6 +62,10 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		receipts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_receipts_total", Help: "Reports that a company's message was delivered: reported, failed (to be tried again), lost (too many waited).",
 		}, []string{"result"}),
+		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_parts_total",
+			Help: "Parts of messages that bots are writing: ok (emitted), failed (to be tried again), stale, malformed, snapshot (sent to a socket that joined), unread (a socket joined without).",
+		}, []string{"result"}),
 		natsPending: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_gateway_nats_pending", Help: "Replies in the stream that no gateway has passed on yet.",
 		}),
@@ -87,6 +92,7 @@ func (m *Metrics) begin() {
 		m.drops:         {dropRepeated, dropSlow},
 		m.recoveries:    {recoveryHit, recoveryMiss, recoveryLimited, recoveryNone},
 		m.receipts:      {receiptReported, receiptFailed, receiptLost},
+		m.parts:         {partOK, partFailed, partDropped, partMalformed, partSnapshot, partUnread},
 		m.connectErrors: {codeUnauthorized, codeOriginNotAllowed, codeUnavailable, codeInternal},
 	} {
 		for _, value := range values {
@@ -98,7 +104,7 @@ func (m *Metrics) begin() {
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops, m.recoveries, m.replayed, m.receipts,
-		m.natsPending, m.redisLag,
+		m.parts, m.natsPending, m.redisLag,
 	}
 }
 
@@ -124,6 +130,13 @@ const (
 	receiptFailed   = "failed"
 	receiptLost     = "lost"
 
+	partOK        = "ok"
+	partFailed    = "failed"
+	partDropped   = "stale"
+	partMalformed = "malformed"
+	partSnapshot  = "snapshot"
+	partUnread    = "unread"
+
 	recoveryHit     = "hit"
 	recoveryMiss    = "miss"
 	recoveryLimited = "limited"
@@ -131,6 +144,7 @@ const (
 )
 
 func (m *Metrics) dropped(reason string)  { m.drops.WithLabelValues(reason).Inc() }
+func (m *Metrics) part(result string)     { m.parts.WithLabelValues(result).Inc() }
 func (m *Metrics) recovery(result string) { m.recoveries.WithLabelValues(result).Inc() }
 
 // RedisAnswered notes a round trip to Redis.

@@ -54,6 +54,7 @@ type Config struct {
 	Chats        Chats
 	Receipts     Receipts
 	Replies      Replies
+	Bots         Bots
 	Publisher    Publisher
 	Files        Files
 	Reads        *Reads // nil: not bounded
