@@ -148,7 +148,7 @@ func TestDocumentedMessages(t *testing.T) {
 	if err := json.NewDecoder(bytes.NewBufferString(found[0])).Decode(&request); err != nil || !reflect.DeepEqual(request, example.Payload) {
 		t.Errorf("got the request %v and %v, want the contract's example %v", request, err, example.Payload)
 	}
-	answers, err := parseAnswers([]byte(found[1]))
+	answers, err := new(Webhook).parseAnswers([]byte(found[1]))
 	if err != nil || len(answers) != 4 || answers[0].NameOfSender != "Ada" {
 		t.Errorf("got %v and %v, want four answers, the first from Ada", answers, err)
 	}

@@ -48,16 +48,17 @@ func newEventReader(r io.Reader, limit int) *eventReader {
 
 // split ends a line at LF, CR or both.
 func (e *eventReader) split(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	skip := 0
 	if e.cr && len(data) > 0 {
 		if e.cr = false; data[0] == '\n' {
-			return 1, nil, nil
+			skip, data = 1, data[1:]
 		}
 	}
 	if i := bytes.IndexAny(data, "\r\n"); i >= 0 {
 		e.cr = data[i] == '\r'
-		return i + 1, data[:i], nil
+		return skip + i + 1, data[:i], nil
 	}
-	return 0, nil, nil // what is not ended by a line's end is no line
+	return skip, nil, nil // what is not ended by a line's end is no line
 }
 
 // next returns the next event that has data. It returns io.EOF at the end of the stream; an event that is not ended by an empty line is

@@ -86,7 +86,7 @@ func TestWebhookPostsTheEventAndReadsTheAnswer(t *testing.T) {
 		t.Fatalf("got %v and %v, want two answers", answers, err)
 	}
 	if answers[0].Type != chat.Text || string(answers[0].Data) != `{"text":"hi","n":1.50}` || answers[1].Type != chat.Image {
-		t.Errorf("got %s, want the webhook's messages as they were", answers)
+		t.Errorf("got %v, want the webhook's messages as they were", answers)
 	}
 }
 

@@ -12,7 +12,7 @@ type TextKey =
   | 'fieldRequired' | 'emailInvalid' | 'phoneInvalid'
   | 'messageLabel' | 'placeholder' | 'captionPlaceholder' | 'send' | 'attach' | 'camera' | 'dropHere' | 'tooLong'
   | 'fileLimit' | 'fileTooBig' | 'fileEmpty' | 'removeFile'
-  | 'messages' | 'you' | 'saidBy' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard'
+  | 'messages' | 'you' | 'saidBy' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard' | 'stopWriting'
   | 'uploading' | 'cancelUpload' | 'toNewest' | 'loadingOlder' | 'olderFailed' | 'chatStart' | 'empty' | 'choose' | 'chosen'
   | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
   | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'titleUnread';
