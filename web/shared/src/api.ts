@@ -56,6 +56,11 @@ export class Api {
     return this.#fetch('POST', `message/${encodeURIComponent(id)}/read`);
   }
 
+  /** The visitor wants no more of a message that a bot is writing. */
+  stop(id: string): Promise<Response> {
+    return this.#fetch('POST', `message/${encodeURIComponent(id)}/stop`);
+  }
+
   /** Sends a file. XMLHttpRequest, because fetch does not tell how far it is. */
   upload(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): Upload {
     const form = new FormData();
