@@ -10,6 +10,19 @@ import (
 	"github.com/parley-chat/parley/pkg/bus/bustest"
 )
 
+// stopped stops a message that a bot is writing for the visitor.
+func (w *world) stopped(token string) {
+	w.t.Helper()
+	bot := bustest.Open(w.t, w.engines.natsURL)
+	release, err := bot.AnswerStops(func(string, string, string) bool { return true })
+	w.must(err)
+	defer release()
+	w.must(bot.JetStream().Conn().Flush())
+	if got := w.post("/message/"+uuid.NewString()+"/stop", token, ""); got.status != http.StatusNoContent {
+		w.t.Errorf("got %d %s, want 204", got.status, got.body)
+	}
+}
+
 // A visitor stops what a bot writes for them, and nothing else.
 func TestStop(t *testing.T) {
 	t.Parallel()
