@@ -153,6 +153,9 @@ func eventOf(data []byte) happening {
 	if bytes.HasPrefix(data, []byte(`["token_expiring",{"expiresAt":"`)) {
 		return happening{Event: "token_expiring"}
 	}
+	if bytes.HasPrefix(data, []byte(`["message.part",`)) && json.Unmarshal(data, &parts) == nil && len(parts) == 2 {
+		return happening{Event: "message.part", Data: parts[1]}
+	}
 	if json.Unmarshal(data, &parts) != nil || len(parts) != 3 || string(parts[0]) != `"message"` || json.Unmarshal(parts[2], &h.Offset) != nil {
 		return happening{Event: "unknown event " + string(data)}
 	}

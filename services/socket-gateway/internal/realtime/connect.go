@@ -175,6 +175,7 @@ func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, 
 	}
 	s.Hold()
 	known.held, known.part = true, partMark{whole.MessageID, whole.N}
+	g.rooms.AheadOfParts(known.room, s.ID(), known.part)
 	if s.Emit(EventPart, json.RawMessage(whole.AppendShown(nil))) == nil {
 		g.metrics.part(partSnapshot)
 	}

@@ -3,6 +3,7 @@ package realtime
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -50,6 +51,50 @@ func partOf(data []byte) (mark partMark, ok bool) {
 		return partMark{}, false
 	}
 	return partMark{string(id), int32(n)}, true
+}
+
+// roomParts is what a room has had of a message that is being written.
+type roomParts struct {
+	last  partMark
+	ahead []partAhead // sockets that were sent more of it when they joined
+}
+
+type partAhead struct {
+	socket string
+	mark   partMark
+}
+
+// AheadOfParts keeps the parts up to mark from a socket that has had them.
+func (r *Rooms) AheadOfParts(name, socket string, mark partMark) {
+	rm := r.find(name)
+	if rm == nil {
+		return
+	}
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
+	if !rm.parts.last.covers(mark) {
+		rm.parts.ahead = append(rm.parts.ahead, partAhead{socket, mark})
+	}
+}
+
+// arrivePart delivers a part, unless the room has had it.
+func (r *Rooms) arrivePart(b *socketio.Broadcast, mark partMark) int {
+	rm := r.find(b.Rooms[0])
+	if rm == nil {
+		return r.members.Deliver(b)
+	}
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
+	if rm.parts.last.covers(mark) {
+		r.metrics.dropped(dropRepeated)
+		return 0
+	}
+	rm.parts.last = mark
+	rm.parts.ahead = slices.DeleteFunc(rm.parts.ahead, func(a partAhead) bool { return !a.mark.covers(mark) })
+	for _, a := range rm.parts.ahead {
+		b.Except = append(b.Except, a.socket)
+	}
+	return r.members.Deliver(b)
 }
 
 // Parts emits parts of messages into their rooms.

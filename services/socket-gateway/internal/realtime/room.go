@@ -52,7 +52,7 @@ type room struct {
 	opened time.Time
 	// company is whose visitor this is; one string for all its rooms.
 	company unique.Handle[string]
-	part    partMark // of the last part of a message that is being written
+	parts   roomParts
 }
 
 type ahead struct {
@@ -122,8 +122,8 @@ func (r *Rooms) find(name string) *room {
 func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	offset, ok := offsetOf(b.Data)
 	if !ok || len(b.Rooms) != 1 {
-		if mark, isPart := partOf(b.Data); isPart && len(b.Rooms) == 1 && !r.advancePart(b.Rooms[0], mark) {
-			return 0
+		if mark, isPart := partOf(b.Data); isPart && len(b.Rooms) == 1 {
+			return r.arrivePart(b, mark)
 		}
 		return r.members.Deliver(b)
 	}
@@ -158,22 +158,6 @@ func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, offset uint64) int {
 		}
 	}
 	return n
-}
-
-// advancePart notes a part of a message that arrives. It reports false for one that the room has had.
-func (r *Rooms) advancePart(name string, mark partMark) bool {
-	rm := r.find(name)
-	if rm == nil {
-		return true
-	}
-	rm.mu.Lock()
-	defer rm.mu.Unlock()
-	if rm.part.covers(mark) {
-		r.metrics.dropped(dropRepeated)
-		return false
-	}
-	rm.part = mark
-	return true
 }
 
 // exclude returns the sockets that have had the event of this offset, and forgets those that have caught up.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,8 +27,9 @@ const (
 // Unfinished finds messages that bots are still writing. The sockets that join at the same time ask together: one request for hundreds of
 // them, and none of the text where nothing is being written.
 type Unfinished struct {
-	log *Log
-	now func() time.Time
+	log     *Log
+	now     func() time.Time
+	timeout time.Duration
 
 	mu      sync.Mutex
 	next    *lastsCall // that has not begun yet
@@ -38,7 +40,7 @@ type Unfinished struct {
 type lastsCall struct {
 	subjects []string
 	done     chan struct{}
-	last     map[string]lastPart // by stored subject
+	last     map[string]lastPart // by subject
 	err      error
 }
 
@@ -50,33 +52,34 @@ type lastPart struct {
 // NewUnfinished returns what reads the stream PARTS.
 func NewUnfinished(b *bus.Bus, now func() time.Time) *Unfinished {
 	js := b.JetStream()
-	return &Unfinished{log: &Log{bus: b, js: js, conn: js.Conn(), stream: subject.Parts}, now: now}
+	return &Unfinished{log: &Log{bus: b, js: js, conn: js.Conn(), stream: subject.Parts}, now: now, timeout: unfinishedTimeout}
 }
 
 // Of returns the message that a bot is writing for a visitor, as one part with all of its text so far; ok is false where there is none.
 func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, unfinishedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
-	stored, err := u.log.bus.Stored(ctx, subject.Parts, subject.Part(appID, chatUserID))
-	if err != nil {
-		return whole, false, err
-	}
-	call := u.join(stored)
+	subj := subject.Part(appID, chatUserID)
+	call := u.join(subj)
 	select {
 	case <-call.done:
 	case <-ctx.Done():
 		return whole, false, ctx.Err()
 	}
-	last, known := call.last[stored]
+	last, known := call.last[subj]
 	if call.err != nil || !known || u.now().Sub(last.at) > partStale {
 		return whole, false, call.err
 	}
-	part, err := event.Decode[event.MessagePart](subject.Part(appID, chatUserID), last.data)
+	part, err := event.Decode[event.MessagePart](subj, last.data)
 	if err != nil || part.Done {
 		return whole, false, nil //nolint:nilerr // nobody shows what is malformed
 	}
 	if part.Offset == 0 {
 		return part, true, nil
+	}
+	stored, err := u.log.bus.Stored(ctx, subject.Parts, subj)
+	if err != nil {
+		return whole, false, err
 	}
 	err = u.log.Read(ctx, stored, 0, func(e Entry) error {
 		if p, err := event.Decode[event.MessagePart](e.Subject, e.Data); err == nil {
@@ -87,13 +90,13 @@ func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole ev
 	return whole, err == nil && whole.MessageID != "" && !whole.Done, err
 }
 
-func (u *Unfinished) join(stored string) *lastsCall {
+func (u *Unfinished) join(subj string) *lastsCall {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.next == nil {
 		u.next = &lastsCall{done: make(chan struct{})}
 	}
-	u.next.subjects = append(u.next.subjects, stored)
+	u.next.subjects = append(u.next.subjects, subj)
 	if !u.running {
 		u.running = true
 		go u.answer()
@@ -117,26 +120,32 @@ func (u *Unfinished) answer() {
 
 // lasts asks the stream for the last message of each subject.
 func (u *Unfinished) lasts(subjects []string) (map[string]lastPart, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), unfinishedTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), u.timeout)
 	defer cancel()
+	partitions, err := u.log.bus.Partitions(ctx, subject.Parts)
+	if err != nil {
+		return nil, err
+	}
+	stored := make([]string, len(subjects))
+	for i, s := range subjects {
+		stored[i] = subject.Stored(s, partitions)
+	}
 	sub, err := u.log.conn.SubscribeSync(u.log.conn.NewInbox())
 	if err != nil {
 		return nil, fmt.Errorf("subscribing for parts: %w", err)
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only when the connection is gone, and with it the subscription
 	found := make(map[string]lastPart)
-	for len(subjects) > 0 {
-		n := min(len(subjects), lastsAtOnce)
-		if err := u.lastsOf(ctx, sub, subjects[:n], found); err != nil {
+	for some := range slices.Chunk(stored, lastsAtOnce) {
+		if err := u.lastsOf(ctx, sub, some, found); err != nil {
 			return nil, fmt.Errorf("reading the last parts: %w", err)
 		}
-		subjects = subjects[n:]
 	}
 	return found, nil
 }
 
-func (u *Unfinished) lastsOf(ctx context.Context, sub *nats.Subscription, subjects []string, found map[string]lastPart) error {
-	ask, err := json.Marshal(map[string][]string{"multi_last": subjects}) // NATS ADR-31
+func (u *Unfinished) lastsOf(ctx context.Context, sub *nats.Subscription, stored []string, found map[string]lastPart) error {
+	ask, err := json.Marshal(map[string][]string{"multi_last": stored}) // NATS ADR-31
 	if err != nil {
 		return err
 	}
@@ -159,6 +168,6 @@ func (u *Unfinished) lastsOf(ctx context.Context, sub *nats.Subscription, subjec
 		if err != nil {
 			return err
 		}
-		found[m.Header.Get(jetstream.SubjectHeader)] = lastPart{m.Data, at}
+		found[subject.Published(m.Header.Get(jetstream.SubjectHeader))] = lastPart{m.Data, at}
 	}
 }
