@@ -51,7 +51,7 @@ func runDocumented(t *testing.T, program, language, file string) (url string) {
 	if len(code) != 1 {
 		t.Fatalf("got %d blocks of %s in the document, want one", len(code), language)
 	}
-	if lines := strings.Count(code[0], "\n"); lines > 26 {
+	if lines := strings.Count(code[0], "\n"); lines > 32 {
 		t.Errorf("got %d lines of %s, want a program to read at a glance", lines, language)
 	}
 	file = filepath.Join(t.TempDir(), file)
@@ -115,6 +115,13 @@ func TestDocumentedBots(t *testing.T) {
 				if err := json.Unmarshal(answers[0].Data, &data); err != nil || data.Text != c.want {
 					t.Errorf("got %q and %v, want %q", data.Text, err, c.want)
 				}
+			}
+			var s stage
+			if err := s.bot(w).VisitorMessage(t.Context(), freshly("stream")); err != nil {
+				t.Fatal(err)
+			}
+			if text, reason := s.final(t); text != "This comes word by word." || reason != "" || s.shown.Text != text {
+				t.Errorf("got %q (%s) of the stream, and %+v of its parts", text, reason, s.shown)
 			}
 			for name, w := range map[string]*Webhook{
 				"another secret": open("whsec_"+strings.Repeat("QUJD", 8), time.Now),
