@@ -78,7 +78,6 @@ type script struct {
 	pause   time.Duration
 	end     error
 	silence time.Duration
-	began   chan struct{}
 }
 
 func (s *script) Forget(string) {}
@@ -225,7 +224,7 @@ func TestAVisitorStopsAnAnswer(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- b.VisitorMessage(t.Context(), asked) }()
 		time.Sleep(time.Second)
-		id := s.parts[0].MessageID
+		id := replyID(asked.Message, 0)
 		if b.Stop(asked.AppID, "another visitor", id) || b.Stop(asked.AppID, asked.ChatUserID, "another message") {
 			t.Error("got a stop of what another visitor reads")
 		}

@@ -72,7 +72,7 @@ func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole ev
 	}
 	part, err := event.Decode[event.MessagePart](subj, last.data)
 	if err != nil || part.Done {
-		return whole, false, nil //nolint:nilerr // nobody shows what is malformed
+		return whole, false, nil // nobody shows what is malformed
 	}
 	if part.Offset == 0 {
 		return part, true, nil
