@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
@@ -155,20 +154,13 @@ func value(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	name, label, _ := strings.Cut(name, " ")
 	for _, f := range families {
 		for _, m := range f.Metric {
-			if f.GetName() == name && (label == "" || labelOf(m) == label) {
+			if f.GetName() == name && (label == "" || len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == label) {
 				return m.GetCounter().GetValue()
 			}
 		}
 	}
 	t.Fatalf("got no metric %s %s", name, label)
 	return 0
-}
-
-func labelOf(m *dto.Metric) string {
-	if len(m.Label) == 0 {
-		return ""
-	}
-	return m.Label[0].GetValue()
 }
 
 func TestAnApplicationHasItsOwnPrompt(t *testing.T) {
