@@ -10,5 +10,6 @@ var clientKeyed = []string{
 
 // widgetKeyed are the operations that take an Idempotency-Key.
 var widgetKeyed = []string{
+	"POST /chat/offline-message",
 	"POST /message",
 }

@@ -24,9 +24,10 @@ const (
 type directGet struct {
 	Seq        uint64     `json:"seq,omitempty"`
 	StartTime  *time.Time `json:"start_time,omitempty"`
-	NextBySubj string     `json:"next_by_subj"`
-	Batch      int        `json:"batch"`
-	MaxBytes   int        `json:"max_bytes"`
+	NextBySubj string     `json:"next_by_subj,omitempty"`
+	LastOf     []string   `json:"multi_last,omitempty"`
+	Batch      int        `json:"batch,omitempty"`
+	MaxBytes   int        `json:"max_bytes,omitempty"`
 }
 
 // Since reads what a stream took on a subject or filter from a time on, in order, to its end. Unlike [Bus.Read] it needs no consumer: the

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -44,4 +45,36 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 		return Delivery{}, fmt.Errorf("reading the time of the last message of %s: %w", stream, err)
 	}
 	return Delivery{Stream: stream, Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Time: at}, nil
+}
+
+// lastsAtOnce is how many subjects one request asks for; the server takes 1,024.
+const lastsAtOnce = 500
+
+// Lasts returns the last message that a stream holds on each of the subjects, by subject; those without one are missing. It is
+// Unavailable while NATS is away. A replica may answer that lacks the newest moment.
+func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[string]Delivery, error) {
+	partitions, err := b.Partitions(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := b.conn.SubscribeSync(b.conn.NewInbox())
+	if err != nil {
+		return nil, apperr.Away("NATS", fmt.Errorf("reading the last messages of %s: %w", stream, err))
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only where the connection, and with it the subscription, is gone
+	found := make(map[string]Delivery)
+	for some := range slices.Chunk(subjects, lastsAtOnce) {
+		stored := make([]string, len(some))
+		for i, s := range some {
+			stored[i] = subject.Stored(s, partitions)
+		}
+		_, _, err := b.directBatch(ctx, sub, stream, directGet{LastOf: stored}, func(d Delivery, _ error) bool {
+			found[d.Subject] = d
+			return true
+		})
+		if err != nil {
+			return nil, apperr.Away("NATS", fmt.Errorf("reading the last messages of %s: %w", stream, err))
+		}
+	}
+	return found, nil
 }

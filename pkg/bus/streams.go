@@ -20,6 +20,11 @@ const (
 	// revocationBytes bounds the stream of revocations: some 500,000 of them.
 	revocationBytes = 64 << 20
 
+	// partsBytes bounds the stream of parts, of which the oldest go first: ten seconds of more than 2,000 bots that write at once.
+	partsBytes = 256 << 20
+	// partsWindow is how long the stream of parts remembers event ids.
+	partsWindow = 10 * time.Second
+
 	// duplicateWindow is how long a stream remembers event ids: the second net under an Idempotency-Key.
 	duplicateWindow = 2 * time.Minute
 )
@@ -64,6 +69,10 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 	}
 	if stream.LastOnly {
 		config.MaxMsgsPerSubject, config.MaxAge, config.MaxBytes = 1, subject.RevocationAge, min(s.MaxBytes, revocationBytes)
+	}
+	if stream.Short {
+		config.Discard = jetstream.DiscardOld
+		config.MaxAge, config.MaxBytes, config.Duplicates = min(s.MaxAge, subject.PartsAge), min(s.MaxBytes, partsBytes), min(s.MaxAge, partsWindow)
 	}
 	if stream.Partitioned && s.Partitions > 1 {
 		source, destination := subject.Transform(">", s.Partitions)

@@ -23,7 +23,7 @@ func Groups() []Group {
 		{
 			"The bot",
 			"The bot's developer: who answers visitors.",
-			[]string{"BOT", "BOT_*", "ASSETS_URL"},
+			[]string{"BOT", "BOT_*", "LLM_*", "ASSETS_URL"},
 		},
 		{
 			"Outgoing webhooks",

@@ -61,6 +61,7 @@ var flow = map[string]struct {
 	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
 	"ChatControlChanged":     {subject.Inbound, []string{"panel", "processor", "widget-api"}, []string{"processor", "panel"}},
 	"Reply":                  {subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"}},
+	"MessagePart":            {subject.Parts, []string{"processor"}, []string{"socket-gateway"}},
 	"OutboundMessage":        {subject.Outbound, []string{"processor", "panel"}, []string{"a channel connector", "processor", "panel"}},
 	"Typing":                 {"", []string{"socket-gateway", "panel", "processor"}, []string{"socket-gateway", "panel"}},
 	"ReadCursorMoved":        {"", []string{"widget-api", "panel"}, []string{"socket-gateway", "panel"}},
@@ -149,6 +150,8 @@ func kind(f protoreflect.FieldDescriptor) object {
 		return object{{"type", "string"}}
 	case f.Kind() == protoreflect.BoolKind:
 		return object{{"type", "boolean"}}
+	case f.Kind() == protoreflect.Int32Kind:
+		return object{{"type", "integer"}}
 	case f.Kind() != protoreflect.MessageKind:
 		panic("no JSON Schema for " + f.Kind().String())
 	}
@@ -361,6 +364,7 @@ func socketChannel() member {
 		{"servers", []object{ref("servers/widget")}},
 		{"messages", object{
 			{"message", ref("components/messages/message")},
+			{"message.part", ref("components/messages/message.part")},
 			{"token", ref("components/messages/token")},
 			{"token_expiring", ref("components/messages/token_expiring")},
 			{"typing", ref("components/messages/typing")},
@@ -383,6 +387,7 @@ func socketOperations() object {
 	}})
 	return object{
 		{"deliverMessage", one("send", "A reply reaches every socket of the visitor once, in the order of the stream.", "message")},
+		{"deliverPart", one("send", "A part of a message that a bot is still writing. A socket that joins meanwhile gets all of it so far as one part.", "message.part")},
 		{"warnOfExpiry", one("send", "A minute before the socket's token expires.", "token_expiring")},
 		{"renewToken", renewal},
 		{"showTyping", one("send", "The other side types: shown for six seconds, or until its next message. Never replayed.", "typing")},
@@ -398,6 +403,10 @@ func socketMessages() object {
 		{"message", object{
 			{"name", "message"}, {"summary", "A message for the visitor. A last argument, which clients keep by themselves, is the offset of connection state recovery."},
 			{"payload", ref("components/schemas/Delivery")},
+		}},
+		{"message.part", object{
+			{"name", "message.part"}, {"summary", "A part of a message that a bot is still writing, without the members companyId, appId and chatUserId. It carries no offset of connection state recovery."},
+			{"payload", ref("components/schemas/MessagePart")},
 		}},
 		{"token", object{
 			{"name", "token"}, {"summary", "The token; acknowledged with {ok: true} or {ok: false, code, message}."},
@@ -442,7 +451,7 @@ func page(c contract) []byte {
 		"Each event as it looks on the wire: [proto-events/examples](../proto-events/examples).\n\n" +
 		"Every event carries its id as `Nats-Msg-Id` and `ce-id`, its type as `ce-type`, and `ce-source`, `ce-time`, `traceparent`. Empty members\n" +
 		"may be left out; unknown ones must be ignored.\n\n" +
-		"INBOUND and REPLIES are divided into partitions: they store a message under its subject with the partition in front, so a consumer of the\n" +
+		"INBOUND, REPLIES and PARTS are divided into partitions: they store a message under its subject with the partition in front, so a consumer of the\n" +
 		"stream meets `7.chat.reply.{appId}.{chatUserId}` and filters with `*.chat.reply.>` (all) or `7.chat.reply.>` (one). Publishers, and subscribers\n" +
 		"without JetStream, see the subjects of this page ([why](decisions/0014-partitions.md)).\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
 	for _, d := range c.messages {

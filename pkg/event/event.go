@@ -43,6 +43,7 @@ const (
 	TypeOutboundMessage        = typePrefix + "OutboundMessage"
 	TypeMessageStatusChanged   = typePrefix + "MessageStatusChanged"
 	TypeChatControlChanged     = typePrefix + "ChatControlChanged"
+	TypeMessagePart            = typePrefix + "MessagePart"
 )
 
 // CompanyMessageAccepted: a company system sent a message into a chat.

@@ -137,6 +137,33 @@ func samples() []sample {
 			proto: func() proto.Message { return new(eventsv1.Reply) },
 		},
 		{
+			file: "message-part", stream: subject.Parts, filter: subject.AllParts, source: "/processor",
+			event: event.MessagePart{
+				CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, ChatID: chatID, MessageID: messageID,
+				N: 3, Offset: 17, Text: "is on its way. ", CreatedAt: at("15:09:26.535"),
+			},
+			into:  read[event.MessagePart],
+			proto: func() proto.Message { return new(eventsv1.MessagePart) },
+		},
+		{
+			file: "message-part-whole", stream: subject.Parts, filter: subject.AllParts, source: "/processor",
+			event: event.MessagePart{
+				CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, ChatID: chatID, MessageID: messageID,
+				Text: "Your order 4711 ", CreatedAt: at("15:09:26.535"), NameOfSender: "Parley",
+			},
+			into:  read[event.MessagePart],
+			proto: func() proto.Message { return new(eventsv1.MessagePart) },
+		},
+		{
+			file: "message-part-done", stream: subject.Parts, filter: subject.AllParts, source: "/processor",
+			event: event.MessagePart{
+				CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, ChatID: chatID, MessageID: messageID,
+				N: 4, Offset: 32, CreatedAt: at("15:09:26.535"), Done: true,
+			},
+			into:  read[event.MessagePart],
+			proto: func() proto.Message { return new(eventsv1.MessagePart) },
+		},
+		{
 			file: "message-status-delivered", stream: subject.Status, filter: subject.AllStatuses, source: "/socket-gateway",
 			event: event.MessageStatusChanged{
 				CompanyID: companyID, MessageID: messageID, Status: chat.StatusDelivered, At: at("15:09:26.702"), ChatID: chatID,

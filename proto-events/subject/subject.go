@@ -17,6 +17,7 @@ const (
 	Outbound = "OUTBOUND" // what goes to channel connectors
 	Status   = "STATUS"   // what became of messages that companies sent
 	Dead     = "DEAD"     // what a consumer gave up on
+	Parts    = "PARTS"    // what bots are still writing; kept for [PartsAge]
 
 	// Revocations keeps, for each visitor whose tokens were revoked, the last revocation. It is no stream of events.
 	Revocations = "REVOCATIONS"
@@ -31,15 +32,18 @@ const (
 	AllVisitorMessages  = "chat.in.visitor.message.>"
 	AllControls         = "chat.in.control.>"
 	AllReplies          = "chat.reply.>"
+	AllParts            = "chat.part.>"
 	AllOutbound         = "chat.out.>"
 	AllStatuses         = "chat.status.>"
 	AllDead             = "chat.dead.>"
 	AllRevocations      = "parley.revocation.>"
 	AllInvalidations    = "parley.invalidate.>"  // core NATS, no stream: a lost one costs a second of staleness
 	AllOriginQuestions  = "parley.ask.origins.*" // core NATS, a question with an answer
+	AllStops            = "parley.stop.*.*.*"    // core NATS, a request with an answer
 	revocationsPrefix   = "parley.revocation."
 	invalidationsPrefix = "parley.invalidate."
 	repliesPrefix       = "chat.reply."
+	stopsPrefix         = "parley.stop."
 )
 
 // Stream is a stream's name and the subjects that it keeps.
@@ -50,7 +54,12 @@ type Stream struct {
 	Partitioned bool
 	// LastOnly keeps the last message of each subject, for [RevocationAge] instead of the configured age.
 	LastOnly bool
+	// Short keeps messages for [PartsAge] instead of the configured age, and drops the oldest where others refuse the newest.
+	Short bool
 }
+
+// PartsAge is how long a part of a message is kept: longer than a bot may be silent in the middle of one.
+const PartsAge = time.Minute
 
 // RevocationAge is how long a revocation is kept: no token lives longer.
 const RevocationAge = 400 * 24 * time.Hour
@@ -65,6 +74,7 @@ func Streams() []Stream {
 		{Name: Status, Subjects: []string{AllStatuses}},
 		{Name: Dead, Subjects: []string{AllDead}},
 		{Name: Revocations, Subjects: []string{AllRevocations}, LastOnly: true},
+		{Name: Parts, Subjects: []string{AllParts}, Partitioned: true, Short: true},
 	}
 }
 
@@ -117,6 +127,23 @@ func ParseReply(s string) (appID, chatUserID string, ok bool) {
 	}
 	appID, chatUserID, ok = strings.Cut(rest, ".")
 	return appID, chatUserID, ok && Valid(appID) && Valid(chatUserID)
+}
+
+// Part is where a bot publishes what it has written of a message for a widget visitor.
+func Part(appID, chatUserID string) string { return "chat.part." + appID + "." + chatUserID }
+
+// Stop is where the bot that writes a message for a visitor is asked to stop (core NATS, request and reply).
+func Stop(appID, chatUserID, messageID string) string {
+	return stopsPrefix + appID + "." + chatUserID + "." + messageID
+}
+
+// ParseStop returns the ids in the subject of a request to stop.
+func ParseStop(s string) (appID, chatUserID, messageID string, ok bool) {
+	tokens := strings.Split(s, ".")
+	if len(tokens) != 5 || !strings.HasPrefix(s, stopsPrefix) {
+		return "", "", "", false
+	}
+	return tokens[2], tokens[3], tokens[4], Valid(tokens[2]) && Valid(tokens[3]) && Valid(tokens[4])
 }
 
 // CompanyOf returns the company in the subject of what it sent: a message, a push, or what became of either for a channel.

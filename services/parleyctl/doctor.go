@@ -263,6 +263,7 @@ var readers = map[string]string{
 	subject.Sends:   "the processor with DISPATCHER (consumers dispatcher and dispatcher-pushes)",
 	subject.Inbound: "the processor (consumers recorder and bot)",
 	subject.Replies: "a socket-gateway and the processor (consumers socket-gateway and recorder)",
+	subject.Parts:   "a socket-gateway (consumer socket-gateway)",
 	subject.Status:  "the processor with RECORDER (consumer recorder)",
 }
 

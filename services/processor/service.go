@@ -13,9 +13,11 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/control"
+	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/bot"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
 	"github.com/parley-chat/parley/services/processor/internal/recorder"
@@ -28,20 +30,37 @@ const serviceName = "processor"
 const (
 	BotDemo    = "demo"    // answers by itself
 	BotWebhook = "webhook" // lets the server at BOT_WEBHOOK_URL answer
+	BotLLM     = "llm"     // lets the language model at LLM_BASE_URL answer
 	BotNone    = "none"    // nobody answers, or another reader of the stream does
 )
 
 // BotConfig says who answers visitors.
 type BotConfig struct {
-	Bot               string        `env:"BOT" envDefault:"demo" doc:"who answers visitors: demo, webhook or none"`
+	Bot               string        `env:"BOT" envDefault:"demo" doc:"who answers visitors: demo, webhook, llm or none"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
-	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long a call of the webhook counts for BOT_CONCURRENCY; a slower one goes on until the deadline, and its answer is used"`
+	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long a call of the webhook or the language model counts for BOT_CONCURRENCY; a slower one goes on until the deadline, and its answer is used"`
 
-	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" doc:"how long the webhook may fail or take to answer one message before the bot gives it up"`
-	BotWebhookAttempts int           `env:"BOT_WEBHOOK_ATTEMPTS" envDefault:"12" doc:"failed calls of the webhook for one message before the bot gives it up"`
+	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" doc:"how long the webhook or the language model may fail or take to answer one message before the bot gives it up"`
+	BotWebhookAttempts int           `env:"BOT_WEBHOOK_ATTEMPTS" envDefault:"12" doc:"failed calls of the webhook or the language model for one message before the bot gives it up"`
 	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"what a visitor reads whose message the bot gives up; none: nothing"`
-	BotConcurrency     int           `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
+	LLMConfig
+
+	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
+}
+
+// LLMConfig says which language model answers with BOT=llm.
+type LLMConfig struct {
+	LLMBaseURL       string  `env:"LLM_BASE_URL" doc:"address of a server that speaks the chat-completions protocol of OpenAI, without /chat/completions"`
+	LLMAPIKey        string  `env:"LLM_API_KEY" doc:"its API key, sent as Authorization: Bearer; empty: none"`
+	LLMModel         string  `env:"LLM_MODEL" doc:"the model that answers"`
+	LLMSystemPrompt  string  `env:"LLM_SYSTEM_PROMPT" doc:"what the model is told before each chat"`
+	LLMHistory       int     `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
+	LLMMaxTokens     int     `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"tokens that an answer may have; 0: the server decides"`
+	LLMApplications  string  `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with model, systemPrompt and history where an application has its own"`
+	LLMPriceInput    float64 `env:"LLM_PRICE_INPUT" envDefault:"0" doc:"price of a million tokens that the model reads, for the metric of the cost"`
+	LLMPriceOutput   float64 `env:"LLM_PRICE_OUTPUT" envDefault:"0" doc:"price of a million tokens that the model writes"`
+	LLMModerationURL string  `env:"LLM_MODERATION_URL" doc:"address of a hook that reads what the model writes before the visitor does; empty: none"`
 }
 
 // failureNone is the failure text of a bot that says nothing.
@@ -56,8 +75,8 @@ func (c BotConfig) failureText() string {
 
 // Validate says what is wrong with the bot's variables; see [config.Check].
 func (c BotConfig) Validate() []string {
-	if !slices.Contains([]string{BotDemo, BotWebhook, BotNone}, c.Bot) {
-		return []string{fmt.Sprintf("BOT must be demo, webhook or none, not %q", c.Bot)}
+	if !slices.Contains([]string{BotDemo, BotWebhook, BotLLM, BotNone}, c.Bot) {
+		return []string{fmt.Sprintf("BOT must be demo, webhook, llm or none, not %q", c.Bot)}
 	}
 	var problems []string
 	if faults := chat.ValidateData(chat.Text, bot.TextData(c.failureText())); c.failureText() != "" && len(faults) > 0 {
@@ -69,13 +88,28 @@ func (c BotConfig) Validate() []string {
 	if c.Bot == BotWebhook {
 		problems = append(problems, c.webhook().Problems()...)
 	}
+	if c.Bot == BotLLM {
+		problems = append(problems, c.llm().Problems()...)
+	}
 	return problems
 }
 
 func (c BotConfig) webhook() bot.WebhookConfig {
-	return bot.WebhookConfig{
-		URL: c.BotWebhookURL, Secret: c.BotWebhookSecret, Timeout: c.BotWebhookTimeout, Deadline: c.BotWebhookDeadline,
-		Attempts: c.BotWebhookAttempts, Concurrency: c.BotConcurrency, Now: time.Now,
+	return bot.WebhookConfig{URL: c.BotWebhookURL, Secret: c.BotWebhookSecret, CallConfig: c.calls()}
+}
+
+func (c BotConfig) llm() bot.LLMConfig {
+	return bot.LLMConfig{
+		BaseURL: c.LLMBaseURL, APIKey: c.LLMAPIKey, MaxTokens: c.LLMMaxTokens, Applications: c.LLMApplications,
+		Default:    bot.LLMApplication{Model: c.LLMModel, SystemPrompt: c.LLMSystemPrompt, History: &c.LLMHistory},
+		InputPrice: c.LLMPriceInput, OutputPrice: c.LLMPriceOutput, ModerationURL: c.LLMModerationURL, CallConfig: c.calls(),
+	}
+}
+
+// calls bounds the calls of the webhook and of the language model.
+func (c BotConfig) calls() bot.CallConfig {
+	return bot.CallConfig{
+		Timeout: c.BotWebhookTimeout, Deadline: c.BotWebhookDeadline, Attempts: c.BotWebhookAttempts, Concurrency: c.BotConcurrency, Now: time.Now,
 	}
 }
 
@@ -191,7 +225,8 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 	}
 	switch s.cfg.Bot {
 	case BotDemo:
-		return append(on, s.bot(bot.NewDemo(s.cfg.AssetsURL), b, documents, cache)...), func() {}, nil
+		consumers, stop, err := s.bot(bot.NewDemo(s.cfg.AssetsURL), b, documents, cache)
+		return append(on, consumers...), stop, err
 	case BotWebhook:
 		config := s.cfg.webhook()
 		config.Registerer = s.cfg.Registerer
@@ -199,15 +234,49 @@ func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cach
 		if err != nil {
 			return nil, nil, err
 		}
-		return append(on, s.bot(webhook, b, documents, cache)...), webhook.Close, nil
+		consumers, stop, err := s.bot(webhook, b, documents, cache)
+		return append(on, consumers...), func() { stop(); webhook.Close() }, err
+	}
+	if s.cfg.Bot == BotLLM {
+		config := s.cfg.llm()
+		config.Registerer, config.Histories = s.cfg.Registerer, histories{documents}
+		llm, err := bot.NewLLM(config)
+		if err != nil {
+			return nil, nil, err
+		}
+		consumers, stop, err := s.bot(llm, b, documents, cache)
+		return append(on, consumers...), func() { stop(); llm.Close() }, err
 	}
 	return on, func() {}, nil
 }
 
-func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) []bus.Consumer {
+// histories reads chats for the language model.
+type histories struct{ store store.Store }
+
+// Recent implements [bot.Histories].
+func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error) {
+	messages, _, err := h.store.History(ctx, chatID, store.HistoryQuery{Limit: limit})
+	return messages, err
+}
+
+// bot returns the bot's consumers. Until stop is called visitors can stop what it writes.
+func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) (consumers []bus.Consumer, stop func(), err error) {
 	controls := control.New(documents, b, time.Now)
-	answering := bot.New(answerer, cache, documents, controls, b, s.cfg.failureText(), time.Now).WithTyping(b.Signal)
-	return botRoutes(answering, s.cfg.BotConcurrency)
+	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).WithTyping(b.Signal)
+	stop, err = b.AnswerStops(answering.Stop)
+	return botRoutes(answering, s.cfg.BotConcurrency), stop, err
+}
+
+// parts looks at the stream of parts for the bot.
+type parts struct{ bus *bus.Bus }
+
+// LastPart implements [bot.PartLog].
+func (p parts) LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error) {
+	d, err := p.bus.Last(ctx, subject.Parts, subject.Part(appID, chatUserID))
+	if err != nil {
+		return event.MessagePart{}, err
+	}
+	return event.Decode[event.MessagePart](d.Subject, d.Data)
 }
 
 // consume returns when ctx is done and all consumers have stopped.

@@ -166,7 +166,7 @@ func eventOf(data []byte) happening {
 	}
 	if json.Unmarshal(data, &parts) == nil && len(parts) == 2 {
 		var name string
-		if _ = json.Unmarshal(parts[0], &name); name == "typing" || name == "read" || name == "unread" {
+		if _ = json.Unmarshal(parts[0], &name); name == "typing" || name == "read" || name == "unread" || name == "message.part" {
 			return happening{Event: name, Data: parts[1]}
 		}
 	}

@@ -190,7 +190,7 @@ func (s *Service) openEngines(p *service.Process) (e *engines, err error) {
 
 func (s *Service) conversations(e *engines, applications *application.Finder) *conversation.Service {
 	return conversation.New(conversation.Config{
-		Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Unread: e.store, Replies: replies{e.bus}, Publisher: e.bus, Signals: e.bus, Agents: e.agents,
+		Applications: applications, Directory: e.cache, Chats: e.store, Receipts: e.store, Unread: e.store, Replies: replies{e.bus}, Bots: e.bus, Publisher: e.bus, Signals: e.bus, Agents: e.agents,
 		Controls: control.New(e.store, e.bus, s.cfg.Now), Visitors: e.store, Changed: e.visitorChanged,
 		Files: e.files, Reads: conversation.NewReads(s.cfg.HistoryMemory), Logger: s.cfg.Logger, Now: s.cfg.Now,
 	})

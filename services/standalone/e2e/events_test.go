@@ -41,6 +41,7 @@ func readEvent(t testing.TB, m *nats.Msg) proto.Message {
 		"chat.in.visitor.registered.": new(eventsv1.VisitorRegistered),
 		"chat.in.visitor.message.":    new(eventsv1.VisitorMessageAccepted),
 		"chat.reply.":                 new(eventsv1.Reply),
+		"chat.part.":                  new(eventsv1.MessagePart),
 		"chat.out.":                   new(eventsv1.OutboundMessage),
 		"chat.status.":                new(eventsv1.MessageStatusChanged),
 	}

@@ -160,8 +160,11 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 		}, []string{"engines"}
 	}
 	binary := name
-	if strings.HasPrefix(name, "gateway") {
+	switch {
+	case strings.HasPrefix(name, "gateway"):
 		binary = "socket-gateway"
+	case strings.HasPrefix(name, "processor"):
+		binary = "processor"
 	}
 	return program(t, binary), append([]string{
 		"HTTP_ADDR=" + f.addr[name], "OPS_ADDR=" + f.ops[name], "LOG_LEVEL=WARN",

@@ -1140,3 +1140,53 @@ export async function broken({ config, open, say }) {
   site.close();
   say('widget broken: told, and tried again');
 }
+
+/** A bot writes while it thinks: the bubble grows, is read out once, can be stopped, and survives a lost connection. */
+export async function streaming({ open, say }) {
+  const page = await open();
+  await register(page);
+  const writing = page.locator('[role=log] .writing');
+  const announced = page.locator('[aria-live=polite]');
+  const words = async () => (await writing.locator('.words').textContent()) ?? '';
+  const grows = async () => {
+    const before = (await words()).length;
+    await eventually('it grows', async () => assert.ok((await words()).length > before));
+  };
+  const whole = () => page.locator('[role=log] article[data-id] .words').filter({ hasText: 'only that is kept in the history' });
+
+  await write(page, 'stream');
+  await writing.waitFor();
+  await grows();
+  assert.doesNotMatch(await announced.textContent(), /word by word/, 'parts are not read out');
+  const id = await writing.getAttribute('data-key');
+  await whole().waitFor();
+  assert.equal(await writing.count(), 0, 'the message takes the place of what was shown');
+  assert.deepEqual((await ids(page)).filter((i) => i === id), [id], 'with the same id, once');
+  await eventually('the message is read out', async () => assert.match(await announced.textContent(), /^Polly: This answer comes word by word/));
+
+  await write(page, 'stream');
+  await writing.waitFor();
+  await grows();
+  await writing.getByRole('button', { name: 'Stop' }).click();
+  await writing.waitFor({ state: 'detached' });
+  const stopped = await rows(page).last().locator('.words').textContent();
+  assert.ok(stopped.startsWith('This answer comes') && !stopped.includes('only that is kept'), `stopped: ${stopped}`);
+
+  await write(page, 'stream');
+  await writing.waitFor();
+  await grows();
+  await page.context().setOffline(true);
+  await page.locator('.banner').waitFor();
+  await page.context().setOffline(false);
+  await eventually('all of it after the outage', async () => assert.equal(await whole().count(), 2));
+  assert.equal(await writing.count(), 0);
+
+  await write(page, 'stream');
+  await writing.waitFor();
+  await page.reload();
+  await page.waitForFunction(() => window.Parley?.open);
+  await launcher(page).click();
+  await eventually('all of it after a reload', async () => assert.equal(await whole().count(), 3));
+  assert.deepEqual(page.faults, []);
+  say('widget: a streamed answer grows, stops, and survives an outage and a reload');
+}

@@ -55,7 +55,7 @@ func TestWidget(t *testing.T) {
 	s := commonStandalone(t)
 	other, _, _ := putCompany(t, openStore(t, s.place))
 	for _, scenario := range []string{
-		"flow", "keyboard", "tabs", "takeover", "sound", "files", "phone", "navigation", "packaged", "scale", "life", "broken", "screens",
+		"flow", "keyboard", "tabs", "takeover", "sound", "files", "phone", "navigation", "packaged", "scale", "life", "broken", "screens", "streaming",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			c, _ := startScenario(t, scenario, s.place, map[string]string{"otherAppId": other.ID})

@@ -81,6 +81,11 @@ export class Api {
     return this.#fetch('POST', `message/${encodeURIComponent(id)}/read`);
   }
 
+  /** The visitor wants no more of a message that a bot is writing. */
+  stop(id: string): Promise<Response> {
+    return this.#fetch('POST', `message/${encodeURIComponent(id)}/stop`);
+  }
+
   async chat(): Promise<ChatState> {
     return chatState(await this.#json('GET', 'chat'));
   }

@@ -108,6 +108,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/message/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop a message that a bot is writing
+         * @description Asks the bot that is still writing this message (socket event `message.part`) to stop; it has no body. What the bot has written until then becomes the message, with `finishReason: stopped` in its data, and arrives as the event `message`. A lost connection stops nothing.
+         */
+        post: operations["stopMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The visitor's latest chat and its agents
+         * @description Who answers the visitor's latest chat, whether agents are there, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
+         */
+        get: operations["getChat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chat/handover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The visitor wants to talk to a person
+         * @description Gives the open chat to the agents; it has no body. From then on no bot answers, until an agent hands the chat back. Asking again, or for a chat that agents have already, changes nothing. The application must offer it (`handoverOffered`).
+         */
+        post: operations["handOverChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chat/offline-message": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Leave a message while the agents are away
+         * @description Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+         */
+        post: operations["leaveMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chat/{id}/rating": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rate a closed chat
+         * @description Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+         */
+        post: operations["rateChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/.well-known/jwks.json": {
         parameters: {
             query?: never;
@@ -549,6 +649,74 @@ export interface components {
             /** @description Text shown with the file. */
             caption?: string;
         };
+        /** @description A visitor's chat, who answers it, and how it was rated. */
+        Chat: {
+            /**
+             * Format: uuid
+             * @description Id of the chat.
+             */
+            chatId: string;
+            /**
+             * @description pending: the visitor has not written yet.
+             * @enum {string}
+             */
+            status: "pending" | "active" | "closed";
+            /**
+             * @description Who answers.
+             * @enum {string}
+             */
+            control: "bot" | "agent";
+            /** @description The agents have the chat, and none of them has taken it yet. */
+            waiting: boolean;
+            /** @description Who gave the chat to the agents: bot, visitor or offline_form. Absent: an agent has taken it, or the bot answers. */
+            handoverBy?: string;
+            /** @description Whether POST /chat/handover would give the chat to the agents. */
+            handoverOffered: boolean;
+            /**
+             * Format: date-time
+             * @description When the chat closed; absent while it is open.
+             */
+            closedAt?: string;
+            /**
+             * Format: date-time
+             * @description Until when the chat may be rated, or its rating changed. Absent: it may not.
+             */
+            rateableUntil?: string;
+            /** @description What the visitor has said about the chat; absent: nothing. */
+            rating?: {
+                /** @description 1 is the worst, 5 the best. */
+                score: number;
+                /** @description The visitor's words; absent: none. */
+                comment?: string;
+                /**
+                 * Format: date-time
+                 * @description When the visitor said it last.
+                 */
+                ratedAt: string;
+            };
+            /** @description The application's agents. */
+            agents: {
+                /** @description Whether it is within the application's business hours. */
+                available: boolean;
+                /**
+                 * Format: date-time
+                 * @description When the business hours begin again; absent while they last, and where that is not known.
+                 */
+                opensAt?: string;
+            };
+        };
+        OfflineMessage: {
+            /** @description What the visitor wants to say. */
+            message: string;
+            /** @description Where the agents may answer. */
+            email: string;
+        };
+        RateChat: {
+            /** @description 1 is the worst, 5 the best. */
+            score: number;
+            /** @description In the visitor's words. */
+            comment?: string;
+        };
         /**
          * @description Content of TEXT.
          * @example {
@@ -560,6 +728,8 @@ export interface components {
             text: string;
             /** @description Present when the text came from a button choice. */
             payload?: string | null;
+            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` because the bot broke off, `length` because a message may not be longer. */
+            finishReason?: string;
         };
         /**
          * @description Content of IMAGE.
@@ -892,6 +1062,30 @@ export interface components {
             /** @description What is wrong with it. */
             message: string;
         };
+        /** @description A part of a TEXT message that a bot is still writing: the payload of the socket event `message.part`. The message itself follows as the event `message` with the same id and replaces what the parts have shown. Ignore a part whose `n` is not above the last one of its message, and parts of a message that is complete. A part with `offset` 0 replaces the text; one whose `n` is the next and whose `offset` is the length of the text is appended; ignore any other, for a part with `offset` 0 follows within seconds. */
+        MessagePart: {
+            /**
+             * Format: uuid
+             * @description The id that the message will have.
+             */
+            messageId: string;
+            /** @description Rises with each part of the message. */
+            n: number;
+            /** @description Where in the message the text begins, in UTF-16 code units (`length` in JavaScript). */
+            offset: number;
+            text: string;
+            /** Format: uuid */
+            chatId: string;
+            /**
+             * Format: date-time
+             * @description When the bot began to write.
+             */
+            createdAt: string;
+            /** @description Only with `offset` 0. */
+            nameOfSender?: string;
+            /** @description True in the last part, which has no text: the message has been sent, or there will be none. */
+            done?: boolean;
+        };
     };
     responses: {
         /** @description The body is larger than 1 MiB. */
@@ -1074,6 +1268,26 @@ export interface components {
          * @example <?before=0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21&limit=50>; rel="next"
          */
         Link: string;
+        /**
+         * @description How many messages of the other side the visitor has not read, counted to 100. Absent on pages with `before`. Browsers may read it.
+         * @example 2
+         */
+        "Parley-Unread": number;
+        /**
+         * @description The visitor's read cursor: id of the newest message that the visitor has read, on any device. Absent before the first, and on pages with `before`.
+         * @example 0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21
+         */
+        "Parley-Read-Up-To": string;
+        /**
+         * @description What the visitor wrote up to this time has been read by an agent. Absent before that, and on pages with `before`.
+         * @example 2026-03-14T15:09:26.535Z
+         */
+        "Parley-Seen-Up-To": string;
+        /**
+         * @description Whether an agent of the company is there to answer; absent where that is not known, and on pages with `before`.
+         * @example online
+         */
+        "Parley-Agents": "online" | "away";
         /** @description `true` on an answer that was made for an earlier request with the same Idempotency-Key; absent on others. */
         "Idempotency-Replayed": "true";
         /** @description inline for images, audio and video that can do no harm; attachment for everything else, such as SVG, HTML and PDF. With the file's name (RFC 6266), in UTF-8 where it is not ASCII. */
@@ -1284,6 +1498,10 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Parley-Unread": components["headers"]["Parley-Unread"];
+                    "Parley-Read-Up-To": components["headers"]["Parley-Read-Up-To"];
+                    "Parley-Seen-Up-To": components["headers"]["Parley-Seen-Up-To"];
+                    "Parley-Agents": components["headers"]["Parley-Agents"];
                     Link: components["headers"]["Link"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -1653,6 +1871,362 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    stopMessage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your own id for this request; it comes back in the answer. */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                /** @description The messageId of the parts. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bot has stopped; the message follows. */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request has a query parameter, and takes none. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description No such message in the open chat, or no open chat. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The message is complete. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getChat: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your own id for this request; it comes back in the answer. */
+                "X-Request-Id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chat. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description `no-store`. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Chat"];
+                };
+            };
+            /** @description The request has a query parameter, and takes none. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description The visitor has had no chat. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    handOverChat: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your own id for this request; it comes back in the answer. */
+                "X-Request-Id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agents have the chat. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description `no-store`. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Chat"];
+                };
+            };
+            /** @description The request has a query parameter, and takes none. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description The visitor has no open chat. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The application does not offer it. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyMessages"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    leaveMessage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description Your own id for this request; it comes back in the answer. */
+                "X-Request-Id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OfflineMessage"];
+            };
+        };
+        responses: {
+            /** @description The message was accepted. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description The body is wrong, or the key. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description The application is gone. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The chat is a bot's and the application offers no handover, or the first request with this key is still at work. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["KeyReused"];
+            429: components["responses"]["TooManyMessages"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rateChat: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your own id for this request; it comes back in the answer. */
+                "X-Request-Id"?: string;
+            };
+            path: {
+                /** @description Id of a chat of this visitor. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RateChat"];
+            };
+        };
+        responses: {
+            /** @description The rating is kept. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description `no-store`. */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Chat"];
+                };
+            };
+            /** @description The body is wrong. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description No such chat of this visitor. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The chat cannot be rated. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getKeys: {
         parameters: {
             query?: never;
@@ -1870,5 +2444,10 @@ export const table = {
   sendMessage: { method: 'POST', path: '/message', keyed: true, answer: 'json' },
   getFile: { method: 'GET', path: '/files/{id}/{name}', keyed: false, answer: 'raw' },
   readMessage: { method: 'POST', path: '/message/{id}/read', keyed: false, answer: 'none' },
+  stopMessage: { method: 'POST', path: '/message/{id}/stop', keyed: false, answer: 'none' },
+  getChat: { method: 'GET', path: '/chat', keyed: false, answer: 'json' },
+  handOverChat: { method: 'POST', path: '/chat/handover', keyed: false, answer: 'json' },
+  leaveMessage: { method: 'POST', path: '/chat/offline-message', keyed: true, answer: 'json' },
+  rateChat: { method: 'POST', path: '/chat/{id}/rating', keyed: false, answer: 'json' },
   getKeys: { method: 'GET', path: '/.well-known/jwks.json', keyed: false, answer: 'json' },
 } as const;

@@ -1,7 +1,9 @@
 // Package bot answers visitors.
 //
 // bot.go turns answers into replies on the bus, whoever gives the answers: demo.go answers by itself, webhook.go asks a
-// server of the operator's. handover.go gives the chat to the agents where an answer asks for it; exchange.go knows which calls of it run; signature.go signs what the webhook sends; picture.go is the demo
+// server of the operator's, llm.go a language model (moderation.go has its text read by another server first). caller.go calls either
+// server, and exchange.go knows which calls run; eventstream.go reads answers that come in pieces, and parts.go shows them while they come.
+// handover.go gives the chat to the agents where an answer asks for it. signature.go signs what the webhook sends; picture.go is the demo
 // bot's picture.
 //
 // A reply's id is derived from the message that it answers and its place among the answers. So a redelivery that
@@ -18,6 +20,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // Answer is one message of a bot's, before it has an id, a time and a sender.
@@ -26,12 +29,16 @@ type Answer struct {
 	Data         json.RawMessage  `json:"data"`
 	NameOfSender string           `json:"nameOfSender"` // empty: the application's botName
 	Handover     *chat.Handover   `json:"-"`            // not nil: no message, see [HandOver]
+
+	at      time.Time   // when the visitor began to read it; zero: it is shown as a whole
+	written *PartWriter // what showed it; nil: nothing
 }
 
 // Answerer decides what is answered to a visitor's message; no answers is an answer.
 type Answerer interface {
 	// Answer may be called again for a message: after an error, and to get the same answers for a redelivery.
-	Answer(ctx context.Context, e event.VisitorMessageAccepted) ([]Answer, error)
+	// begin shows an answer that is still being written, at most one for a message: the first.
+	Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
 	// Forget says that nobody will ask about the message with that id any more.
 	Forget(messageID string)
 }
@@ -51,6 +58,11 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
+// PartLog knows the last part that was published for a visitor; NotFound where there is none.
+type PartLog interface {
+	LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error)
+}
+
 // Bot publishes an answerer's answers as replies.
 type Bot struct {
 	answerer     Answerer
@@ -58,15 +70,19 @@ type Bot struct {
 	chats        Chats
 	controls     Controls
 	publisher    Publisher
+	parts        PartLog
 	failureText  string
 	now          func() time.Time
+	writers      writers
 	signal       func(event.Signal) error // nil: visitors do not see that the bot types
 }
 
 // New returns a bot. failureText is what a visitor is told whose message is given up; empty: nothing. now is the clock.
-func New(answerer Answerer, applications Applications, chats Chats, controls Controls, publisher Publisher, failureText string, now func() time.Time) *Bot {
+func New(
+	answerer Answerer, applications Applications, chats Chats, controls Controls, publisher Publisher, parts PartLog, failureText string, now func() time.Time,
+) *Bot {
 	return &Bot{
-		answerer: answerer, applications: applications, chats: chats, controls: controls, publisher: publisher, failureText: failureText, now: now,
+		answerer: answerer, applications: applications, chats: chats, controls: controls, publisher: publisher, parts: parts, failureText: failureText, now: now,
 	}
 }
 
@@ -123,13 +139,16 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	stopTyping := b.typing(e, application.BotName)
-	answers, err := b.answerer.Answer(ctx, e)
+	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName, stopTyping))
 	stopTyping()
 	if err != nil || len(answers) == 0 {
 		return err
 	}
-	if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
-		return err
+	written := answers[0].written
+	if written == nil { // else the visitor has read it
+		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
+			return err
+		}
 	}
 	answers, handover := split(answers)
 	first := b.answeredAt(e.Message.CreatedAt)
@@ -138,10 +157,34 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 			return fmt.Errorf("publishing answer %d: %w", i+1, err)
 		}
 	}
+	if written != nil {
+		written.Done()
+	}
 	if handover != nil {
 		return b.handOver(ctx, e, *handover)
 	}
 	return nil
+}
+
+// begin shows the first answer to a message while it is written, in place of the bot's typing. Its parts go on counting where a process
+// that has died left off.
+func (b *Bot) begin(e event.VisitorMessageAccepted, sender string, stopTyping func()) Begin {
+	return func(ctx context.Context, stop func()) (*PartWriter, error) {
+		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
+			return nil, err
+		}
+		stopTyping()
+		first := event.MessagePart{
+			CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
+			MessageID: replyID(e.Message, 0), CreatedAt: b.answeredAt(e.Message.CreatedAt), NameOfSender: sender,
+		}
+		n := int32(0)
+		if last, err := b.parts.LastPart(ctx, e.AppID, e.ChatUserID); err == nil && last.MessageID == first.MessageID {
+			n = last.N + 1
+		}
+		release := b.writers.add(subject.Stop(e.AppID, e.ChatUserID, first.MessageID), stop)
+		return newPartWriter(b.publisher, b.now, first, n, release), nil
+	}
 }
 
 // agentInControl reports whether an agent has the chat. Of a chat that is not stored yet nobody has taken control.
@@ -168,11 +211,15 @@ func (b *Bot) answeredAt(asked time.Time) time.Time {
 
 // reply is answer number i. Each is a millisecond after the one before, so that the history keeps their order.
 func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, first time.Time) event.Reply {
+	at := first.Add(time.Duration(i) * time.Millisecond)
+	if !a.at.IsZero() {
+		at = a.at
+	}
 	return event.Reply{
 		CompanyID: e.CompanyID, AppID: e.AppID, ChatUserID: e.ChatUserID, ChatID: e.ChatID,
 		Message: chat.Message{
 			ID:            replyID(e.Message, i),
-			CreatedAt:     first.Add(time.Duration(i) * time.Millisecond),
+			CreatedAt:     at,
 			Type:          a.Type,
 			Data:          a.Data,
 			NameOfSender:  cmp.Or(a.NameOfSender, sender),

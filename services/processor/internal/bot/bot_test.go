@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 )
@@ -20,6 +21,13 @@ type published []event.Reply
 func (p *published) Publish(_ context.Context, e event.Event) error {
 	*p = append(*p, e.(event.Reply))
 	return nil
+}
+
+// noParts is a stream of parts without any.
+type noParts struct{}
+
+func (noParts) LastPart(context.Context, string, string) (event.MessagePart, error) {
+	return event.MessagePart{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
 }
 
 type application chat.Application
@@ -40,7 +48,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var replies published
-			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, nil, &replies, "", func() time.Time { return now })
+			b := New(NewDemo(""), application{BotName: "Nora"}, &controls{}, nil, &replies, noParts{}, "", func() time.Time { return now })
 			if err := b.VisitorMessage(t.Context(), asked); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +86,7 @@ func (c *controls) Chat(_ context.Context, id string) (chat.Chat, error) {
 // answers counts how often it is asked.
 type answers int
 
-func (a *answers) Answer(context.Context, event.VisitorMessageAccepted) ([]Answer, error) {
+func (a *answers) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
 	*a++
 	return []Answer{text("yes")}, nil
 }
@@ -98,7 +106,7 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 	} {
 		var replies published
 		var answerer answers
-		b := New(&answerer, application{}, &test.agent, nil, &replies, "", func() time.Time { return asked.Message.CreatedAt })
+		b := New(&answerer, application{}, &test.agent, nil, &replies, noParts{}, "", func() time.Time { return asked.Message.CreatedAt })
 		if err := b.VisitorMessage(t.Context(), asked); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +136,7 @@ func TestTheVisitorHearsOfAFailure(t *testing.T) {
 		"at the last moment": {"Sorry.", controls{}, chat.Window, false, 1},
 	} {
 		var replies published
-		b := New(NewDemo(""), application{BotName: "Nora"}, &test.agent, nil, &replies, test.text, func() time.Time { return asked.Message.CreatedAt.Add(test.age) })
+		b := New(NewDemo(""), application{BotName: "Nora"}, &test.agent, nil, &replies, noParts{}, test.text, func() time.Time { return asked.Message.CreatedAt.Add(test.age) })
 		for range 2 { // as after a crash
 			if err := b.GaveUp(t.Context(), asked, test.again); err != nil {
 				t.Fatal(err)
@@ -171,7 +179,7 @@ func TestOldMessagesAreLetGo(t *testing.T) {
 	asked := wrote(chat.Text, `{"text":"hello"}`)
 	for age, want := range map[time.Duration]int{chat.Window: 2, chat.Window + time.Millisecond: 0} {
 		var replies published
-		b := New(NewDemo(""), application{}, &controls{}, nil, &replies, "", func() time.Time { return asked.Message.CreatedAt.Add(age) })
+		b := New(NewDemo(""), application{}, &controls{}, nil, &replies, noParts{}, "", func() time.Time { return asked.Message.CreatedAt.Add(age) })
 		if err := b.VisitorMessage(t.Context(), asked); err != nil || len(replies) != want {
 			t.Errorf("after %s got %d replies and %v, want %d", age, len(replies), err, want)
 		}

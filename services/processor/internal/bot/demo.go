@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,17 +18,21 @@ import (
 // Demo answers by itself, from what the visitor wrote, and shows every shape of message that a bot is likely to use. It
 // remembers nothing: the same message has the same answer.
 type Demo struct {
-	picture *picture // nil where nobody serves it
+	picture *picture      // nil where nobody serves it
+	pause   time.Duration // between two words of an answer that is shown while it is written
 }
+
+// demoPause is how fast the demo bot writes.
+const demoPause = 70 * time.Millisecond
 
 // NewDemo returns the demo bot. assetsURL is the address under which [Assets] are served; where it is empty, the bot has
 // no picture to show, and says so.
 func NewDemo(assetsURL string) *Demo {
 	if assetsURL == "" {
-		return &Demo{}
+		return &Demo{pause: demoPause}
 	}
 	p := newPicture(assetsURL)
-	return &Demo{picture: &p}
+	return &Demo{picture: &p, pause: demoPause}
 }
 
 // Forget implements [Answerer]. The demo bot remembers nothing.
@@ -42,12 +48,14 @@ type said struct {
 }
 
 // Answer implements [Answerer].
-func (d *Demo) Answer(_ context.Context, e event.VisitorMessageAccepted) ([]Answer, error) {
+func (d *Demo) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
 	var s said
 	if err := json.Unmarshal(e.Message.Data, &s); err != nil {
 		return nil, apperr.New(apperr.Invalid, "MALFORMED_DATA", "The message's data is malformed").Wrap(err)
 	}
 	switch {
+	case s.Payload == choiceStream, s.Payload == "" && keyword(s.Text) == "stream":
+		return d.write(ctx, begin)
 	case s.Payload != "":
 		return d.choice(s, e), nil
 	case s.Text != "":
@@ -85,6 +93,7 @@ const (
 	choiceCards   = "show-cards"
 	choiceTime    = "tell-time"
 	choiceMenu    = "show-menu"
+	choiceStream  = "show-stream"
 	cardCompany   = "card-company"
 	cardPush      = "card-push"
 	cardBot       = "card-bot"
@@ -118,6 +127,31 @@ func (d *Demo) showPicture() Answer {
 	return answer(chat.Image, d.picture)
 }
 
+// written is what the demo bot writes word by word.
+const written = "This answer comes word by word, as that of a language model would: the bot publishes what it has so far some sixteen times a second, " +
+	"and the gateway passes it on as the event message.part. You can stop me at any time, and what I have written until then stays. " +
+	"When I am done, the whole text follows as an ordinary message, and only that is kept in the history. 👋"
+
+// write shows an answer while it is written.
+func (d *Demo) write(ctx context.Context, begin Begin) ([]Answer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	words := strings.SplitAfter(written, " ")
+	return show(ctx, cancel, begin, defaultSilence, func() (piece, error) {
+		if len(words) == 0 {
+			return piece{}, io.EOF
+		}
+		select {
+		case <-ctx.Done():
+			return piece{}, ctx.Err()
+		case <-time.After(d.pause):
+		}
+		word := words[0]
+		words = words[1:]
+		return piece{text: word}, nil
+	})
+}
+
 type choiceData struct {
 	Title   string `json:"title"`
 	Payload string `json:"payload"`
@@ -129,7 +163,9 @@ type menuData struct {
 }
 
 func (d *Demo) menu(text string) Answer {
-	choices := []choiceData{{Title: "Show me cards", Payload: choiceCards}, {Title: "What time is it?", Payload: choiceTime}}
+	choices := []choiceData{
+		{Title: "Show me cards", Payload: choiceCards}, {Title: "What time is it?", Payload: choiceTime}, {Title: "Write while you think", Payload: choiceStream},
+	}
 	if d.picture != nil {
 		choices = append([]choiceData{{Title: "Show me a picture", Payload: choicePicture}}, choices...)
 	}

@@ -54,7 +54,7 @@ func TestDemoAnswers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			answers, err := demo.Answer(t.Context(), wrote(tt.typ, tt.data))
+			answers, err := demo.Answer(t.Context(), wrote(tt.typ, tt.data), nil)
 			if err != nil {
 				t.Fatalf("got %v, want answers", err)
 			}
@@ -79,7 +79,7 @@ func TestDemoAnswers(t *testing.T) {
 
 func TestDemoGivesUpMalformedData(t *testing.T) {
 	t.Parallel()
-	_, err := NewDemo("").Answer(t.Context(), wrote(chat.Text, `{"text":7}`))
+	_, err := NewDemo("").Answer(t.Context(), wrote(chat.Text, `{"text":7}`), nil)
 	if !apperr.Is(err, apperr.Invalid) {
 		t.Errorf("got %v, want invalid", err)
 	}
@@ -89,7 +89,7 @@ func TestDemoWithoutAssetsOffersNoPicture(t *testing.T) {
 	t.Parallel()
 	demo := NewDemo("")
 	for _, data := range []string{`{"text":"menu"}`, `{"text":"cards"}`} {
-		answers, err := demo.Answer(t.Context(), wrote(chat.Text, data))
+		answers, err := demo.Answer(t.Context(), wrote(chat.Text, data), nil)
 		if err != nil || len(answers) != 1 {
 			t.Fatalf("got %v and %v, want one answer", answers, err)
 		}
@@ -97,7 +97,7 @@ func TestDemoWithoutAssetsOffersNoPicture(t *testing.T) {
 			t.Errorf("got %s, want nothing that needs the picture", answers[0].Data)
 		}
 	}
-	answers, err := demo.Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`))
+	answers, err := demo.Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`), nil)
 	if err != nil || answers[0].Type != chat.Text {
 		t.Errorf("got %v and %v, want a text that says why", answers, err)
 	}
@@ -106,7 +106,7 @@ func TestDemoWithoutAssetsOffersNoPicture(t *testing.T) {
 // The IMAGE holds every member that the spec shows, and they are true of the file.
 func TestPictureIsWhatItSays(t *testing.T) {
 	t.Parallel()
-	answers, err := NewDemo("https://chat.example.com").Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`))
+	answers, err := NewDemo("https://chat.example.com").Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

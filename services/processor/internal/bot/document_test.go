@@ -51,7 +51,7 @@ func runDocumented(t *testing.T, program, language, file string) (url string) {
 	if len(code) != 1 {
 		t.Fatalf("got %d blocks of %s in the document, want one", len(code), language)
 	}
-	if lines := strings.Count(code[0], "\n"); lines > 26 {
+	if lines := strings.Count(code[0], "\n"); lines > 32 {
 		t.Errorf("got %d lines of %s, want a program to read at a glance", lines, language)
 	}
 	file = filepath.Join(t.TempDir(), file)
@@ -88,7 +88,7 @@ func TestDocumentedBots(t *testing.T) {
 			t.Parallel()
 			url := runDocumented(t, bot.program, bot.language, bot.file)
 			open := func(secret string, now func() time.Time) *Webhook {
-				w, err := NewWebhook(WebhookConfig{URL: url, Secret: secret, Now: now})
+				w, err := NewWebhook(WebhookConfig{URL: url, Secret: secret, CallConfig: CallConfig{Now: now}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +107,7 @@ func TestDocumentedBots(t *testing.T) {
 			} {
 				asked := wrote(c.typ, c.data)
 				asked.Message.ID = uuid.NewString()
-				answers, err := w.Answer(t.Context(), asked)
+				answers, err := w.Answer(t.Context(), asked, nil)
 				if err != nil || len(answers) != 1 {
 					t.Fatalf("%s: got %v and %v, want an answer", c.data, answers, err)
 				}
@@ -116,11 +116,18 @@ func TestDocumentedBots(t *testing.T) {
 					t.Errorf("got %q and %v, want %q", data.Text, err, c.want)
 				}
 			}
+			var s stage
+			if err := s.bot(w).VisitorMessage(t.Context(), freshly("stream")); err != nil {
+				t.Fatal(err)
+			}
+			if text, reason := s.final(t); text != "This comes word by word." || reason != "" || s.shown.Text != text {
+				t.Errorf("got %q (%s) of the stream, and %+v of its parts", text, reason, s.shown)
+			}
 			for name, w := range map[string]*Webhook{
 				"another secret": open("whsec_"+strings.Repeat("QUJD", 8), time.Now),
 				"an old request": open(testSecret, func() time.Time { return time.Now().Add(-time.Hour) }),
 			} {
-				_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"hello"}`))
+				_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"hello"}`), nil)
 				if !apperr.Is(err, apperr.Invalid) || !strings.Contains(err.Error(), "401") {
 					t.Errorf("%s: got %v, want a refusal with 401", name, err)
 				}
@@ -148,11 +155,11 @@ func TestDocumentedMessages(t *testing.T) {
 	if err := json.NewDecoder(bytes.NewBufferString(found[0])).Decode(&request); err != nil || !reflect.DeepEqual(request, example.Payload) {
 		t.Errorf("got the request %v and %v, want the contract's example %v", request, err, example.Payload)
 	}
-	answers, err := parseAnswers([]byte(found[1]))
+	answers, err := new(Webhook).parseAnswers([]byte(found[1]))
 	if err != nil || len(answers) != 4 || answers[0].NameOfSender != "Ada" {
 		t.Errorf("got %v and %v, want four answers, the first from Ada", answers, err)
 	}
-	answers, err = parseAnswers([]byte(found[2]))
+	answers, err = new(Webhook).parseAnswers([]byte(found[2]))
 	if messages, h := split(answers); err != nil || len(messages) != 1 || h == nil || h.Reason != "Refund" {
 		t.Errorf("got %v and %v, want an answer and a handover", answers, err)
 	}

@@ -10,7 +10,7 @@ import (
 // brought the answers. Only one handler at a time has a message, and the fields below belong to it.
 type exchange struct {
 	ctx    context.Context // ends when the message is given up, or forgotten
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	began  time.Time
 
 	calls int
@@ -70,7 +70,9 @@ func (x *exchanges) of(id string, now time.Time) *exchange {
 		return known
 	}
 	fresh := &exchange{began: now}
-	fresh.ctx, fresh.cancel = context.WithTimeout(x.ctx, x.deadline)
+	cancellable, cancel := context.WithCancelCause(x.ctx)
+	timed, stop := context.WithTimeout(cancellable, x.deadline)
+	fresh.ctx, fresh.cancel = timed, func(cause error) { cancel(cause); stop() }
 	x.byID[id] = fresh
 	return fresh
 }
@@ -83,7 +85,7 @@ func (x *exchanges) sweep(now time.Time) {
 	x.swept = now
 	for id, e := range x.byID {
 		if now.Sub(e.began) > 2*x.deadline {
-			e.cancel()
+			e.cancel(errForgotten)
 			delete(x.byID, id)
 		}
 	}
@@ -94,7 +96,7 @@ func (x *exchanges) forget(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if e, ok := x.byID[id]; ok {
-		e.cancel()
+		e.cancel(errForgotten)
 		delete(x.byID, id)
 	}
 }

@@ -55,7 +55,7 @@ func (b *Bot) handOver(ctx context.Context, e event.VisitorMessageAccepted, h ch
 
 // parseHandover reads the member handover of a webhook's answer: true, or an object with a reason and a note for the agents. Absent, null
 // and false hand nothing over.
-func parseHandover(value json.RawMessage) ([]Answer, error) {
+func (w *Webhook) parseHandover(value json.RawMessage) ([]Answer, error) {
 	value = bytes.TrimSpace(value)
 	switch {
 	case len(value) == 0 || string(value) == "null" || string(value) == "false":
@@ -68,14 +68,14 @@ func parseHandover(value json.RawMessage) ([]Answer, error) {
 		Note   string `json:"note"`
 	}
 	if value[0] != '{' {
-		return nil, wrongAnswer("has a handover that is neither a boolean nor an object", nil)
+		return nil, w.wrongAnswer("has a handover that is neither a boolean nor an object", nil)
 	}
 	if err := json.Unmarshal(value, &said); err != nil {
-		return nil, wrongAnswer("has a malformed handover", err)
+		return nil, w.wrongAnswer("has a malformed handover", err)
 	}
 	answer := HandOver(said.Reason, said.Note)
 	if faults := answer.Handover.Check("handover"); len(faults) > 0 {
-		return nil, wrongAnswer(fmt.Sprintf("is wrong in %s: %s", faults[0].Field, faults[0].Message), nil)
+		return nil, w.wrongAnswer(fmt.Sprintf("is wrong in %s: %s", faults[0].Field, faults[0].Message), nil)
 	}
 	return []Answer{answer}, nil
 }

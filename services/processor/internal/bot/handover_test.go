@@ -42,7 +42,7 @@ func TestBotHandsOver(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"Human!"}`)
 	q := &queue{chat: chat.Chat{ID: asked.ChatID, CompanyID: asked.CompanyID, ChatUserID: asked.ChatUserID}, fault: errors.New("killed")}
-	b := New(NewDemo(""), application{}, q, q, q, "", func() time.Time { return asked.Message.CreatedAt })
+	b := New(NewDemo(""), application{}, q, q, q, noParts{}, "", func() time.Time { return asked.Message.CreatedAt })
 	if err := b.VisitorMessage(t.Context(), asked); err == nil {
 		t.Fatal("a handover that failed: got no error, want a redelivery")
 	}
@@ -82,7 +82,7 @@ func TestHandoverOfAWebhook(t *testing.T) {
 		`{"handover":{"reason":"refund"}}`:  {By: chat.ByBot, Reason: "refund"},
 		`{"handover":{"note":"é","x":[1]}}`: {By: chat.ByBot, Note: "é"},
 	} {
-		answers, err := parseAnswers([]byte(body))
+		answers, err := new(Webhook).parseAnswers([]byte(body))
 		if err != nil {
 			t.Errorf("%s: %v", body, err)
 			continue
@@ -96,7 +96,7 @@ func TestHandoverOfAWebhook(t *testing.T) {
 		}
 	}
 	for _, body := range []string{`{"handover":"yes"}`, `{"handover":1}`, `{"handover":[]}`, `{"handover":{"reason":1}}`, `{"handover":{"note":"` + long + `"}}`} {
-		if _, err := parseAnswers([]byte(body)); !apperr.Is(err, apperr.Invalid) {
+		if _, err := new(Webhook).parseAnswers([]byte(body)); !apperr.Is(err, apperr.Invalid) {
 			t.Errorf("%.60s: got %v, want it refused", body, err)
 		}
 	}

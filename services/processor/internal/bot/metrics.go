@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,30 +12,32 @@ import (
 // resultKept is a call that was not made, because the server is away or has asked for a pause.
 const resultKept = "kept"
 
-// webhookMetrics measures the calls of a webhook. How many messages are in hand and how old the oldest is the bus shows.
-type webhookMetrics struct {
+// callMetrics measures the calls of a server. How many messages are in hand and how old the oldest is the bus shows.
+type callMetrics struct {
 	calls   *prometheus.CounterVec
 	seconds prometheus.Histogram
 	running prometheus.Gauge
 }
 
-func newWebhookMetrics(registerer prometheus.Registerer, open func() bool) *webhookMetrics {
-	m := &webhookMetrics{
+// newCallMetrics registers the metrics of the server that is called what, such as webhook.
+func newCallMetrics(what string, registerer prometheus.Registerer, open func() bool) *callMetrics {
+	prefix := "parley_bot_" + strings.ToLower(what)
+	m := &callMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_bot_webhook_calls_total",
-			Help: "Calls of the bot's webhook by result: ok, the code of the error, or kept (not made: the server is away or has asked for a pause).",
+			Name: prefix + "_calls_total",
+			Help: "Calls of the bot's " + what + " by result: ok, the code of the error, or kept (not made: the server is away or has asked for a pause).",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_bot_webhook_seconds", Help: "How long a call of the bot's webhook took.",
+			Name: prefix + "_seconds", Help: "How long a call of the bot's " + what + " took.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "parley_bot_webhook_running",
-			Help: "Calls of the bot's webhook that run, also those that take longer than BOT_WEBHOOK_TIMEOUT.",
+			Name: prefix + "_running",
+			Help: "Calls of the bot's " + what + " that run, also those that take longer than its timeout.",
 		}),
 	}
 	breaker := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "parley_bot_webhook_open", Help: "1 while the webhook is not called: it is away or has asked for a pause.",
+		Name: prefix + "_open", Help: "1 while the " + what + " is not called: it is away or has asked for a pause.",
 	}, func() float64 {
 		if open() {
 			return 1
@@ -52,13 +55,48 @@ func newWebhookMetrics(registerer prometheus.Registerer, open func() bool) *webh
 	return m
 }
 
-func (m *webhookMetrics) kept() { m.calls.WithLabelValues(resultKept).Inc() }
+func (m *callMetrics) kept() { m.calls.WithLabelValues(resultKept).Inc() }
 
-func (m *webhookMetrics) called(err error, took time.Duration) {
+func (m *callMetrics) called(err error, took time.Duration) {
 	result := "ok"
 	if err != nil {
 		result = string(apperr.CodeOf(err))
 	}
 	m.calls.WithLabelValues(result).Inc()
 	m.seconds.Observe(took.Seconds())
+}
+
+// usageMetrics counts the tokens that a language model says it has used, and their price.
+type usageMetrics struct {
+	input, output           prometheus.Counter
+	cost                    prometheus.Counter
+	inputPrice, outputPrice float64 // of one token
+}
+
+func newUsageMetrics(registerer prometheus.Registerer, inputPrice, outputPrice float64) *usageMetrics {
+	tokens := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_bot_llm_tokens_total", Help: "Tokens that the language model has reported, by direction: input, output.",
+	}, []string{"direction"})
+	m := &usageMetrics{
+		input: tokens.WithLabelValues("input"), output: tokens.WithLabelValues("output"),
+		cost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_bot_llm_cost_total", Help: "What the reported tokens cost by LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, in their currency.",
+		}),
+		inputPrice: inputPrice / 1e6, outputPrice: outputPrice / 1e6,
+	}
+	if registerer != nil {
+		for _, c := range []prometheus.Collector{tokens, m.cost} {
+			_ = registerer.Register(c) // fails only where a bot of the process has registered its like
+		}
+	}
+	return m
+}
+
+func (m *usageMetrics) used(u completionUsage) {
+	if u.Input < 0 || u.Output < 0 {
+		return
+	}
+	m.input.Add(float64(u.Input))
+	m.output.Add(float64(u.Output))
+	m.cost.Add(float64(u.Input)*m.inputPrice + float64(u.Output)*m.outputPrice)
 }

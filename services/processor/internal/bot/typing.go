@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"sync"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/event"
@@ -19,7 +20,7 @@ func (b *Bot) WithTyping(signal func(event.Signal) error) *Bot {
 	return b
 }
 
-// typing tells the visitor that the bot types until stop is called. The answer's message ends what the visitor sees; without an answer it
+// typing tells the visitor that the bot types until stop is called, which may be more than once. The answer's message ends what the visitor sees; without an answer it
 // ends by itself.
 func (b *Bot) typing(e event.VisitorMessageAccepted, name string) (stop func()) {
 	if b.signal == nil {
@@ -43,8 +44,8 @@ func (b *Bot) typing(e event.VisitorMessageAccepted, name string) (stop func()) 
 			timer.Reset(typingRepeat)
 		}
 	}()
-	return func() {
+	return sync.OnceFunc(func() {
 		close(done)
 		<-ended
-	}
+	})
 }

@@ -15,7 +15,7 @@ import (
 // thinking answers after a while.
 type thinking struct{ time.Duration }
 
-func (a thinking) Answer(ctx context.Context, _ event.VisitorMessageAccepted) ([]Answer, error) {
+func (a thinking) Answer(ctx context.Context, _ event.VisitorMessageAccepted, _ Begin) ([]Answer, error) {
 	select {
 	case <-time.After(a.Duration):
 		return []Answer{text("here")}, nil
@@ -39,7 +39,7 @@ func TestBotTypes(t *testing.T) {
 			var replies published
 			asked := wrote(chat.Text, `{"text":"hello"}`)
 			asked.Message.CreatedAt = time.Now()
-			b := New(thinking{test.takes}, application{BotName: "Nora"}, &controls{}, nil, &replies, "", time.Now).WithTyping(func(s event.Signal) error {
+			b := New(thinking{test.takes}, application{BotName: "Nora"}, &controls{}, nil, &replies, noParts{}, "", time.Now).WithTyping(func(s event.Signal) error {
 				mu.Lock()
 				defer mu.Unlock()
 				signals = append(signals, s.(event.Typing))

@@ -81,7 +81,7 @@ func TestWebhookPostsTheEventAndReadsTheAnswer(t *testing.T) {
 		}
 		io.WriteString(rw, `{"messages":[{"type":"TEXT","data":{"text":"hi","n":1.50}},{"type":"IMAGE","data":{"url":"https://example.com/i"}}],"more":1}`)
 	})
-	answers, err := w.Answer(event.WithTraceParent(t.Context(), parent), asked)
+	answers, err := w.Answer(event.WithTraceParent(t.Context(), parent), asked, nil)
 	if err != nil || len(answers) != 2 {
 		t.Fatalf("got %v and %v, want two answers", answers, err)
 	}
@@ -130,7 +130,7 @@ func TestWebhookFailuresBecomeCodes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			answers, err := openWebhook(t, tt.handler).Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+			answers, err := openWebhook(t, tt.handler).Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
 			got, ok := errors.AsType[*apperr.Error](err)
 			if !ok || got.Code != tt.code || got.Reason != tt.reason || answers != nil {
 				t.Errorf("got %v and %v, want %s %s", answers, err, tt.code, tt.reason)
@@ -143,7 +143,7 @@ func TestWebhookMayAnswerNothing(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", " \n", "{}", `{"messages":[]}`, `{"messages":null}`} {
 		answers, err := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, body) }).
-			Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+			Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
 		if err != nil || len(answers) != 0 {
 			t.Errorf("for %q got %v and %v, want no answers and no error", body, answers, err)
 		}
@@ -160,11 +160,11 @@ func TestWebhookTakesALateAnswer(t *testing.T) {
 			<-release
 		}
 		io.WriteString(rw, `{"messages":[{"type":"TEXT","data":{"text":"late"},"nameOfSender":"Ada"}]}`)
-	}, WebhookConfig{Timeout: time.Millisecond})
+	}, WebhookConfig{CallConfig: CallConfig{Timeout: time.Millisecond}})
 	asked := wrote(chat.Text, `{"text":"x"}`)
 	var slow *apperr.Error
 	for range 2 {
-		_, err := w.Answer(t.Context(), asked)
+		_, err := w.Answer(t.Context(), asked, nil)
 		if !errors.As(err, &slow) || slow.Reason != "WEBHOOK_SLOW" || slow.Final || slow.Ready == nil {
 			t.Fatalf("got %v, want that the call goes on", err)
 		}
@@ -172,7 +172,7 @@ func TestWebhookTakesALateAnswer(t *testing.T) {
 	close(release)
 	<-slow.Ready
 	for range 2 { // the second time because publishing the first answer failed
-		answers, err := w.Answer(t.Context(), asked)
+		answers, err := w.Answer(t.Context(), asked, nil)
 		if err != nil || len(answers) != 1 || string(answers[0].Data) != `{"text":"late"}` || answers[0].NameOfSender != "Ada" {
 			t.Fatalf("got %v and %v, want the late answer from Ada", answers, err)
 		}
@@ -181,10 +181,10 @@ func TestWebhookTakesALateAnswer(t *testing.T) {
 		t.Errorf("got %d calls, want one", calls.Load())
 	}
 	w.Forget(asked.Message.ID)
-	answers, err := w.Answer(t.Context(), asked)
+	answers, err := w.Answer(t.Context(), asked, nil)
 	if errors.As(err, &slow) { // on a busy machine
 		<-slow.Ready
-		answers, err = w.Answer(t.Context(), asked)
+		answers, err = w.Answer(t.Context(), asked, nil)
 	}
 	if err != nil || len(answers) != 1 || calls.Load() != 2 {
 		t.Errorf("got %v and %v after %d calls, want the answer of a second call", answers, err, calls.Load())
@@ -194,9 +194,9 @@ func TestWebhookTakesALateAnswer(t *testing.T) {
 func TestWebhookThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	hanging := make(chan struct{})
-	w := openWebhook(t, func(http.ResponseWriter, *http.Request) { <-hanging }, WebhookConfig{Timeout: time.Minute, Deadline: 20 * time.Millisecond})
+	w := openWebhook(t, func(http.ResponseWriter, *http.Request) { <-hanging }, WebhookConfig{CallConfig: CallConfig{Timeout: time.Minute, Deadline: 20 * time.Millisecond}})
 	t.Cleanup(func() { close(hanging) })
-	_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+	_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
 	coded, ok := errors.AsType[*apperr.Error](err)
 	if !ok || coded.Code != apperr.Unavailable || coded.Reason != "WEBHOOK_TIMEOUT" || !coded.Final {
 		t.Errorf("got %v, want a timeout that is final", err)
@@ -214,12 +214,12 @@ func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 	w := openWebhook(t, func(rw http.ResponseWriter, r *http.Request) {
 		ids <- r.Header.Get("webhook-id")
 		rw.WriteHeader(http.StatusBadGateway)
-	}, WebhookConfig{Attempts: 2})
+	}, WebhookConfig{CallConfig: CallConfig{Attempts: 2}})
 	now := time.Now()
 	w.now = func() time.Time { return now }
 	asked := wrote(chat.Text, `{"text":"x"}`)
 	try := func() *apperr.Error {
-		_, err := w.Answer(t.Context(), asked)
+		_, err := w.Answer(t.Context(), asked, nil)
 		coded, ok := errors.AsType[*apperr.Error](err)
 		if !ok || apperr.CodeOf(err) == apperr.Invalid {
 			t.Fatalf("got %v, want a failure that may pass", err)
@@ -258,7 +258,7 @@ func TestWebhookKeepsThePauseThatTheServerAskedFor(t *testing.T) {
 		rw.WriteHeader(http.StatusTooManyRequests)
 	})
 	for range 5 {
-		_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`))
+		_, err := w.Answer(t.Context(), wrote(chat.Text, `{"text":"x"}`), nil)
 		coded, ok := errors.AsType[*apperr.Error](err)
 		if !ok || coded.Code != apperr.TooMany || coded.RetryAfter < 50*time.Second {
 			t.Fatalf("got %v, want that it is too much for about a minute", err)
@@ -284,7 +284,7 @@ func TestWebhookReusesConnections(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	w, err := NewWebhook(WebhookConfig{URL: server.URL, Secret: testSecret, Concurrency: together, Now: time.Now})
+	w, err := NewWebhook(WebhookConfig{URL: server.URL, Secret: testSecret, CallConfig: CallConfig{Concurrency: together, Now: time.Now}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestWebhookReusesConnections(t *testing.T) {
 			calls.Go(func() {
 				asked := wrote(chat.Text, `{"text":"x"}`)
 				asked.Message.ID = uuid.NewString()
-				if _, err := w.Answer(t.Context(), asked); err != nil {
+				if _, err := w.Answer(t.Context(), asked, nil); err != nil {
 					t.Error(err)
 				}
 			})

@@ -1,7 +1,8 @@
 // Package realtime is what the socket gateway does. Reading order: connect.go (who may join which room), origin.go (from
 // which pages), token.go and
 // expiry.go (a socket ends with its token, unless that is renewed), deliver.go (a reply in, an emit into its room out),
-// live.go (who types and who has read), presence.go (who is connected), offset.go (how events are numbered), room.go (each event once and in order), log.go and recover.go (what a client has
+// live.go (who types and who has read), presence.go (who is connected), offset.go (how events are numbered), part.go and unfinished.go
+// (messages that are still being written), room.go (each event once and in order), log.go and recover.go (what a client has
 // missed), receipt.go (who hears that a message was delivered), ackfloor.go and gap.go (what this gateway has missed), drain.go,
 // metrics.go.
 //
@@ -62,6 +63,7 @@ type Authenticator struct {
 	rooms       *Rooms
 	receipts    *Receipts
 	log         *Log
+	unfinished  *Unfinished
 	recoveries  *ratelimit.Limiter // nil: no limit
 	floors      *AckFloors
 	metrics     *Metrics
@@ -89,6 +91,7 @@ type session struct {
 	// A socket that was connected before is held until it has got what it missed; it has had everything up to caughtUp.
 	held     bool
 	caughtUp uint64
+	part     partMark // the last part that it has had of a message that is being written
 }
 
 // handshake is what a client shows when it connects: a token, and, when it comes back, its session and its last offset.
@@ -176,8 +179,28 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	} else {
 		g.metrics.recovery(recoveryNone)
 	}
+	g.showUnfinished(ctx, s, known, claims)
 	s.SetData(known)
 	return s.AddAnswer("pid", pid)
+}
+
+// showUnfinished sends the message that a bot is writing for the visitor as far as it is, and holds back the parts that are in that.
+// Where it cannot be read the socket goes on without: the bot repeats the text.
+func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims) {
+	whole, ok, err := g.unfinished.Of(ctx, claims.AppID, claims.ChatUserID)
+	if err != nil {
+		g.metrics.part(partUnread)
+		return
+	}
+	if !ok {
+		return
+	}
+	s.Hold()
+	known.held, known.part = true, partMark{whole.MessageID, whole.N}
+	g.rooms.AheadOfParts(known.room, s.ID(), known.part)
+	if s.Emit(EventPart, json.RawMessage(whole.AppendShown(nil))) == nil {
+		g.metrics.part(partSnapshot)
+	}
 }
 
 // recover sends what the client has missed, after the answer to its CONNECT. That answer repeats the pid, which tells the
@@ -229,6 +252,9 @@ func (g *Authenticator) connected(s *socketio.Socket) {
 
 // isNew reports whether an event that was held back is after what the client has had.
 func (s *session) isNew(event json.RawMessage) bool {
+	if mark, isPart := partOf(event); isPart {
+		return !s.part.covers(mark)
+	}
 	offset, ok := offsetOf(event)
 	return !ok || offset > s.caughtUp
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
@@ -38,6 +40,7 @@ type Gateway struct {
 	cfg       Config
 	gate      *Authenticator
 	deliverer *Deliverer
+	parts     *Parts
 	rooms     *Rooms
 	receipts  *Receipts
 	floors    *AckFloors
@@ -66,11 +69,12 @@ func New(cfg Config) *Gateway {
 	g.presence = NewPresence(cfg.Presence, cfg.Namespace, cfg.ID, cfg.Now, cfg.Logger)
 	g.gate = &Authenticator{
 		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
-		receipts: g.receipts, log: log,
+		receipts: g.receipts, log: log, unfinished: NewUnfinished(cfg.Bus, cfg.Now),
 		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
 		floors:     g.floors, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger, live: g.live, presence: g.presence,
 	}
 	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
+	g.parts = &Parts{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now}
 	cfg.Namespace.OnBroadcast(g.rooms.Arrive)
 	g.gate.guard()
 	g.live.listen()
@@ -99,9 +103,13 @@ func (g *Gateway) Enter(ctx context.Context, token, origin string) (credential.V
 	return g.gate.enter(ctx, token, origin)
 }
 
-// Deliver takes replies and emits them until ctx is done; then another gateway does. It returns when none is in hand.
+// Deliver takes replies and parts and emits them until ctx is done; then another gateway does. It returns when none is in hand.
 func (g *Gateway) Deliver(ctx context.Context) error {
-	return g.cfg.Bus.Consume(ctx, g.deliverer.consumer())
+	group, delivering := errgroup.WithContext(ctx)
+	for _, c := range []bus.Consumer{g.deliverer.consumer(), g.parts.consumer()} {
+		group.Go(func() error { return g.cfg.Bus.Consume(delivering, c) })
+	}
+	return group.Wait()
 }
 
 // Drain closes all sockets, spread over a time; at once when ctx is done.

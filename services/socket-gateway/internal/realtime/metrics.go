@@ -24,6 +24,7 @@ type Metrics struct {
 	replayed      prometheus.Counter
 	receipts      *prometheus.CounterVec
 	clientEvents  *prometheus.CounterVec
+	parts         *prometheus.CounterVec
 	natsPending   prometheus.Gauge
 	redisLag      prometheus.Gauge
 	registerer    prometheus.Registerer
@@ -65,6 +66,10 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		clientEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_client_events_total", Help: "Events typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API away).",
 		}, []string{"event", "result"}),
+		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_gateway_parts_total",
+			Help: "Parts of messages that bots are writing: ok (emitted), failed (to be tried again), stale, malformed, snapshot (sent to a socket that joined), unread (a socket joined without).",
+		}, []string{"result"}),
 		natsPending: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_gateway_nats_pending", Help: "Replies in the stream that no gateway has passed on yet.",
 		}),
@@ -91,6 +96,7 @@ func (m *Metrics) begin() {
 		m.drops:         {dropRepeated, dropSlow},
 		m.recoveries:    {recoveryHit, recoveryMiss, recoveryLimited, recoveryNone},
 		m.receipts:      {receiptReported, receiptFailed, receiptLost},
+		m.parts:         {partOK, partFailed, partDropped, partMalformed, partSnapshot, partUnread},
 		m.connectErrors: {codeUnauthorized, codeOriginNotAllowed, codeUnavailable, codeInternal},
 	} {
 		for _, value := range values {
@@ -111,7 +117,7 @@ func (m *Metrics) clientEvent(name, result string) {
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops, m.recoveries, m.replayed, m.receipts,
-		m.clientEvents, m.natsPending, m.redisLag,
+		m.clientEvents, m.parts, m.natsPending, m.redisLag,
 	}
 }
 
@@ -137,6 +143,13 @@ const (
 	receiptFailed   = "failed"
 	receiptLost     = "lost"
 
+	partOK        = "ok"
+	partFailed    = "failed"
+	partDropped   = "stale"
+	partMalformed = "malformed"
+	partSnapshot  = "snapshot"
+	partUnread    = "unread"
+
 	recoveryHit     = "hit"
 	recoveryMiss    = "miss"
 	recoveryLimited = "limited"
@@ -144,6 +157,7 @@ const (
 )
 
 func (m *Metrics) dropped(reason string)  { m.drops.WithLabelValues(reason).Inc() }
+func (m *Metrics) part(result string)     { m.parts.WithLabelValues(result).Inc() }
 func (m *Metrics) recovery(result string) { m.recoveries.WithLabelValues(result).Inc() }
 
 // RedisAnswered notes a round trip to Redis.

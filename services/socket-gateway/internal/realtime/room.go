@@ -52,6 +52,7 @@ type room struct {
 	opened time.Time
 	// company is whose visitor this is; one string for all its rooms.
 	company unique.Handle[string]
+	parts   roomParts
 }
 
 type ahead struct {
@@ -130,6 +131,9 @@ func (r *Rooms) find(name string) *room {
 func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	offset, ok := offsetOf(b.Data)
 	if !ok || len(b.Rooms) != 1 {
+		if mark, isPart := partOf(b.Data); isPart && len(b.Rooms) == 1 {
+			return r.arrivePart(b, mark)
+		}
 		return r.members.Deliver(b)
 	}
 	r.mu.RLock()

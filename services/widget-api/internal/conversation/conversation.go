@@ -57,6 +57,7 @@ type Config struct {
 	Signals      Signals
 	Agents       *Agents // nil: nothing is known of agents
 	Replies      Replies
+	Bots         Bots
 	Publisher    Publisher
 	Controls     Controls
 	Visitors     Visitors

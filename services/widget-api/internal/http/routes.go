@@ -36,6 +36,7 @@ type Registrations interface {
 type Conversations interface {
 	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page, answer func(conversation.Answer) error) error
 	Read(ctx context.Context, who credential.VisitorClaims, messageID string) error
+	Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error
 	Write(ctx context.Context, who credential.VisitorClaims, d conversation.Draft, stamp chat.MessageIdentity) (chat.Message, error)
 	Receive(ctx context.Context, who credential.VisitorClaims, form conversation.Form, base string) (conversation.Upload, error)
 	Discard(ctx context.Context, u conversation.Upload)
@@ -112,6 +113,7 @@ func New(cfg Config) *echo.Echo {
 	e.GET("/message", a.forVisitor(a.getHistory, "limit", "before"))
 	e.POST("/message", a.forVisitor(a.postMessage))
 	e.POST("/message/:id/read", a.forVisitor(a.readMessage))
+	e.POST("/message/:id/stop", a.forVisitor(a.stopMessage))
 	e.GET("/chat", a.forVisitor(a.getChat))
 	e.POST("/chat/handover", a.forVisitor(a.handOver))
 	e.POST("/chat/offline-message", a.forVisitor(a.leaveMessage))

@@ -88,6 +88,7 @@ const ar: Strings = {
   failed: 'لم تُرسل',
   retry: 'إعادة الإرسال',
   discard: 'حذف',
+  stopWriting: 'إيقاف',
   uploading: 'جارٍ إرسال {name}: {percent}',
   cancelUpload: 'إلغاء إرسال {name}',
   newMessages: {

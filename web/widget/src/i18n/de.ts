@@ -76,6 +76,7 @@ const de: Strings = {
   failed: 'Nicht gesendet',
   retry: 'Erneut senden',
   discard: 'Löschen',
+  stopWriting: 'Anhalten',
   uploading: '{name} wird gesendet: {percent}',
   cancelUpload: 'Senden von {name} abbrechen',
   newMessages: { one: '{n} neue Nachricht', other: '{n} neue Nachrichten' },

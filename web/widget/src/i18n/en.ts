@@ -79,6 +79,7 @@ const en: Strings = {
   failed: 'Not sent',
   retry: 'Send again',
   discard: 'Delete',
+  stopWriting: 'Stop',
   uploading: 'Sending {name}: {percent}',
   cancelUpload: 'Cancel sending {name}',
   newMessages: { one: '{n} new message', other: '{n} new messages' },

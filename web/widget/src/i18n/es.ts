@@ -76,6 +76,7 @@ const es: Strings = {
   failed: 'No enviado',
   retry: 'Reenviar',
   discard: 'Eliminar',
+  stopWriting: 'Detener',
   uploading: 'Enviando {name}: {percent}',
   cancelUpload: 'Cancelar el envío de {name}',
   newMessages: { one: '{n} mensaje nuevo', many: '{n} de mensajes nuevos', other: '{n} mensajes nuevos' },

@@ -76,6 +76,7 @@ const fa: Strings = {
   failed: 'ارسال نشد',
   retry: 'ارسال دوباره',
   discard: 'حذف',
+  stopWriting: 'توقف',
   uploading: 'در حال ارسال {name}: {percent}',
   cancelUpload: 'لغو ارسال {name}',
   newMessages: { one: '{n} پیام جدید', other: '{n} پیام جدید' },

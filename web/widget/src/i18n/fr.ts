@@ -76,6 +76,7 @@ const fr: Strings = {
   failed: 'Non envoyé',
   retry: 'Renvoyer',
   discard: 'Supprimer',
+  stopWriting: 'Arrêter',
   uploading: 'Envoi de {name}\u00a0: {percent}',
   cancelUpload: 'Annuler l’envoi de {name}',
   newMessages: { one: '{n} nouveau message', many: '{n} de nouveaux messages', other: '{n} nouveaux messages' },

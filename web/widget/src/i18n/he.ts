@@ -76,6 +76,7 @@ const he: Strings = {
   failed: 'לא נשלחה',
   retry: 'שליחה חוזרת',
   discard: 'מחיקה',
+  stopWriting: 'עצירה',
   uploading: 'שליחת {name}: {percent}',
   cancelUpload: 'ביטול השליחה של {name}',
   newMessages: { one: 'הודעה חדשה אחת', two: 'שתי הודעות חדשות', other: '{n} הודעות חדשות' },

@@ -76,6 +76,7 @@ const hi: Strings = {
   failed: 'नहीं भेजा गया',
   retry: 'फिर से भेजें',
   discard: 'मिटाएँ',
+  stopWriting: 'रोकें',
   uploading: '{name} भेजी जा रही है: {percent}',
   cancelUpload: '{name} भेजना रद्द करें',
   newMessages: { one: '{n} नया संदेश', other: '{n} नए संदेश' },

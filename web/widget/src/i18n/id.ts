@@ -76,6 +76,7 @@ const id: Strings = {
   failed: 'Tidak terkirim',
   retry: 'Kirim ulang',
   discard: 'Hapus',
+  stopWriting: 'Hentikan',
   uploading: 'Mengirim {name}: {percent}',
   cancelUpload: 'Batalkan pengiriman {name}',
   newMessages: { other: '{n} pesan baru' },

@@ -76,6 +76,7 @@ const it: Strings = {
   failed: 'Non inviato',
   retry: 'Invia di nuovo',
   discard: 'Elimina',
+  stopWriting: 'Interrompi',
   uploading: 'Invio di {name}: {percent}',
   cancelUpload: 'Annulla l’invio di {name}',
   newMessages: { one: '{n} nuovo messaggio', many: '{n} di nuovi messaggi', other: '{n} nuovi messaggi' },

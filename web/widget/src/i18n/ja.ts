@@ -76,6 +76,7 @@ const ja: Strings = {
   failed: '未送信',
   retry: '再送信',
   discard: '削除',
+  stopWriting: '停止',
   uploading: '「{name}」を送信中：{percent}',
   cancelUpload: '「{name}」の送信をキャンセル',
   newMessages: { other: '新着メッセージ{n}件' },

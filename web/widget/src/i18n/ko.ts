@@ -76,6 +76,7 @@ const ko: Strings = {
   failed: '전송 실패',
   retry: '다시 보내기',
   discard: '삭제',
+  stopWriting: '중지',
   uploading: '{name} 보내는 중: {percent}',
   cancelUpload: '{name} 전송 취소',
   newMessages: { other: '새 메시지 {n}개' },

@@ -76,6 +76,7 @@ const nl: Strings = {
   failed: 'Niet verzonden',
   retry: 'Opnieuw verzenden',
   discard: 'Verwijderen',
+  stopWriting: 'Stoppen',
   uploading: '{name} verzenden: {percent}',
   cancelUpload: 'Verzenden van {name} annuleren',
   newMessages: { one: '{n} nieuw bericht', other: '{n} nieuwe berichten' },

@@ -82,6 +82,7 @@ const pl: Strings = {
   failed: 'Nie wysłano',
   retry: 'Wyślij ponownie',
   discard: 'Usuń',
+  stopWriting: 'Zatrzymaj',
   uploading: 'Wysyłanie {name}: {percent}',
   cancelUpload: 'Anuluj wysyłanie {name}',
   newMessages: { one: '{n} nowa wiadomość', few: '{n} nowe wiadomości', many: '{n} nowych wiadomości', other: '{n} nowej wiadomości' },

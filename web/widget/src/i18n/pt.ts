@@ -76,6 +76,7 @@ const pt: Strings = {
   failed: 'Não enviada',
   retry: 'Reenviar',
   discard: 'Excluir',
+  stopWriting: 'Parar',
   uploading: 'Enviando {name}: {percent}',
   cancelUpload: 'Cancelar o envio de {name}',
   newMessages: { one: '{n} nova mensagem', many: '{n} de novas mensagens', other: '{n} novas mensagens' },

@@ -82,6 +82,7 @@ const ru: Strings = {
   failed: 'Не отправлено',
   retry: 'Отправить снова',
   discard: 'Удалить',
+  stopWriting: 'Остановить',
   uploading: 'Отправка {name}: {percent}',
   cancelUpload: 'Отменить отправку {name}',
   newMessages: { one: '{n} новое сообщение', few: '{n} новых сообщения', many: '{n} новых сообщений', other: '{n} нового сообщения' },

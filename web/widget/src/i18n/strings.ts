@@ -12,7 +12,7 @@ type TextKey =
   | 'fieldRequired' | 'emailInvalid' | 'phoneInvalid'
   | 'messageLabel' | 'placeholder' | 'captionPlaceholder' | 'send' | 'attach' | 'camera' | 'dropHere' | 'tooLong'
   | 'fileLimit' | 'fileTooBig' | 'fileEmpty' | 'removeFile'
-  | 'messages' | 'you' | 'saidBy' | 'typing' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard'
+  | 'messages' | 'you' | 'saidBy' | 'typing' | 'today' | 'yesterday' | 'sending' | 'waiting' | 'sent' | 'seen' | 'failed' | 'retry' | 'discard' | 'stopWriting'
   | 'uploading' | 'cancelUpload' | 'toNewest' | 'loadingOlder' | 'olderFailed' | 'chatStart' | 'empty' | 'choose' | 'chosen'
   | 'cardOf' | 'previousCard' | 'nextCard' | 'picture' | 'video' | 'audio' | 'file' | 'openPicture' | 'play' | 'download'
   | 'talkToPerson' | 'handover' | 'away' | 'awayUntil' | 'leaveMessage' | 'offlineSent' | 'chatClosed' | 'rateTitle' | 'rateComment' | 'rateThanks' | 'rateChange' | 'rateSkip'

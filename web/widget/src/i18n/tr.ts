@@ -76,6 +76,7 @@ const tr: Strings = {
   failed: 'Gönderilmedi',
   retry: 'Yeniden gönder',
   discard: 'Sil',
+  stopWriting: 'Durdur',
   uploading: '{name} gönderiliyor: {percent}',
   cancelUpload: 'Göndermeyi iptal et: {name}',
   newMessages: { one: '{n} yeni mesaj', other: '{n} yeni mesaj' },

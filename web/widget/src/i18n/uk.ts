@@ -82,6 +82,7 @@ const uk: Strings = {
   failed: 'Не надіслано',
   retry: 'Надіслати знову',
   discard: 'Видалити',
+  stopWriting: 'Зупинити',
   uploading: 'Надсилання {name}: {percent}',
   cancelUpload: 'Скасувати надсилання {name}',
   newMessages: { one: '{n} нове повідомлення', few: '{n} нові повідомлення', many: '{n} нових повідомлень', other: '{n} нового повідомлення' },

@@ -76,6 +76,7 @@ const vi: Strings = {
   failed: 'Chưa gửi được',
   retry: 'Gửi lại',
   discard: 'Xóa',
+  stopWriting: 'Dừng',
   uploading: 'Đang gửi {name}: {percent}',
   cancelUpload: 'Hủy gửi {name}',
   newMessages: { other: '{n} tin nhắn mới' },

@@ -76,6 +76,7 @@ const zh: Strings = {
   failed: '未发送',
   retry: '重新发送',
   discard: '删除',
+  stopWriting: '停止',
   uploading: '正在发送 {name}：{percent}',
   cancelUpload: '取消发送 {name}',
   newMessages: { other: '{n} 条新消息' },

@@ -1,5 +1,6 @@
 import { before, type Message } from '@parley/shared/message.js';
 import type { ChatState, Settings } from '@parley/shared/api.js';
+import { extend, type Part, type Writing } from '@parley/shared/parts.js';
 import type { OutboxItem } from './outbox.js';
 
 export type Connection = 'idle' | 'connecting' | 'online' | 'reconnecting' | 'offline' | 'unavailable';
@@ -16,6 +17,8 @@ export interface State {
   slow: boolean;
   /** What the server has, in its order. */
   messages: Message[];
+  /** The message that a bot is writing. */
+  writing?: Writing | undefined;
   /** The ordinal of the first message: it falls as older ones are found, so that every message keeps its own. */
   base: number;
   older: 'unknown' | 'none' | 'more' | 'loading' | 'failed';
@@ -45,6 +48,9 @@ export type Action =
   | { type: 'connection'; connection: Connection }
   | { type: 'slow'; slow: boolean }
   | { type: 'messages'; messages: Message[]; more?: boolean }
+  | { type: 'part'; part: Part }
+  | { type: 'dropped'; messageId: string }
+  | { type: 'silent'; messageId: string }
   | { type: 'older'; older: State['older'] }
   | { type: 'outbox'; outbox: OutboxItem[] }
   | { type: 'progress'; key: string; share: number }
@@ -75,7 +81,15 @@ export function reduce(s: State, a: Action): State {
     case 'slow':
       return s.slow === a.slow ? s : { ...s, slow: a.slow };
     case 'messages':
-      return counted(merge(s, a.messages, a.more));
+      return counted(replaced(merge(s, a.messages, a.more)));
+    case 'part': {
+      const writing = s.messages.some((m) => m.id === a.part.messageId) ? s.writing : extend(s.writing, a.part);
+      return writing === s.writing ? s : { ...s, writing };
+    }
+    case 'silent': // its text stays, until the message or another attempt replaces it
+      return s.writing?.messageId === a.messageId ? { ...s, writing: { ...s.writing, done: true } } : s;
+    case 'dropped':
+      return s.writing?.messageId === a.messageId ? { ...s, writing: undefined } : s;
     case 'older':
       return { ...s, older: a.older };
     case 'outbox': {
@@ -104,7 +118,7 @@ export function reduce(s: State, a: Action): State {
       return { ...s, form: { ...s.form, ...a.form } };
     case 'ended':
       return {
-        ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], base: 0, older: 'unknown',
+        ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], writing: undefined, base: 0, older: 'unknown',
         outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '', seen: '', typing: [], agents: false,
       };
   }
@@ -122,6 +136,11 @@ function merge(s: State, incoming: Message[], more: boolean | undefined): State 
   if (before(fresh.at(-1)!, first!)) return { ...s, older, messages: [...fresh, ...s.messages], base: s.base - fresh.length };
   const ahead = fresh.filter((m) => before(m, first!)).length;
   return { ...s, older, messages: [...s.messages, ...fresh].sort((a, b) => (before(a, b) ? -1 : 1)), base: s.base - ahead };
+}
+
+/** A message takes the place of what was shown of it. */
+function replaced(s: State): State {
+  return s.writing && s.messages.some((m) => m.id === s.writing!.messageId) ? { ...s, writing: undefined } : s;
 }
 
 const later = (a: State['read'], b: State['read']): State['read'] => (b[0] > a[0] || (b[0] === a[0] && b[1] > a[1]) ? b : a);

@@ -2,6 +2,7 @@ import { io, type Socket } from 'socket.io-client';
 import { Api, ApiError, type Reading, type Settings } from '@parley/shared/api.js';
 import { object, readMessage, text, type Data, type Message } from '@parley/shared/message.js';
 import { throttle, Typing } from '@parley/shared/typing.js';
+import { readPart, type Part } from '@parley/shared/parts.js';
 import type { Host, Identity } from '../host.js';
 import { Outbox } from './outbox.js';
 import { initial, newestReply, reduce, type Action, type Connection, type State } from './reducer.js';
@@ -16,6 +17,10 @@ const GAP_PAGES = 20;
 const HANDOVER = 60_000;
 /** A token is renewed when this share of its time is left. */
 const LAST_PART = 0.2;
+/** How long a bot may be silent in the middle of a message before nobody waits for more of it: longer than the bot itself waits. */
+const SILENCE = 40_000;
+/** How long the message may take after its last part. */
+const REPLACED = 5_000;
 /** How long a tab may have slept before it asks for what it missed. */
 const STALE = 30_000;
 /** How long the server may take to say that it has noted what was read; then the Widget API is told. */
@@ -47,6 +52,7 @@ export class Session {
   #ended = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
   readonly #typing = new Typing((names) => this.dispatch({ type: 'typing', names }));
+  #silence: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly config: SessionConfig) {
     this.#host = config.host;
@@ -283,6 +289,7 @@ export class Session {
       this.#post({ kind: 'read', read });
       this.#cursor(read);
     });
+    socket.on('message.part', (part: unknown) => this.#writes(part));
     socket.on('disconnect', (reason) => {
       this.#connection(this.#broken());
       if (reason === 'io server disconnect') this.#later(() => socket.connect()); // the token has expired or was revoked: CONNECT says which
@@ -424,6 +431,31 @@ export class Session {
     this.#post({ kind: 'message', message: m });
     this.#mark();
     this.#take(m);
+  }
+
+  /** A bot writes. What it has written goes when the message comes, or when it does not. */
+  #writes(value: unknown): void {
+    const part = readPart(value);
+    if (!part) return;
+    this.#post({ kind: 'part', part });
+    this.#extend(part);
+  }
+
+  #extend(part: Part): void {
+    const before = this.state.writing;
+    this.dispatch({ type: 'part', part });
+    const { writing } = this.state;
+    if (!writing || writing === before) return;
+    clearTimeout(this.#silence);
+    const { messageId } = writing;
+    if (writing.done) this.#silence = setTimeout(() => this.dispatch({ type: 'dropped', messageId }), REPLACED);
+    else this.#silence = setTimeout(() => this.dispatch({ type: 'silent', messageId }), SILENCE);
+  }
+
+  /** The visitor wants no more of what the bot writes. What it has written stays. */
+  stopWriting(): void {
+    const id = this.state.writing?.messageId;
+    if (id) void this.api.stop(id).catch((err: unknown) => (err instanceof ApiError && (err.status === 404 || err.status === 409) ? undefined : this.#report(err)));
   }
 
   #take(m: Message): void {
@@ -592,6 +624,10 @@ export class Session {
         }
         return;
       }
+      case 'part': {
+        const part = readPart(e.part);
+        return part && this.#extend(part);
+      }
       case 'progress':
         return this.dispatch({ type: 'progress', key: e.key, share: e.share });
       case 'cancel':
@@ -610,7 +646,9 @@ export class Session {
         this.#leave();
         return void this.storage.clear(); // what this tab has written meanwhile
       case 'hello':
-        if (this.#tabs.leads) this.#post({ kind: 'connection', connection: this.state.connection });
+        if (!this.#tabs.leads) return;
+        this.#post({ kind: 'connection', connection: this.state.connection });
+        if (this.state.writing) this.#post({ kind: 'part', part: { ...this.state.writing, offset: 0 } });
         return;
     }
   }
@@ -670,6 +708,7 @@ export class Session {
     this.#ended = true;
     this.#era++;
     clearTimeout(this.#retry);
+    clearTimeout(this.#silence);
     removeEventListener('online', this.#online);
     removeEventListener('offline', this.#offline);
     removeEventListener('storage', this.#stored);

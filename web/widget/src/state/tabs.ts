@@ -4,6 +4,7 @@
  */
 export type TabEvent =
   | { kind: 'message'; message: unknown; key?: string }
+  | { kind: 'part'; part: unknown }
   | { kind: 'progress'; key: string; share: number }
   | { kind: 'cancel'; key: string }
   | { kind: 'connection'; connection: string }

@@ -1,6 +1,7 @@
 import { Component, createRef } from 'preact';
 import type { Message } from '@parley/shared/message.js';
-import { Content, nameOf, type Render } from '@parley/shared/render/content.js';
+import type { Writing } from '@parley/shared/parts.js';
+import { Content, nameOf, Words, type Render } from '@parley/shared/render/content.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import { Pixels } from '@parley/shared/render/picture.js';
 import { midnight, type Language } from '../i18n.js';
@@ -269,6 +270,7 @@ export class Transcript extends Component<TranscriptProps, Window> {
             );
           })}
           <div class="below" />
+          {state.writing && <BeingWritten writing={state.writing} session={session} language={language} render={p.render} />}
           {state.outbox.length > 0 && (
             <div class="page" data-page="outbox">
               {state.outbox.map((item, i) => (
@@ -401,6 +403,24 @@ function Row({ message: m, before, after, reachable, chosen, seen, language, ren
         </div>
       </article>
     </>
+  );
+}
+
+/** A message that a bot is writing. It is read out when it is complete, and not before. */
+function BeingWritten({ writing: w, session, language, render }: { writing: Writing; session: Session; language: Language; render: Render }) {
+  return (
+    <div class="page" data-page="writing">
+      <article class={`row theirs first last writing${w.done ? ' done' : ''}`} data-key={w.messageId} tabIndex={-1} aria-busy={!w.done} aria-label={w.nameOfSender}>
+        <Avatar name={w.nameOfSender} class="small" />
+        <div class="body">
+          <p class="who" dir="auto">{w.nameOfSender}</p>
+          <div class="bubble"><Words text={w.text} render={render} reachable={false} /></div>
+          <p class="meta">
+            {!w.done && <button type="button" class="textbutton" onClick={() => session.stopWriting()}>{language.t('stopWriting')}</button>}
+          </p>
+        </div>
+      </article>
+    </div>
   );
 }
 

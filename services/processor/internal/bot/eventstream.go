@@ -1,0 +1,103 @@
+package bot
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+)
+
+// doneData is the data of the event that ends a stream, as in the chat-completions protocol.
+const doneData = "[DONE]"
+
+var (
+	errTooLarge  = errors.New("the stream is too large")
+	errBrokenOff = errors.New("the answer broke off")
+)
+
+// isEventStream reports whether a response is a stream of server-sent events.
+func isEventStream(r *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream"
+}
+
+// serverEvent is one server-sent event.
+type serverEvent struct {
+	name string // empty: message
+	data []byte
+}
+
+// eventReader reads server-sent events (HTML Standard, "Server-sent events", "Interpreting an event stream"), at most a limit of bytes. A line has
+// at most maxAnswer. Ids and reconnection times have no meaning here.
+type eventReader struct {
+	lines *bufio.Scanner
+	left  int
+	first bool
+	cr    bool // the line before ended with CR, so that a following LF belongs to it
+}
+
+func newEventReader(r io.Reader, limit int) *eventReader {
+	e := &eventReader{left: limit, first: true}
+	e.lines = bufio.NewScanner(r)
+	e.lines.Buffer(make([]byte, 0, 4<<10), min(limit, maxAnswer))
+	e.lines.Split(e.split)
+	return e
+}
+
+// split ends a line at LF, CR or both.
+func (e *eventReader) split(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	skip := 0
+	if e.cr && len(data) > 0 {
+		if e.cr = false; data[0] == '\n' {
+			skip, data = 1, data[1:]
+		}
+	}
+	if i := bytes.IndexAny(data, "\r\n"); i >= 0 {
+		e.cr = data[i] == '\r'
+		return skip + i + 1, data[:i], nil
+	}
+	return skip, nil, nil // what is not ended by a line's end is no line
+}
+
+// next returns the next event that has data. It returns io.EOF at the end of the stream; an event that is not ended by an empty line is
+// dropped there.
+func (e *eventReader) next() (serverEvent, error) {
+	var event serverEvent
+	hasData := false
+	for e.lines.Scan() {
+		line := e.lines.Bytes()
+		if e.left -= len(line) + 1; e.left < 0 {
+			return serverEvent{}, errTooLarge
+		}
+		if e.first {
+			line, e.first = bytes.TrimPrefix(line, []byte("\ufeff")), false
+		}
+		if len(line) == 0 {
+			if hasData {
+				return event, nil
+			}
+			event = serverEvent{}
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			event.name = string(value)
+		case "data":
+			if hasData {
+				event.data = append(event.data, '\n')
+			}
+			event.data, hasData = append(event.data, value...), true
+		}
+	}
+	switch err := e.lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return serverEvent{}, errTooLarge
+	case err != nil:
+		return serverEvent{}, err
+	}
+	return serverEvent{}, io.EOF
+}

@@ -1,0 +1,365 @@
+package bot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/event"
+)
+
+const (
+	// maxCompletion is how large a chat completion may be, in bytes: each token comes as an event of some hundred bytes.
+	maxCompletion = 8 << 20
+	// maxHistory bounds LLM_HISTORY.
+	maxHistory = 200
+)
+
+// LLMConfig says which language model answers, over the chat-completions protocol of OpenAI.
+type LLMConfig struct {
+	BaseURL      string // without /chat/completions
+	APIKey       string // empty: none
+	MaxTokens    int    // of an answer; zero: the server's own bound
+	Default      LLMApplication
+	Applications string // JSON: by appId, what is different for that application
+
+	// InputPrice and OutputPrice are the price of a million tokens, in any currency.
+	InputPrice, OutputPrice float64
+	// ModerationURL is asked about a text before the visitor sees it; empty: nobody is.
+	ModerationURL string
+	Histories     Histories
+	CallConfig
+}
+
+// LLMApplication is what a language model is told for one application.
+type LLMApplication struct {
+	Model        string `json:"model,omitempty"`
+	SystemPrompt string `json:"systemPrompt,omitempty"`
+	History      *int   `json:"history,omitempty"` // messages of the chat that it reads, the visitor's last one included
+}
+
+// Histories reads the end of a chat's history: at most limit messages, the oldest first. It is NotFound where nothing is kept.
+type Histories interface {
+	Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error)
+}
+
+// Problems names what is wrong, by environment variable.
+func (c LLMConfig) Problems() []string {
+	var problems []string
+	need := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	need(config.WebURL(c.BaseURL), "LLM_BASE_URL must be an http or https URL when BOT=llm")
+	need(c.Default.Model != "", "LLM_MODEL is required when BOT=llm")
+	need(c.Default.validHistory(), fmt.Sprintf("LLM_HISTORY must be 1 to %d", maxHistory))
+	need(c.MaxTokens >= 0, "LLM_MAX_TOKENS must not be negative")
+	need(c.InputPrice >= 0 && c.OutputPrice >= 0, "LLM_PRICE_INPUT and LLM_PRICE_OUTPUT must not be negative")
+	need(c.ModerationURL == "" || config.WebURL(c.ModerationURL), "LLM_MODERATION_URL must be an http or https URL")
+	if _, err := c.applications(); err != nil {
+		problems = append(problems, "LLM_APPLICATIONS "+err.Error())
+	}
+	return append(problems, c.CallConfig.Problems()...)
+}
+
+func (a LLMApplication) validHistory() bool {
+	return a.History == nil || *a.History >= 1 && *a.History <= maxHistory
+}
+
+func (c LLMConfig) applications() (map[string]LLMApplication, error) {
+	if c.Applications == "" {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(c.Applications))
+	decoder.DisallowUnknownFields()
+	var all map[string]LLMApplication
+	if err := decoder.Decode(&all); err != nil {
+		return nil, errors.New("must be a JSON object of objects with model, systemPrompt and history, by appId")
+	}
+	for id, a := range all {
+		if canonical, ok := chat.ParseID(id); !ok || canonical != id {
+			return nil, fmt.Errorf("has the key %q, which is no appId in lower case", id)
+		}
+		if !a.validHistory() {
+			return nil, fmt.Errorf("must have a history of 1 to %d for %s", maxHistory, id)
+		}
+	}
+	return all, nil
+}
+
+// LLM lets a language model answer. The answer is shown while it comes. What is said of the calls of a [Webhook] holds here too.
+type LLM struct {
+	caller
+	cfg          LLMConfig
+	url          string
+	applications map[string]LLMApplication
+	usage        *usageMetrics
+	moderator    *moderator // nil: none
+}
+
+// NewLLM returns a connector that has opened no connection yet.
+func NewLLM(c LLMConfig) (*LLM, error) {
+	if problems := c.Problems(); len(problems) > 0 {
+		return nil, errors.New(problems[0])
+	}
+	applications, err := c.applications()
+	if err != nil {
+		return nil, err
+	}
+	l := &LLM{
+		cfg: c, url: strings.TrimSuffix(c.BaseURL, "/") + "/chat/completions", applications: applications,
+		usage: newUsageMetrics(c.Registerer, c.InputPrice, c.OutputPrice),
+	}
+	l.open("LLM", c.CallConfig, l.post)
+	if c.ModerationURL != "" {
+		l.moderator = newModerator(c.ModerationURL, c.CallConfig)
+	}
+	return l, nil
+}
+
+// Close ends the calls that run and the idle connections.
+func (l *LLM) Close() {
+	l.caller.Close()
+	if l.moderator != nil {
+		l.moderator.client.CloseIdleConnections()
+	}
+}
+
+// application is what the model is told for an application.
+func (l *LLM) application(appID string) LLMApplication {
+	own, standard := l.applications[appID], l.cfg.Default
+	return LLMApplication{
+		Model: cmp.Or(own.Model, standard.Model), SystemPrompt: cmp.Or(own.SystemPrompt, standard.SystemPrompt), History: cmp.Or(own.History, standard.History),
+	}
+}
+
+type completionRequest struct {
+	Model         string              `json:"model"`
+	Messages      []completionMessage `json:"messages"`
+	Stream        bool                `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	MaxTokens int `json:"max_tokens,omitempty"`
+}
+
+type completionMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// completion is an answer, or an event of one that is streamed.
+type completion struct {
+	Choices []struct {
+		Delta        completionMessage `json:"delta"`
+		Message      completionMessage `json:"message"`
+		FinishReason string            `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *completionUsage `json:"usage"`
+	Error json.RawMessage  `json:"error"`
+}
+
+type completionUsage struct {
+	Input  int `json:"prompt_tokens"`
+	Output int `json:"completion_tokens"`
+}
+
+// text returns what an event adds to the answer, and why the answer ended; empty: it did not.
+func (c completion) text() (text, finish string) {
+	if len(c.Choices) == 0 {
+		return "", ""
+	}
+	return c.Choices[0].Delta.Content + c.Choices[0].Message.Content, c.Choices[0].FinishReason
+}
+
+// post implements one call.
+func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, traceParent string, begin Begin) ([]Answer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	request, err := l.request(ctx, e, traceParent)
+	if err != nil {
+		return nil, err
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		return nil, l.away(err)
+	}
+	defer response.Body.Close()
+	if err := l.refusal(response); err != nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection can be used again
+		return nil, err
+	}
+	next := l.whole(response.Body)
+	if isEventStream(response) {
+		next = l.streamed(response.Body)
+	}
+	if l.moderator != nil {
+		next = l.moderator.moderate(ctx, e, next)
+	}
+	return show(ctx, cancel, begin, l.silence, next)
+}
+
+// streamed reads a completion event by event.
+func (l *LLM) streamed(body io.Reader) func() (piece, error) {
+	events, finished := newEventReader(body, maxCompletion), ""
+	return func() (piece, error) {
+		e, err := events.next()
+		switch {
+		case errors.Is(err, io.EOF) && finished == "":
+			return piece{}, l.away(errBrokenOff)
+		case errors.Is(err, errTooLarge):
+			return piece{}, l.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxCompletion), nil)
+		case err != nil && !errors.Is(err, io.EOF):
+			return piece{}, l.away(fmt.Errorf("reading the answer: %w", err))
+		case err != nil, string(e.data) == doneData:
+			return piece{}, endOf(finished)
+		}
+		var c completion
+		if err := l.decode(e.data, &c); err != nil {
+			return piece{}, err
+		}
+		text, finish := c.text()
+		finished = cmp.Or(finish, finished)
+		return piece{text: text}, nil
+	}
+}
+
+// whole reads a completion of a server that does not stream.
+func (l *LLM) whole(body io.Reader) func() (piece, error) {
+	return func() (piece, error) {
+		data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+		if err != nil {
+			return piece{}, l.away(fmt.Errorf("reading the answer: %w", err))
+		}
+		var c completion
+		if err := l.decode(data, &c); err != nil {
+			return piece{}, err
+		}
+		text, finish := c.text()
+		return piece{text: text}, endOf(finish)
+	}
+}
+
+// errFiltered is an answer that the model's own filter has ended.
+var errFiltered = apperr.New(apperr.Invalid, "LLM_FILTERED", "The LLM's content filter has ended the answer")
+
+// endOf is the end of a text by the reason that the model gives.
+func endOf(finish string) error {
+	switch finish {
+	case "length":
+		return errFull
+	case "content_filter":
+		return errFiltered
+	}
+	return io.EOF
+}
+
+func (l *LLM) decode(data []byte, into *completion) error {
+	if err := json.Unmarshal(data, into); err != nil {
+		return l.wrongAnswer("is no chat completion", err)
+	}
+	if len(into.Error) > 0 && string(into.Error) != "null" {
+		return l.away(fmt.Errorf("error in the answer: %.300s", into.Error))
+	}
+	if into.Usage != nil {
+		l.usage.used(*into.Usage)
+	}
+	return nil
+}
+
+func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted, traceParent string) (*http.Request, error) {
+	messages, err := l.messages(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	content := completionRequest{Model: l.application(e.AppID).Model, Messages: messages, Stream: true, MaxTokens: l.cfg.MaxTokens}
+	content.StreamOptions.IncludeUsage = true
+	body, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making the request: %w", err)
+	}
+	h := request.Header
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "text/event-stream")
+	h.Set("User-Agent", "Parley-LLM/1.0")
+	if l.cfg.APIKey != "" {
+		h.Set("Authorization", "Bearer "+l.cfg.APIKey)
+	}
+	if traceParent != "" {
+		h.Set("traceparent", traceParent)
+	}
+	return request, nil
+}
+
+// messages are the system prompt and the end of the chat, up to what the visitor wrote.
+func (l *LLM) messages(ctx context.Context, e event.VisitorMessageAccepted) ([]completionMessage, error) {
+	app := l.application(e.AppID)
+	var all []completionMessage
+	if app.SystemPrompt != "" {
+		all = append(all, completionMessage{"system", app.SystemPrompt})
+	}
+	limit := defaultHistory
+	if app.History != nil {
+		limit = *app.History
+	}
+	var before []chat.Message
+	if limit > 1 {
+		recent, err := l.cfg.Histories.Recent(ctx, e.ChatID, limit)
+		if err != nil && !apperr.Is(err, apperr.NotFound) {
+			return nil, fmt.Errorf("reading the history: %w", err)
+		}
+		for _, m := range recent {
+			if chat.CompareMessages(m, e.Message) < 0 && m.ID != e.Message.ID {
+				before = append(before, m)
+			}
+		}
+		before = before[max(0, len(before)-(limit-1)):]
+	}
+	for _, m := range append(before, e.Message) {
+		content := spoken(m)
+		if content == "" {
+			continue
+		}
+		role := "user"
+		if m.IsFromSupport {
+			role = "assistant"
+		}
+		all = append(all, completionMessage{role, content})
+	}
+	return all, nil
+}
+
+// defaultHistory is how many messages the model reads where nothing is said.
+const defaultHistory = 20
+
+// spoken is a message in words.
+func spoken(m chat.Message) string {
+	var d struct {
+		Text     string `json:"text"`
+		Body     string `json:"body"`
+		FileName string `json:"fileName"`
+		Caption  string `json:"caption"`
+	}
+	if json.Unmarshal(m.Data, &d) != nil {
+		return ""
+	}
+	switch m.Type {
+	case chat.Image, chat.Video, chat.Audio, chat.File:
+		return strings.TrimSpace("[" + strings.ToLower(string(m.Type)) + " " + cmp.Or(d.FileName, "without a name") + "] " + d.Caption)
+	}
+	return cmp.Or(d.Text, d.Body)
+}

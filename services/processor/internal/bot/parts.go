@@ -1,0 +1,319 @@
+package bot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// partEvery is the time between two parts of a message: about 16 a second, however fast the text comes.
+	partEvery = 60 * time.Millisecond
+	// wholeEvery is how often a part repeats all of the text, so that a reader that lacks something gets on.
+	wholeEvery = 5 * time.Second
+	// partTimeout bounds the publishing of one part.
+	partTimeout = 2 * time.Second
+	// defaultSilence is after how long without text an answer in the middle is interrupted.
+	defaultSilence = 30 * time.Second
+)
+
+// Why a text ended before its end: the member finishReason of the message's data.
+const (
+	finishStopped     = "stopped"     // the visitor asked for it
+	finishInterrupted = "interrupted" // the source broke, or was silent for too long
+	finishLength      = "length"      // the text is as long as a message may be
+)
+
+// Begin shows a TEXT message to the visitor while it is written. stop is called, at most once, when the visitor wants no more of it.
+// Begin returns nil where the visitor is to see nothing: an agent has the chat.
+type Begin func(ctx context.Context, stop func()) (*PartWriter, error)
+
+// PartWriter publishes a text in parts while it grows. It belongs to one goroutine.
+type PartWriter struct {
+	publisher Publisher
+	now       func() time.Time
+	first     event.MessagePart // a part without n, offset and text
+	release   func()            // nobody can stop it any more
+
+	mu    sync.Mutex
+	text  strings.Builder
+	runes int
+	whole bool // the next part has all of the text
+
+	// These belong to run, and to whoever comes after it.
+	n       int32
+	sent    int       // bytes of text that are published
+	units   int       // the same in UTF-16 code units
+	wholeAt time.Time // when a part had all of the text
+
+	wake   chan struct{} // holds at most one: there is text
+	ending chan struct{}
+	ended  chan struct{}
+	done   sync.Once
+}
+
+func newPartWriter(p Publisher, now func() time.Time, first event.MessagePart, n int32, release func()) *PartWriter {
+	w := &PartWriter{
+		publisher: p, now: now, first: first, n: n, release: release, whole: true,
+		wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go w.run()
+	return w
+}
+
+// Write adds to the text. It reports false when the message is full, and then keeps what fits.
+func (w *PartWriter) Write(text string) (more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	n := utf8.RuneCountInString(text)
+	more = w.runes+n <= chat.MaxTextLength
+	if !more {
+		text = string([]rune(text)[:chat.MaxTextLength-w.runes])
+		n = chat.MaxTextLength - w.runes
+	}
+	w.text.WriteString(text)
+	w.runes += n
+	w.awake()
+	return more
+}
+
+// Replace makes the text another one.
+func (w *PartWriter) Replace(text string) {
+	w.mu.Lock()
+	w.text.Reset()
+	w.runes, w.whole = 0, true
+	w.mu.Unlock()
+	w.Write(text)
+}
+
+func (w *PartWriter) awake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run publishes what there is, at most every partEvery.
+func (w *PartWriter) run() {
+	defer close(w.ended)
+	for {
+		select {
+		case <-w.wake:
+		case <-w.ending:
+			return
+		}
+		w.flush()
+		select {
+		case <-time.After(partEvery):
+		case <-w.ending:
+			return
+		}
+	}
+}
+
+// flush publishes one part. What could not be published is in the next one, which then has all of the text: nobody knows whether the
+// failed one is in the stream.
+func (w *PartWriter) flush() {
+	w.mu.Lock()
+	text, whole := w.text.String(), w.whole
+	w.mu.Unlock()
+	now := w.now()
+	if len(text) == w.sent && !whole || text == "" {
+		return
+	}
+	part := w.first
+	part.N, part.Text = w.n, text
+	if whole = whole || now.Sub(w.wholeAt) >= wholeEvery; !whole {
+		part.Offset, part.Text, part.NameOfSender = int32(w.units), text[w.sent:], ""
+	}
+	w.n++
+	if err := w.publish(part); err != nil {
+		w.mu.Lock()
+		w.whole = true
+		w.awake()
+		w.mu.Unlock()
+		return
+	}
+	w.mu.Lock()
+	w.whole = w.whole && !strings.HasPrefix(w.text.String(), text) // replaced meanwhile
+	w.mu.Unlock()
+	if whole {
+		w.wholeAt, w.units = now, 0
+		w.sent = 0
+	}
+	w.units += event.UTF16Length(text[w.sent:])
+	w.sent = len(text)
+}
+
+func (w *PartWriter) publish(part event.MessagePart) error {
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
+	defer cancel()
+	return w.publisher.Publish(ctx, part)
+}
+
+// end publishes the rest and returns the text.
+func (w *PartWriter) end() string {
+	w.release()
+	close(w.ending)
+	<-w.ended
+	w.flush()
+	return w.text.String()
+}
+
+// End ends the text and returns the message that it has become, or none where there is nothing to read in it. reason is why it ended
+// before its end; empty: it did not.
+func (w *PartWriter) End(reason string) []Answer {
+	text := w.end()
+	if strings.TrimSpace(text) == "" {
+		w.Done()
+		return nil
+	}
+	a := Answer{Type: chat.Text, Data: textData(text, reason), at: w.first.CreatedAt, written: w}
+	return []Answer{a}
+}
+
+// Abandon ends a text that becomes no message here; shown says that what is shown of it stays, because another process will write it
+// anew.
+func (w *PartWriter) Abandon(shown bool) {
+	w.end()
+	if !shown {
+		w.Done()
+	}
+}
+
+// Done publishes that no more parts come: the message is published, or will not be. A repeat does nothing.
+func (w *PartWriter) Done() {
+	w.done.Do(func() {
+		part := w.first
+		part.N, part.Offset, part.NameOfSender, part.Done = w.n, int32(w.units), "", true
+		_ = w.publish(part) // readers that miss it have the message, or drop what is silent for long
+	})
+}
+
+func textData(text, reason string) json.RawMessage {
+	return answer(chat.Text, struct {
+		Text         string `json:"text"`
+		FinishReason string `json:"finishReason,omitempty"`
+	}{text, reason}).Data
+}
+
+// writers are the messages that are being written, by the subject on which they can be stopped.
+type writers struct {
+	mu     sync.Mutex
+	byStop map[string]func()
+}
+
+func (w *writers) add(stopSubject string, stop func()) (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byStop == nil {
+		w.byStop = make(map[string]func())
+	}
+	w.byStop[stopSubject] = stop
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.byStop, stopSubject)
+	}
+}
+
+// stop reports whether a message was being written.
+func (w *writers) stop(stopSubject string) bool {
+	w.mu.Lock()
+	stop, ok := w.byStop[stopSubject]
+	delete(w.byStop, stopSubject)
+	w.mu.Unlock()
+	if ok {
+		stop()
+	}
+	return ok
+}
+
+// Stop ends a message that is being written for a visitor: what is written of it becomes the message. It reports whether this bot was
+// writing it.
+func (b *Bot) Stop(appID, chatUserID, messageID string) bool {
+	return b.writers.stop(subject.Stop(appID, chatUserID, messageID))
+}
+
+// Why the reading of a text was cancelled.
+var (
+	errStopped   = errors.New("the visitor has stopped the answer")
+	errSilent    = errors.New("no text came for too long")
+	errFull      = errors.New("the answer is longer than a message, or than the model may write")
+	errForgotten = errors.New("the message was given up")
+)
+
+// interruptedError is the end of a text of which the visitor has read a part.
+type interruptedError struct{ cause error }
+
+func (e *interruptedError) Error() string { return "interrupted: " + e.cause.Error() }
+func (e *interruptedError) Unwrap() error { return e.cause }
+
+// piece is a part of a text as it comes from its source.
+type piece struct {
+	text string
+	// replace makes the text so far this one.
+	replace bool
+}
+
+// show writes a text while its pieces come from next, whose io.EOF is its end; other errors of next after the first piece interrupt it,
+// and it keeps what came before. next must end when ctx does, and cancel ends ctx.
+func show(ctx context.Context, cancel context.CancelCauseFunc, begin Begin, silence time.Duration, next func() (piece, error)) ([]Answer, error) {
+	var w *PartWriter
+	watch := time.AfterFunc(time.Hour, func() { cancel(errSilent) })
+	watch.Stop()
+	defer watch.Stop()
+	for {
+		p, err := next()
+		if p.text != "" && w == nil {
+			began, beginErr := begin(ctx, func() { cancel(errStopped) })
+			if beginErr != nil || began == nil {
+				return nil, beginErr
+			}
+			w = began
+		}
+		switch {
+		case p.replace && w != nil:
+			w.Replace(p.text)
+		case p.text != "":
+			watch.Reset(silence)
+			if !w.Write(p.text) {
+				err = errFull
+			}
+		}
+		if err != nil {
+			return finish(ctx, w, err)
+		}
+	}
+}
+
+// finish ends a text; w is nil where nothing of it was shown.
+func finish(ctx context.Context, w *PartWriter, err error) ([]Answer, error) {
+	cause := context.Cause(ctx)
+	switch {
+	case w == nil && (errors.Is(err, io.EOF) || errors.Is(err, errFull)):
+		return nil, nil
+	case w == nil:
+		return nil, err
+	case errors.Is(err, io.EOF):
+		return w.End(""), nil
+	case errors.Is(err, errFull):
+		return w.End(finishLength), nil
+	case errors.Is(cause, errStopped):
+		return w.End(finishStopped), nil
+	case errors.Is(cause, errForgotten), errors.Is(cause, context.Canceled):
+		w.Abandon(!errors.Is(cause, errForgotten))
+		return nil, err
+	}
+	return w.End(finishInterrupted), &interruptedError{err}
+}

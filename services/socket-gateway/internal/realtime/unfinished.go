@@ -1,0 +1,109 @@
+package realtime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+const (
+	// unfinishedTimeout is how long a joining socket waits for a message that is being written. Without an answer it goes on without: the
+	// bot repeats the whole text every few seconds.
+	unfinishedTimeout = time.Second
+)
+
+// Unfinished finds messages that bots are still writing. The sockets that join at the same time ask together: one request for hundreds of
+// them, and none of the text where nothing is being written.
+type Unfinished struct {
+	bus     *bus.Bus
+	now     func() time.Time
+	timeout time.Duration
+
+	mu      sync.Mutex
+	next    *lastsCall // that has not begun yet
+	running bool
+}
+
+// lastsCall asks for the last parts on subjects.
+type lastsCall struct {
+	subjects []string
+	done     chan struct{}
+	last     map[string]bus.Delivery // by subject
+	err      error
+}
+
+// NewUnfinished returns what reads the stream PARTS.
+func NewUnfinished(b *bus.Bus, now func() time.Time) *Unfinished {
+	return &Unfinished{bus: b, now: now, timeout: unfinishedTimeout}
+}
+
+// Of returns the message that a bot is writing for a visitor, as one part with all of its text so far; ok is false where there is none.
+func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, u.timeout)
+	defer cancel()
+	subj := subject.Part(appID, chatUserID)
+	call := u.join(subj)
+	select {
+	case <-call.done:
+	case <-ctx.Done():
+		return whole, false, ctx.Err()
+	}
+	last, known := call.last[subj]
+	if call.err != nil || !known || u.now().Sub(last.Time) > partStale {
+		return whole, false, call.err
+	}
+	part, err := event.Decode[event.MessagePart](subj, last.Data)
+	if err != nil || part.Done {
+		return whole, false, nil // nobody shows what is malformed
+	}
+	if part.Offset == 0 {
+		return part, true, nil
+	}
+	stored, err := u.bus.Stored(ctx, subject.Parts, subj)
+	if err != nil {
+		return whole, false, err
+	}
+	for d, err := range u.bus.After(ctx, subject.Parts, stored, 0) {
+		if err != nil {
+			return whole, false, err
+		}
+		if p, err := event.Decode[event.MessagePart](d.Subject, d.Data); err == nil {
+			whole.Extend(p)
+		}
+	}
+	return whole, whole.MessageID != "" && !whole.Done, nil
+}
+
+func (u *Unfinished) join(subj string) *lastsCall {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.next == nil {
+		u.next = &lastsCall{done: make(chan struct{})}
+	}
+	u.next.subjects = append(u.next.subjects, subj)
+	if !u.running {
+		u.running = true
+		go u.answer()
+	}
+	return u.next
+}
+
+func (u *Unfinished) answer() {
+	for {
+		u.mu.Lock()
+		call := u.next
+		u.next, u.running = nil, call != nil
+		u.mu.Unlock()
+		if call == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), u.timeout)
+		call.last, call.err = u.bus.Lasts(ctx, subject.Parts, call.subjects)
+		cancel()
+		close(call.done)
+	}
+}

@@ -1,0 +1,17 @@
+package http
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/credential"
+)
+
+// stopMessage ends a message that a bot is still writing. What a body says is ignored.
+func (a api) stopMessage(c echo.Context, who credential.VisitorClaims) error {
+	if err := a.Conversations.Stop(c.Request().Context(), who, c.Param("id")); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
