@@ -144,7 +144,7 @@ export class Api {
 
 function chatState(value: unknown): ChatState {
   const c = object(value);
-  const [agents, rating] = [object(c.agents), object(c.rating)];
+  const [agents, rating] = [object(c['agents']), object(c['rating'])];
   return {
     chatId: text(c.chatId), status: text(c.status), waiting: c.waiting === true, handoverBy: text(c.handoverBy), handoverOffered: c.handoverOffered === true,
     rateableUntil: text(c.rateableUntil), available: agents.available !== false, opensAt: text(agents.opensAt),
