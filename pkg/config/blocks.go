@@ -57,7 +57,7 @@ type Streams struct {
 	StreamReplicas    int           `env:"STREAM_REPLICAS" envDefault:"1" doc:"replicas of every stream: 1 or 3"`
 	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"how long a stream keeps an event"`
 	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"bytes that each stream of events may hold; a full stream refuses (503)"`
-	StreamPartitions  int           `env:"STREAM_PARTITIONS" doc:"partitions of a stream when it is created, 1 to 1024: the most replicas that can share its work; a stream that exists keeps its number; 0: 32, or 8 where one process does everything"`
+	StreamPartitions  int           `env:"STREAM_PARTITIONS" doc:"partitions of a stream when it is created, 1 to 1024: the most replicas that can share its work; a stream that exists keeps its number; 0: 32, or 4 where one process does everything"`
 	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"bytes that the object store FILES may hold; a full store refuses (503); 0: no such store (FILE_STORE=s3)"`
 }
 

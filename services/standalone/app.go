@@ -31,7 +31,7 @@ const (
 	keysFile = "visitor-keys.json"
 
 	// partitions is how many a stream has where one process reads them all. Each has a consumer, which costs memory at rest.
-	partitions = 8
+	partitions = 4
 
 	// grace is how long requests that are in flight may take when the process stops.
 	grace = 10 * time.Second
