@@ -2,6 +2,7 @@
 package redisclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,6 +11,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
+
+// silent is go-redis's logger. What it writes to standard error, between the lines of our log, it returns as errors as well.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silent{}) }
 
 // Timeouts of a client; zero is go-redis's default.
 type Timeouts struct {

@@ -1444,6 +1444,9 @@ type TemplateMessageType string
 //
 // Examples: {"text":"Your parcel is on its way."}
 type TextData struct {
+	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` because the bot broke off, `length` because a message may not be longer.
+	FinishReason *string `json:"finishReason,omitempty"`
+
 	// Payload Present when the text came from a button choice.
 	Payload *string `json:"payload,omitempty"`
 

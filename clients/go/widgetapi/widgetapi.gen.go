@@ -49,14 +49,14 @@ func (e CarouselMessageType) Valid() bool {
 	}
 }
 
-// Defines values for ChatControl.
+// Defines values for ChatStateControl.
 const (
-	Agent ChatControl = "agent"
-	Bot   ChatControl = "bot"
+	Agent ChatStateControl = "agent"
+	Bot   ChatStateControl = "bot"
 )
 
-// Valid indicates whether the value is a known member of the ChatControl enum.
-func (e ChatControl) Valid() bool {
+// Valid indicates whether the value is a known member of the ChatStateControl enum.
+func (e ChatStateControl) Valid() bool {
 	switch e {
 	case Agent:
 		return true
@@ -67,15 +67,15 @@ func (e ChatControl) Valid() bool {
 	}
 }
 
-// Defines values for ChatStatus.
+// Defines values for ChatStateStatus.
 const (
-	Active  ChatStatus = "active"
-	Closed  ChatStatus = "closed"
-	Pending ChatStatus = "pending"
+	Active  ChatStateStatus = "active"
+	Closed  ChatStateStatus = "closed"
+	Pending ChatStateStatus = "pending"
 )
 
-// Valid indicates whether the value is a known member of the ChatStatus enum.
-func (e ChatStatus) Valid() bool {
+// Valid indicates whether the value is a known member of the ChatStateStatus enum.
+func (e ChatStateStatus) Valid() bool {
 	switch e {
 	case Active:
 		return true
@@ -455,10 +455,10 @@ type CarouselMessage struct {
 // CarouselMessageType Says which kind it is: always `CAROUSEL` here.
 type CarouselMessageType string
 
-// Chat A visitor's chat, who answers it, and how it was rated.
-type Chat struct {
+// ChatState A visitor's chat, who answers it, and how it was rated.
+type ChatState struct {
 	// Agents The application's agents.
-	Agents Chat_Agents `json:"agents"`
+	Agents ChatState_Agents `json:"agents"`
 
 	// ChatId Id of the chat.
 	ChatId string `json:"chatId"`
@@ -467,7 +467,7 @@ type Chat struct {
 	ClosedAt *time.Time `json:"closedAt,omitempty"`
 
 	// Control Who answers.
-	Control ChatControl `json:"control"`
+	Control ChatStateControl `json:"control"`
 
 	// HandoverBy Who gave the chat to the agents: bot, visitor or offline_form. Absent: an agent has taken it, or the bot answers.
 	HandoverBy *string `json:"handoverBy,omitempty"`
@@ -479,17 +479,17 @@ type Chat struct {
 	RateableUntil *time.Time `json:"rateableUntil,omitempty"`
 
 	// Rating What the visitor has said about the chat; absent: nothing.
-	Rating *Chat_Rating `json:"rating,omitempty"`
+	Rating *ChatState_Rating `json:"rating,omitempty"`
 
 	// Status pending: the visitor has not written yet.
-	Status ChatStatus `json:"status"`
+	Status ChatStateStatus `json:"status"`
 
 	// Waiting The agents have the chat, and none of them has taken it yet.
 	Waiting bool `json:"waiting"`
 }
 
-// Chat_Agents The application's agents.
-type Chat_Agents struct {
+// ChatState_Agents The application's agents.
+type ChatState_Agents struct {
 	// Available Whether it is within the application's business hours.
 	Available bool `json:"available"`
 
@@ -497,11 +497,11 @@ type Chat_Agents struct {
 	OpensAt *time.Time `json:"opensAt,omitempty"`
 }
 
-// ChatControl Who answers.
-type ChatControl string
+// ChatStateControl Who answers.
+type ChatStateControl string
 
-// Chat_Rating What the visitor has said about the chat; absent: nothing.
-type Chat_Rating struct {
+// ChatState_Rating What the visitor has said about the chat; absent: nothing.
+type ChatState_Rating struct {
 	// Comment The visitor's words; absent: none.
 	Comment *string `json:"comment,omitempty"`
 
@@ -512,8 +512,8 @@ type Chat_Rating struct {
 	Score int `json:"score"`
 }
 
-// ChatStatus pending: the visitor has not written yet.
-type ChatStatus string
+// ChatStateStatus pending: the visitor has not written yet.
+type ChatStateStatus string
 
 // Choice One answer to choose.
 type Choice struct {
@@ -3532,7 +3532,7 @@ type GetChatResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Chat
+	JSON200 *ChatState
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *Error
 	// JSON401 the response for an HTTP 401 `application/json` response
@@ -3652,7 +3652,7 @@ type HandOverChatResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Chat
+	JSON200 *ChatState
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *Error
 	// JSON401 the response for an HTTP 401 `application/json` response
@@ -3949,7 +3949,7 @@ type RateChatResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Chat
+	JSON200 *ChatState
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *Error
 	// JSON401 the response for an HTTP 401 `application/json` response
@@ -5295,7 +5295,7 @@ func ParseGetChatResponse(rsp *http.Response) (*GetChatResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Chat
+		var dest ChatState
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -5593,7 +5593,7 @@ func ParseHandOverChatResponse(rsp *http.Response) (*HandOverChatResponse, error
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Chat
+		var dest ChatState
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -6358,7 +6358,7 @@ func ParseRateChatResponse(rsp *http.Response) (*RateChatResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Chat
+		var dest ChatState
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

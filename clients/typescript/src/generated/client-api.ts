@@ -427,6 +427,8 @@ export interface components {
             text: string;
             /** @description Present when the text came from a button choice. */
             payload?: string | null;
+            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` because the bot broke off, `length` because a message may not be longer. */
+            finishReason?: string;
         };
         /**
          * @description Content of IMAGE.

@@ -650,7 +650,7 @@ export interface components {
             caption?: string;
         };
         /** @description A visitor's chat, who answers it, and how it was rated. */
-        Chat: {
+        ChatState: {
             /**
              * Format: uuid
              * @description Id of the chat.
@@ -1964,7 +1964,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Chat"];
+                    "application/json": components["schemas"]["ChatState"];
                 };
             };
             /** @description The request has a query parameter, and takes none. */
@@ -2022,7 +2022,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Chat"];
+                    "application/json": components["schemas"]["ChatState"];
                 };
             };
             /** @description The request has a query parameter, and takes none. */
@@ -2179,7 +2179,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Chat"];
+                    "application/json": components["schemas"]["ChatState"];
                 };
             };
             /** @description The body is wrong. */
