@@ -1073,8 +1073,12 @@ export interface components {
             n: number;
             /** @description Where in the message the text begins, in UTF-16 code units (`length` in JavaScript). */
             offset: number;
+            /** @description What the bot has written since the part before; with `offset` 0 all of it so far. */
             text: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the chat.
+             */
             chatId: string;
             /**
              * Format: date-time
