@@ -11,6 +11,18 @@ const button = (at, name) => at.getByRole('button', { name, exact: true });
 const row = (page, name) => page.locator('a.chat-row').filter({ hasText: name });
 const notice = (page, text) => page.locator('[role=log] .row.notice').filter({ hasText: text });
 
+async function eventually(what, check) {
+  const end = Date.now() + 30_000;
+  for (;;) {
+    try {
+      return await check();
+    } catch (err) {
+      if (Date.now() > end) throw new Error(`${what}: ${err.message}`, { cause: err });
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+}
+
 async function visitor({ config, open }, name, options) {
   const page = await open({ url: config.site, ...options });
   await button(page, 'Open chat').click();
@@ -130,9 +142,38 @@ export async function hours(run) {
   await desk.getByText('Settings saved').waitFor();
 
   const page = await visitor(run, 'Grace');
+  // The form is in a file of its own. Without it, or with other bytes than those of the release, the visitor can write as ever.
+  const extras = /\/widget\/extras-/;
+  const redraw = () => page.evaluate(() => Parley.setTheme('auto'));
+  const isRequested = async (how, fulfil) => {
+    let requests = 0;
+    const handler = (route) => {
+      requests++;
+      return fulfil(route);
+    };
+    await page.unroute(extras);
+    await page.route(extras, handler);
+    await eventually(`the form is requested again: ${how}`, async () => {
+      await redraw();
+      assert.ok(requests > 0);
+    });
+  };
+  await page.route(extras, (route) => route.abort());
   await button(page, 'Talk to a person').click();
   await notice(page, 'The team is away. It is back:').waitFor();
-  await page.getByRole('heading', { name: 'Leave a message' }).waitFor();
+  await isRequested('no answer', (route) => route.abort());
+  await isRequested('other bytes', async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, body: `${await answer.text()};window.forged=true` });
+  });
+  await page.getByLabel('Your message').fill('Is anybody there?');
+  assert.equal(await page.locator('.composer').count(), 1, 'the composer stays');
+  assert.equal(await page.evaluate(() => window.forged), undefined, 'other bytes have not run');
+  await page.unroute(extras);
+  await eventually('the form comes', async () => {
+    await redraw();
+    assert.ok(await page.getByRole('heading', { name: 'Leave a message' }).isVisible());
+  });
   assert.equal(await page.locator('.composer').count(), 0, 'the form stands in the place of the composer');
   await look(run, page, 'widget-offline', true);
   await button(page, 'Send').click();
