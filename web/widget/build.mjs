@@ -102,7 +102,10 @@ async function chat(codes, hash, mangleCache, extrasFile = '', extrasBytes = '')
     ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps, mangleCache, plugins: [...common.plugins, languageTable(codes, hash)],
     define: { ...common.define, __EXTRAS__: JSON.stringify(extrasFile), __EXTRAS_INTEGRITY__: JSON.stringify(integrity(extrasBytes)) },
   });
-  return { bytes: result.outputFiles[0].contents, inputs: Object.keys(result.metafile.inputs), names: result.mangleCache };
+  const { contents, text } = result.outputFiles[0];
+  const quoted = clients.filter((name) => new RegExp(`\\.${name}\\b`).test(text));
+  if (quoted.length) throw new Error(`the official client also writes these names in quotes: ${quoted.join(' ')}`);
+  return { bytes: contents, inputs: Object.keys(result.metafile.inputs), names: result.mangleCache };
 }
 
 async function loader(chatFile, chatBytes, texts, languageHash) {

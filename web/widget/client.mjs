@@ -108,10 +108,13 @@ export const slim = {
   },
 };
 
-/** Names that only the official client uses, among its own files: neither a page nor the browser sees them. */
+/**
+ * Names that only the official client uses, among its own files: neither a page nor the browser sees them. Names that it also writes in quotes, such
+ * as `io["_destroy"]`, must not be here.
+ */
 export const names = `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime
-  _readyState _prevBufferLen _transportsByName _pingTimeoutTimer _pingInterval _pingTimeout _reconnecting _sendConnectPacket _filterUpgrades _addToQueue
-  _hostname _port _destroy _poll _reconnectionAttempts _reconnection _reconnectionDelay _reconnectionDelayMax
+  _readyState _prevBufferLen _transportsByName _pingTimeoutTimer _pingInterval _pingTimeout _sendConnectPacket _filterUpgrades _addToQueue
+  _hostname _port _poll _reconnectionAttempts _reconnection _reconnectionDelay _reconnectionDelayMax
   _randomizationFactor _upgrades _onClose _autoConnect _queue _queueSeq _drainQueue _parser _timeout _lastOffset _pid _registerAckCallback
   _open _close _packet _maxPayload _polling
   emitReserved setTimeoutFn clearTimeoutFn writeBuffer priorWebsocketSuccess subs upgrading withError createUri tryCount acks nsps fromQueue
