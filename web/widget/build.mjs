@@ -5,7 +5,7 @@
 //   *.br, *.gz            the same, compressed
 //   manifest.json         sizes and integrity of each file
 //
-// The build fails when the loader or the whole is heavier than its budget.
+// The build fails when the loader, the whole or the extras, which few visitors load, are heavier than their budget.
 
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
@@ -14,37 +14,14 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { gzipAsync } from '@gfx/zopfli';
+import { names as clients, slim } from './client.mjs';
 
 const KB = 1024;
-const budgets = { loader: 3 * KB, everything: 45 * KB };
+const budgets = { loader: 3 * KB, everything: 45 * KB, extras: 3 * KB };
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '../..');
 const dist = join(root, 'services/widget-api/internal/web/dist');
-/**
- * What the gateway does not speak is left out of the official client: WebTransport, packets with binary attachments and binary frames. Its parser
- * of addresses is for browsers without URL.
- */
-const unused = {
-  name: 'unused',
-  setup(b) {
-    b.onLoad({ filter: /engine\.io-client.*\/webtransport\.js$/ }, () => ({ contents: 'export class WT {}' }));
-    b.onLoad({ filter: /socket\.io-parser.*\/is-binary\.js$/ }, () => ({ contents: 'export const isBinary = () => false, hasBinary = isBinary' }));
-    b.onLoad({ filter: /socket\.io-parser.*\/binary\.js$/ }, () => ({ contents: 'export const deconstructPacket = (packet) => ({ packet, buffers: [] }), reconstructPacket = (packet) => packet' }));
-    b.onLoad({ filter: /engine\.io-parser.*\/encodePacket\.browser\.js$/ }, () => ({
-      contents: 'import { PACKET_TYPES } from "./commons.js"; export const encodePacket = ({ type, data }, _, done) => done(PACKET_TYPES[type] + (data || "")), encodePacketToBinary = 0',
-    }));
-    b.onLoad({ filter: /engine\.io-parser.*\/decodePacket\.browser\.js$/ }, () => ({
-      contents: `import { ERROR_PACKET, PACKET_TYPES_REVERSE } from './commons.js'; export const decodePacket = (text) => {
-        const type = PACKET_TYPES_REVERSE[text[0]]; return type ? text[1] ? { type, data: text.slice(1) } : { type } : ERROR_PACKET }`,
-    }));
-    b.onLoad({ filter: /engine\.io-client.*\/parseuri\.js$/ }, () => ({
-      contents: `export const parse = (uri) => { const { protocol, hostname, port, pathname, search } = new URL(uri);
-        return { source: uri, protocol: protocol.slice(0, -1), host: hostname.replace(/[[\\]]/g, ''), port, path: pathname, query: search.slice(1) } }`,
-    }));
-  },
-};
-
 /** Style sheets are texts, minified. */
 const styles = {
   name: 'styles',
@@ -72,7 +49,7 @@ const languageCodes = async () => (await readdir(join(here, 'src/i18n'))).map((f
 const common = {
   absWorkingDir: here, bundle: true, minify: true, write: false, metafile: true, target: ['es2022'], charset: 'utf8', legalComments: 'none',
  define: { 'process.env.NODE_ENV': '"production"' },
-  jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning', plugins: [styles, unused],
+  jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning', plugins: [styles, slim],
 };
 
 const integrity = (bytes) => 'sha256-' + createHash('sha256').update(bytes).digest('base64');
@@ -97,23 +74,38 @@ async function languages() {
 const internal = `dispatch reachable outbox storage announce spoken dropped onSent atEnd chosen subscribe sendText sendFile discard markRead setColours
   loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend blocked opened configs setSound addFile
   putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl
-  typing agents writing readUpTo seenUpTo names clock changed`.split(/\s+/);
+  typing agents writing readUpTo seenUpTo names clock changed stopWriting handOver retryAfter kick toEnd`.split(/\s+/);
 
-/** Names that only the official client uses, among its own files: neither a page nor the browser sees them. */
-const clients = `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime
-  _readyState _prevBufferLen _transportsByName _pingTimeoutTimer _reconnectionAttempts _reconnection _reconnectionDelay _reconnectionDelayMax
-  _randomizationFactor _upgrades _onClose _autoConnect _queue _queueSeq _drainQueue _parser _timeout _create _cleanup _lastOffset _pid _registerAckCallback
-  _open _close _packet _maxPayload _pollComplete _polling _socket _xhr _index _method _uri _data _hasPiggyback
-  emitReserved setTimeoutFn clearTimeoutFn writeBuffer reconstructor priorWebsocketSuccess skipReconnect backoff transportImplementations
-  receiveBuffer sendBuffer supportsBinary notifyOutgoingListeners emitBuffered maybeReconnectOnOpen onreconnect ondecoded subDestroy subEvents
-  _resetPingTimeout _onPacket _onDrain _onError _onOpen _onTransportOpen _clearAcks _hasPingExpired _getWritablePackets _sendPacket _probe
-  cookieJar onevent onack onpacket onconnect ondisconnect emitEvent takeFinished hasBinary reconPack onHandshake filterUpgrades createTransport setTransport`
-  .split(/\s+/);
+const mangleProps = new RegExp(`^(${[...internal, ...clients].join('|')})$`);
 
-/** Everything but the loader and the languages. */
-async function chat(codes, hash) {
-  const result = await build({ ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps: new RegExp(`^(${[...internal, ...clients].join('|')})$`), plugins: [...common.plugins, languageTable(codes, hash)] });
-  return { bytes: result.outputFiles[0].contents, inputs: Object.keys(result.metafile.inputs) };
+/** What the chat gives to the extras (src/ui/extras.ts). */
+const shared = 'Fragment jsx jsxs ApiError text useEffect useRef useState Icon useScreen'.split(' ');
+
+/** In the extras, each module that the chat has as well is one module "chat", which the chat fills when it has loaded them. */
+const fromChat = {
+  name: 'fromChat',
+  setup(b) {
+    b.onResolve({ filter: /^(chat|preact\/jsx-runtime|\.\/context\.js|@parley\/shared\/(api|message|render\/(hooks|icon))\.js)$/ }, () => ({ path: 'chat', namespace: 'chat' }));
+    b.onLoad({ filter: /.*/, namespace: 'chat' }, () => ({ contents: `export let ${shared}; export const provide = (given) => { ({ ${shared} } = given) }` }));
+  },
+};
+
+/** What the chat loads only when it is needed. Both have the same short names: `mangleCache` is that of the chat. */
+async function extras(mangleCache) {
+  const result = await build({ ...common, entryPoints: ['src/extras.ts'], format: 'esm', mangleProps, mangleCache, plugins: [...common.plugins, fromChat] });
+  return result.outputFiles[0].contents;
+}
+
+/** Everything but the loader, the languages and the extras. */
+async function chat(codes, hash, mangleCache, extrasFile = '', extrasBytes = '') {
+  const result = await build({
+    ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps, mangleCache, plugins: [...common.plugins, languageTable(codes, hash)],
+    define: { ...common.define, __EXTRAS__: JSON.stringify(extrasFile), __EXTRAS_INTEGRITY__: JSON.stringify(integrity(extrasBytes)) },
+  });
+  const { contents, text } = result.outputFiles[0];
+  const quoted = clients.filter((name) => new RegExp(`\\.${name}\\b`).test(text));
+  if (quoted.length) throw new Error(`the official client also writes these names in quotes: ${quoted.join(' ')}`);
+  return { bytes: contents, inputs: Object.keys(result.metafile.inputs), names: result.mangleCache };
 }
 
 async function loader(chatFile, chatBytes, texts, languageHash) {
@@ -146,7 +138,12 @@ async function licences(inputs) {
 async function main() {
   const { texts, hash, files } = await languages();
   const languageFiles = [...files.keys()];
-  const { bytes: chatBytes, inputs } = await chat(Object.keys(texts), hash);
+  const codes = Object.keys(texts);
+  const { names } = await chat(codes, hash, {}); // only for its short names
+  const extrasBytes = await extras(names);
+  const extrasFile = hashed('extras', extrasBytes);
+  files.set(extrasFile, extrasBytes);
+  const { bytes: chatBytes, inputs } = await chat(codes, hash, names, extrasFile, extrasBytes);
   const chatFile = hashed('chat', chatBytes);
   files.set(chatFile, chatBytes);
   const bytes = await loader(chatFile, chatBytes, texts, hash);
@@ -168,11 +165,11 @@ async function main() {
 
   const gz = (file) => manifest[file].gzip;
   const language = Math.max(...languageFiles.map(gz)); // a visitor loads one
-  const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + gz(chatFile) + language };
+  const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + gz(chatFile) + language, extras: gz(extrasFile) };
   for (const [name, size] of Object.entries(sizes)) {
     console.log(`widget ${name}: ${size} bytes gzip, budget ${budgets[name]}`);
     if (size > budgets[name]) {
-      console.error(`the ${name} is over its budget`);
+      console.error(`widget ${name} is over its budget`);
       process.exitCode = 1;
     }
   }

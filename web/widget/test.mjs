@@ -13,6 +13,7 @@ try {
   const codes = (await readdir(join(here, 'src/i18n'))).map((f) => f.replace('.ts', '')).filter((c) => c !== 'strings');
   await build({
     entryPoints: tests, bundle: true, platform: 'node', format: 'esm', outdir: out, outExtension: { '.js': '.mjs' }, jsx: 'automatic', jsxImportSource: 'preact', loader: { '.css': 'text' },
+    external: ['socket.io-parser'], // its build for Node.js is not for bundles
     plugins: [{
       name: 'languages',
       setup(b) {

@@ -11,6 +11,18 @@ const button = (at, name) => at.getByRole('button', { name, exact: true });
 const row = (page, name) => page.locator('a.chat-row').filter({ hasText: name });
 const notice = (page, text) => page.locator('[role=log] .row.notice').filter({ hasText: text });
 
+async function eventually(what, check) {
+  const end = Date.now() + 30_000;
+  for (;;) {
+    try {
+      return await check();
+    } catch (err) {
+      if (Date.now() > end) throw new Error(`${what}: ${err.message}`, { cause: err });
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+}
+
 async function visitor({ config, open }, name, options) {
   const page = await open({ url: config.site, ...options });
   await button(page, 'Open chat').click();
@@ -130,9 +142,38 @@ export async function hours(run) {
   await desk.getByText('Settings saved').waitFor();
 
   const page = await visitor(run, 'Grace');
+  // The form is in a file of its own. Without it, or with other bytes than those of the release, the visitor can write as ever.
+  const extras = /\/widget\/extras-/;
+  const away = (route) => route.abort();
+  const forged = async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, body: `${await answer.text()};window.forged=true` });
+  };
+  const answered = [];
+  let respond = away;
+  await page.route(extras, async (route) => {
+    const how = respond;
+    await how(route);
+    answered.push(how);
+  });
+  const redraw = () => page.evaluate(() => Parley.setTheme('auto'));
   await button(page, 'Talk to a person').click();
   await notice(page, 'The team is away. It is back:').waitFor();
-  await page.getByRole('heading', { name: 'Leave a message' }).waitFor();
+  for (respond of [away, forged]) {
+    answered.length = 0;
+    await eventually('the form is requested again', async () => {
+      await redraw();
+      assert.ok(answered.includes(respond));
+    });
+  }
+  await page.getByLabel('Your message').fill('Is anybody there?');
+  assert.equal(await page.locator('.composer').count(), 1, 'the composer stays');
+  await page.unroute(extras);
+  await eventually('the form comes', async () => {
+    await redraw();
+    assert.ok(await page.getByRole('heading', { name: 'Leave a message' }).isVisible());
+  });
+  assert.equal(await page.evaluate(() => window.forged), undefined, 'other bytes have not run');
   assert.equal(await page.locator('.composer').count(), 0, 'the form stands in the place of the composer');
   await look(run, page, 'widget-offline', true);
   await button(page, 'Send').click();

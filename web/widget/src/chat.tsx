@@ -7,6 +7,7 @@ import { loadLanguage, type Language } from './i18n.js';
 import { chime } from './sound.js';
 import { Session } from './state/session.js';
 import type { State } from './state/reducer.js';
+import { Extras } from './ui/extras.js';
 import { Panel } from './ui/panel.js';
 import { Sheet } from './ui/sheet.js';
 import styles from './ui/styles.css';
@@ -30,6 +31,7 @@ class ChatScreen implements Chat {
   readonly #look = new CSSStyleSheet();
   readonly #colours = new CSSStyleSheet();
   readonly #sizes = new Sheet();
+  readonly #extras: Extras;
   readonly #transcript: { current: Transcript | null } = { current: null };
   #language!: Language;
   #spoken = { text: '', count: 0 };
@@ -44,6 +46,7 @@ class ChatScreen implements Chat {
     this.#host = host;
     this.#session = new Session({ host, arrived: (m) => this.#arrived(m) });
     this.#session.subscribe(() => this.#changed());
+    this.#extras = new Extras(host, () => this.#draw());
     this.#look.replaceSync(styles);
     this.#place.className = 'place';
     host.root.adoptedStyleSheets = [...host.root.adoptedStyleSheets, this.#look, this.#colours, this.#sizes.sheet];
@@ -231,6 +234,7 @@ class ChatScreen implements Chat {
         session={this.#session}
         state={this.#session.state}
         language={this.#language}
+        extras={this.#extras}
         announce={this.#announce}
         close={this.close}
         sheet={this.#sizes}

@@ -36,6 +36,8 @@ export interface Host {
   /** The answer of GET /settings, asked for beside the chat; for the first use. */
   settingsAnswer?: Promise<Response | undefined> | undefined;
   emit(event: EventName, detail?: unknown): void;
+  /** Requests a module that is imported next. One whose bytes are not those of the integrity does not run. */
+  preload(file: string, integrity: string): HTMLLinkElement;
   /** The number on the launcher. */
   badge(unread: number): void;
   /** The launcher's colours. */

@@ -74,6 +74,11 @@ function mount(script: HTMLScriptElement) {
       element.lang = host.language;
       element.className = data.position || (rtl ? 'left' : 'right');
     },
+    preload(file, integrity) {
+      const link = Object.assign(doc.createElement('link'), { rel: 'modulepreload', crossOrigin: '', integrity, nonce: script.nonce, href: base + file });
+      doc.head.append(link);
+      return link;
+    },
     badge(n) {
       if (n !== unread) host.emit('unread', n);
       unread = n;
@@ -93,18 +98,14 @@ function mount(script: HTMLScriptElement) {
 
   async function fetchChat() {
     launcher.className = 'busy';
+    // A browser may remember that a module failed, by its address.
+    const file = __CHAT__ + (failures ? `?${failures}` : '');
     // All that the first screen needs, at once: the chat would ask for the others only when it is there.
-    const preload = (file: string, integrity: string) => {
-      const link = Object.assign(doc.createElement('link'), { rel: 'modulepreload', crossOrigin: '', integrity, nonce: script.nonce, href: base + file });
-      doc.head.append(link);
-      return link;
-    };
-    const links = [preload(__CHAT__, __INTEGRITY__)];
-    if (__LABELS__[language()]) links.push(preload(`widget/${language()}-${__LANGUAGES__}.js`, ''));
+    const links = [host.preload(file, __INTEGRITY__)];
+    if (__LABELS__[language()]) links.push(host.preload(`widget/${language()}-${__LANGUAGES__}.js`, ''));
     host.settingsAnswer = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(() => undefined);
     try {
-      // A browser may remember that a module failed, by its address.
-      const module = (await import(base + __CHAT__ + (failures ? `?${failures}` : ''))) as { mount(host: Host): Promise<Chat> };
+      const module = (await import(base + file)) as { mount(host: Host): Promise<Chat> };
       if (gone) return;
       chat = await module.mount(host);
       if (gone) chat.destroy();

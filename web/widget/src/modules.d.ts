@@ -8,3 +8,8 @@ declare module 'languages' {
   const table: Record<string, () => Promise<{ default: import('./i18n/strings.js').Strings }>>;
   export default table;
 }
+
+/** Made by the build: what the extras have from the chat. */
+declare module 'chat' {
+  export function provide(shared: import('./ui/extras.js').Shared): void;
+}

@@ -1,4 +1,4 @@
-import { io, type Socket } from 'socket.io-client';
+import { Manager, type Socket } from 'socket.io-client';
 import { Api, ApiError, type Reading, type Settings } from '@parley/shared/api.js';
 import { object, readMessage, text, type Data, type Message } from '@parley/shared/message.js';
 import { throttle, Typing } from '@parley/shared/typing.js';
@@ -263,15 +263,14 @@ export class Session {
   #connect(): void {
     if (this.#socket) return;
     const at = new URL(this.api.base);
-    const socket = (this.#socket = io(`${at.origin}/message`, {
+    const manager = new Manager(at.origin, {
       path: `${at.pathname}socket.io/`,
-      auth: (give) => give({ token: this.api.token, ...this.#resume(socket) }),
-      forceNew: true,
       upgrade: this.#host.websocket,
       reconnectionDelay: 300,
       reconnectionDelayMax: 5_000,
       timeout: 10_000,
-    }));
+    });
+    const socket = (this.#socket = manager.socket('/message', { auth: (give) => give({ token: this.api.token, ...this.#resume(socket) }) }));
     socket.on('connect', () => {
       this.#connection('online');
       this.#mark();

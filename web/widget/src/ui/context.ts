@@ -4,6 +4,7 @@ import type { Language } from '../i18n.js';
 import type { Host } from '../host.js';
 import type { Session } from '../state/session.js';
 import type { State } from '../state/reducer.js';
+import type { Extras } from './extras.js';
 
 /** What every part of the screen may use. */
 export interface Screen {
@@ -11,6 +12,7 @@ export interface Screen {
   session: Session;
   state: State;
   language: Language;
+  extras: Extras;
   /** Reads a sentence out, politely. */
   announce(text: string): void;
   close(): void;

@@ -5,9 +5,8 @@ import { Avatar } from './avatar.js';
 import { Composer } from './composer.js';
 import { ScreenContext, useScreen, type Screen } from './context.js';
 import { Form } from './form.js';
-import { Preview } from './preview.js';
 import type { Sheet } from './sheet.js';
-import { isAway, OfflineForm, SupportBar } from './support.js';
+import { isAway, SupportBar } from './support.js';
 import { Transcript } from './transcript.js';
 
 export interface PanelProps extends Screen {
@@ -20,7 +19,7 @@ export interface PanelProps extends Screen {
 
 /** The window of the chat. */
 export function Panel(p: PanelProps) {
-  const { state, language, session, host } = p;
+  const { state, language, session, host, extras } = p;
   const panel = useRef<HTMLDivElement>();
   const opener = useRef<HTMLElement>();
   const [picture, setPicture] = useState<{ url: string; name: string }>();
@@ -41,7 +40,10 @@ export function Panel(p: PanelProps) {
       },
       preview: (chosen) => {
         opener.current = host.root.activeElement as HTMLElement;
-        setPicture(chosen);
+        extras.load().then(
+          () => setPicture(chosen),
+          () => p.announce(language.t('unavailable')),
+        );
       },
     }),
     [language],
@@ -58,6 +60,9 @@ export function Panel(p: PanelProps) {
     (next ?? panel.current!.querySelector<HTMLElement>('.title'))?.focus({ preventScroll: true });
   }, [state.open, state.phase]);
 
+  // Until the form is loaded, or if it cannot be, the visitor writes as ever.
+  const OfflineForm = isAway(state.chat) && extras.need()?.OfflineForm;
+  const Preview = picture && extras.need()?.Preview;
   const closePicture = () => {
     setPicture(undefined);
     opener.current?.focus();
@@ -119,12 +124,12 @@ export function Panel(p: PanelProps) {
                 atEnd={() => state.open && document.visibilityState === 'visible' && session.markRead()}
               />
               <SupportBar />
-              {isAway(state.chat) ? <OfflineForm /> : <Composer dropped={dropped} onSent={() => p.transcript.current?.toEnd()} />}
+              {OfflineForm ? <OfflineForm /> : <Composer dropped={dropped} onSent={() => p.transcript.current?.toEnd()} />}
             </>
           )}
         </div>
         {dragging > 0 && <div class="drop" aria-hidden="true"><Icon name="attach" /><p>{language.t('dropHere')}</p></div>}
-        {picture && <Preview {...picture} close={closePicture} />}
+        {Preview && <Preview {...picture!} close={closePicture} />}
         <div class="sr" role="status" aria-live="polite" aria-atomic="true" key="announcer">{p.spoken.text + (p.spoken.count % 2 ? '\u00a0' : '')}</div>
       </div>
     </ScreenContext.Provider>

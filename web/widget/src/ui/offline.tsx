@@ -1,0 +1,60 @@
+import { useRef, useState } from '@parley/shared/render/hooks.js';
+import { ApiError } from '@parley/shared/api.js';
+import { text } from '@parley/shared/message.js';
+import { Icon } from '@parley/shared/render/icon.js';
+import { useScreen } from './context.js';
+
+/** In the composer's place while the agents are away: a message, and where they may answer. */
+export function OfflineForm() {
+  const { session, state, language, announce } = useScreen();
+  const form = useRef<HTMLFormElement>();
+  const [busy, setBusy] = useState(false);
+  const [wrong, setWrong] = useState<Record<string, string>>({});
+  const [problem, setProblem] = useState('');
+  const given = session.storage.session().u?.email;
+  const opens = Date.parse(state.chat?.opensAt ?? '');
+  const submit = async (e: SubmitEvent) => {
+    e.preventDefault();
+    if (busy) return;
+    const value = (name: string) => (form.current!.elements.namedItem(name) as HTMLInputElement).value.trim();
+    const missing = ['message', 'email'].filter((name) => !value(name));
+    setProblem('');
+    setWrong(Object.fromEntries(missing.map((name) => [name, language.t('fieldRequired')])));
+    if (missing.length) return (form.current!.elements.namedItem(missing[0]!) as HTMLElement).focus();
+    setBusy(true);
+    try {
+      await session.support.leave(value('message'), value('email'));
+      announce(language.t('offlineSent'));
+    } catch (err) {
+      const fields = err instanceof ApiError ? err.details.map((d) => d.field) : [];
+      if (fields.includes('email')) {
+        setWrong({ email: language.t('emailInvalid') });
+        (form.current!.elements.namedItem('email') as HTMLElement).focus();
+      } else setProblem(err instanceof ApiError && err.details.length ? err.message : language.t('unavailable'));
+    }
+    setBusy(false);
+  };
+  const field = (name: string) => ({
+    id: `parley-left-${name}`, name, required: true, 'aria-required': true, 'aria-invalid': wrong[name] ? ('true' as const) : undefined,
+    'aria-describedby': wrong[name] ? `parley-left-${name}-error` : undefined,
+  });
+  const error = (name: string) => wrong[name] && <p class="error" id={`parley-left-${name}-error`}>{wrong[name]}</p>;
+  return (
+    <form ref={form} class="rate" noValidate onSubmit={submit} aria-labelledby="parley-left-title">
+      <h3 id="parley-left-title">{language.t('leaveMessage')}</h3>
+      <p class="note">{opens ? language.t('awayUntil', { at: language.full(opens) }) : language.t('away')}</p>
+      <div class="field">
+        <label for="parley-left-message">{language.t('messageLabel')}</label>
+        <textarea {...field('message')} rows={3} maxLength={4096} dir="auto" />
+        {error('message')}
+      </div>
+      <div class="field">
+        <label for="parley-left-email">{language.t('email')}</label>
+        <input {...field('email')} type="email" autocomplete="email" inputMode="email" dir="ltr" maxLength={254} defaultValue={text(given)} />
+        {error('email')}
+      </div>
+      {problem && <p class="error" role="alert">{problem}</p>}
+      <button type="submit" class="primary" aria-disabled={busy}><Icon name="send" flip /> {language.t('send')}</button>
+    </form>
+  );
+}
