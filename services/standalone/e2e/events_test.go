@@ -34,6 +34,14 @@ func nextEvent[T proto.Message](t testing.TB, c *bustest.Collector, want func(T)
 // readEvent checks an event's headers and parses it strictly with the generated types.
 func readEvent(t testing.TB, m *nats.Msg) proto.Message {
 	t.Helper()
+	for prefix, signal := range map[string]proto.Message{"chat.typing.": new(eventsv1.Typing), "chat.read.": new(eventsv1.ReadCursorMoved)} {
+		if strings.HasPrefix(m.Subject, prefix) { // nothing keeps it: no event, and no headers of one
+			if err := protojson.Unmarshal(m.Data, signal); err != nil {
+				t.Errorf("%s: the contract does not know %s: %v", m.Subject, m.Data, err)
+			}
+			return signal
+		}
+	}
 	checkCloudEvent(t, m)
 	types := map[string]proto.Message{
 		"chat.in.message.":            new(eventsv1.CompanyMessageAccepted),
