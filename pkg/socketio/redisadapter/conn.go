@@ -42,7 +42,7 @@ func connect(ctx context.Context, client redis.UniversalClient, timeout time.Dur
 }
 
 func (c *connection) close() {
-	_ = c.PubSub.Close()
+	_ = c.Close()
 	_ = c.client.Close()
 }
 
