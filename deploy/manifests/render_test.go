@@ -33,7 +33,12 @@ func rendered(t *testing.T, overlay string, components ...string) map[string]str
 	return objects
 }
 
+// rendering is held while kustomize runs: it fills a schema that all of its runs share, without a lock of its own.
+var rendering sync.Mutex
+
 func kustomize(folder string) (map[string]string, error) {
+	rendering.Lock()
+	defer rendering.Unlock()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // A connection that is made when nobody waits for it any more is closed.
@@ -44,10 +45,13 @@ func TestThereIsOneDial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
-		client := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
-			dials.Add(1)
-			return nil, errors.New("nobody there")
-		}})
+		client := redis.NewClient(&redis.Options{
+			Addr: "127.0.0.1:6379", MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // no name to look up
+			Dialer: func(context.Context, string, string) (net.Conn, error) {
+				dials.Add(1)
+				return nil, errors.New("nobody there")
+			},
+		})
 		if _, err := connect(t.Context(), client, time.Second, new(atomic.Int64)); err == nil {
 			t.Error("got a connection, want an error")
 		}
