@@ -139,6 +139,7 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	stopTyping := b.typing(e, application.BotName)
+	defer stopTyping() // also where the answerer panics: the bus goes on, and nobody would end it
 	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName, stopTyping))
 	stopTyping()
 	if err != nil || len(answers) == 0 {

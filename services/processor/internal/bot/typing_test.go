@@ -65,3 +65,28 @@ func TestBotTypes(t *testing.T) {
 		})
 	}
 }
+
+// A panic of an answerer, which the bus survives, leaves no bot behind that types for ever.
+func TestTypingEndsWithAPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // a bubble must be empty at its end
+		var replies published
+		asked := wrote(chat.Text, `{"text":"hello"}`)
+		asked.Message.CreatedAt = time.Now()
+		b := New(panics{}, application{BotName: "Nora"}, &controls{}, nil, &replies, noParts{}, "", time.Now).WithTyping(func(event.Signal) error { return nil })
+		defer func() {
+			if recover() == nil {
+				t.Error("got no panic")
+			}
+		}()
+		_ = b.VisitorMessage(t.Context(), asked)
+	})
+}
+
+type panics struct{}
+
+func (panics) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
+	panic("a fault")
+}
+
+func (panics) Forget(string) {}
