@@ -1166,7 +1166,7 @@ type PushCheckedDryRun bool
 // PushCheckedMessage Says that it would have been accepted.
 type PushCheckedMessage string
 
-// PushMessage Whom to reach, and with which template.
+// PushMessage The recipient and the template.
 type PushMessage struct {
 	// Parameters Texts for the template's placeholders, by name. `username` stands in the placeholder of that name, unless it is given here too. What is not given has the template's default; a parameter without one is required, a name that the template does not have is refused. Names have 1 to 64 characters, and the whole text at most 4096. Only texts: how a number or a date looks is the sender's affair.
 	//
@@ -2781,7 +2781,7 @@ type ClientInterface interface {
 
 	// ListMessages The messages of a chat, page by page
 	//
-	// The chat's messages, whoever wrote them, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
 	//
 	// Corresponds with GET /chats/{id}/messages (the `ListMessages` operationId).
 	ListMessages(ctx context.Context, id string, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2879,7 +2879,7 @@ func (c *Client) GetChat(ctx context.Context, id string, params *GetChatParams, 
 
 // ListMessages The messages of a chat, page by page
 //
-// The chat's messages, whoever wrote them, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
 //
 // Corresponds with GET /chats/{id}/messages (the `ListMessages` operationId).
 func (c *Client) ListMessages(ctx context.Context, id string, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3680,7 +3680,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListMessagesWithResponse The messages of a chat, page by page
 	//
-	// The chat's messages, whoever wrote them, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4562,7 +4562,7 @@ func (c *ClientWithResponses) GetChatWithResponse(ctx context.Context, id string
 
 // ListMessagesWithResponse The messages of a chat, page by page
 //
-// The chat's messages, whoever wrote them, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -884,7 +884,7 @@ type Registration struct {
 	// FirstName First name.
 	FirstName *string `json:"firstName,omitempty"`
 
-	// IdentityToken A JWT signed by your own server with HS256 and the application's identity secret (its whole text is the key), for a user whom it has logged in. Claims: `userId`, `email` or `phone` (what it vouches for; values that are not sent beside it are taken from here), and `exp`, at most an hour ahead. Ignored if the application does not verify.
+	// IdentityToken A JWT signed by your own server with HS256 and the application's identity secret (its whole text is the key), for a user who is logged in there. Claims: `userId`, `email` or `phone` (what it vouches for; values that are not sent beside it are taken from here), and `exp`, at most an hour ahead. Ignored if the application does not verify.
 	IdentityToken *string `json:"identityToken,omitempty"`
 
 	// LastName Last name.
@@ -893,7 +893,7 @@ type Registration struct {
 	// Phone A phone number of 11 to 12 digits, without + or other characters. Required if email and userId are both absent.
 	Phone *string `json:"phone,omitempty"`
 
-	// UserHash Hexadecimal HMAC-SHA256 of the strongest of userId, email and phone that is sent, exactly as it is sent, with the application's identity secret as key. Made by your own server for a user whom it has logged in, never in the page. Must be absent if `identityToken` is sent; ignored if the application does not verify. It does not expire: prefer `identityToken`.
+	// UserHash Hexadecimal HMAC-SHA256 of the strongest of userId, email and phone that is sent, exactly as it is sent, with the application's identity secret as key. Made by your own server for a user who is logged in there, never in the page. Must be absent if `identityToken` is sent; ignored if the application does not verify. It does not expire: prefer `identityToken`.
 	UserHash *string `json:"userHash,omitempty"`
 
 	// UserId The id that your own system has for this person. Required if email and phone are both absent.
@@ -2108,7 +2108,7 @@ type ClientInterface interface {
 
 	// GetFile Download a file
 	//
-	// The `url` of a message with a file. Whoever has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+	// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
 	//
 	// Corresponds with GET /files/{id}/{name} (the `GetFile` operationId).
 	GetFile(ctx context.Context, id string, name string, params *GetFileParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2313,7 +2313,7 @@ func (c *Client) RateChat(ctx context.Context, id string, params *RateChatParams
 
 // GetFile Download a file
 //
-// The `url` of a message with a file. Whoever has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
 //
 // Corresponds with GET /files/{id}/{name} (the `GetFile` operationId).
 func (c *Client) GetFile(ctx context.Context, id string, name string, params *GetFileParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3323,7 +3323,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFileWithResponse Download a file
 	//
-	// The `url` of a message with a file. Whoever has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+	// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5003,7 +5003,7 @@ func (c *ClientWithResponses) RateChatWithResponse(ctx context.Context, id strin
 
 // GetFileWithResponse Download a file
 //
-// The `url` of a message with a file. Whoever has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
 //
 // Returns a wrapper object for the known response body format(s).
 //

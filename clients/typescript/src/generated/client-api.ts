@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * The messages of a chat, page by page
-         * @description The chat's messages, whoever wrote them, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+         * @description The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
          */
         get: operations["listMessages"];
         put?: never;
@@ -370,7 +370,7 @@ export interface components {
              */
             windowExpiresAt: string;
         };
-        /** @description Whom to reach, and with which template. */
+        /** @description The recipient and the template. */
         PushMessage: {
             /**
              * Format: uuid

@@ -77,7 +77,7 @@ export interface paths {
         };
         /**
          * Download a file
-         * @description The `url` of a message with a file. Whoever has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+         * @description The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
          */
         get: operations["getFile"];
         put?: never;
@@ -390,9 +390,9 @@ export interface components {
             phone?: string | null;
             /** @description The id that your own system has for this person. Required if email and phone are both absent. */
             userId?: string | null;
-            /** @description Hexadecimal HMAC-SHA256 of the strongest of userId, email and phone that is sent, exactly as it is sent, with the application's identity secret as key. Made by your own server for a user whom it has logged in, never in the page. Must be absent if `identityToken` is sent; ignored if the application does not verify. It does not expire: prefer `identityToken`. */
+            /** @description Hexadecimal HMAC-SHA256 of the strongest of userId, email and phone that is sent, exactly as it is sent, with the application's identity secret as key. Made by your own server for a user who is logged in there, never in the page. Must be absent if `identityToken` is sent; ignored if the application does not verify. It does not expire: prefer `identityToken`. */
             userHash?: string | null;
-            /** @description A JWT signed by your own server with HS256 and the application's identity secret (its whole text is the key), for a user whom it has logged in. Claims: `userId`, `email` or `phone` (what it vouches for; values that are not sent beside it are taken from here), and `exp`, at most an hour ahead. Ignored if the application does not verify. */
+            /** @description A JWT signed by your own server with HS256 and the application's identity secret (its whole text is the key), for a user who is logged in there. Claims: `userId`, `email` or `phone` (what it vouches for; values that are not sent beside it are taken from here), and `exp`, at most an hour ahead. Ignored if the application does not verify. */
             identityToken?: string | null;
         };
         /** @description The visitor is registered. */
