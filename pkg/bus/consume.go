@@ -65,6 +65,10 @@ type Consumer struct {
 	Durable string   // the group: replicas that use the same name share the deliveries
 	Filters []string // subjects on which was published; empty: all of the stream
 	Order   Order
+	// Positions keeps how far each partition has been handled in place of acknowledgements (see consume_positions.go). That costs a fifth
+	// of an acknowledged delivery, and suits handlers that end soon and do no harm when they run again: after a crash, all deliveries of the last
+	// half second come again. It needs ByPartition, and starts at the stream's beginning.
+	Positions bool
 	// Handle handles a delivery; its error decides what becomes of it (see consume_disposition.go). It must be able to handle
 	// the same delivery again. Its ctx is cancelled only when the bus closes, and carries the delivery's origin: the request and
 	// the trace that it comes from.
@@ -106,6 +110,7 @@ func (c Consumer) complete() (Consumer, error) {
 	need(subject.Valid(c.Stream), "Stream is missing or no token of a subject")
 	need(subject.Valid(c.Durable), "Durable is missing or no token of a subject")
 	need((c.Handle != nil) != (c.HandleBatch != nil), "one of Handle and HandleBatch is needed")
+	need(!c.Positions || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy, "Positions need ByPartition and DeliverAllPolicy")
 	need(c.MaxBatch >= 0, "MaxBatch is negative")
 	need(c.MaxPause >= 0, "MaxPause is negative")
 	need(c.Concurrency >= 0, "Concurrency is negative")
@@ -131,6 +136,7 @@ func (c Consumer) complete() (Consumer, error) {
 // slot is one durable consumer of a group.
 type slot struct {
 	name    string // of the durable
+	number  int    // of the partition
 	filters []string
 	shared  bool // several replicas read it at once
 }
@@ -143,11 +149,11 @@ func (c Consumer) slots(partitions int) []slot {
 		for i, f := range c.Filters {
 			filters[i] = subject.Stored(f, partitions)
 		}
-		return []slot{{c.Durable, filters, c.Order == Unordered}}
+		return []slot{{name: c.Durable, filters: filters, shared: c.Order == Unordered}}
 	}
 	slots := make([]slot, partitions)
 	for p := range slots {
-		slots[p] = slot{name: partitionName(c.Durable, p)}
+		slots[p] = slot{name: partitionName(c.Durable, p), number: p}
 		for _, f := range c.Filters {
 			slots[p].filters = append(slots[p].filters, subject.InPartition(f, p))
 		}

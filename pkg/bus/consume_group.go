@@ -27,6 +27,8 @@ type group struct {
 	members  *members
 	maxHeld  int64
 
+	positions *positions // nil: deliveries are acknowledged
+
 	failing     atomic.Bool // the last try failed for want of something that we need
 	interrupted atomic.Bool // somebody has been told that no deliveries come
 	held, bytes atomic.Int64
@@ -34,7 +36,7 @@ type group struct {
 	repartition chan struct{}
 
 	mu      sync.Mutex
-	readers map[string]*partitionReader // by slot: those that read, and those that wait for their last handlers
+	readers map[string]*partition // by slot: those that read, and those that wait for their last handlers
 	ending  sync.WaitGroup
 
 	handledOK prometheus.Counter
@@ -46,7 +48,7 @@ func newGroup(b *Bus, c Consumer, handlers context.Context) *group {
 		bus: b, cfg: c, handlers: handlers,
 		members:     newMembers(b.conn, c.Stream, c.Durable),
 		maxHeld:     int64(max(minHeld, 2*c.Concurrency)),
-		readers:     make(map[string]*partitionReader),
+		readers:     make(map[string]*partition),
 		repartition: make(chan struct{}, 1),
 		handledOK:   b.metrics.handled.WithLabelValues(c.Stream, c.Durable, resultOK),
 	}
@@ -75,6 +77,11 @@ func (g *group) run(ctx context.Context) {
 // share reads what falls to this replica, until ctx is done or the stream has another number of partitions.
 func (g *group) share(ctx context.Context, slots []slot) {
 	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	if g.cfg.Positions {
+		stopPositions := g.readPositions(slots)
+		defer stopPositions()
+	}
 	if g.cfg.Order == Unordered {
 		g.start(reading, slots, slots[0])
 		select {
@@ -92,7 +99,6 @@ func (g *group) share(ctx context.Context, slots []slot) {
 	}
 	g.mu.Unlock()
 	g.leave()
-	stop()
 }
 
 // leave returns when the last handler has ended. Meanwhile the other replicas hear in which partitions handlers run.
@@ -174,18 +180,28 @@ func (g *group) assign(ctx context.Context, slots []slot) {
 // start reads a slot until the reader is stopped.
 func (g *group) start(ctx context.Context, slots []slot, s slot) {
 	ctx, stop := context.WithCancel(ctx)
-	r := newPartitionReader(g, s, min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots))), stop)
+	p, run := g.reader(slots, s, stop)
 	g.mu.Lock()
-	g.readers[s.name] = r
+	g.readers[s.name] = p
 	g.mu.Unlock()
 	g.ending.Go(func() {
 		defer stop()
-		r.run(ctx)
+		run(ctx)
 		g.mu.Lock()
 		delete(g.readers, s.name)
 		g.mu.Unlock()
 		wake(g.members.changed) // it may be ours again
 	})
+}
+
+// reader returns what reads a slot.
+func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partition, run func(context.Context)) {
+	if g.positions != nil {
+		r := newPositionReader(g.positions, s, stop)
+		return r.partition, r.run
+	}
+	r := newPartitionReader(g, s, min(maxBatch, max(minBatch, int(g.maxHeld)/len(slots))), stop)
+	return r.partition, r.run
 }
 
 // state says which partitions are being finished.
@@ -208,10 +224,10 @@ func (g *group) recheck() {
 	}
 }
 
-func (g *group) all() []*partitionReader {
+func (g *group) all() []*partition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	readers := make([]*partitionReader, 0, len(g.readers))
+	readers := make([]*partition, 0, len(g.readers))
 	for _, r := range g.readers {
 		readers = append(readers, r)
 	}

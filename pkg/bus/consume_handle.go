@@ -20,7 +20,7 @@ func (g *group) handleAll(tasks []*task, outcomes []outcome) {
 		case t.dead != nil:
 			outcomes[i] = g.deadLetter(t)
 		case t.skipped.Load():
-			outcomes[i] = g.giveUp(t, errSkipped(t.reader.ledger.lastFailure(t)))
+			outcomes[i] = g.giveUp(t, errSkipped(t.partition.ledger.lastFailure(t)))
 		case !meantFor(t.delivery.Header, g.cfg.Durable):
 			g.finish(t, ackDone)
 		default:
@@ -34,7 +34,7 @@ func (g *group) handleAll(tasks []*task, outcomes []outcome) {
 
 // finish ends a task: the server is told, and there is room for another.
 func (g *group) finish(t *task, ack string) {
-	t.reader.ledger.finish(t, ack)
+	t.partition.ledger.finish(t, ack)
 	g.dropped(t)
 }
 
@@ -79,7 +79,7 @@ func (g *group) classify(t *task, err error) outcome {
 		if t.resumed = ready != nil; !t.resumed {
 			g.note(t, err, wait)
 		}
-		t.reader.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
+		t.partition.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
 		return outcome{again: true, after: wait, ready: ready}
 	case giveUp:
 		return g.giveUp(t, err)

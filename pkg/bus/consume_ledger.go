@@ -24,7 +24,7 @@ type task struct {
 	delivery  Delivery
 	delivered int // by the server, this time included
 	key       string
-	reader    *partitionReader
+	partition *partition
 	tries     int       // in this process
 	started   time.Time // the first of them
 	dead      error     // why it goes to DEAD; nil: it does not
@@ -128,6 +128,18 @@ func (l *ledger) note(id identity, end ending) {
 	delete(l.done, l.last[l.next])
 	l.last[l.next] = id
 	l.next = (l.next + 1) % len(l.last)
+}
+
+// lowest returns the lowest sequence that is held.
+func (l *ledger) lowest() (sequence uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range l.held {
+		if !ok || id.sequence < sequence {
+			sequence, ok = id.sequence, true
+		}
+	}
+	return sequence, ok
 }
 
 // fail notes a try that did not work.

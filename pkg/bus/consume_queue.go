@@ -22,10 +22,10 @@ type keyedQueue struct {
 	running int // tasks that are being run
 }
 
-// queueKey is a key of one reader: two partitions may have the same key.
+// queueKey is a key of one partition: two partitions may have the same key.
 type queueKey struct {
-	reader *partitionReader
-	key    string
+	partition *partition
+	key       string
 }
 
 // taskQueue is the queue of one key. Its first task is ready, running, or waits for its timer.
@@ -53,7 +53,7 @@ func newKeyedQueue(concurrency, most int, run func([]*task, []outcome)) *keyedQu
 func (q *keyedQueue) add(t *task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := queueKey{t.reader, t.key}
+	key := queueKey{t.partition, t.key}
 	if known, ok := q.byKey[key]; ok {
 		known.tasks = append(known.tasks, t)
 		return
@@ -96,7 +96,7 @@ func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	n := copy(held, q.ready)
 	for i, k := range held[:n] {
 		tasks[i], k.running = k.tasks[0], true
-		k.key.reader.running++
+		k.key.partition.running++
 	}
 	clear(q.ready[:n])
 	if q.ready = q.ready[n:]; len(q.ready) == 0 {
@@ -124,20 +124,20 @@ func (q *keyedQueue) settle(held []*taskQueue, outcomes []outcome) {
 	defer q.mu.Unlock()
 	q.running -= len(held)
 	for i, k := range held {
-		r := k.key.reader
+		p := k.key.partition
 		k.running = false
-		r.running--
+		p.running--
 		switch o := outcomes[i]; {
-		case o.again && r.released:
-			r.unfinished = append(r.unfinished, k.tasks...)
+		case o.again && p.released:
+			p.unfinished = append(p.unfinished, k.tasks...)
 			delete(q.byKey, k.key)
 		case o.again:
 			q.wait(k, o)
 		default:
 			q.advance(k)
 		}
-		if r.released && r.running == 0 {
-			close(r.idle)
+		if p.released && p.running == 0 {
+			close(p.idle)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (q *keyedQueue) retry(k *taskQueue, turn int) {
 func (q *keyedQueue) hurry(t *task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k := q.byKey[queueKey{t.reader, t.key}]; k != nil && k.timer != nil && k.tasks[0] == t {
+	if k := q.byKey[queueKey{t.partition, t.key}]; k != nil && k.timer != nil && k.tasks[0] == t {
 		k.endWait()
 		q.makeReady(k)
 	}
@@ -198,16 +198,16 @@ func (k *taskQueue) endWait() {
 	k.timer, k.ended = nil, nil
 }
 
-// release takes all tasks of a reader out that do not run, and returns them. r.idle closes when the others have ended; those that
-// would have to run again are then in r.unfinished.
-func (q *keyedQueue) release(r *partitionReader) []*task {
+// release takes all tasks of a partition out that do not run, and returns them. p.idle closes when the others have ended; those that
+// would have to run again are then in p.unfinished.
+func (q *keyedQueue) release(p *partition) []*task {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r.released = true
+	p.released = true
 	var left []*task
 	for key, k := range q.byKey {
 		switch {
-		case key.reader != r:
+		case key.partition != p:
 		case k.running:
 			left = append(left, k.tasks[1:]...)
 			k.tasks = k.tasks[:1:1]
@@ -219,9 +219,9 @@ func (q *keyedQueue) release(r *partitionReader) []*task {
 			delete(q.byKey, key)
 		}
 	}
-	q.ready = slices.DeleteFunc(q.ready, func(k *taskQueue) bool { return k.key.reader == r })
-	if r.running == 0 {
-		close(r.idle)
+	q.ready = slices.DeleteFunc(q.ready, func(k *taskQueue) bool { return k.key.partition == p })
+	if p.running == 0 {
+		close(p.idle)
 	}
 	return left
 }

@@ -18,14 +18,14 @@ func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []o
 	}
 }
 
-// newTestReader is a reader that only its queue knows.
-func newTestReader() *partitionReader { return &partitionReader{idle: make(chan struct{})} }
+// newTestPartition is a partition that only its queue knows.
+func newTestPartition() *partition { return newPartition(nil, slot{}, nil, nil) }
 
 // released returns what was not run, when nothing runs any more.
-func released(q *keyedQueue, r *partitionReader) []*task {
-	left := q.release(r)
-	<-r.idle
-	return append(left, r.unfinished...)
+func released(q *keyedQueue, p *partition) []*task {
+	left := q.release(p)
+	<-p.idle
+	return append(left, p.unfinished...)
 }
 
 // Whatever fails how often, each key's tasks end in the order in which they were added, and no two run at once.
@@ -41,7 +41,7 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 		want, got := make(map[string][]uint64), make(map[string][]uint64)
 		var done sync.WaitGroup
 		done.Add(len(keys))
-		r := newTestReader()
+		r := newTestPartition()
 		most := rapid.IntRange(1, 5).Draw(t, "most")
 		l := newKeyedQueue(workers, most, eachOf(func(x *task) (bool, time.Duration) {
 			mu.Lock()
@@ -63,7 +63,7 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 		}))
 		for i, key := range keys {
 			want[key] = append(want[key], uint64(i))
-			l.add(&task{reader: r, key: key, delivery: Delivery{Sequence: uint64(i)}})
+			l.add(&task{partition: r, key: key, delivery: Delivery{Sequence: uint64(i)}})
 		}
 		done.Wait()
 		if left := released(l, r); len(left) != 0 {
@@ -79,13 +79,13 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 
 func TestQueueWaitingKeyHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	ran, r := make(chan string, 10), newTestReader()
+	ran, r := make(chan string, 10), newTestPartition()
 	l := newKeyedQueue(1, 2, eachOf(func(x *task) (bool, time.Duration) {
 		ran <- x.key
 		return x.key == "stuck", time.Hour
 	}))
 	for _, key := range []string{"stuck", "stuck", "free", "free"} {
-		l.add(&task{reader: r, key: key})
+		l.add(&task{partition: r, key: key})
 	}
 	for _, want := range []string{"stuck", "free", "free"} {
 		if got := <-ran; got != want {
@@ -99,14 +99,14 @@ func TestQueueWaitingKeyHoldsUpNoOther(t *testing.T) {
 
 func TestQueueReleaseWaitsForWhatRuns(t *testing.T) {
 	t.Parallel()
-	started, finish, r := make(chan struct{}), make(chan struct{}), newTestReader()
+	started, finish, r := make(chan struct{}), make(chan struct{}), newTestPartition()
 	l := newKeyedQueue(2, 1, eachOf(func(*task) (bool, time.Duration) {
 		close(started)
 		<-finish
 		return false, 0
 	}))
-	l.add(&task{reader: r, key: "a"})
-	l.add(&task{reader: r, key: "a"})
+	l.add(&task{partition: r, key: "a"})
+	l.add(&task{partition: r, key: "a"})
 	<-started
 	stopped := make(chan []*task)
 	go func() { stopped <- released(l, r) }()

@@ -3,43 +3,24 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const (
-	minSessionWait = 50 * time.Millisecond
-	maxSessionWait = 2 * time.Second
-)
-
 // partitionReader takes the deliveries of one durable consumer while this replica owns it.
 type partitionReader struct {
-	group   *group
-	slot    slot
-	stop    context.CancelFunc
-	ledger  *ledger
+	*partition
 	reorder *reorderBuffer
 	pull    puller
 
 	incoming chan *nats.Msg
-	up       <-chan struct{} // closes when the connection comes back
 	counts   chan pendingCount
-	look     chan struct{} // holds at most one: a replica has gone
 	asking   sync.WaitGroup
-	stopping atomic.Bool
 	began    bool // a session has begun before
-
-	// The queue guards these.
-	running    int // tasks that are being run
-	released   bool
-	idle       chan struct{} // closes when the reader has been released and none runs
-	unfinished []*task       // that ran at the release and would have to run again
 }
 
 // pendingCount is the server's answer to how many deliveries it has out, with the state of things here when it was asked.
@@ -53,7 +34,6 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 	conn := g.bus.conn
 	batch = min(batch, g.cfg.MaxAckPending)
 	r := &partitionReader{
-		group: g, slot: s,
 		reorder: newReorderBuffer(3 * g.cfg.AckWait),
 		pull: puller{
 			conn:    conn,
@@ -67,15 +47,8 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 		},
 		incoming: make(chan *nats.Msg, 4*batch+64), // more than the server may have out at once
 		counts:   make(chan pendingCount),
-		look:     make(chan struct{}, 1),
-		idle:     make(chan struct{}),
-		up:       g.bus.linkUp.wait(),
 	}
-	r.stop = func() {
-		r.stopping.Store(true)
-		stop()
-	}
-	r.ledger = newLedger(2*g.cfg.MaxAckPending, r.sendAck)
+	r.partition = newPartition(g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
 	return r
 }
 
@@ -90,7 +63,7 @@ func (r *partitionReader) sendAck(reply, ack string) {
 func (r *partitionReader) run(ctx context.Context) {
 	r.sessions(ctx)
 	r.stopping.Store(true)
-	r.giveBack(append(r.group.queue.release(r), r.reorder.release()...))
+	r.giveBack(append(r.group.queue.release(r.partition), r.reorder.release()...))
 	r.release()
 	<-r.idle
 	r.giveBack(r.unfinished)
@@ -103,51 +76,13 @@ func (r *partitionReader) sessions(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	wait := minSessionWait
-	for ctx.Err() == nil {
-		began := time.Now()
-		err := r.session(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		if time.Since(began) > maxSessionWait {
-			wait = minSessionWait
-		}
-		r.report(err, wait)
-		r.pause(ctx, wait)
-		wait = min(2*wait, maxSessionWait)
-	}
+	r.group.sessions(ctx, r.slot.name, r.session)
 	r.hangUp(sub)
-}
-
-// report says why sessions end, once they have ended a few times in a row; that NATS is away the connection has said.
-func (r *partitionReader) report(err error, wait time.Duration) {
-	g := r.group
-	if g.bus.conn.IsConnected() && wait == 8*minSessionWait && !g.interrupted.Swap(true) {
-		g.bus.log.Warn("consumer is interrupted, trying until it works",
-			"stream", g.cfg.Stream, "consumer", r.slot.name, "error", err)
-	}
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		g.bus.partitions.forget(g.cfg.Stream)
-		g.bus.streams.check()
-	}
-}
-
-// pause waits, but not beyond the return of the connection.
-func (r *partitionReader) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-r.up:
-		r.up = r.group.bus.linkUp.wait()
-	}
 }
 
 // session makes sure of the consumer and takes its deliveries, until ctx is done or the server behaves as if the consumer
 // were gone.
-func (r *partitionReader) session(ctx context.Context) error {
+func (r *partitionReader) session(ctx context.Context, up <-chan struct{}) error {
 	consumer, err := r.declare(ctx)
 	if err != nil {
 		return err
@@ -176,7 +111,7 @@ func (r *partitionReader) session(ctx context.Context) error {
 			if silence.Reset(r.pull.patience()); r.pull.postponed == nil {
 				err = errSilent
 			}
-		case <-r.up: // requests may have died with the old connection
+		case <-up: // requests may have died with the old connection
 			return nil
 		case <-r.pull.postponed:
 			err = r.pull.ask()
@@ -258,7 +193,7 @@ func (r *partitionReader) receive(ctx context.Context, consumer jetstream.Consum
 	}
 	closed := !r.slot.shared && r.reorder.arrive(number, now)
 	if r.ledger.take(t) {
-		t.reader = r
+		t.partition = r.partition
 		t.key = r.group.cfg.Key(t.delivery)
 		r.group.took(t)
 		r.admit(t)
@@ -342,7 +277,7 @@ func (r *partitionReader) refuse(m *nats.Msg) {
 		r.pull.pin = pin
 	}
 	if t, _, err := newTask(m, time.Now()); err == nil && r.ledger.take(t) {
-		t.reader = r
+		t.partition = r.partition
 		r.group.took(t)
 		r.reorder.keep(t) // run gives it back, in its turn
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,17 +49,39 @@ func (g GroupInfo) Missing() (partitions []int) {
 	return partitions
 }
 
-// Groups returns the consumers of a stream that stay, by name.
+// Groups returns the consumers of a stream that stay, by name: durable ones, and groups that keep positions.
 func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
+	byName, readers, err := b.durableGroups(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.addPositionGroups(ctx, stream, readers, byName); err != nil {
+		return nil, err
+	}
+	groups := make([]GroupInfo, 0, len(byName))
+	for _, g := range byName {
+		slices.SortFunc(g.Partitions, func(a, b PartitionInfo) int { return cmp.Compare(a.Partition, b.Partition) })
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b GroupInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return groups, nil
+}
+
+// durableGroups returns the groups of durable consumers by name, and the consumers of the moment that belong to other groups.
+func (b *Bus) durableGroups(ctx context.Context, stream string) (
+	byName map[string]*GroupInfo, readers map[string][]*jetstream.ConsumerInfo, err error,
+) {
 	s, err := b.js.Stream(ctx, stream)
 	if err != nil {
-		return nil, readError(stream, err)
+		return nil, nil, readError(stream, err)
 	}
 	count := b.partitions.note(stream, s.CachedInfo().Config)
-	byName := make(map[string]*GroupInfo)
+	byName, readers = make(map[string]*GroupInfo), make(map[string][]*jetstream.ConsumerInfo)
 	list := s.ListConsumers(ctx)
 	for info := range list.Info() {
 		if info.Config.Durable == "" {
+			group := info.Config.Metadata[metadataGroup]
+			readers[group] = append(readers[group], info)
 			continue
 		}
 		name := cmp.Or(info.Config.Metadata[metadataGroup], info.Name)
@@ -73,27 +96,78 @@ func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
 		g.Partitions = append(g.Partitions, newPartitionInfo(info))
 	}
 	if err := list.Err(); err != nil {
-		return nil, readError(stream, err)
+		return nil, nil, readError(stream, err)
 	}
-	groups := make([]GroupInfo, 0, len(byName))
-	for _, g := range byName {
-		slices.SortFunc(g.Partitions, func(a, b PartitionInfo) int { return cmp.Compare(a.Partition, b.Partition) })
-		groups = append(groups, *g)
+	return byName, readers, nil
+}
+
+// addPositionGroups adds the groups of a stream that keep positions. What is not handled counts as not delivered.
+func (b *Bus) addPositionGroups(
+	ctx context.Context, stream string, readers map[string][]*jetstream.ConsumerInfo, byName map[string]*GroupInfo,
+) error {
+	count, err := b.Partitions(ctx, stream)
+	if err != nil {
+		return err
 	}
-	slices.SortFunc(groups, func(a, b GroupInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return groups, nil
+	all, err := b.allPositions(ctx, stream, "*")
+	if apperr.Is(err, apperr.NotFound) {
+		return nil // the stream POSITIONS is not there yet
+	}
+	if err != nil {
+		return err
+	}
+	state, err := b.State(ctx, stream)
+	if err != nil {
+		return err
+	}
+	for name, positions := range all {
+		g := &GroupInfo{Stream: stream, Name: name, Filters: []string{}, count: count, whole: count == 1}
+		for partition, at := range positions {
+			p := PartitionInfo{Partition: partition}
+			if at.Stream.Equal(state.Created) {
+				p.AckFloor = at.Sequence
+			}
+			filter := ">"
+			if count > 1 {
+				filter = subject.InPartition(filter, partition)
+			}
+			if p.Pending, err = b.countAfter(ctx, stream, filter, p.AckFloor); err != nil {
+				return err
+			}
+			p.Delivered = p.AckFloor
+			p.seen(readers[name])
+			g.Partitions = append(g.Partitions, p)
+		}
+		byName[name] = g
+	}
+	return nil
+}
+
+// seen notes who reads a partition of a group that keeps positions.
+func (p *PartitionInfo) seen(readers []*jetstream.ConsumerInfo) {
+	for _, info := range readers {
+		if !slices.Contains(strings.Split(info.Config.Metadata[metadataPartition], ","), strconv.Itoa(p.Partition)) {
+			continue
+		}
+		p.Read = p.Read || info.NumWaiting > 0
+		if at := info.Delivered.Last; at != nil && at.After(p.Active) {
+			p.Active = *at
+		}
+	}
 }
 
 // Group returns one consumer of a stream, or NotFound.
 func (b *Bus) Group(ctx context.Context, stream, name string) (GroupInfo, error) {
-	groups, err := b.Groups(ctx, stream)
+	byName, readers, err := b.durableGroups(ctx, stream)
+	if err == nil && byName[name] == nil { // only who reads by positions need be allowed to see them
+		err = b.addPositionGroups(ctx, stream, readers, byName)
+	}
 	if err != nil {
 		return GroupInfo{}, err
 	}
-	for _, g := range groups {
-		if g.Name == name {
-			return g, nil
-		}
+	if g := byName[name]; g != nil {
+		slices.SortFunc(g.Partitions, func(a, b PartitionInfo) int { return cmp.Compare(a.Partition, b.Partition) })
+		return *g, nil
 	}
 	return GroupInfo{}, apperr.New(apperr.NotFound, "CONSUMER_NOT_FOUND", "There is no consumer "+name)
 }

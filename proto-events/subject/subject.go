@@ -5,6 +5,7 @@
 package subject
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +22,9 @@ const (
 
 	// Revocations keeps, for each visitor whose tokens were revoked, the last revocation. It is no stream of events.
 	Revocations = "REVOCATIONS"
+
+	// Positions keeps how far each partition of a stream has been handled by a group that acknowledges nothing. It is no stream of events.
+	Positions = "POSITIONS"
 )
 
 // Filters: all subjects of one kind.
@@ -37,6 +41,7 @@ const (
 	AllStatuses         = "chat.status.>"
 	AllDead             = "chat.dead.>"
 	AllRevocations      = "parley.revocation.>"
+	allPositions        = "parley.position.>"
 	AllInvalidations    = "parley.invalidate.>"  // core NATS, no stream: a lost one costs a second of staleness
 	AllOriginQuestions  = "parley.ask.origins.*" // core NATS, a question with an answer
 	AllStops            = "parley.stop.*.*.*"    // core NATS, a request with an answer
@@ -74,6 +79,7 @@ func Streams() []Stream {
 		{Name: Status, Subjects: []string{AllStatuses}},
 		{Name: Dead, Subjects: []string{AllDead}},
 		{Name: Revocations, Subjects: []string{AllRevocations}, LastOnly: true},
+		{Name: Positions, Subjects: []string{allPositions}, LastOnly: true},
 		{Name: Parts, Subjects: []string{AllParts}, Partitioned: true, Short: true},
 	}
 }
@@ -200,6 +206,14 @@ func Skip(stream, consumer string) string { return "parley.skip." + stream + "."
 
 // Members is where the replicas of a consumer tell each other that they live (core NATS).
 func Members(stream, consumer string) string { return "parley.members." + stream + "." + consumer }
+
+// Position is where it is kept how far a group has handled a partition of a stream.
+func Position(stream, group string, partition int) string {
+	return "parley.position." + stream + "." + group + "." + strconv.Itoa(partition)
+}
+
+// AllPositions is the filter of [Position] for all partitions of a stream; group may be "*".
+func AllPositions(stream, group string) string { return "parley.position." + stream + "." + group + ".*" }
 
 // ParseInvalidation returns the kind and the key in the subject of an invalidation.
 func ParseInvalidation(s string) (kind, key string, ok bool) {

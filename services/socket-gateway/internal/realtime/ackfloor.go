@@ -19,7 +19,6 @@ const (
 // been passed on to all gateways. What is above may have been passed on as well.
 type AckFloors struct {
 	log     *Log
-	metrics *Metrics
 	renewed func() // the stream is another one: its sequences begin anew
 
 	known chan struct{} // closes when something is known
@@ -36,8 +35,8 @@ type position struct {
 }
 
 // NewAckFloors returns floors that are unknown until Run. renewed is called when the stream has been created anew.
-func NewAckFloors(log *Log, metrics *Metrics, renewed func()) *AckFloors {
-	return &AckFloors{log: log, metrics: metrics, renewed: renewed, known: make(chan struct{})}
+func NewAckFloors(log *Log, renewed func()) *AckFloors {
+	return &AckFloors{log: log, renewed: renewed, known: make(chan struct{})}
 }
 
 // Run keeps looking until ctx is done.
@@ -67,14 +66,13 @@ func (f *AckFloors) look(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	floors, pending, err := f.log.Floors(ctx)
+	floors, err := f.log.Floors(ctx, state.Created)
 	if err != nil {
 		return false
 	}
 	for p := range floors {
 		floors[p] = max(floors[p], state.First-1)
 	}
-	f.metrics.natsPending.Set(float64(pending))
 	if f.note(at, floors, state.Created) {
 		f.renewed()
 	}

@@ -19,8 +19,6 @@ const Event = "message"
 const (
 	// durable is the consumer that all gateways share. Each of them reads its share of the partitions.
 	durable = "socket-gateway"
-	// takeOver is how long the replies of a gateway that has died wait until another one is given them.
-	takeOver = 2 * time.Second
 	// deliverers is how many batches of replies are in hand at once: one is encoded while the other is on its way to Redis.
 	deliverers = 2
 	// retryPause is the longest wait for a Redis that is away. It is short, because what waits is a conversation.
@@ -40,7 +38,7 @@ type Deliverer struct {
 // gateways.
 func (d *Deliverer) consumer() bus.Consumer {
 	return bus.Consumer{
-		Stream: subject.Replies, Durable: durable, Concurrency: deliverers, AckWait: takeOver, MaxPause: retryPause,
+		Stream: subject.Replies, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause,
 		HandleBatch: d.deliver,
 	}
 }

@@ -75,29 +75,28 @@ func (l *Log) answer() {
 	}
 }
 
-// Floors returns for each partition up to which sequence every reply has been passed on by some gateway: what the consumer that
-// all gateways share has acknowledged. pending is how many wait in all partitions.
-func (l *Log) Floors(ctx context.Context) (floors []uint64, pending uint64, err error) {
+// Floors returns for each partition up to which sequence every reply has been passed on by some gateway. created is when the stream was
+// created.
+func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, err error) {
 	partitions, err := l.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	group, err := l.bus.Group(ctx, subject.Replies, durable)
+	positions, err := l.bus.Positions(ctx, subject.Replies, durable, created)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	if len(group.Partitions) != partitions {
-		return nil, 0, errNotDeclared
+	if len(positions) != partitions {
+		return nil, errNotRead
 	}
 	floors = make([]uint64, partitions)
-	for i, p := range group.Partitions {
-		floors[i] = p.AckFloor
-		pending += p.Pending + uint64(max(p.AckPending, 0))
+	for p := range floors {
+		floors[p] = positions[p]
 	}
-	return floors, pending, nil
+	return floors, nil
 }
 
-var errNotDeclared = errors.New("the consumer is not complete yet")
+var errNotRead = errors.New("no gateway has read some of the partitions yet")
 
 // read calls fn with what the stream holds after a sequence on stored subjects that match filter, in order, to its end. An error
 // of fn ends it.

@@ -25,7 +25,6 @@ type Metrics struct {
 	receipts      *prometheus.CounterVec
 	clientEvents  *prometheus.CounterVec
 	parts         *prometheus.CounterVec
-	natsPending   prometheus.Gauge
 	redisLag      prometheus.Gauge
 	registerer    prometheus.Registerer
 }
@@ -70,9 +69,6 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "parley_gateway_parts_total",
 			Help: "Parts of messages that bots are writing: ok (emitted), failed (to be tried again), stale, malformed, snapshot (sent to a socket that joined), unread (a socket joined without).",
 		}, []string{"result"}),
-		natsPending: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "parley_gateway_nats_pending", Help: "Replies in the stream that no gateway has passed on yet.",
-		}),
 		redisLag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_gateway_redis_lag_seconds", Help: "Last round trip to Redis.",
 		}),
@@ -117,7 +113,7 @@ func (m *Metrics) clientEvent(name, result string) {
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.connections, m.sockets, m.emits, m.deliveries, m.connectErrors, m.disconnects, m.drops, m.recoveries, m.replayed, m.receipts,
-		m.clientEvents, m.parts, m.natsPending, m.redisLag,
+		m.clientEvents, m.parts, m.redisLag,
 	}
 }
 

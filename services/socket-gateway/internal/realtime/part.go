@@ -107,7 +107,7 @@ type Parts struct {
 // consumer takes parts as the one of a Deliverer takes replies.
 func (d *Parts) consumer() bus.Consumer {
 	return bus.Consumer{
-		Stream: subject.Parts, Durable: durable, Concurrency: deliverers, AckWait: takeOver, MaxPause: retryPause, HandleBatch: d.deliver,
+		Stream: subject.Parts, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause, HandleBatch: d.deliver,
 	}
 }
 

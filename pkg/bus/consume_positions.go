@@ -1,0 +1,422 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// A group with Positions reads as a Kafka consumer does. All partitions of a replica come through one consumer of JetStream that keeps
+// nothing (AckNone), and how far each partition has been handled is written to the stream POSITIONS twice a second and when the partition is
+// given away. Whoever takes the partition goes on from there. No pin fences the readers: each hands on a gapless run of a partition in its
+// order, from a position on up to which everything has been handled, so that whoever drops what is not newer than the last that it has seen
+// of a key loses nothing, also while two replicas read the same partition for a moment.
+
+const (
+	// positionEvery is how much of a busy partition may come again after a crash.
+	positionEvery = 500 * time.Millisecond
+	// idlePositionEvery is how often the position of a partition is written that follows the others without deliveries of its own.
+	idlePositionEvery = 5 * time.Second
+	// positionReaderLife is how long the server keeps the consumer of a replica that is silent.
+	positionReaderLife = 5 * time.Second
+	// gatherPartitions is how long a change of the partitions waits for another: they come and go together.
+	gatherPartitions = 10 * time.Millisecond
+	pulledAtOnce     = 512
+)
+
+var (
+	errGap       = errors.New("a delivery is missing")
+	errNewStream = errors.New("the stream has been created anew")
+)
+
+// positions is what a replica reads of a stream by positions.
+type positions struct {
+	group   *group
+	single  bool          // the stream has one partition
+	changed chan struct{} // holds at most one: partitions have come or gone
+
+	mu       sync.Mutex
+	readers  map[int]*positionReader // by partition
+	reading  []*positionReader       // those of the session
+	reached  uint64                  // everything up to here that the session selects has arrived
+	expected uint64                  // the next delivery's number in the session
+	created  time.Time               // the stream; zero: not known yet
+	sessions int
+}
+
+// positionReader is one partition that is read by position.
+type positionReader struct {
+	*partition
+	all      *positions
+	received uint64 // everything up to here has arrived; all.mu guards it
+
+	// Its committer owns these, which is its reader at last.
+	written   uint64 // in POSITIONS
+	writtenAt time.Time
+}
+
+// readPositions reads what readers ask for until stop is called.
+func (g *group) readPositions(slots []slot) (stop func()) {
+	p := &positions{group: g, single: len(slots) == 1, changed: make(chan struct{}, 1), readers: make(map[int]*positionReader)}
+	g.positions = p
+	ctx, cancel := context.WithCancel(g.handlers)
+	var running sync.WaitGroup
+	running.Go(func() { g.sessions(ctx, g.cfg.Durable, p.session) })
+	running.Go(func() { p.keepWriting(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func newPositionReader(all *positions, s slot, cancel context.CancelFunc) *positionReader {
+	r := &positionReader{all: all}
+	ledger := newLedger(2*all.group.cfg.MaxAckPending, func(string, string) {}) // the server waits for nothing
+	r.partition = newPartition(all.group, s, ledger, cancel)
+	return r
+}
+
+// run reads a partition until ctx is done, and returns when the handlers that run have ended and its position is written.
+func (r *positionReader) run(ctx context.Context) {
+	taken := r.take(ctx)
+	if taken {
+		r.all.add(r)
+		<-ctx.Done()
+		r.all.remove(r)
+	}
+	r.stopping.Store(true)
+	left := r.group.queue.release(r.partition)
+	<-r.idle
+	if taken {
+		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+		defer cancel()
+		_ = r.write(write, r.position()) // what the stream does not get, the next replica hands on again
+	}
+	for _, t := range append(left, r.unfinished...) {
+		r.group.dropped(t)
+	}
+}
+
+// take finds where to go on, when no replica has handlers running in the partition. It reports false where ctx has ended before.
+func (r *positionReader) take(ctx context.Context) bool {
+	g := r.group
+	for wait := minSessionWait; ctx.Err() == nil; wait = min(2*wait, maxSessionWait) {
+		for g.members.finishing(r.slot.name) && ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-r.look:
+			case <-time.After(memberHello):
+			}
+		}
+		err := r.find(ctx)
+		if err == nil {
+			return true
+		}
+		if apperr.Is(err, apperr.NotFound) {
+			g.bus.streams.check()
+		}
+		pauseUntil(ctx, wait, g.bus.linkUp.wait())
+	}
+	return false
+}
+
+// find reads the position, and writes one where there is none, so that the partition is known to be read.
+func (r *positionReader) find(ctx context.Context) error {
+	g := r.group
+	created, last, err := r.all.look(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := g.bus.position(ctx, g.cfg.Stream, g.cfg.Durable, r.slot.number)
+	switch {
+	case apperr.Is(err, apperr.NotFound), err == nil && !p.Stream.Equal(created):
+		return r.write(ctx, 0)
+	case err != nil:
+		return err
+	}
+	r.written = p.Sequence
+	r.received = min(p.Sequence, last)
+	return nil
+}
+
+// look asks how far the stream is, and when it was created: after that, readers of another one have to begin anew.
+func (p *positions) look(ctx context.Context) (created time.Time, last uint64, err error) {
+	state, err := p.group.bus.State(ctx, p.group.cfg.Stream)
+	if err != nil {
+		return created, 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.created.IsZero() {
+		p.created = state.Created
+	}
+	if !p.created.Equal(state.Created) {
+		p.group.bus.partitions.forget(p.group.cfg.Stream)
+		wake(p.group.repartition)
+		return created, 0, errNewStream
+	}
+	return state.Created, state.Last, nil
+}
+
+func (p *positions) add(r *positionReader) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readers[r.slot.number] = r
+	wake(p.changed)
+}
+
+func (p *positions) remove(r *positionReader) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.received = p.arrived(r)
+	delete(p.readers, r.slot.number)
+	wake(p.changed)
+}
+
+// arrived returns up to where everything of a partition has arrived. It is called with the lock held.
+func (p *positions) arrived(r *positionReader) uint64 {
+	for _, other := range p.reading {
+		if other == r && p.readers[r.slot.number] == r {
+			return max(r.received, p.reached)
+		}
+	}
+	return r.received
+}
+
+// position returns up to where everything of the partition has been handled.
+func (r *positionReader) position() uint64 {
+	r.all.mu.Lock()
+	arrived := r.all.arrived(r) // before the look at what is held: what arrives after it is above
+	r.all.mu.Unlock()
+	if lowest, ok := r.ledger.lowest(); ok {
+		return min(arrived, lowest-1)
+	}
+	return arrived
+}
+
+// session reads the partitions of the moment until others come or go, ctx is done, or something is wrong.
+func (p *positions) session(ctx context.Context, up <-chan struct{}) error {
+	select {
+	case <-p.changed: // begin looks after this
+	default:
+	}
+	config, some, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if some {
+		return p.consume(ctx, up, config)
+	}
+	select {
+	case <-ctx.Done():
+	case <-p.changed:
+		_ = sleep(ctx, gatherPartitions)
+	}
+	return nil
+}
+
+// begin makes the partitions of the moment those of the session.
+func (p *positions) begin(ctx context.Context) (config jetstream.ConsumerConfig, some bool, err error) {
+	ctx, cancel := p.group.bus.state.request(ctx, apiTimeout)
+	defer cancel()
+	_, last, err := p.look(ctx)
+	if err != nil {
+		return config, false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.readers {
+		r.received = min(p.arrived(r), last) // a server that was killed may have lost its last messages
+	}
+	p.reading = p.reading[:0]
+	var filters, numbers []string
+	start := last
+	for number, r := range p.readers {
+		p.reading = append(p.reading, r)
+		filters = append(filters, r.slot.filters...)
+		numbers = append(numbers, strconv.Itoa(number))
+		start = min(start, r.received)
+	}
+	p.reached, p.expected = start, 1
+	p.sessions++
+	return jetstream.ConsumerConfig{
+		Name:              p.group.cfg.Durable + "_" + p.group.members.self + "_" + strconv.Itoa(p.sessions),
+		Metadata:          map[string]string{metadataGroup: p.group.cfg.Durable, metadataPartition: strings.Join(numbers, ",")},
+		FilterSubjects:    filters,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       start + 1,
+		AckPolicy:         jetstream.AckNonePolicy,
+		MaxDeliver:        -1,
+		MemoryStorage:     true,
+		Replicas:          1,
+		InactiveThreshold: positionReaderLife,
+	}, len(p.reading) > 0, nil
+}
+
+// consume reads a session's consumer.
+func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jetstream.ConsumerConfig) error {
+	g := p.group
+	creating, cancel := g.bus.state.request(ctx, apiTimeout)
+	consumer, err := g.bus.js.CreateConsumer(creating, g.cfg.Stream, config)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("creating the consumer: %w", err)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	consuming, err := consumer.Consume(
+		func(m jetstream.Msg) {
+			if err := p.receive(ctx, m); err != nil {
+				end(err)
+			}
+		},
+		jetstream.PullMaxMessages(pulledAtOnce), jetstream.PullExpiry(pullExpires), jetstream.PullHeartbeat(pullExpires/3),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { end(err) }),
+	)
+	if err != nil {
+		return fmt.Errorf("reading the consumer: %w", err)
+	}
+	g.interrupted.Store(false)
+	defer func() { <-consuming.Closed() }()
+	defer consuming.Stop()
+	select {
+	case <-ctx.Done():
+		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+			return err
+		}
+	case <-p.changed:
+		_ = sleep(ctx, gatherPartitions)
+	case <-up: // what was on its way has died with the old connection
+	}
+	return nil
+}
+
+// receive takes one delivery of the session, when there is room for it.
+func (p *positions) receive(ctx context.Context, m jetstream.Msg) error {
+	g := p.group
+	for freed := g.freed.wait(); !g.hasRoom(); freed = g.freed.wait() {
+		select {
+		case <-ctx.Done():
+		case <-freed:
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return fmt.Errorf("reading a delivery: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	if meta.Sequence.Consumer != p.expected {
+		return errGap
+	}
+	p.expected++
+	sequence := meta.Sequence.Stream
+	if r := p.reader(m.Subject()); r != nil && sequence > r.received {
+		t := newPositionTask(m, meta)
+		t.partition, t.key = r.partition, g.cfg.Key(t.delivery)
+		if r.ledger.take(t) {
+			g.took(t)
+			g.queue.add(t)
+		}
+		r.received = sequence
+	}
+	p.reached = sequence
+	return nil
+}
+
+// reader returns who reads the partition of a stored subject. It is called with the lock held.
+func (p *positions) reader(stored string) *positionReader {
+	if p.single {
+		return p.readers[0]
+	}
+	number, _, _ := strings.Cut(stored, ".")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return nil
+	}
+	return p.readers[n]
+}
+
+func newPositionTask(m jetstream.Msg, meta *jetstream.MsgMetadata) *task {
+	h := m.Headers()
+	return &task{
+		delivery: Delivery{
+			Stream: meta.Stream, Subject: subject.Published(m.Subject()), Data: m.Data(), Header: h, ID: h.Get(headerMsgID),
+			Sequence: meta.Sequence.Stream, Time: meta.Timestamp.UTC(), TraceParent: h.Get(headerTraceParent),
+		},
+		delivered: 1,
+		touched:   time.Now(),
+	}
+}
+
+// keepWriting writes the positions again and again until ctx is done.
+func (p *positions) keepWriting(ctx context.Context) {
+	tick := time.NewTicker(positionEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			if p.group.bus.conn.IsConnected() {
+				p.writeAll(ctx, now)
+			}
+		}
+	}
+}
+
+func (p *positions) writeAll(ctx context.Context, now time.Time) {
+	type due struct {
+		reader   *positionReader
+		position uint64
+	}
+	var all []due
+	p.mu.Lock()
+	readers := make([]*positionReader, 0, len(p.readers))
+	busy := make(map[*positionReader]bool)
+	for _, r := range p.readers {
+		readers = append(readers, r)
+		busy[r] = r.received > r.written
+	}
+	p.mu.Unlock()
+	for _, r := range readers {
+		at := r.position()
+		if at != r.written && (busy[r] || now.Sub(r.writtenAt) >= idlePositionEvery) {
+			all = append(all, due{r, at})
+		}
+	}
+	var writing errgroup.Group
+	for _, d := range all {
+		writing.Go(func() error { return d.reader.write(ctx, d.position) })
+	}
+	_ = writing.Wait() // what fails is written next time
+}
+
+// write keeps how far the partition has been handled.
+func (r *positionReader) write(ctx context.Context, sequence uint64) error {
+	r.all.mu.Lock()
+	created := r.all.created
+	r.all.mu.Unlock()
+	g := r.group
+	err := g.bus.writePosition(ctx, g.cfg.Stream, g.cfg.Durable, r.slot.number, Position{Sequence: sequence, Stream: created})
+	if err == nil {
+		r.written, r.writtenAt = sequence, time.Now()
+	}
+	return err
+}

@@ -1,0 +1,213 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/proto-events/subject"
+)
+
+// receivers drop what is not newer than the last of its key, as all must that a group with positions hands deliveries to.
+type receivers struct {
+	*sequences
+	mu       sync.Mutex
+	last     map[string]uint64
+	repeated int
+}
+
+func newReceivers() *receivers {
+	return &receivers{sequences: newSequences(), last: make(map[string]uint64)}
+}
+
+func (r *receivers) handle(_ context.Context, d bus.Delivery) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d.Sequence <= r.last[d.Subject] {
+		r.repeated++
+		return nil
+	}
+	r.last[d.Subject] = d.Sequence
+	r.note(d)
+	return nil
+}
+
+// reset forgets everything: the stream is another one.
+func (r *receivers) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last, r.sequences = make(map[string]uint64), newSequences()
+}
+
+// byPosition reads by positions.
+func byPosition(handle func(context.Context, bus.Delivery) error) bus.Consumer {
+	return bus.Consumer{Positions: true, Concurrency: 4, Handle: handle}
+}
+
+// Who comes later goes on where the one before has ended, whose group tells how far it is and what waits, also while nobody reads.
+func TestPositionsAreKept(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled := newReceivers()
+	group := func() bus.PartitionInfo {
+		g, err := b.Group(t.Context(), subject.Replies, "tester")
+		if err != nil || len(g.Missing()) > 0 || len(g.Partitions) != 32 {
+			return bus.PartitionInfo{}
+		}
+		return g.Total()
+	}
+	publishAll(t, b, 40, 0, 5)
+	first := startReplica(t, url, byPosition(handled.handle))
+	await(t, "all are handled", func() bool { return handled.len() == 200 })
+	await(t, "it is seen to read", func() bool { return group().Read })
+	first.end()
+	awaitEmpty(t, b, "tester")
+	publishAll(t, b, 40, 5, 5)
+	await(t, "nobody reads what waits", func() bool { total := group(); return total.Pending == 200 && !total.Read })
+	startReplica(t, url, byPosition(handled.handle))
+	await(t, "the rest is handled", func() bool { return handled.len() == 400 })
+	awaitEmpty(t, b, "tester")
+	handled.check(t, 40, 10)
+	if handled.repeated > 0 {
+		t.Errorf("got %d deliveries again, want none after an orderly end", handled.repeated)
+	}
+}
+
+// Replicas come, go and die while visitors write: the partitions are spread evenly each time, and who drops what is not new gets all that each
+// visitor wrote in its order.
+func TestPositionsMoveDuringTraffic(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled := newReceivers()
+	c := byPosition(handled.handle)
+	f := startFlow(t, b, 64)
+	replicas := []*replica{startReplica(t, url, c)}
+	awaitEven(t, replicas...)
+	for range 2 {
+		replicas = append(replicas, startReplica(t, url, c))
+		awaitEven(t, replicas...)
+	}
+	replicas[0].end()
+	awaitEven(t, replicas[1:]...)
+	replicas = append(replicas[1:], startReplica(t, url, c))
+	awaitEven(t, replicas...)
+	await(t, "it goes on", func() bool { return handled.len() > 500 })
+	replicas[0].bus.Crash()
+	awaitEven(t, replicas[1:]...)
+	f.end(t, handled.sequences)
+	replicas[0].end()
+	awaitEmpty(t, b, "tester")
+}
+
+// A key that fails holds up no other, and no position passes what has not been handled: after an end in the middle it comes again, in order.
+func TestPositionWaitsForWhatFails(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled := newReceivers()
+	var away atomic.Bool
+	away.Store(true)
+	handle := func(ctx context.Context, d bus.Delivery) error {
+		if away.Load() && strings.HasSuffix(d.Subject, "visitor0") {
+			return apperr.Away("redis", errors.New("away"))
+		}
+		return handled.handle(ctx, d)
+	}
+	first := startReplica(t, url, byPosition(handle))
+	publishAll(t, b, 64, 0, 10) // in 32 partitions
+	await(t, "the others are handled", func() bool { return handled.len() == 63*10 })
+	first.end()
+	away.Store(false)
+	startReplica(t, url, byPosition(handle))
+	await(t, "all are handled", func() bool { return handled.len() == 64*10 })
+	handled.check(t, 64, 10)
+	awaitEmpty(t, b, "tester")
+}
+
+// What can never be handled becomes a dead letter, and its position goes on.
+func TestPositionPassesDeadLetters(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	dead := bustest.Collect(t, url, subject.AllDead)
+	handled := newReceivers()
+	startReplica(t, url, byPosition(func(ctx context.Context, d bus.Delivery) error {
+		if number(d) == 0 {
+			return apperr.New(apperr.Invalid, "MALFORMED_EVENT", "No")
+		}
+		return handled.handle(ctx, d)
+	}))
+	publish(t, b, reply("visitor", 0))
+	publish(t, b, reply("visitor", 1))
+	if m := dead.Next(); m.Header.Get(bus.HeaderDeadConsumer) != "tester" || m.Header.Get(bus.HeaderDeadSequence) != "1" {
+		t.Errorf("got %+v", m.Header)
+	}
+	await(t, "the next is handled", func() bool { return handled.len() == 1 })
+	awaitEmpty(t, b, "tester")
+}
+
+// NATS goes and comes back, and then the stream is another one, whose sequences begin anew.
+func TestPositionsSurviveTheServer(t *testing.T) {
+	t.Parallel()
+	e := startEngine(t)
+	url := e.nats.URL()
+	b := bustest.Open(t, url)
+	handled := newReceivers()
+	startReplica(t, url, byPosition(handled.handle))
+	publishAll(t, b, 20, 0, 5)
+	await(t, "all are handled", func() bool { return handled.len() == 100 })
+	e.stop()
+	e.start()
+	await(t, "NATS is back", func() bool { return b.Ready(t.Context()) == nil })
+	publishAll(t, b, 20, 5, 5)
+	await(t, "the rest is handled", func() bool { return handled.len() == 200 })
+	handled.check(t, 20, 10)
+
+	if err := b.DeleteStream(t.Context(), subject.Replies); err != nil {
+		t.Fatal(err)
+	}
+	bustest.DeclareSmall(t, url)
+	handled.reset()
+	await(t, "the stream takes events", func() bool { return b.Publish(t.Context(), reply("visitor0", 0)) == nil })
+	await(t, "its first is handled", func() bool { return handled.len() > 0 })
+	handled.sequences.mu.Lock()
+	defer handled.sequences.mu.Unlock()
+	if got := handled.byKey[reply("visitor0", 0).Subject()]; !slices.Equal(got, []int{0}) {
+		t.Errorf("got %v, want the first of the new stream", got)
+	}
+}
+
+// A stream that lost its end, as one may whose server was killed with its machine, uses sequences again: nothing that follows is passed over.
+func TestPositionBeyondTheStream(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled := newReceivers()
+	publish(t, b, reply("visitor", 0))
+	first := startReplica(t, url, byPosition(handled.handle))
+	await(t, "it is handled", func() bool { return handled.len() == 1 })
+	first.end()
+	state, err := b.State(t.Context(), subject.Replies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.WritePositions(t.Context(), subject.Replies, "tester", 32, bus.Position{Sequence: 100, Stream: state.Created}); err != nil {
+		t.Fatal(err)
+	}
+	startReplica(t, url, byPosition(handled.handle))
+	await(t, "the partitions are read", func() bool {
+		g, err := b.Group(t.Context(), subject.Replies, "tester")
+		return err == nil && g.Total().Read
+	})
+	publish(t, b, reply("visitor", 1))
+	await(t, "the next is handled", func() bool { return handled.len() == 2 })
+}
