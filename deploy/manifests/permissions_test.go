@@ -159,7 +159,10 @@ func TestNATSPermissions(t *testing.T) {
 		"parley.stop." + id + "." + id + "." + id:                    {}, // goes from the Widget API to the processors
 		"$JS.API.DIRECT.GET.PARTS":                                   {"socket-gateway", "watcher"},
 		"$JS.API.CONSUMER.CREATE.PARTS.socket-gateway":               {"socket-gateway"},
-		"$JS.ACK.PARTS.socket-gateway.1.1.1.1.0":                     {"socket-gateway"},
+		"$JS.ACK.PARTS.socket-gateway.1.1.1.1.0":                     {},
+		"parley.position.PARTS.socket-gateway.7":                     {"socket-gateway"},
+		"parley.position.REPLIES.recorder.7":                         {},
+		"$JS.API.DIRECT.GET.POSITIONS":                               {"socket-gateway", "watcher"},
 		"chat.status." + id + "." + id:                               {"widget-api", "socket-gateway", "processor"},
 		"chat.dead.REPLIES.test":                                     {"socket-gateway", "processor"},
 		"chat.dead.INBOUND.test":                                     {"processor"},
@@ -200,8 +203,8 @@ func TestNATSPermissions(t *testing.T) {
 		"$JS.API.CONSUMER.MSG.NEXT.SENDS.dispatcher-7":               {"processor"},
 		"$JS.API.CONSUMER.MSG.NEXT.OUTBOUND.x":                       {"processor"},
 		"$JS.ACK.INBOUND.bot.1.1.1.1.0":                              {"processor"},
-		"$JS.ACK.REPLIES.recorder.1.1.1.1.0":                         {"processor", "socket-gateway"},
-		"$JS.ACK.REPLIES.socket-gateway.1.1.1.1.0":                   {"socket-gateway", "processor"},
+		"$JS.ACK.REPLIES.recorder.1.1.1.1.0":                         {"processor"},
+		"$JS.ACK.REPLIES.socket-gateway.1.1.1.1.0":                   {"processor"},
 		"$JS.API.STREAM.PURGE.OBJ_FILES":                             {"widget-api"},
 	}
 	for _, stream := range (bus.StreamSettings{FilesMaxBytes: 1}).Streams() {

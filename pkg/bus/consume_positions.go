@@ -60,8 +60,8 @@ type positionReader struct {
 	all      *positions
 	received uint64 // everything up to here has arrived; all.mu guards it
 
-	// Its committer owns these, which is its reader at last.
-	written   uint64 // in POSITIONS
+	writing   sync.Mutex // one write at a time; guards what follows
+	written   uint64     // in POSITIONS
 	writtenAt time.Time
 }
 
@@ -100,7 +100,7 @@ func (r *positionReader) run(ctx context.Context) {
 	if taken {
 		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 		defer cancel()
-		_ = r.write(write, r.position()) // what the stream does not get, the next replica hands on again
+		_ = r.keep(write, 0) // what the stream does not get, the next replica hands on again
 	}
 	for _, t := range append(left, r.unfinished...) {
 		r.group.dropped(t)
@@ -144,6 +144,8 @@ func (r *positionReader) find(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	r.writing.Lock()
+	defer r.writing.Unlock()
 	r.written = p.Sequence
 	r.received = min(p.Sequence, last)
 	return nil
@@ -373,43 +375,48 @@ func (p *positions) keepWriting(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
+		case <-tick.C:
 			if p.group.bus.conn.IsConnected() {
-				p.writeAll(ctx, now)
+				p.writeAll(ctx)
 			}
 		}
 	}
 }
 
-func (p *positions) writeAll(ctx context.Context, now time.Time) {
-	type due struct {
-		reader   *positionReader
-		position uint64
-	}
-	var all []due
+func (p *positions) writeAll(ctx context.Context) {
 	p.mu.Lock()
-	readers := make([]*positionReader, 0, len(p.readers))
-	busy := make(map[*positionReader]bool)
+	var writing errgroup.Group
 	for _, r := range p.readers {
-		readers = append(readers, r)
-		busy[r] = r.received > r.written
+		writing.Go(func() error { return r.keep(ctx, idlePositionEvery) })
 	}
 	p.mu.Unlock()
-	for _, r := range readers {
-		at := r.position()
-		if at != r.written && (busy[r] || now.Sub(r.writtenAt) >= idlePositionEvery) {
-			all = append(all, due{r, at})
-		}
-	}
-	var writing errgroup.Group
-	for _, d := range all {
-		writing.Go(func() error { return d.reader.write(ctx, d.position) })
-	}
 	_ = writing.Wait() // what fails is written next time
 }
 
-// write keeps how far the partition has been handled.
+// keep writes the position if it is another one than the last that was written. That of a partition without deliveries of its own is written
+// only when the last write is older than idle.
+func (r *positionReader) keep(ctx context.Context, idle time.Duration) error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	at := r.position()
+	r.all.mu.Lock()
+	busy := r.received > r.written
+	r.all.mu.Unlock()
+	if at == r.written || !busy && time.Since(r.writtenAt) < idle {
+		return nil
+	}
+	return r.put(ctx, at)
+}
+
+// write writes a position.
 func (r *positionReader) write(ctx context.Context, sequence uint64) error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	return r.put(ctx, sequence)
+}
+
+// put is called with the lock held.
+func (r *positionReader) put(ctx context.Context, sequence uint64) error {
 	r.all.mu.Lock()
 	created := r.all.created
 	r.all.mu.Unlock()
