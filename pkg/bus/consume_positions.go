@@ -32,6 +32,12 @@ const (
 	// gatherPartitions is how long a change of the partitions waits for another: they come and go together.
 	gatherPartitions = 10 * time.Millisecond
 	pulledAtOnce     = 512
+
+	// In a dense stream, deliveries of gatherDeliveries are handed on together: a process that wakes up for each one spends more on waking up
+	// than on the delivery. Dense is a stream of denseRate deliveries or more in each denseWindow.
+	gatherDeliveries = 2 * time.Millisecond
+	denseWindow      = 20 * time.Millisecond
+	denseRate        = 30
 )
 
 var (
@@ -52,6 +58,30 @@ type positions struct {
 	expected uint64                  // the next delivery's number in the session
 	created  time.Time               // the stream; zero: not known yet
 	sessions int
+
+	gathering gathering
+}
+
+// gathering notices whether deliveries come densely. It belongs to the goroutine to which they come.
+type gathering struct {
+	window time.Time // when the count began
+	count  int
+	dense  bool
+	paused time.Time // when the last pause ended
+}
+
+// note counts a delivery, after a pause where others are likely to follow it at once.
+func (g *gathering) note() {
+	now := time.Now()
+	if passed := now.Sub(g.window); passed >= denseWindow {
+		g.dense = g.count >= denseRate && passed < 2*denseWindow
+		g.window, g.count = now, 0
+	}
+	g.count++
+	if g.dense && now.Sub(g.paused) >= gatherDeliveries {
+		time.Sleep(gatherDeliveries)
+		g.paused = time.Now()
+	}
 }
 
 // positionReader is one partition that is read by position.
@@ -315,6 +345,7 @@ func (p *positions) receive(ctx context.Context, m jetstream.Msg) error {
 			return nil
 		}
 	}
+	p.gathering.note()
 	meta, err := m.Metadata()
 	if err != nil {
 		return fmt.Errorf("reading a delivery: %w", err)
