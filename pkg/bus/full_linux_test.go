@@ -13,9 +13,9 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // A limit of the process on the size of its files stands for a full disk: the write fails in the same place. The test runs in a process

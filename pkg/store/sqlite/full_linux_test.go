@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // A limit of the process on the size of its files stands for a full disk: the write fails in the same place. The test runs in a
