@@ -11,6 +11,7 @@
 //	tracingtest   the spans of a test, in memory
 //	nettest       free addresses
 //	tlstest       certificates
+//	fulldisk      a disk that is full
 //	proxy         a TCP proxy that delays what passes
 //
 // testkit and pkg require each other: tests of pkg import testkit, and testkit imports what it tests. No packages import each other

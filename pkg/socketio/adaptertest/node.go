@@ -101,7 +101,7 @@ func (c *Client) Write(packet string) {
 
 // Close ends the connection without a word to the server.
 func (c *Client) Close() {
-	c.conn.CloseNow()
+	_ = c.conn.CloseNow()
 	for range c.received {
 	}
 }
