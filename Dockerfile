@@ -23,6 +23,8 @@ WORKDIR /src
 COPY pkg/go.mod pkg/go.sum pkg/
 COPY pkg/socketio/go.mod pkg/socketio/go.sum pkg/socketio/
 COPY proto-events/go.mod proto-events/go.sum proto-events/
+# Only tests import testkit; go reads the requirements of every module that is named.
+COPY testkit/go.mod testkit/
 COPY services/${SERVICE}/go.mod services/${SERVICE}/go.sum services/${SERVICE}/
 ENV GOWORK=off CGO_ENABLED=0
 RUN --mount=type=cache,target=/go/pkg/mod \

@@ -95,7 +95,7 @@ test: deps test-web ## all tests of all modules; with CI=1 with the race detecto
 test-mongodb: assets ## the store's tests on FerretDB and on the MongoDB at MONGODB_URI
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
-	go test $(TESTFLAGS) -count=1 ./testkit/... ./pkg/store/mongodb
+	go test $(TESTFLAGS) -count=1 ./testkit/engines/... ./pkg/store/mongodb
 	go test $(TESTFLAGS) -count=1 -run TestFleetOnMongoDB ./services/standalone/e2e
 
 KUBERNETES := $(TOOLS)/kubernetes-$(KUBERNETES_VERSION)

@@ -1,6 +1,22 @@
-// Package testkit holds what tests run on: database servers in this process or beside it. Production code never imports it, so no
-// service links or requires an engine that only tests need.
+// Package testkit holds what tests run on, a package for each purpose. Only tests and benchmarks import it; depguard enforces that.
 //
-// It is a module of its own that requires pkg, and pkg does not require it: tests that need both an engine and the store stand here
-// (testkit/mongodb), so that the modules have no cycle and each builds alone.
+//	bustest       NATS for tests of package bus
+//	redistest     Redis in this process
+//	storetest     stores for tests, and the contract suite of package store
+//	filetest      the contract suite of package file
+//	httpapitest   whether answers match an OpenAPI document
+//	abusetest     hostile requests, made from an OpenAPI document
+//	chattest      chats in each state of docs/lifecycle.md
+//	opstest       what a service's operations server reports
+//	tracingtest   the spans of a test, in memory
+//	nettest       free addresses
+//	tlstest       certificates
+//	fulldisk      a disk that is full
+//	proxy         a TCP proxy that delays what passes
+//
+// testkit and pkg require each other: tests of pkg import testkit, and testkit imports what it tests. No packages import each other
+// in a circle, because such tests are external (package bus_test).
+//
+// FerretDB, PostgreSQL and the tests of pkg/store/mongodb, which need them, are a module of their own (testkit/engines): no module that
+// requires testkit reads FerretDB's requirements.
 package testkit

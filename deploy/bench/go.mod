@@ -28,6 +28,7 @@ require (
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v0.1.9 // indirect
+	github.com/parley-chat/parley/testkit v0.0.0
 	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
@@ -58,4 +59,5 @@ require (
 replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
 	github.com/parley-chat/parley/proto-events => ../../proto-events
+	github.com/parley-chat/parley/testkit => ../../testkit
 )

@@ -24,8 +24,8 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // openBus opens the bus of a service as its user. Nothing may go wrong with its permissions.

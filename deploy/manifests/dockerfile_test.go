@@ -96,7 +96,7 @@ func TestImageIsBuiltFromWhatIsThere(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(root, source)); err != nil {
 					t.Errorf("%s: %v", image, err)
 				}
-				if top, _, _ := strings.Cut(source, "/"); !slices.Contains(sent, "!"+top) {
+				if top, _, _ := strings.Cut(source, "/"); !slices.Contains(sent, "!"+top) && !slices.Contains(sent, "!"+source) {
 					t.Errorf("%s: .dockerignore keeps %s out", image, source)
 				}
 			}

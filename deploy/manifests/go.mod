@@ -191,6 +191,7 @@ require (
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/parley-chat/parley/services/parleyctl v0.0.0
+	github.com/parley-chat/parley/testkit v0.0.0
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
@@ -250,6 +251,7 @@ replace (
 	github.com/parley-chat/parley/services/processor => ../../services/processor
 	github.com/parley-chat/parley/services/socket-gateway => ../../services/socket-gateway
 	github.com/parley-chat/parley/services/widget-api => ../../services/widget-api
+	github.com/parley-chat/parley/testkit => ../../testkit
 )
 
 replace github.com/parley-chat/parley/services/parleyctl => ../../services/parleyctl

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // startRedis starts redis-server with deploy/redis; each user's password is its name with a p before it.

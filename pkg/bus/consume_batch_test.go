@@ -9,7 +9,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // What waits while the handler is busy comes to it together: each key once, and each key in order.

@@ -3,42 +3,26 @@ package bus_test
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
-	ossignal "os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/fulldisk"
 )
 
-// A limit of the process on the size of its files stands for a full disk: the write fails in the same place. The test runs in a process
-// of its own, so that the limit is nobody else's.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
-	const variable = "PARLEY_TEST_DISK_FULL"
-	if os.Getenv(variable) != "" {
-		fillDisk(t)
-		return
-	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiskFull$", "-test.v")
-	child.Env = append(os.Environ(), variable+"=1")
-	out, err := child.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestDiskFull") {
-		t.Errorf("got %v\n%s", err, out)
-	}
+	fulldisk.Run(t, fillDisk)
 }
 
 // Publishes fail at once, with a reason of their own, readiness names the stream, what was acknowledged can be read, and when there is
 // room again all goes on by itself.
 func fillDisk(t *testing.T) {
-	ossignal.Ignore(syscall.SIGXFSZ)
 	n := bustest.Start(t)
 	b := bustest.Open(t, n.URL())
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,15 +37,7 @@ func fillDisk(t *testing.T) {
 		e.Message.Data = []byte(`{"text":"x","more":"` + strings.Repeat("x", 50_000) + `"}`)
 		return e
 	}
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	full := limit
-	full.Cur = 1 << 20
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
-		t.Fatal(err)
-	}
+	restore := fulldisk.Limit(t, 1<<20)
 	accepted := 0
 	var err error
 	for err == nil && accepted < 100 {
@@ -96,9 +72,7 @@ func fillDisk(t *testing.T) {
 		t.Errorf("got %d events, want the %d that were accepted", got, accepted)
 	}
 
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	restore()
 	await(t, "publishing goes on", func() bool { return b.Publish(t.Context(), large(2000)) == nil })
 	if got := streamMessages(t, b, subject.Replies); got != uint64(accepted)+1 {
 		t.Errorf("got %d events, want the %d that were accepted and one more", got, accepted)

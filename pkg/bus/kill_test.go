@@ -14,10 +14,10 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/embedded"
-	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // serverEnv makes this test binary a NATS server that can be killed: its value is the address and the folder.

@@ -15,11 +15,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // patience bounds every wait of these tests, far above what any of them takes.

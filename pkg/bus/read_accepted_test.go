@@ -9,9 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 func accepted(companyID, chatID string) event.CompanyMessageAccepted {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // What stands before the @ of a URL is a user with a password, or a token: neither belongs into a log.

@@ -3,7 +3,7 @@ package bus_test
 import (
 	"testing"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // Only the process that writes the message answers; where none does, nothing has stopped.

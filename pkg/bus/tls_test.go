@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
-	"github.com/parley-chat/parley/pkg/tlstest"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
 // tlsServer is a NATS that speaks TLS alone and asks for certificates.

@@ -18,10 +18,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/bustest"
 
 	eventsv1 "github.com/parley-chat/parley/proto-events/gen/parley/events/v1"
 )

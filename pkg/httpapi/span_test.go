@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/tracing/tracingtest"
+	"github.com/parley-chat/parley/testkit/tracingtest"
 )
 
 func TestRequestsAreSpans(t *testing.T) {

@@ -25,8 +25,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
-	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 const roleVariable = "OPS_TEST_ROLE"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/redisclient"
-	"github.com/parley-chat/parley/pkg/redistest"
+	"github.com/parley-chat/parley/testkit/redistest"
 )
 
 // Both stores keep the same promises. advance lets time pass in the store.

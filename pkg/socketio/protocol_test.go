@@ -406,7 +406,8 @@ func TestDisconnects(t *testing.T) {
 	check("transport close after 0")
 }
 
-func TestRoomsAndTargets(t *testing.T) {
+// TestRoomsAreCounted; which sockets an event reaches is the contract of package adaptertest.
+func TestRoomsAreCounted(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})
 	nsp := h.srv.Of("/")
@@ -418,18 +419,11 @@ func TestRoomsAndTargets(t *testing.T) {
 	a, b := h.dial(), h.dial()
 	idA := a.connect("/", `{"rooms":["x","y","x"]}`)
 	b.connect("/", `{"rooms":["y"]}`)
-	for _, emit := range []func(){
-		func() { _ = nsp.To("x", "y").Emit("both") },
-		func() { _ = nsp.Emit("all") },
-		func() { _ = nsp.To("y").Except("x").Emit("b only") },
-		func() { _ = nsp.To(idA).Local().Emit("a only") },
-		func() { _ = nsp.Local().Except(idA).Volatile().Emit("b again") },
-		func() { _ = nsp.To("nobody").Emit("none") },
-	} {
-		emit()
+	if err := nsp.To("x", "y").Emit("both"); err != nil {
+		t.Fatal(err)
 	}
-	a.want(`42["both"]`, `42["all"]`, `42["a only"]`)
-	b.want(`42["both"]`, `42["all"]`, `42["b only"]`, `42["b again"]`)
+	a.want(`42["both"]`)
+	b.want(`42["both"]`)
 	if nsp.RoomSize("y") != 2 || len(nsp.Rooms()) != 2 || nsp.SocketCount() != 2 {
 		t.Errorf("got %d in y, rooms %v, %d sockets", nsp.RoomSize("y"), nsp.Rooms(), nsp.SocketCount())
 	}

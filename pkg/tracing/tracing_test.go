@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/tracing"
-	"github.com/parley-chat/parley/pkg/tracing/tracingtest"
+	"github.com/parley-chat/parley/testkit/tracingtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/nettest"
-	"github.com/parley-chat/parley/pkg/ops/opstest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
 )
 
 // unavailable checks a 503: it says when to come back.

@@ -17,18 +17,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/embedded"
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
-	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // codes are the errors that the tests have got. pkg/bus shows STREAM_NOT_WRITABLE, which needs a full disk.

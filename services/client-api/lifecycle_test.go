@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/chat/chattest"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/testkit/chattest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 const lifecycle = "../../docs/lifecycle.md"

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/config"
-	"github.com/parley-chat/parley/pkg/redistest"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/redistest"
 )
 
 func startRedis(t *testing.T) string {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // recordPaths are the paths of what a company looks up.

@@ -18,15 +18,15 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func TestMain(m *testing.M) {

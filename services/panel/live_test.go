@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/account"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // A browser is told who types in the conversation that it shows, and only there; the visitor and the other agents are told of the agent, at most

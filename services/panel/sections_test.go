@@ -11,10 +11,10 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 type tokenRow struct{ ID, Name, Status, CreatedBy, ExpiresAt string }

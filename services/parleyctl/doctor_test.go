@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
-	"github.com/parley-chat/parley/pkg/nettest"
-	"github.com/parley-chat/parley/pkg/redistest"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/redistest"
 )
 
 type finding struct{ Check, State, Detail, Do string }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/services/parleyctl"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func TestBackup(t *testing.T) {

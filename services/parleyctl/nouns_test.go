@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 func TestCompanies(t *testing.T) {

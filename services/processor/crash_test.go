@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // A processor that is killed in the middle of its work, before it could acknowledge what it had done, loses nothing and

@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/pkg/nettest"
-	"github.com/parley-chat/parley/pkg/ops/opstest"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func TestVisitorMessageIsKeptAndAnswered(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // Of two gateways the later one stops if one of them has no Redis; gateways with Redis do not mind each other.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/embedded"
-	"github.com/parley-chat/parley/pkg/nettest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // The fault tests publish to a crowd of official clients while something breaks, and count. They are short, unless the

@@ -47,6 +47,7 @@ require (
 	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
+	github.com/parley-chat/parley/testkit v0.0.0
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
@@ -77,4 +78,5 @@ replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
 	github.com/parley-chat/parley/pkg/socketio => ../../pkg/socketio
 	github.com/parley-chat/parley/proto-events => ../../proto-events
+	github.com/parley-chat/parley/testkit => ../../testkit
 )

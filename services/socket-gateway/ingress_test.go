@@ -24,8 +24,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/nettest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // roundRobin is a load balancer without any affinity: each request goes to the next gateway.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-chat/parley/pkg/chat/chattest"
+	"github.com/parley-chat/parley/testkit/chattest"
 )
 
 // A socket is the visitor's: the gateway knows nothing of chats and so cannot refuse it for their state. That a visitor

@@ -14,12 +14,12 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/presence"
 	"github.com/parley-chat/parley/pkg/redisclient"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // emit sends an event with an acknowledgement, which comes as "ack".

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/proto-events/subject"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 func TestReplyReachesAllSocketsOfItsVisitorAndNoOther(t *testing.T) {

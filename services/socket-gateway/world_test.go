@@ -21,17 +21,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/event"
-	"github.com/parley-chat/parley/pkg/nettest"
 	"github.com/parley-chat/parley/pkg/ops"
-	"github.com/parley-chat/parley/pkg/ops/opstest"
-	"github.com/parley-chat/parley/pkg/redistest"
 	"github.com/parley-chat/parley/pkg/service"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
+	"github.com/parley-chat/parley/testkit/redistest"
 )
 
 // runAsGateway makes this test's binary a gateway, which reads its configuration from the environment.

@@ -67,6 +67,7 @@ require (
 	github.com/oasdiff/yaml v0.1.1 // indirect
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
 	github.com/parley-chat/parley/pkg/socketio v0.0.0 // indirect
+	github.com/parley-chat/parley/testkit v0.0.0
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
@@ -129,4 +130,5 @@ replace (
 	github.com/parley-chat/parley/services/processor => ../processor
 	github.com/parley-chat/parley/services/socket-gateway => ../socket-gateway
 	github.com/parley-chat/parley/services/widget-api => ../widget-api
+	github.com/parley-chat/parley/testkit => ../../testkit
 )

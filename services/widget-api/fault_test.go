@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
-	"github.com/parley-chat/parley/pkg/nettest"
-	"github.com/parley-chat/parley/pkg/ops/opstest"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
 )
 
 // unavailable checks a 503: it says when to come back.

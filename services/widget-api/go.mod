@@ -50,6 +50,7 @@ require (
 	github.com/ncruces/go-strftime v0.1.9 // indirect
 	github.com/oasdiff/yaml v0.1.1 // indirect
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
+	github.com/parley-chat/parley/testkit v0.0.0
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
@@ -104,4 +105,5 @@ require (
 replace (
 	github.com/parley-chat/parley/pkg => ../../pkg
 	github.com/parley-chat/parley/proto-events => ../../proto-events
+	github.com/parley-chat/parley/testkit => ../../testkit
 )

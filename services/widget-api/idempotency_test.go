@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/idempotency"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // keyed writes as a visitor with an Idempotency-Key.

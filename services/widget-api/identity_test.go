@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // verify makes an application verify its visitors and returns its secret.

@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/chat/chattest"
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/chattest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 const lifecycle = "../../docs/lifecycle.md"

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // tooMany checks a 429: it says when to come back, and of which limit; also to a page of another site.

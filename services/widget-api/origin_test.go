@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 const elsewhere = "https://evil.example"

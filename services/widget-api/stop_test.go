@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // stopped stops a message that a bot is writing for the visitor.

@@ -15,9 +15,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // stream is a form that is still being sent: what has been released of it, and then nothing for now.

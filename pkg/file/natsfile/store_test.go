@@ -14,10 +14,10 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/file"
-	"github.com/parley-chat/parley/pkg/file/filetest"
 	"github.com/parley-chat/parley/pkg/file/natsfile"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/filetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, bustest.LeftByNATS()...) }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/file"
-	"github.com/parley-chat/parley/pkg/file/filetest"
 	"github.com/parley-chat/parley/pkg/file/s3file"
+	"github.com/parley-chat/parley/testkit/filetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/pkg/socketio/adaptertest"
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
 
@@ -26,25 +27,25 @@ func TestOfficialEmitter(t *testing.T) {
 	t.Parallel()
 	nodeModules(t)
 	s := startRedis(t)
-	n := startNode(t, s.client(), redisadapter.Options{})
-	alice, bob, gone := n.connect("room"), n.connect("room"), n.connect("room that goes")
+	n := adaptertest.StartNode(t, "/message", newAdapter(t, s.client(), redisadapter.Options{}))
+	alice, bob, gone := n.Connect(t, "room"), n.Connect(t, "room"), n.Connect(t, "room that goes")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	runNode(t, ctx, "emitter.js", s.port(), "room", alice.id, gone.id)
+	runNode(t, ctx, "emitter.js", s.port(), "room", alice.ID, gone.ID)
 
 	one := `42/message,["one",{"text":"héllo","n":[1,-2,3.5,null,true]},9007199254740992]`
 	two := `42/message,["two","1970-01-01T00:00:00.000Z",null]`
-	bob.want(one)
-	bob.want(two)
-	bob.want(`42/message,["all"]`)
-	alice.want(one)
-	alice.want(`452-/message,["private",{"_placeholder":true,"num":0},{"nested":{"_placeholder":true,"num":1}}]`)
-	alice.want("\x01\x02\x03")
-	alice.want("\x04")
-	alice.want(`42/message,["all"]`)
-	gone.want(`42/message,["all"]`)
-	gone.want("41/message,")
-	eventually(t, "sockets join", func() bool { return n.nsp.RoomSize("late") == 2 && n.nsp.RoomSize("42") == 2 })
+	bob.Want(one)
+	bob.Want(two)
+	bob.Want(`42/message,["all"]`)
+	alice.Want(one)
+	alice.Want(`452-/message,["private",{"_placeholder":true,"num":0},{"nested":{"_placeholder":true,"num":1}}]`)
+	alice.Want("\x01\x02\x03")
+	alice.Want("\x04")
+	alice.Want(`42/message,["all"]`)
+	gone.Want(`42/message,["all"]`)
+	gone.Want("41/message,")
+	eventually(t, "sockets join", func() bool { return n.RoomSize("late") == 2 && n.RoomSize("42") == 2 })
 }
 
 // peer is an official server.
@@ -135,65 +136,65 @@ func TestOfficialServer(t *testing.T) {
 			t.Parallel()
 			nodeModules(t)
 			s := startRedis(t)
-			ours := startNode(t, s.client(), redisadapter.Options{Sharded: mode == "sharded"})
+			ours := adaptertest.StartNode(t, "/message", newAdapter(t, s.client(), redisadapter.Options{Sharded: mode == "sharded"}))
 			theirs := startPeer(t, s.port(), mode)
-			alice := ours.connect("room")
-			bob := (&node{t: t, url: theirs.url}).connect("room")
-			bob.want(`42/message,["joined"]`)
+			alice := ours.Connect(t, "room")
+			bob := adaptertest.Connect(t, theirs.url, "/message", "room")
+			bob.Want(`42/message,["joined"]`)
 			testBroadcasts(t, ours, theirs, alice, bob)
 			testRequests(t, ours, theirs, alice, mode)
 			theirs.do("disconnect", "room")
-			alice.want("41/message,")
-			bob.want("41/message,")
+			alice.Want("41/message,")
+			bob.Want("41/message,")
 		})
 	}
 }
 
-func testBroadcasts(t *testing.T, ours *node, theirs *peer, alice, bob *wire) {
-	if err := ours.nsp.To("room").Emit("go", map[string]any{"x": 1}, []byte{5}); err != nil {
+func testBroadcasts(t *testing.T, ours *adaptertest.Node, theirs *peer, alice, bob *adaptertest.Client) {
+	if err := ours.To("room").Emit("go", map[string]any{"x": 1}, []byte{5}); err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range []*wire{alice, bob} {
-		w.want(`451-/message,["go",{"x":1},{"_placeholder":true,"num":0}]`)
-		w.want("\x05")
+	for _, w := range []*adaptertest.Client{alice, bob} {
+		w.Want(`451-/message,["go",{"x":1},{"_placeholder":true,"num":0}]`)
+		w.Want("\x05")
 	}
-	if err := ours.nsp.To(bob.id).Emit("private", "über"); err != nil {
+	if err := ours.To(bob.ID).Emit("private", "über"); err != nil {
 		t.Fatal(err)
 	}
-	bob.want(`42/message,["private","über"]`)
+	bob.Want(`42/message,["private","über"]`)
 	traced := &socketio.Broadcast{
 		Selection: socketio.Selection{Rooms: []string{"room"}}, Data: []byte(`["traced",1]`),
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
-	if errs := ours.nsp.EmitAll(t.Context(), []*socketio.Broadcast{traced}); errs != nil {
+	if errs := ours.EmitAll(t.Context(), []*socketio.Broadcast{traced}); errs != nil {
 		t.Fatal(errs)
 	}
-	for _, w := range []*wire{alice, bob} { // an official node passes over the trace
-		w.want(`42/message,["traced",1]`)
+	for _, w := range []*adaptertest.Client{alice, bob} { // an official node passes over the trace
+		w.Want(`42/message,["traced",1]`)
 	}
-	theirs.do("emit", alice.id, "private", 1)
-	alice.want(`42/message,["private",1]`)
+	theirs.do("emit", alice.ID, "private", 1)
+	alice.Want(`42/message,["private",1]`)
 	theirs.do("emit", "room", "node", map[string]any{"a": []any{1.25, nil}})
 	theirs.do("emitBinary", "room")
 	theirs.do("emitAll", "all")
-	for _, w := range []*wire{alice, bob} {
-		w.want(`42/message,["node",{"a":[1.25,null]}]`)
-		w.want(`452-/message,["bin",{"_placeholder":true,"num":0},{"b":{"_placeholder":true,"num":1}}]`)
-		w.want("\x09\x08")
-		w.want("\x07")
-		w.want(`42/message,["all"]`)
+	for _, w := range []*adaptertest.Client{alice, bob} {
+		w.Want(`42/message,["node",{"a":[1.25,null]}]`)
+		w.Want(`452-/message,["bin",{"_placeholder":true,"num":0},{"b":{"_placeholder":true,"num":1}}]`)
+		w.Want("\x09\x08")
+		w.Want("\x07")
+		w.Want(`42/message,["all"]`)
 	}
 }
 
-func testRequests(t *testing.T, ours *node, theirs *peer, alice *wire, mode string) {
-	ours.nsp.Socket(alice.id).SetData(map[string]string{"name": "alice"})
+func testRequests(t *testing.T, ours *adaptertest.Node, theirs *peer, alice *adaptertest.Client, mode string) {
+	ours.Socket(alice.ID).SetData(map[string]string{"name": "alice"})
 	theirs.do("fetch", "room")
 	var fetched [][]json.RawMessage
 	theirs.answer("fetched", &fetched)
 	if len(fetched) != 2 {
 		t.Errorf("a peer fetched %s, want two sockets", fetched)
 	}
-	infos, err := ours.nsp.To("room").FetchSockets(t.Context())
+	infos, err := ours.To("room").FetchSockets(t.Context())
 	if err != nil || len(infos) != 2 {
 		t.Errorf("we fetched %v, %v, want two sockets", infos, err)
 	}
@@ -206,30 +207,30 @@ func testRequests(t *testing.T, ours *node, theirs *peer, alice *wire, mode stri
 		}
 	}
 	theirs.do("join", "room", "more")
-	eventually(t, "join by a peer", func() bool { return ours.nsp.RoomSize("more") == 1 })
+	eventually(t, "join by a peer", func() bool { return ours.RoomSize("more") == 1 })
 	theirs.do("leave", "more", "more")
-	eventually(t, "leave by a peer", func() bool { return ours.nsp.RoomSize("more") == 0 })
+	eventually(t, "leave by a peer", func() bool { return ours.RoomSize("more") == 0 })
 
 	theirs.do("serverSideAck", "question", "?") // without a handler here: an answer, no time-out
 	var answers []json.RawMessage
 	theirs.answer("answers", &answers)
-	ours.nsp.OnServerSideEmit(func(event string, args socketio.Args, ack func(any)) { ack(event + args.String(0)) })
+	ours.OnServerSideEmit(func(event string, args socketio.Args, ack func(any)) { ack(event + args.String(0)) })
 	theirs.do("serverSideAck", "question", "?")
 	theirs.answer("answers", &answers)
 	if len(answers) != 1 || string(answers[0]) != `"question?"` {
 		t.Errorf("got %s, want our answer", answers)
 	}
-	if err := ours.nsp.ServerSideEmit(t.Context(), "to-servers", "hello"); err != nil {
+	if err := ours.ServerSideEmit(t.Context(), "to-servers", "hello"); err != nil {
 		t.Fatal(err)
 	}
 	var said string
 	theirs.answer("server-side", &said)
 
 	go func() { // the only message that carries an id
-		alice.want(`42/message,0["ask","x"]`)
-		alice.write(`43/message,0["yes"]`)
+		alice.Want(`42/message,0["ask","x"]`)
+		alice.Write(`43/message,0["yes"]`)
 	}()
-	theirs.do("emitAck", alice.id, "ask", "x")
+	theirs.do("emitAck", alice.ID, "ask", "x")
 	var acks []string
 	theirs.answer("acks", &acks)
 	if len(acks) != 1 || acks[0] != "yes" {

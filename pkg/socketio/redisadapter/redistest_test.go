@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,20 @@ func (s *redisServer) start() {
 	s.t.Fatalf("redis-server did not start: %s", out.String())
 }
 
+// formCluster makes the server a cluster of one node.
+func (s *redisServer) formCluster() {
+	s.t.Helper()
+	c := s.client()
+	defer c.Close()
+	if err := c.ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, "the cluster is up", func() bool {
+		info, err := c.ClusterInfo(context.Background()).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	})
+}
+
 func (s *redisServer) stop() {
 	if s.cmd == nil {
 		return
@@ -135,7 +150,7 @@ func runNode(t *testing.T, ctx context.Context, script string, args ...string) s
 	return string(out)
 }
 
-func eventually(t *testing.T, what string, cond func() bool) {
+func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		if cond() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/store"
 	parley "github.com/parley-chat/parley/pkg/store/sqlite"
-	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func TestBackupWhileOthersWrite(t *testing.T) {

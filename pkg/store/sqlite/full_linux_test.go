@@ -2,11 +2,7 @@ package sqlite_test
 
 import (
 	"encoding/json"
-	"os"
-	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,28 +11,16 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/testkit/fulldisk"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// A limit of the process on the size of its files stands for a full disk: the write fails in the same place. The test runs in a
-// process of its own, so that the limit is nobody else's.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
-	const variable = "PARLEY_TEST_DISK_FULL"
-	if os.Getenv(variable) != "" {
-		fillDisk(t)
-		return
-	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiskFull$", "-test.v")
-	child.Env = append(os.Environ(), variable+"=1")
-	out, err := child.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestDiskFull") {
-		t.Errorf("got %v\n%s", err, out)
-	}
+	fulldisk.Run(t, fillDisk)
 }
 
 func fillDisk(t *testing.T) {
-	signal.Ignore(syscall.SIGXFSZ)
 	ctx, now := t.Context(), time.Now()
 	s := storetest.Open(t)
 	v, err := s.SaveVisitor(ctx, chat.Visitor{ID: uuid.NewString()})
@@ -50,15 +34,7 @@ func fillDisk(t *testing.T) {
 	message := func() chat.Message {
 		return chat.Message{ID: uuid.NewString(), CreatedAt: now, Type: chat.Text, Data: json.RawMessage(`"` + strings.Repeat("x", 10_000) + `"`)}
 	}
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	full := limit
-	full.Cur = 2 << 20
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
-		t.Fatal(err)
-	}
+	restore := fulldisk.Limit(t, 2<<20)
 	stored := 0
 	for ; ; stored++ {
 		err := s.AppendMessage(ctx, c.ID, message())
@@ -73,9 +49,7 @@ func fillDisk(t *testing.T) {
 	if all, _, err := s.History(ctx, c.ID, store.HistoryQuery{}); err != nil || len(all) != stored {
 		t.Errorf("reading on a full disk: got %d messages, %v, want %d", len(all), err, stored)
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	restore()
 	for range 100 {
 		if err := s.AppendMessage(ctx, c.ID, message()); err != nil {
 			t.Fatalf("when there is room again: got %v, want success", err)

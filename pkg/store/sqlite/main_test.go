@@ -10,7 +10,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/store"
 	parley "github.com/parley-chat/parley/pkg/store/sqlite"
-	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m, openAt) }

@@ -12,7 +12,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	parley "github.com/parley-chat/parley/pkg/store/sqlite"
-	"github.com/parley-chat/parley/pkg/store/storetest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // script changes a file as another program would.

@@ -23,8 +23,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/config"
-	"github.com/parley-chat/parley/pkg/httpapi/abusetest"
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
@@ -32,6 +30,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/abusetest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-chat/parley/pkg/nettest"
-	"github.com/parley-chat/parley/pkg/tlstest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
 // startEdge starts what stands before the services in docker-compose.yml, with the same configuration, and lets everybody come in

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	eventsv1 "github.com/parley-chat/parley/proto-events/gen/parley/events/v1"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // watch listens on chat.> as somebody with a plain NATS client would.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // TestFleetOnMongoDB takes a deployment that was seeded on SQLite to MongoDB, as an operator does whose machine is outgrown, and runs

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/nettest"
-	"github.com/parley-chat/parley/pkg/ops/opstest"
-	"github.com/parley-chat/parley/pkg/tlstest"
 	"github.com/parley-chat/parley/services/processor"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/opstest"
+	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
 // fleet is Parley as separate processes on one machine: the services, the real NATS and Redis servers, and a SQLite file that

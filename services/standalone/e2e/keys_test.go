@@ -20,15 +20,15 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/redistest"
 	"github.com/parley-chat/parley/pkg/service"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/redistest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // replicas are two Widget APIs on one key file, and two gateways that fetch their keys from one of them each.

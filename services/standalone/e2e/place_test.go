@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/config"
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // place is the address book of a running Parley.

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 // limit bounds every wait for something that has to happen. It is far above what any of it takes on an idle machine.
@@ -88,7 +88,7 @@ var bin = sync.OnceValues(func() (string, error) {
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir+"/",
 		services+"standalone", services+"client-api/cmd/client-api", services+"widget-api/cmd/widget-api",
 		services+"socket-gateway/cmd/socket-gateway", services+"processor/cmd/processor", services+"panel/cmd/panel", services+"parleyctl/cmd/parleyctl", "github.com/nats-io/nats-server/v2",
-		"github.com/parley-chat/parley/testkit/ferretdb/cmd/ferretdb")
+		"github.com/parley-chat/parley/testkit/engines/ferretdb/cmd/ferretdb")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building: %w\n%s", err, out)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // TestProductionGuide runs the commands of docs/production.md as they stand, except for the addresses, on real engines.

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/parley-chat/parley/pkg/nettest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // shownPart is the payload of the event message.part.

@@ -1,6 +1,6 @@
 package rig
 
-import "github.com/parley-chat/parley/pkg/nettest"
+import "github.com/parley-chat/parley/testkit/nettest"
 
 // FreeAddr is [nettest.FreeAddr]; where there is none the system chooses, and whoever is told so says that nothing answers.
 func FreeAddr() string {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // What is accepted as a message says where it goes and what it is, and its data is that of the body.

@@ -7,13 +7,13 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/processor/internal/dispatcher"
+	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // Pushes to one number at once, as two processors may handle them, make one recipient and one chat.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // BenchmarkEndpoints delivers to 1,000 endpoints, each of a company of its own, while one of them never answers, which gets every tenth

@@ -17,8 +17,8 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // patience bounds every wait. It is far above what any of them takes.

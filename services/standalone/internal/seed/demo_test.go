@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 // What is accepted as a visitor's message is of a type that visitors write, and its data is that of the body.

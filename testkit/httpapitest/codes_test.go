@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 func TestUnseenCodesListsExamplesThatNoAnswerHad(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/parley-chat/parley/pkg/redistest"
+	"github.com/parley-chat/parley/testkit/redistest"
 )
 
 func TestRedisServesAndComesBackOnItsAddress(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/parley-chat/parley/pkg/bus/bustest"
+	"github.com/parley-chat/parley/testkit/bustest"
 )
 
 func TestCollectEndsLeavesOutWhatGoesOn(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/parley-chat/parley/testkit/ferretdb"
+	"github.com/parley-chat/parley/testkit/engines/ferretdb"
 )
 
 func main() {

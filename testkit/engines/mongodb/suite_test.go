@@ -3,7 +3,7 @@ package mongodb_test
 import (
 	"testing"
 
-	testkit "github.com/parley-chat/parley/testkit/mongodb"
+	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
 // TestContract has the store pass the suite of every engine.

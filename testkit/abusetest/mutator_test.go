@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/parley-chat/parley/pkg/httpapi/abusetest"
+	"github.com/parley-chat/parley/testkit/abusetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

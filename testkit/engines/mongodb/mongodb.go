@@ -20,10 +20,10 @@ import (
 
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
-	"github.com/parley-chat/parley/pkg/store/storetest"
-	"github.com/parley-chat/parley/testkit/ferretdb"
-	"github.com/parley-chat/parley/testkit/postgres"
+	"github.com/parley-chat/parley/testkit/engines/ferretdb"
+	"github.com/parley-chat/parley/testkit/engines/postgres"
 	"github.com/parley-chat/parley/testkit/proxy"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // Engine is a server that speaks MongoDB's protocol.

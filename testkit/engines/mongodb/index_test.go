@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/parley-chat/parley/pkg/store/mongodb"
-	testkit "github.com/parley-chat/parley/testkit/mongodb"
+	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
 // TestIndexes creates the indexes twice and sees what drifts. FerretDB has no expiring indexes: there, exactly those fail.
@@ -61,7 +61,7 @@ func wantDrift(t *testing.T, s *mongodb.Store, want []string) {
 // TestIndexesAreDocumented compares docs/data.md with the declared indexes.
 func TestIndexesAreDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/data.md")
+	text, err := os.ReadFile("../../../docs/data.md")
 	ok(t, err)
 	for _, i := range mongodb.Indexes() {
 		if line := "`" + i.String() + "`"; !strings.Contains(string(text), line) {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
-	testkit "github.com/parley-chat/parley/testkit/mongodb"
+	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
 // These tests bring the documents into the state in which a crash between two writes leaves them.

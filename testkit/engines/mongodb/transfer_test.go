@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/store"
-	"github.com/parley-chat/parley/pkg/store/storetest"
 	"github.com/parley-chat/parley/pkg/store/transfer"
-	testkit "github.com/parley-chat/parley/testkit/mongodb"
+	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 // A deployment goes from SQLite to MongoDB and back, and is what it was.

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
-	"github.com/parley-chat/parley/pkg/store/storetest"
-	testkit "github.com/parley-chat/parley/testkit/mongodb"
+	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
+	"github.com/parley-chat/parley/testkit/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

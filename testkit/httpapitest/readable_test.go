@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
+	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
 func TestReadableFindsWhatIsMissing(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/store/mongodb"
-	testkit "github.com/parley-chat/parley/testkit/mongodb"
+	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
 // TestRoundTrips bounds what each call of the contract costs, in commands.

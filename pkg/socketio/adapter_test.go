@@ -1,0 +1,13 @@
+package socketio_test
+
+import (
+	"testing"
+
+	"github.com/parley-chat/parley/pkg/socketio/adaptertest"
+)
+
+// TestSingleNode runs the contract of adapters without one. Package redisadapter runs it on Redis.
+func TestSingleNode(t *testing.T) {
+	t.Parallel()
+	adaptertest.Test(t, adaptertest.Carrier{})
+}
