@@ -15,9 +15,9 @@ type Broadcast struct {
 	Attachments [][]byte
 	// Volatile drops the event for sockets that cannot take it at once.
 	Volatile bool
-	// TraceParent is the span, as a W3C traceparent, that the event is emitted in; empty: none. It goes to other nodes with the
-	// event, and not to the sockets.
-	TraceParent string
+	// Metadata goes to other nodes with the event, and not to the sockets: what the application's nodes tell each other about it. Official
+	// nodes ignore it.
+	Metadata map[string]string
 }
 
 // Selection names sockets of a namespace: those in any of Rooms, or all if there are none, save those in

@@ -1,8 +1,6 @@
 package socketio
 
 import (
-	"encoding/json"
-
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
@@ -16,7 +14,7 @@ type holding struct {
 
 type heldEvent struct {
 	message *engineio.Message
-	data    json.RawMessage
+	event   *Broadcast
 }
 
 // Hold keeps broadcasts back from the socket until Release; what is sent with Emit passes. It lets an
@@ -29,13 +27,13 @@ func (s *Socket) Hold() {
 	s.held.on, s.held.asked = true, true
 }
 
-// Release sends what was held back, in order, and ends Hold. keep, if not nil, is asked about each event
-// with the JSON array of its name and arguments, and drops those for which it returns false.
-func (s *Socket) Release(keep func(data json.RawMessage) bool) {
+// Release sends what was held back, in order, and ends Hold. keep, if not nil, is asked about each event, and those for which it
+// returns false are dropped.
+func (s *Socket) Release(keep func(b *Broadcast) bool) {
 	s.release(keep)
 }
 
-func (s *Socket) release(keep func(json.RawMessage) bool) {
+func (s *Socket) release(keep func(*Broadcast) bool) {
 	for {
 		s.mu.Lock()
 		events := s.held.events
@@ -47,7 +45,7 @@ func (s *Socket) release(keep func(json.RawMessage) bool) {
 		s.held.events, s.held.size = nil, 0
 		s.mu.Unlock()
 		for _, e := range events {
-			if keep == nil || keep(e.data) {
+			if keep == nil || keep(e.event) {
 				_ = s.client.session.Send(e.message) // a closed session closes the socket
 			}
 		}
@@ -70,7 +68,7 @@ func (s *Socket) deliver(m *engineio.Message, b *Broadcast) {
 	if s.held.on {
 		full := s.held.size > 0 && s.held.size+m.Size() > s.nsp.srv.opts.SendBuffer
 		if !full {
-			s.held.events = append(s.held.events, heldEvent{m, b.Data})
+			s.held.events = append(s.held.events, heldEvent{m, b})
 			s.held.size += m.Size()
 		}
 		s.mu.Unlock()

@@ -292,7 +292,7 @@ func TestOrderOfConnecting(t *testing.T) {
 	nsp.OnConnection(func(s *Socket) {
 		_ = nsp.To("room").Emit("live", 3)
 		_ = s.Emit("missed")
-		s.Release(func(data json.RawMessage) bool { return string(data) != `["live",2]` })
+		s.Release(func(b *Broadcast) bool { return string(b.Data) != `["live",2]` })
 		_ = nsp.To("room").Emit("live", 4)
 		s.On("e", func(Args, Ack) { _ = s.Emit("done") })
 	})

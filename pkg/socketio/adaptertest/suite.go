@@ -5,6 +5,7 @@ package adaptertest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -45,7 +46,7 @@ func Test(t *testing.T, carrier Carrier) {
 	run("values", (*cluster).values)
 	run("local", (*cluster).local)
 	run("order", (*cluster).order)
-	run("trace", (*cluster).trace)
+	run("metadata", (*cluster).metadata)
 	run("join and leave", (*cluster).joinAndLeave)
 	run("join is confirmed", (*cluster).joinIsConfirmed)
 	run("shared room", (*cluster).sharedRoom)
@@ -156,14 +157,14 @@ func (c *cluster) order() {
 	}
 }
 
-// trace: a broadcast's span goes to the other nodes with it, and not to the sockets.
-func (c *cluster) trace() {
-	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	got := make(chan string, 3)
-	c.b.OnBroadcast(func(m *socketio.Broadcast) int { got <- m.TraceParent; return c.b.Deliver(m) })
+// metadata: a broadcast's metadata go to the other nodes with it, and not to the sockets.
+func (c *cluster) metadata() {
+	some := map[string]string{"offset": "12", "text": `"å"`}
+	got := make(chan map[string]string, 3)
+	c.b.OnBroadcast(func(m *socketio.Broadcast) int { got <- m.Metadata; return c.b.Deliver(m) })
 	bob := c.b.Connect(c.t, "room")
-	for i, want := range []string{trace, "", trace} {
-		event := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"room"}}, Data: fmt.Appendf(nil, `["e",%d]`, i), TraceParent: want}
+	for i, want := range []map[string]string{some, nil, some} {
+		event := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"room"}}, Data: fmt.Appendf(nil, `["e",%d]`, i), Metadata: want}
 		if i == 2 {
 			event.Volatile, event.Except = true, []string{"nobody"}
 		}
@@ -171,8 +172,8 @@ func (c *cluster) trace() {
 			c.ok(err)
 		}
 		bob.WantEvent(fmt.Sprintf(`["e",%d]`, i))
-		if trace := <-got; trace != want {
-			c.t.Errorf("event %d: got traceparent %q, want %q", i, trace, want)
+		if metadata := <-got; !maps.Equal(metadata, want) {
+			c.t.Errorf("event %d: got metadata %q, want %q", i, metadata, want)
 		}
 	}
 }

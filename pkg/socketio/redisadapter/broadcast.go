@@ -10,8 +10,8 @@ import (
 // eventType is the packet type of an event on the wire, binary or not.
 const eventType = 2
 
-// traceParentMember is where a broadcast's options have its span, in both formats.
-const traceParentMember = "traceparent"
+// metadataMember is where a broadcast's options have its metadata, in both formats. Official nodes ignore it.
+const metadataMember = "metadata"
 
 // appendBroadcast writes [uid, packet, options], and after it the event's JSON if MessagePack cannot
 // carry it byte for byte: the official nodes read the first three.
@@ -39,10 +39,13 @@ func (c *classic) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []
 }
 
 func appendOptions(dst []byte, b *socketio.Broadcast) []byte {
-	if b.TraceParent == "" {
+	if len(b.Metadata) == 0 {
 		dst = appendMapHead(dst, 3)
-	} else { // a member of ours, which official nodes pass over
-		dst = appendString(appendString(appendMapHead(dst, 4), traceParentMember), b.TraceParent)
+	} else {
+		dst = appendMapHead(appendString(appendMapHead(dst, 4), metadataMember), len(b.Metadata))
+		for key, value := range b.Metadata {
+			dst = appendString(appendString(dst, key), value)
+		}
 	}
 	dst = appendStrings(appendString(dst, "rooms"), b.Rooms)
 	dst = appendStrings(appendString(dst, "except"), b.Except)
@@ -134,8 +137,8 @@ func (m *classicBroadcast) readOptions(r *reader) error {
 			m.Except, err = readStrings(r, nil)
 		case "flags":
 			err = m.readFlags(r)
-		case traceParentMember:
-			m.TraceParent, err = r.text()
+		case metadataMember:
+			m.Metadata, err = readMetadata(r)
 		default:
 			err = r.skip()
 		}
@@ -159,6 +162,25 @@ func (m *classicBroadcast) readFlags(r *reader) error {
 		m.Volatile = t.kind == kindBool && t.u == 1
 	}
 	return err
+}
+
+// readMetadata reads a map of strings.
+func readMetadata(r *reader) (map[string]string, error) {
+	n, err := r.expect(kindMap)
+	if err != nil {
+		return nil, err
+	}
+	metadata := make(map[string]string, min(n, 8)) // the sender may claim any number
+	for ; n > 0; n-- {
+		key, err := r.text()
+		if err != nil {
+			return nil, err
+		}
+		if metadata[key], err = r.text(); err != nil {
+			return nil, err
+		}
+	}
+	return metadata, nil
 }
 
 // readStrings appends an array of strings, or of numbers as JavaScript may send them, to list. Nil is an

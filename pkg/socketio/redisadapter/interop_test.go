@@ -162,15 +162,15 @@ func testBroadcasts(t *testing.T, ours *adaptertest.Node, theirs *peer, alice, b
 		t.Fatal(err)
 	}
 	bob.Want(`42/message,["private","über"]`)
-	traced := &socketio.Broadcast{
-		Selection: socketio.Selection{Rooms: []string{"room"}}, Data: []byte(`["traced",1]`),
-		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	described := &socketio.Broadcast{
+		Selection: socketio.Selection{Rooms: []string{"room"}}, Data: []byte(`["described",1]`),
+		Metadata: map[string]string{"offset": "12"},
 	}
-	if errs := ours.EmitAll(t.Context(), []*socketio.Broadcast{traced}); errs != nil {
+	if errs := ours.EmitAll(t.Context(), []*socketio.Broadcast{described}); errs != nil {
 		t.Fatal(errs)
 	}
-	for _, w := range []*adaptertest.Client{alice, bob} { // an official node passes over the trace
-		w.Want(`42/message,["traced",1]`)
+	for _, w := range []*adaptertest.Client{alice, bob} { // an official node ignores the metadata
+		w.Want(`42/message,["described",1]`)
 	}
 	theirs.do("emit", alice.ID, "private", 1)
 	alice.Want(`42/message,["private",1]`)

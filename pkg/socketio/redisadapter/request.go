@@ -129,7 +129,7 @@ type selection struct {
 	Except names `json:"except"`
 	Flags  flags `json:"flags"`
 
-	TraceParent string `json:"traceparent,omitempty"` // of a broadcast
+	Metadata map[string]string `json:"metadata,omitempty"` // of a broadcast
 }
 
 // flags are those of the official adapters that matter here.

@@ -120,11 +120,12 @@ func (s *sharded) appendBroadcastJSON(dst []byte, b *socketio.Broadcast) ([]byte
 	dst = append(append(dst, `,"nsp":`...), s.nsp...)
 	dst = append(dst, `},"opts":{`...)
 	var err error
-	if b.TraceParent != "" { // a member of ours, which official nodes pass over
-		if dst, err = jsontext.AppendQuote(append(dst, `"`+traceParentMember+`":`...), b.TraceParent); err != nil {
+	if len(b.Metadata) > 0 {
+		metadata, err := json.Marshal(b.Metadata)
+		if err != nil {
 			return nil, err
 		}
-		dst = append(dst, ',')
+		dst = append(append(append(dst, `"`+metadataMember+`":`...), metadata...), ',')
 	}
 	if dst, err = appendNames(append(dst, `"rooms":`...), b.Rooms); err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ func (m shardedMessage) broadcast(attachments [][]byte) (*socketio.Broadcast, bo
 	}
 	return &socketio.Broadcast{
 		Selection: m.Data.Opts.selection(), Data: p.Data, Attachments: attachments,
-		Volatile: m.Data.Opts.Flags.Volatile, TraceParent: m.Data.Opts.TraceParent,
+		Volatile: m.Data.Opts.Flags.Volatile, Metadata: m.Data.Opts.Metadata,
 	}, true
 }
 

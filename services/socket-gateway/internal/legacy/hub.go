@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 var errTooMany = errors.New("too many sockets of one visitor")
@@ -112,7 +112,7 @@ func (h *hub) members(b *socketio.Broadcast) []*socket {
 	if r == nil {
 		return h.selected(b.Selection)
 	}
-	if offset, ok := offsetOf(b.Data); ok {
+	if offset := metadata.Of(b).Offset; offset > 0 {
 		if offset <= r.last {
 			return nil // published twice: it has been delivered
 		}
@@ -202,19 +202,6 @@ func (h *hub) Rooms() []string {
 
 // ServerSideEvent implements socketio.Local.
 func (h *hub) ServerSideEvent(json.RawMessage, func(json.RawMessage)) {}
-
-// offsetOf returns the offset with which a reply ends: ["message", {...}, "123"].
-func offsetOf(data []byte) (uint64, bool) {
-	if len(data) < 4 || string(data[len(data)-2:]) != `"]` {
-		return 0, false
-	}
-	var args []json.RawMessage
-	if json.Unmarshal(data, &args) != nil || len(args) != 3 || string(args[0]) != `"message"` || args[1][0] != '{' {
-		return 0, false
-	}
-	offset, err := strconv.ParseUint(string(args[2][1:len(args[2])-1]), 10, 64)
-	return offset, err == nil
-}
 
 // appendASCII appends JSON with all but ASCII escaped: in some of its encodings the library counts bytes where old clients
 // count characters.

@@ -234,18 +234,6 @@ func TestVisitorHeader(t *testing.T) {
 	}
 }
 
-func TestOffsets(t *testing.T) {
-	t.Parallel()
-	for data, want := range map[string]uint64{
-		`["message",{"a":"b"},"12"]`: 12, `["message",{}]`: 0, `["message","x","12"]`: 0, `["message",{},12]`: 0, `["other",{},"12"]`: 0,
-		`["message",{},"x"]`: 0, `[]`: 0, ``: 0, `"]`: 0, `["message",{},"-1"]`: 0, `["message",{},"12",{}]`: 0,
-	} {
-		if got, ok := offsetOf([]byte(data)); got != want || ok != (want > 0) {
-			t.Errorf("%s: got %d %v, want %d", data, got, ok, want)
-		}
-	}
-}
-
 // A client that opens a session and does not come back: its connection ends, and the session that the library keeps is
 // counted.
 func TestAbandonedHandshakeIsCounted(t *testing.T) {

@@ -30,6 +30,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 // Namespace is the one namespace that visitors connect to (spec, "Events").
@@ -91,7 +92,7 @@ type session struct {
 	// A socket that was connected before is held until it has got what it missed; it has had everything up to caughtUp.
 	held     bool
 	caughtUp uint64
-	part     partMark // the last part that it has had of a message that is being written
+	part     metadata.Part // the last part that it has had of a message that is being written
 }
 
 // handshake is what a client shows when it connects: a token, and, when it comes back, its session and its last offset.
@@ -196,7 +197,7 @@ func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, 
 		return
 	}
 	s.Hold()
-	known.held, known.part = true, partMark{whole.MessageID, whole.N}
+	known.held, known.part = true, metadata.Part{MessageID: whole.MessageID, N: whole.N}
 	g.rooms.AheadOfParts(known.room, s.ID(), known.part)
 	if s.Emit(EventPart, json.RawMessage(whole.AppendShown(nil))) == nil {
 		g.metrics.part(partSnapshot)
@@ -222,8 +223,8 @@ func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *
 		if err := s.Emit(Event, e.payload, formatOffset(e.offset)); err != nil {
 			return "", err
 		}
-		if payloadAsks(e.payload) {
-			g.receipts.Note(claims.CompanyID, e.payload)
+		if e.receipt != (metadata.Receipt{}) {
+			g.receipts.Note(claims.CompanyID, e.receipt)
 		}
 	}
 	known.caughtUp = found.upTo
@@ -251,12 +252,12 @@ func (g *Authenticator) connected(s *socketio.Socket) {
 }
 
 // isNew reports whether an event that was held back is after what the client has had.
-func (s *session) isNew(event json.RawMessage) bool {
-	if mark, isPart := partOf(event); isPart {
-		return !s.part.covers(mark)
+func (s *session) isNew(b *socketio.Broadcast) bool {
+	m := metadata.Of(b)
+	if m.Part != (metadata.Part{}) {
+		return !s.part.Covers(m.Part)
 	}
-	offset, ok := offsetOf(event)
-	return !ok || offset > s.caughtUp
+	return m.Offset == 0 || m.Offset > s.caughtUp
 }
 
 // readHandshake takes what is there. What is malformed is no token, and no session that could be recovered.

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 // Event is the event that brings a reply (spec, "Events").
@@ -82,8 +83,18 @@ func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, erro
 		return nil, apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is not UTF-8")
 	}
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(e.AppID, e.ChatUserID)}}, Data: data}
+	m := metadata.Metadata{Offset: delivery.Sequence, Receipt: receiptOf(&e)}
 	if d.traced {
-		b.TraceParent = delivery.TraceParent
+		m.TraceParent = delivery.TraceParent
 	}
+	m.Put(b)
 	return b, nil
+}
+
+// receiptOf names the message of a reply whose sender wants a receipt.
+func receiptOf(e *event.Reply) metadata.Receipt {
+	if !e.Receipt {
+		return metadata.Receipt{}
+	}
+	return metadata.Receipt{MessageID: e.Message.ID, ChatID: e.ChatID}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 const (
@@ -175,10 +176,9 @@ func (g *Gap) deliver(d bus.Delivery) int {
 	if err != nil {
 		return 0 // the consumer's affair
 	}
-	return g.rooms.Replay(&socketio.Broadcast{
-		Selection: socketio.Selection{Rooms: []string{room}},
-		Data:      encodeReply(&reply, d.Sequence, len(d.Data)),
-	}, d.Sequence)
+	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{room}}, Data: encodeReply(&reply, d.Sequence, len(d.Data))}
+	metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}.Put(b)
+	return g.rooms.Replay(b)
 }
 
 // pause waits, but not beyond the end of ctx.

@@ -1,7 +1,6 @@
 package realtime
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"strconv"
@@ -11,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Each event carries its offset: the sequence of its reply in the stream, in decimal, as the last argument. The official
+// Each reply carries its offset: the sequence of its reply in the stream, in decimal, as the last argument. The official
 // clients keep the offset of the last event that they have had, and show it, with the pid of their session, when they
 // connect again (Socket.IO protocol, "Connection state recovery").
 
@@ -42,35 +41,14 @@ func parseOffset(s string) (sequence uint64, ok bool) {
 
 const (
 	eventHead = `["` + Event + `",`
-	eventTail = `"]`
 	maxOffset = 24 // bytes of an offset with what is around it
 )
 
 // encodeReply returns the JSON array of the event's name and arguments. size is about what the reply takes.
 func encodeReply(e *event.Reply, offset uint64, size int) []byte {
 	dst := append(make([]byte, 0, len(eventHead)+size+maxOffset), eventHead...)
-	return appendOffset(appendPayload(dst, e), offset)
-}
-
-// appendEvent appends what encodeReply returns for a payload.
-func appendEvent(dst []byte, payload []byte, offset uint64) []byte {
-	return appendOffset(append(append(dst, eventHead...), payload...), offset)
-}
-
-func appendOffset(dst []byte, offset uint64) []byte {
-	dst = strconv.AppendUint(append(dst, `,"`...), offset, 10)
-	return append(dst, eventTail...)
-}
-
-// offsetOf finds the offset in what appendEvent has written. Events without one were emitted by others.
-func offsetOf(data []byte) (offset uint64, ok bool) {
-	rest, isMessage := bytes.CutPrefix(data, []byte(eventHead))
-	rest, ends := bytes.CutSuffix(rest, []byte(eventTail))
-	i := bytes.LastIndexByte(rest, '"')
-	if !isMessage || !ends || i < 1 || rest[i-1] != ',' {
-		return 0, false
-	}
-	return parseOffset(string(rest[i+1:]))
+	dst = strconv.AppendUint(append(appendPayload(dst, e), `,"`...), offset, 10)
+	return append(dst, `"]`...)
 }
 
 // newPID returns the name of a session that begins at a position of the stream. It holds all that any gateway must know to

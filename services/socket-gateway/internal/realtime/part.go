@@ -1,10 +1,8 @@
 package realtime
 
 import (
-	"bytes"
 	"context"
 	"slices"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 // EventPart is the event that brings a part of a message that a bot is still writing. Its argument is an object, so that clients, which
@@ -30,67 +29,44 @@ func encodePart(p event.MessagePart) []byte {
 	return append(p.AppendShown(dst), ']')
 }
 
-// partMark is the number of a part of a message.
-type partMark struct {
-	messageID string
-	n         int32
-}
-
-// covers reports whether a part is not after the mark.
-func (m partMark) covers(other partMark) bool {
-	return m.messageID == other.messageID && other.n <= m.n
-}
-
-// partOf finds the number in what encodePart has written.
-func partOf(data []byte) (mark partMark, ok bool) {
-	rest, isPart := bytes.CutPrefix(data, []byte(partHead+`{"messageId":"`))
-	id, rest, hasID := bytes.Cut(rest, []byte(`","n":`))
-	number, _, hasN := bytes.Cut(rest, []byte(`,"`))
-	n, err := strconv.ParseInt(string(number), 10, 32)
-	if !isPart || !hasID || !hasN || err != nil {
-		return partMark{}, false
-	}
-	return partMark{string(id), int32(n)}, true
-}
-
 // roomParts is what a room has had of a message that is being written.
 type roomParts struct {
-	last  partMark
+	last  metadata.Part
 	ahead []partAhead // sockets that were sent more of it when they joined
 }
 
 type partAhead struct {
 	socket string
-	mark   partMark
+	mark   metadata.Part
 }
 
 // AheadOfParts keeps the parts up to mark from a socket that has had them.
-func (r *Rooms) AheadOfParts(name, socket string, mark partMark) {
+func (r *Rooms) AheadOfParts(name, socket string, mark metadata.Part) {
 	rm := r.find(name)
 	if rm == nil {
 		return
 	}
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	if !rm.parts.last.covers(mark) {
+	if !rm.parts.last.Covers(mark) {
 		rm.parts.ahead = append(rm.parts.ahead, partAhead{socket, mark})
 	}
 }
 
 // arrivePart delivers a part, unless the room has had it.
-func (r *Rooms) arrivePart(b *socketio.Broadcast, mark partMark) int {
+func (r *Rooms) arrivePart(b *socketio.Broadcast, mark metadata.Part) int {
 	rm := r.find(b.Rooms[0])
 	if rm == nil {
 		return r.members.Deliver(b)
 	}
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	if rm.parts.last.covers(mark) {
+	if rm.parts.last.Covers(mark) {
 		r.metrics.dropped(dropRepeated)
 		return 0
 	}
 	rm.parts.last = mark
-	rm.parts.ahead = slices.DeleteFunc(rm.parts.ahead, func(a partAhead) bool { return !a.mark.covers(mark) })
+	rm.parts.ahead = slices.DeleteFunc(rm.parts.ahead, func(a partAhead) bool { return !a.mark.Covers(mark) })
 	for _, a := range rm.parts.ahead {
 		b.Except = append(b.Except, a.socket)
 	}
@@ -127,7 +103,9 @@ func (d *Parts) deliver(ctx context.Context, batch []bus.Delivery) []error {
 			d.metrics.part(partDropped)
 			continue
 		}
-		events = append(events, &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(part.AppID, part.ChatUserID)}}, Data: data})
+		b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(part.AppID, part.ChatUserID)}}, Data: data}
+		metadata.Metadata{Part: metadata.Part{MessageID: part.MessageID, N: part.N}}.Put(b)
+		events = append(events, b)
 		places = append(places, i)
 	}
 	failed := d.namespace.EmitAll(ctx, events)

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
@@ -26,22 +27,10 @@ func partAt(n int32, text string) event.MessagePart {
 	}
 }
 
-func TestTheNumberOfAPartIsFound(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int32{0, 7, 1<<31 - 1} {
-		data := encodePart(partAt(n, `","n":5,"`))
-		if mark, ok := partOf(data); !ok || mark != (partMark{written, n}) {
-			t.Errorf("got %+v %v of %s", mark, ok, data)
-		}
-		if _, ok := offsetOf(data); ok {
-			t.Errorf("got an offset of %s, want none: a part is not in the log of replies", data)
-		}
-	}
-	for _, other := range []string{`["message",{"messageId":"a","n":1},"5"]`, `["message.part",{"n":1}]`, `["message.part",{"messageId":"a","n":x,"y":1}]`} {
-		if mark, ok := partOf([]byte(other)); ok {
-			t.Errorf("got %+v of %s", mark, other)
-		}
-	}
+func eventOf(p event.MessagePart) *socketio.Broadcast {
+	b := describedAt(metadata.Metadata{Part: metadata.Part{MessageID: p.MessageID, N: p.N}})
+	b.Data = encodePart(p)
+	return b
 }
 
 // parting notes the parts that a namespace would have delivered, and to whom not.
@@ -51,8 +40,7 @@ type parting struct {
 }
 
 func (p *parting) Deliver(b *socketio.Broadcast) int {
-	mark, _ := partOf(b.Data)
-	p.parts = append(p.parts, fmt.Sprint(mark.n, b.Except))
+	p.parts = append(p.parts, fmt.Sprint(metadata.Of(b).Part.N, b.Except))
 	return 1
 }
 
@@ -65,16 +53,16 @@ func TestARoomTakesEachPartOnce(t *testing.T) {
 	r.Open("room", "company", 0)
 	arrive := func(n ...int32) {
 		for _, n := range n {
-			r.Arrive(&socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"room"}}, Data: encodePart(partAt(n, "x"))})
+			r.Arrive(eventOf(partAt(n, "x")))
 		}
 	}
 	arrive(0, 1, 1, 0, 2)
-	r.AheadOfParts("room", "late", partMark{written, 2}) // the room is there already
-	r.AheadOfParts("room", "ahead", partMark{written, 4})
+	r.AheadOfParts("room", "late", metadata.Part{MessageID: written, N: 2}) // the room is there already
+	r.AheadOfParts("room", "ahead", metadata.Part{MessageID: written, N: 4})
 	arrive(3, 4, 5)
 	other := partAt(0, "another message")
 	other.MessageID = uuid.NewString()
-	r.Arrive(&socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"room"}}, Data: encodePart(other)})
+	r.Arrive(eventOf(other))
 	if want := []string{"0 []", "1 []", "2 []", "3 [ahead]", "4 [ahead]", "5 []", "0 []"}; !slices.Equal(p.parts, want) {
 		t.Errorf("got %q, want %q", p.parts, want)
 	}

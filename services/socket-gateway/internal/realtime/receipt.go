@@ -1,9 +1,7 @@
 package realtime
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 const (
@@ -26,21 +25,8 @@ const (
 	receiptFarewell = 2 * time.Second
 )
 
-// receiptTail is how the payload of a message ends whose sender wants to know what becomes of it. It is the last member, so
-// that looking for it costs nothing; and the widget sees it too, and knows of which messages to say that they were read.
+// receiptTail ends the payload of a message whose sender wants to know what becomes of it: the widget then says when it was read.
 const receiptTail = `,"receipt":true}`
-
-// payloadAsks tells whether the sender of a payload asks for a receipt.
-func payloadAsks(payload []byte) bool { return bytes.HasSuffix(payload, []byte(receiptTail)) }
-
-// eventAsks is payloadAsks for what appendEvent has written. It returns the payload.
-func eventAsks(data []byte) (payload []byte, ok bool) {
-	i := bytes.LastIndexByte(bytes.TrimSuffix(data, []byte(eventTail)), '"')
-	if i < len(eventHead)+1 || !payloadAsks(data[:i-1]) {
-		return nil, false
-	}
-	return data[len(eventHead) : i-1], true
-}
 
 // Publisher returns after the event is in its stream.
 type Publisher interface {
@@ -66,16 +52,11 @@ func NewReceipts(publisher Publisher, metrics *Metrics, logger *slog.Logger, now
 	return &Receipts{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
 }
 
-// Note says that the message of a payload was handed to a socket of a visitor of that company.
-func (r *Receipts) Note(company string, payload []byte) {
-	var m struct {
-		ID     string `json:"id"`
-		ChatID string `json:"chatId"`
-	}
-	if json.Unmarshal(payload, &m) != nil {
-		return // it is ours, or from somebody who writes to Redis and has no receipt to ask for
-	}
-	r.add(event.MessageStatusChanged{CompanyID: company, MessageID: m.ID, ChatID: m.ChatID, Status: chat.StatusDelivered, At: r.now()})
+// Note says that a message was handed to a socket of a visitor of that company.
+func (r *Receipts) Note(company string, receipt metadata.Receipt) {
+	r.add(event.MessageStatusChanged{
+		CompanyID: company, MessageID: receipt.MessageID, ChatID: receipt.ChatID, Status: chat.StatusDelivered, At: r.now(),
+	})
 }
 
 func (r *Receipts) add(reports ...event.MessageStatusChanged) {

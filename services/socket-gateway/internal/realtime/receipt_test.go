@@ -13,34 +13,25 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 func aReply(receipt bool, text string) *event.Reply {
 	return &event.Reply{ChatID: "k", Receipt: receipt, Message: chat.Message{ID: "m", Type: chat.Text, Data: []byte(text)}}
 }
 
+// The widget sees that a receipt is asked for, and the gateways know of which message.
 func TestOnlyWhatAsksGetsAReceipt(t *testing.T) {
 	t.Parallel()
-	const nasty = `{"text":",\"receipt\":true}","receipt":true}`
-	asks := payload(aReply(true, nasty))
-	if !strings.HasSuffix(string(asks), `"chatId":"k","receipt":true}`) {
-		t.Errorf("got %s, want it to say so to the widget too", asks)
+	asks := aReply(true, `{"text":"x"}`)
+	if data := encodeReply(asks, 7, 0); !strings.HasSuffix(string(data), `"chatId":"k","receipt":true},"7"]`) {
+		t.Errorf("got %s, want it to say so to the widget", data)
 	}
-	for _, offset := range []uint64{0, 7, 1 << 63} {
-		if got, ok := eventAsks(appendEvent(nil, asks, offset)); !ok || string(got) != string(asks) {
-			t.Errorf("got %s, %v, want the payload", got, ok)
-		}
-		if got, ok := eventAsks(appendEvent(nil, payload(aReply(false, nasty)), offset)); ok {
-			t.Errorf("got %s, want a reply that asks for nothing", got)
-		}
+	if got, want := receiptOf(asks), (metadata.Receipt{MessageID: "m", ChatID: "k"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := encodeReply(aReply(true, nasty), 7, 0); string(got) != string(appendEvent(nil, asks, 7)) {
-		t.Errorf("got %s, want the same of a reply that is emitted", got)
-	}
-	for _, foreign := range []string{"", `"]`, `["message"]`, `["message","5"]`, `["x",{"receipt":true},"5"]`, `["message",,"receipt":true}`, `["message",{"receipt":true}]`} {
-		if got, ok := eventAsks([]byte(foreign)); ok && foreign != `["x",{"receipt":true},"5"]` {
-			t.Errorf("%s: got %s, want nothing", foreign, got)
-		}
+	if got := receiptOf(aReply(false, `{"text":",\"receipt\":true}","receipt":true}`)); got != (metadata.Receipt{}) {
+		t.Errorf("got %+v of a reply that asks for nothing", got)
 	}
 }
 
@@ -50,9 +41,7 @@ func TestARoomAsksForAReceiptOnce(t *testing.T) {
 	r := newTestRooms(t, a)
 	r.Open("room", "company", 0)
 	deliver := func(offset uint64, receipt bool) {
-		b := eventAt(offset)
-		b.Data = appendEvent(nil, payload(aReply(receipt, "{}")), offset)
-		r.Arrive(b)
+		r.Arrive(describedAt(metadata.Metadata{Offset: offset, Receipt: receiptOf(aReply(receipt, "{}"))}))
 	}
 	deliver(1, true) // nobody is there
 	a.empty = false
@@ -119,9 +108,8 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 	reporting(t, func(t *testing.T, r *Receipts, d *desk, stop func()) {
 		began := time.Now()
 		for range 200 {
-			r.Note("company", payload(aReply(true, "{}")))
+			r.Note("company", receiptOf(aReply(true, "{}")))
 		}
-		r.Note("company", []byte("nonsense"))
 		synctest.Wait()
 		if got, _ := d.counts(); got != 0 {
 			t.Errorf("got %d reports at once, want them gathered", got)
@@ -135,7 +123,7 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 		if d.got[0] != event.Event(want) {
 			t.Errorf("got %+v, want %+v", d.got[0], want)
 		}
-		r.Note("company", payload(aReply(true, "{}")))
+		r.Note("company", receiptOf(aReply(true, "{}")))
 		stop()
 		if got, _ := d.counts(); got != 201 {
 			t.Errorf("got %d reports after the stop, want the last one too", got)
@@ -148,7 +136,7 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 	reporting(t, func(t *testing.T, r *Receipts, d *desk, _ func()) {
 		d.set(apperr.Away("NATS", errors.New("away")))
 		for range receiptLimit + 10 {
-			r.Note("company", payload(aReply(true, "{}")))
+			r.Note("company", receiptOf(aReply(true, "{}")))
 		}
 		time.Sleep(5 * receiptRetry)
 		synctest.Wait()
@@ -159,7 +147,7 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 			t.Errorf("got %d reports, want as many as may wait", got)
 		}
 		d.set(apperr.New(apperr.Invalid, "R", "m"))
-		r.Note("company", payload(aReply(true, "{}")))
+		r.Note("company", receiptOf(aReply(true, "{}")))
 		_, before := d.counts()
 		time.Sleep(5 * receiptRetry)
 		synctest.Wait()

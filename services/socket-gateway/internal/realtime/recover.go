@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 const (
@@ -25,6 +26,7 @@ var errNotRecoverable = errors.New("the session cannot be recovered")
 type missedEvent struct {
 	payload json.RawMessage
 	offset  uint64
+	receipt metadata.Receipt
 }
 
 // missed is what a client gets before anything new.
@@ -77,7 +79,7 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 			return nil //nolint:nilerr // the consumer gives it up as well
 		}
 		p := payload(&reply)
-		found.events = append(found.events, missedEvent{p, d.Sequence})
+		found.events = append(found.events, missedEvent{p, d.Sequence, receiptOf(&reply)})
 		if size += len(p); size > replayBytes || len(found.events) > replayEvents {
 			return errNotRecoverable
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 const (
@@ -35,8 +36,8 @@ type Rooms struct {
 	members Members
 	metrics *Metrics
 	now     func() time.Time
-	// receipt is told the company and the payload of what was delivered here and asks for a receipt.
-	receipt func(company string, payload []byte)
+	// receipt is told the company of what was delivered here and asks for a receipt.
+	receipt func(company string, r metadata.Receipt)
 	tracer  *tracing.Tracer // nil: no traces
 
 	mu     sync.RWMutex
@@ -70,9 +71,9 @@ type hold struct {
 	losses  int    // how often subscriptions were lost
 }
 
-// NewRooms returns rooms whose sockets are those of members. now is the clock; receipt is told the company and the payload of
-// what was delivered here and asks for a receipt, and must not block.
-func NewRooms(members Members, metrics *Metrics, now func() time.Time, receipt func(company string, payload []byte)) *Rooms {
+// NewRooms returns rooms whose sockets are those of members. now is the clock; receipt is told the company of what was delivered here and
+// asks for a receipt, and must not block.
+func NewRooms(members Members, metrics *Metrics, now func() time.Time, receipt func(company string, r metadata.Receipt)) *Rooms {
 	return &Rooms{members: members, metrics: metrics, now: now, receipt: receipt, byName: make(map[string]*room)}
 }
 
@@ -129,11 +130,11 @@ func (r *Rooms) find(name string) *room {
 
 // Arrive is the way of every broadcast to the sockets of this gateway.
 func (r *Rooms) Arrive(b *socketio.Broadcast) int {
-	offset, ok := offsetOf(b.Data)
-	if !ok || len(b.Rooms) != 1 {
-		if mark, isPart := partOf(b.Data); isPart && len(b.Rooms) == 1 {
-			return r.arrivePart(b, mark)
-		}
+	m := metadata.Of(b)
+	switch {
+	case len(b.Rooms) == 1 && m.Part != (metadata.Part{}):
+		return r.arrivePart(b, m.Part)
+	case len(b.Rooms) != 1 || m.Offset == 0:
 		return r.members.Deliver(b)
 	}
 	r.mu.RLock()
@@ -142,29 +143,27 @@ func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	if held && r.keep(b) {
 		return 0
 	}
-	return r.deliver(rm, b, offset)
+	return r.deliver(rm, b, m)
 }
 
 // deliver is a critical section of the room: the higher offset comes second, or the lower one is dropped.
-func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, offset uint64) int {
+func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, m metadata.Metadata) int {
 	if rm == nil {
-		return r.emit(b)
+		return r.emit(b, m)
 	}
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	if offset <= rm.last {
+	if m.Offset <= rm.last {
 		r.metrics.dropped(dropRepeated)
 		return 0
 	}
-	rm.last = offset
+	rm.last = m.Offset
 	if len(rm.ahead) > 0 {
-		b.Except = append(b.Except, rm.exclude(offset)...)
+		b.Except = append(b.Except, rm.exclude(m.Offset)...)
 	}
-	n := r.emit(b)
-	if n > 0 {
-		if payload, asked := eventAsks(b.Data); asked {
-			r.receipt(rm.company.Value(), payload)
-		}
+	n := r.emit(b, m)
+	if n > 0 && m.Receipt != (metadata.Receipt{}) {
+		r.receipt(rm.company.Value(), m.Receipt)
 	}
 	return n
 }
@@ -204,8 +203,8 @@ func (r *Rooms) keep(b *socketio.Broadcast) bool {
 		return false
 	}
 	if len(r.held.events) >= heldEvents || r.held.size+len(b.Data) > heldBytes {
-		for _, e := range r.held.events {
-			r.held.dropped = max(r.held.dropped, mustOffset(e))
+		for _, older := range r.held.events {
+			r.held.dropped = max(r.held.dropped, metadata.Of(older).Offset)
 		}
 		r.held.events, r.held.size = nil, 0
 	}
@@ -225,12 +224,12 @@ func (r *Rooms) Wants(name string, offset uint64) bool {
 }
 
 // Replay delivers what the log has, past the hold.
-func (r *Rooms) Replay(b *socketio.Broadcast, offset uint64) int {
+func (r *Rooms) Replay(b *socketio.Broadcast) int {
 	rm := r.find(b.Rooms[0])
 	if rm == nil {
 		return 0
 	}
-	return r.deliver(rm, b, offset)
+	return r.deliver(rm, b, metadata.Of(b))
 }
 
 // Release delivers what was held back and ends the hold, if all that there was no room for has been replayed up to reached
@@ -250,16 +249,10 @@ func (r *Rooms) Release(reached uint64, losses int) bool {
 		}
 		r.held.events, r.held.size = nil, 0
 		r.mu.Unlock()
-		for _, b := range events {
-			r.Replay(b, mustOffset(b))
+		for _, e := range events {
+			r.Replay(e)
 		}
 	}
-}
-
-// mustOffset is for events that were held back, which have one.
-func mustOffset(b *socketio.Broadcast) uint64 {
-	offset, _ := offsetOf(b.Data)
-	return offset
 }
 
 // Renew begins anew: the stream is another one, and its sequences have begun anew.

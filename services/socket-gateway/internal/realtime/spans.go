@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/tracing"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 // A reply's trace goes on from its delivery (the bus's span) through the broadcast: its publish to the other gateways is a span
@@ -36,16 +37,19 @@ type tracedAdapter struct {
 
 // PublishAll implements [socketio.BatchAdapter]. What the other gateways do is below the publish, and what this one does beside it.
 func (a *tracedAdapter) PublishAll(ctx context.Context, batch []*socketio.Broadcast) []error {
-	parents, spans := make([]string, len(batch)), make([]*tracing.Span, len(batch))
+	before, spans := make([]map[string]string, len(batch)), make([]*tracing.Span, len(batch))
 	for i, b := range batch {
-		if parents[i] = b.TraceParent; b.TraceParent == "" {
+		before[i] = b.Metadata
+		m := metadata.Of(b)
+		if m.TraceParent == "" {
 			continue
 		}
-		b.TraceParent, spans[i] = a.begin(ctx, b, len(batch))
+		m.TraceParent, spans[i] = a.begin(ctx, b, m.TraceParent, len(batch))
+		m.Put(b)
 	}
 	errs := a.BatchAdapter.PublishAll(ctx, batch)
 	for i, b := range batch {
-		b.TraceParent = parents[i]
+		b.Metadata = before[i]
 		if errs != nil {
 			spans[i].Finish(errs[i])
 			continue
@@ -56,8 +60,8 @@ func (a *tracedAdapter) PublishAll(ctx context.Context, batch []*socketio.Broadc
 }
 
 // begin begins the span of a publish, as the semantic conventions for Redis have it.
-func (a *tracedAdapter) begin(ctx context.Context, b *socketio.Broadcast, together int) (traceParent string, span *tracing.Span) {
-	ctx, span = a.tracer.Start(event.WithTraceParent(ctx, b.TraceParent), trace.SpanKindProducer, "PUBLISH",
+func (a *tracedAdapter) begin(ctx context.Context, b *socketio.Broadcast, parent string, together int) (traceParent string, span *tracing.Span) {
+	ctx, span = a.tracer.Start(event.WithTraceParent(ctx, parent), trace.SpanKindProducer, "PUBLISH",
 		attribute.String("db.system.name", "redis"),
 		attribute.String("db.operation.name", "PUBLISH"),
 		attribute.Int("db.operation.batch.size", together),
@@ -67,11 +71,11 @@ func (a *tracedAdapter) begin(ctx context.Context, b *socketio.Broadcast, togeth
 }
 
 // emit hands b to the sockets that this gateway has in its room, and returns how many they are.
-func (r *Rooms) emit(b *socketio.Broadcast) int {
-	if r.tracer == nil || b.TraceParent == "" || r.members.RoomSize(b.Rooms[0]) == 0 {
+func (r *Rooms) emit(b *socketio.Broadcast, m metadata.Metadata) int {
+	if r.tracer == nil || m.TraceParent == "" || r.members.RoomSize(b.Rooms[0]) == 0 {
 		return r.members.Deliver(b)
 	}
-	_, span := r.tracer.Start(event.WithTraceParent(context.Background(), b.TraceParent), trace.SpanKindConsumer, "emit "+Event,
+	_, span := r.tracer.Start(event.WithTraceParent(context.Background(), m.TraceParent), trace.SpanKindConsumer, "emit "+Event,
 		attribute.String("messaging.system", "socket.io"),
 		attribute.String("messaging.operation.type", "send"),
 		attribute.String("messaging.operation.name", "emit"),
