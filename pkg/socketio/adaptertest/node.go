@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,22 +152,41 @@ func (c *Client) WantEvent(data ...string) {
 	}
 }
 
+// WantEvents is WantEvent of events that may come in any order.
+func (c *Client) WantEvents(data ...string) {
+	c.t.Helper()
+	want, got := make([]string, len(data)), make([]string, len(data))
+	for i, text := range data {
+		want[i], got[i] = "42"+c.prefix+text, c.next()
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		c.t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
 // WantDisconnect reads a DISCONNECT packet.
 func (c *Client) WantDisconnect() {
 	c.t.Helper()
 	c.Want("41" + c.prefix)
 }
 
-// WantClose waits for the end of the connection.
+// WantClose waits for the end of the connection, before which a DISCONNECT packet may come.
 func (c *Client) WantClose() {
 	c.t.Helper()
-	select {
-	case message, open := <-c.received:
-		if open {
-			c.t.Fatalf("got %s, want the end of the connection", message)
+	for {
+		select {
+		case message, open := <-c.received:
+			if !open {
+				return
+			}
+			if message != "41"+c.prefix {
+				c.t.Fatalf("got %s, want the end of the connection", message)
+			}
+		case <-time.After(patience):
+			c.t.Fatal("the connection stays")
 		}
-	case <-time.After(patience):
-		c.t.Fatal("the connection stays")
 	}
 }
 

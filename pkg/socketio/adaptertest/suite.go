@@ -106,9 +106,10 @@ func (c *cluster) rooms() {
 	c.ok(c.a.To("nobody").Emit("nobody"))
 	c.ok(c.a.To().Except("other").Emit("all except a room"))
 	c.ok(c.b.Emit("all"))
-	alice.WantEvent(`["union"]`, `["except a room"]`, `["except a socket"]`, `["all except a room"]`, `["all"]`)
-	bob.WantEvent(`["union"]`, `["except a room"]`, `["private"]`, `["all except a room"]`, `["all"]`)
-	eve.WantEvent(`["union"]`, `["except a socket"]`, `["all"]`)
+	// Rooms may have channels of their own, between which there is no order.
+	alice.WantEvents(`["union"]`, `["except a room"]`, `["except a socket"]`, `["all except a room"]`, `["all"]`)
+	bob.WantEvents(`["union"]`, `["except a room"]`, `["private"]`, `["all except a room"]`, `["all"]`)
+	eve.WantEvents(`["union"]`, `["except a socket"]`, `["all"]`)
 }
 
 // values: arguments arrive byte for byte, binary ones as attachments.
@@ -256,7 +257,6 @@ func (c *cluster) disconnect() {
 	alice.WantDisconnect()
 	bob.WantDisconnect()
 	c.ok(c.a.To("other").DisconnectSockets(c.t.Context(), true))
-	eve.WantDisconnect()
 	eve.WantClose()
 	eventually(c.t, "nobody is left", func() bool { return c.a.SocketCount() == 0 && c.b.SocketCount() == 0 })
 }

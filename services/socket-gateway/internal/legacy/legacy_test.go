@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-chat/parley/pkg/socketio"
+	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -125,11 +127,16 @@ func TestHubDeliversOnceToTheRoom(t *testing.T) {
 	t.Parallel()
 	h, a := newTestHub(0)
 	first, second, other := enter(t, h, "1", "a-b"), enter(t, h, "2", "a-b"), enter(t, h, "3", "a-c")
-	for _, data := range []string{`["message",{"n":1},"7"]`, `["message",{"n":2},"9"]`, `["message",{"n":2},"9"]`, `["message",{"n":1},"7"]`, `["other",1]`, `["other",1]`} {
-		h.Deliver(broadcast(data, "a-b"))
+	for _, offset := range []uint64{7, 9, 9, 7} {
+		b := broadcast(fmt.Sprintf(`["message",{"n":1},"%d"]`, offset), "a-b")
+		metadata.Metadata{Offset: offset}.Put(b)
+		h.Deliver(b)
+	}
+	for range 2 {
+		h.Deliver(broadcast(`["other",1]`, "a-b"))
 	}
 	for _, p := range []*pipe{first, second} {
-		for _, want := range []string{`["message",{"n":1},"7"]`, `["message",{"n":2},"9"]`, `["other",1]`, `["other",1]`} {
+		for _, want := range []string{`["message",{"n":1},"7"]`, `["message",{"n":1},"9"]`, `["other",1]`, `["other",1]`} {
 			if got := p.next(t); got != "2/message,"+want {
 				t.Errorf("got %s, want %s", got, want)
 			}
