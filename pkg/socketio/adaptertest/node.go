@@ -157,16 +157,22 @@ func (c *Client) WantDisconnect() {
 	c.Want("41" + c.prefix)
 }
 
-// WantClose waits for the end of the connection.
+// WantClose waits for the end of the connection, before which a DISCONNECT packet may come.
 func (c *Client) WantClose() {
 	c.t.Helper()
-	select {
-	case message, open := <-c.received:
-		if open {
-			c.t.Fatalf("got %s, want the end of the connection", message)
+	late := time.After(patience)
+	for {
+		select {
+		case message, open := <-c.received:
+			if !open {
+				return
+			}
+			if message != "41"+c.prefix {
+				c.t.Fatalf("got %s, want the end of the connection", message)
+			}
+		case <-late:
+			c.t.Fatal("the connection stays")
 		}
-	case <-time.After(patience):
-		c.t.Fatal("the connection stays")
 	}
 }
 
