@@ -255,34 +255,13 @@ func (a *app) showApplication(ctx context.Context, arg string) error {
 }
 
 func (a *app) applicationsList() *cobra.Command {
-	var page store.Page
 	var company string
-	c := &cobra.Command{
+	c := pagedList(a, &cobra.Command{
 		Use: "list", Short: "List chat applications", Aliases: []string{"ls"}, Args: takes(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(optionalID("--company", &company), checkPage(page)); err != nil {
-				return err
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			found, err := s.Applications(c.Context(), company, page)
-			if err != nil {
-				return err
-			}
-			var views []applicationView
-			for _, app := range found {
-				views = append(views, viewOfApplication(app))
-			}
-			if err := printList(a, views, applicationColumns()...); err != nil || len(found) == 0 {
-				return err
-			}
-			a.more(page, len(found), found[len(found)-1].ID)
-			return nil
-		},
-	}
-	pageFlags(c, &page)
+		PreRunE: func(*cobra.Command, []string) error { return optionalID("--company", &company) },
+	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.Application, error) {
+		return s.Applications(ctx, company, page)
+	}, viewOfApplication, applicationColumns())
 	c.Flags().StringVar(&company, "company", "", "only this company's")
 	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
 	return c

@@ -111,40 +111,19 @@ func (f *chatFilter) resolve(ctx context.Context, s store.Store) (err error) {
 }
 
 func (a *app) chatsList() *cobra.Command {
-	var page store.Page
 	var filter chatFilter
-	c := &cobra.Command{
+	c := pagedList(a, &cobra.Command{
 		Use: "list", Short: "List chats, the newest first", Aliases: []string{"ls"}, Args: takes(),
 		Example: "  parleyctl chats list --app APPLICATION --status active\n  parleyctl chats list --app APPLICATION --email ada@example.com",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(filter.check(c), checkPage(page)); err != nil {
-				return err
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			if err := filter.resolve(c.Context(), s); err != nil {
-				return err
-			}
-			filter.Now = a.Now()
-			found, err := s.Chats(c.Context(), filter.ChatFilter, page)
-			if err != nil {
-				return err
-			}
-			var views []chatView
-			for _, found := range found {
-				views = append(views, a.viewOfChat(found))
-			}
-			if err := printList(a, views, chatColumns()...); err != nil || len(found) == 0 {
-				return err
-			}
-			a.more(page, len(found), found[len(found)-1].ID)
-			return nil
-		},
-	}
+		PreRunE: func(c *cobra.Command, _ []string) error { return filter.check(c) },
+	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.Chat, error) {
+		if err := filter.resolve(ctx, s); err != nil {
+			return nil, err
+		}
+		filter.Now = a.Now()
+		return s.Chats(ctx, filter.ChatFilter, page)
+	}, a.viewOfChat, chatColumns())
 	filter.add(a, c)
-	pageFlags(c, &page)
 	return c
 }
 

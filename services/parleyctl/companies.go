@@ -1,7 +1,6 @@
 package parleyctl
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -95,31 +94,11 @@ func optionalID(what string, id *string) (err error) {
 }
 
 func (a *app) companiesList() *cobra.Command {
-	var page store.Page
-	c := &cobra.Command{
-		Use: "list", Short: "List the companies", Aliases: []string{"ls"}, Args: takes(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.openStore(c.Context())
-			if err := cmp.Or(checkPage(page), err); err != nil {
-				return err
-			}
-			found, err := s.Companies(c.Context(), page)
-			if err != nil {
-				return err
-			}
-			var views []companyView
-			for _, company := range found {
-				views = append(views, viewOfCompany(company))
-			}
-			if err := printList(a, views, companyColumns()...); err != nil || len(found) == 0 {
-				return err
-			}
-			a.more(page, len(found), found[len(found)-1].ID)
-			return nil
+	return pagedList(a, &cobra.Command{Use: "list", Short: "List the companies", Aliases: []string{"ls"}, Args: takes()},
+		func(ctx context.Context, s store.Store, page store.Page) ([]chat.Company, error) {
+			return s.Companies(ctx, page)
 		},
-	}
-	pageFlags(c, &page)
-	return c
+		viewOfCompany, companyColumns())
 }
 
 func (a *app) companiesShow() *cobra.Command {

@@ -92,11 +92,7 @@ func (a *app) deadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var views []inspect.Letter
-			for _, l := range found {
-				views = append(views, inspect.LetterOf(l))
-			}
-			return printList(a, views, letterColumns()...)
+			return printViews(a, found, inspect.LetterOf, letterColumns())
 		},
 	}
 	f.add(c)

@@ -1,28 +1,47 @@
 package parleyctl
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// pageFlags are those of every list that may be long.
-func pageFlags(c *cobra.Command, p *store.Page) {
-	c.Flags().IntVar(&p.Limit, "limit", 100, "at most so many; 0: all")
-	c.Flags().StringVar(&p.After, "after", "", "continue after this id, the last one of the previous page")
+// pagedList makes c list what read finds in the store, a page at a time. The first column is the id that a next page continues after.
+// Flags of c are checked in its PreRunE, before the store is opened.
+func pagedList[T, V any](a *app, c *cobra.Command, read func(context.Context, store.Store, store.Page) ([]T, error), view func(T) V, columns []column[V]) *cobra.Command {
+	var page store.Page
+	c.Flags().IntVar(&page.Limit, "limit", 100, "at most so many; 0: all")
+	c.Flags().StringVar(&page.After, "after", "", "continue after this id, the last one of the previous page")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if page.Limit < 0 {
+			return usage("--limit must not be negative")
+		}
+		s, err := a.openStore(c.Context())
+		if err != nil {
+			return err
+		}
+		found, err := read(c.Context(), s, page)
+		if err != nil {
+			return err
+		}
+		if err := printViews(a, found, view, columns); err != nil {
+			return err
+		}
+		if page.Limit > 0 && len(found) == page.Limit && !a.wantsJSON() {
+			a.note("There may be more: --after %s", columns[0].of(view(found[len(found)-1])))
+		}
+		return nil
+	}
+	return c
 }
 
-// checkPage refuses what no list understands.
-func checkPage(p store.Page) error {
-	if p.Limit < 0 {
-		return usage("--limit must not be negative")
+// printViews is printList of what view makes of each item.
+func printViews[T, V any](a *app, items []T, view func(T) V, columns []column[V]) error {
+	var views []V
+	for _, item := range items {
+		views = append(views, view(item))
 	}
-	return nil
-}
-
-// more tells how to get the next page, where there may be one.
-func (a *app) more(p store.Page, found int, last string) {
-	if p.Limit > 0 && found == p.Limit && !a.wantsJSON() {
-		a.note("There may be more: --after %s", last)
-	}
+	return printList(a, views, columns...)
 }

@@ -1,7 +1,6 @@
 package parleyctl
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -129,34 +128,13 @@ func parseParameters(flags []string) (parameters []chat.TemplateParameter) {
 }
 
 func (a *app) templatesList() *cobra.Command {
-	var page store.Page
 	var company string
-	c := &cobra.Command{
+	c := pagedList(a, &cobra.Command{
 		Use: "list", Short: "List message templates", Aliases: []string{"ls"}, Args: takes(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(optionalID("--company", &company), checkPage(page)); err != nil {
-				return err
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			found, err := s.Templates(c.Context(), company, page)
-			if err != nil {
-				return err
-			}
-			var views []templateView
-			for _, t := range found {
-				views = append(views, viewOfTemplate(t))
-			}
-			if err := printList(a, views, templateColumns(60)...); err != nil || len(found) == 0 {
-				return err
-			}
-			a.more(page, len(found), found[len(found)-1].ID)
-			return nil
-		},
-	}
-	pageFlags(c, &page)
+		PreRunE: func(*cobra.Command, []string) error { return optionalID("--company", &company) },
+	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.MessageTemplate, error) {
+		return s.Templates(ctx, company, page)
+	}, viewOfTemplate, templateColumns(60))
 	c.Flags().StringVar(&company, "company", "", "only this company's")
 	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
 	return c

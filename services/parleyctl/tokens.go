@@ -151,11 +151,7 @@ func (a *app) tokensList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var views []tokenView
-			for _, t := range found {
-				views = append(views, a.viewOfToken(t))
-			}
-			return printList(a, views, tokenColumns()...)
+			return printViews(a, found, a.viewOfToken, tokenColumns())
 		},
 	}
 	c.Flags().StringVar(&company, "company", "", "the company")

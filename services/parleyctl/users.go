@@ -132,11 +132,7 @@ func (a *app) usersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var views []userView
-			for _, u := range found {
-				views = append(views, viewOfUser(u))
-			}
-			return printList(a, views, userColumns()...)
+			return printViews(a, found, viewOfUser, userColumns())
 		},
 	}
 	c.Flags().StringVar(&company, "company", "", "only this company's")

@@ -232,11 +232,7 @@ func (a *app) webhooksList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var views []webhookView
-			for _, e := range found {
-				views = append(views, a.viewOfWebhook(e))
-			}
-			return printList(a, views, webhookColumns()...)
+			return printViews(a, found, func(e webhook.Endpoint) webhookView { return a.viewOfWebhook(e) }, webhookColumns())
 		},
 	}
 	c.Flags().StringVar(&company, "company", "", "the company")
@@ -449,47 +445,22 @@ func (f *deliveryFlags) filter(a *app, endpoint string) (filter store.WebhookFil
 
 func (a *app) webhooksAttempts() *cobra.Command {
 	var f deliveryFlags
-	var p store.Page
-	c := &cobra.Command{
+	var filter store.WebhookFilter
+	c := pagedList(a, &cobra.Command{
 		Use: "attempts ENDPOINT", Short: "List the deliveries of an endpoint with their attempts, newest first", Aliases: []string{"log"}, Args: takes("ENDPOINT"),
 		Example: "  parleyctl webhooks attempts ENDPOINT --status failed --from 1d",
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkPage(p); err != nil {
-				return err
-			}
-			filter, err := f.filter(a, args[0])
-			if err != nil {
-				return err
-			}
-			s, err := a.openStore(c.Context())
-			if err != nil {
-				return err
-			}
-			if _, err := s.WebhookEndpoint(c.Context(), filter.EndpointID); err != nil {
-				return err
-			}
-			found, err := s.WebhookDeliveries(c.Context(), filter, p)
-			if err != nil {
-				return err
-			}
-			if err := a.printDeliveries(found); err != nil || len(found) == 0 {
-				return err
-			}
-			a.more(p, len(found), found[len(found)-1].ID)
-			return nil
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			filter, err = f.filter(a, args[0])
+			return err
 		},
-	}
+	}, func(ctx context.Context, s store.Store, page store.Page) ([]webhook.Delivery, error) {
+		if _, err := s.WebhookEndpoint(ctx, filter.EndpointID); err != nil {
+			return nil, err
+		}
+		return s.WebhookDeliveries(ctx, filter, page)
+	}, viewOfDelivery, deliveryColumns())
 	f.add(c)
-	pageFlags(c, &p)
 	return c
-}
-
-func (a *app) printDeliveries(found []webhook.Delivery) error {
-	var views []deliveryView
-	for _, d := range found {
-		views = append(views, viewOfDelivery(d))
-	}
-	return printList(a, views, deliveryColumns()...)
 }
 
 func (a *app) webhooksReplay() *cobra.Command {
@@ -531,7 +502,7 @@ func (a *app) webhooksReplay() *cobra.Command {
 			} else {
 				a.note("%d are sent again.", len(replayed))
 			}
-			return a.printDeliveries(replayed)
+			return printViews(a, replayed, viewOfDelivery, deliveryColumns())
 		},
 	}
 	f.add(c)

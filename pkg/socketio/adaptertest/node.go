@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,20 +151,6 @@ func (c *Client) WantEvent(data ...string) {
 	}
 }
 
-// WantEvents is WantEvent of events that may come in any order.
-func (c *Client) WantEvents(data ...string) {
-	c.t.Helper()
-	want, got := make([]string, len(data)), make([]string, len(data))
-	for i, text := range data {
-		want[i], got[i] = "42"+c.prefix+text, c.next()
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		c.t.Fatalf("got %q, want %q", got, want)
-	}
-}
-
 // WantDisconnect reads a DISCONNECT packet.
 func (c *Client) WantDisconnect() {
 	c.t.Helper()
@@ -175,6 +160,7 @@ func (c *Client) WantDisconnect() {
 // WantClose waits for the end of the connection, before which a DISCONNECT packet may come.
 func (c *Client) WantClose() {
 	c.t.Helper()
+	late := time.After(patience)
 	for {
 		select {
 		case message, open := <-c.received:
@@ -184,7 +170,7 @@ func (c *Client) WantClose() {
 			if message != "41"+c.prefix {
 				c.t.Fatalf("got %s, want the end of the connection", message)
 			}
-		case <-time.After(patience):
+		case <-late:
 			c.t.Fatal("the connection stays")
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/tinylib/msgp/msgp"
+
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
@@ -18,18 +20,18 @@ const metadataMember = "metadata"
 func (c *classic) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []byte, error) {
 	start := len(dst)
 	dst = slices.Grow(dst, len(b.Data)+128)
-	dst = appendString(append(dst, 0x93), c.uid)
-	dst = appendString(appendMapHead(dst, 3), "type")
-	dst = appendString(appendUint(dst, eventType), "data")
+	dst = msgp.AppendString(append(dst, 0x93), c.uid)
+	dst = msgp.AppendString(msgp.AppendMapHeader(dst, 3), "type")
+	dst = msgp.AppendString(msgp.AppendUint64(dst, eventType), "data")
 	dst, exact, err := appendJSON(dst, b.Data, b.Attachments)
 	if err != nil {
 		return "", nil, err
 	}
-	dst = appendString(appendString(dst, "nsp"), c.local.Name())
+	dst = msgp.AppendString(msgp.AppendString(dst, "nsp"), c.local.Name())
 	dst = appendOptions(dst, b)
 	if !exact {
 		dst[start] = 0x94
-		dst = appendBinary(dst, b.Data)
+		dst = msgp.AppendBytes(dst, b.Data)
 	}
 	if len(b.Rooms) == 1 {
 		name, _ := c.roomChannel(b.Rooms[0])
@@ -40,176 +42,151 @@ func (c *classic) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []
 
 func appendOptions(dst []byte, b *socketio.Broadcast) []byte {
 	if len(b.Metadata) == 0 {
-		dst = appendMapHead(dst, 3)
+		dst = msgp.AppendMapHeader(dst, 3)
 	} else {
-		dst = appendMapHead(appendString(appendMapHead(dst, 4), metadataMember), len(b.Metadata))
+		dst = msgp.AppendMapHeader(msgp.AppendString(msgp.AppendMapHeader(dst, 4), metadataMember), uint32(len(b.Metadata)))
 		for key, value := range b.Metadata {
-			dst = appendString(appendString(dst, key), value)
+			dst = msgp.AppendString(msgp.AppendString(dst, key), value)
 		}
 	}
-	dst = appendStrings(appendString(dst, "rooms"), b.Rooms)
-	dst = appendStrings(appendString(dst, "except"), b.Except)
-	dst = appendString(dst, "flags")
+	dst = appendStrings(msgp.AppendString(dst, "rooms"), b.Rooms)
+	dst = appendStrings(msgp.AppendString(dst, "except"), b.Except)
+	dst = msgp.AppendString(dst, "flags")
 	if !b.Volatile {
-		return appendMapHead(dst, 0)
+		return msgp.AppendMapHeader(dst, 0)
 	}
-	return appendBool(appendString(appendMapHead(dst, 1), "volatile"), true)
+	return msgp.AppendBool(msgp.AppendString(msgp.AppendMapHeader(dst, 1), "volatile"), true)
 }
 
 func appendStrings(dst []byte, list []string) []byte {
-	dst = appendArrayHead(dst, len(list))
+	dst = msgp.AppendArrayHeader(dst, uint32(len(list)))
 	for _, s := range list {
-		dst = appendString(dst, s)
+		dst = msgp.AppendString(dst, s)
 	}
 	return dst
 }
 
 // classicBroadcast is a decoded broadcast of another node.
 type classicBroadcast struct {
-	uid, nsp string
+	uid, nsp []byte
 	socketio.Broadcast
 	room [1]string // holds Rooms if there is but one
 }
 
-// decodeClassicBroadcast reads what appendBroadcast, or an official node or emitter, has written.
-func decodeClassicBroadcast(payload string) (*classicBroadcast, error) {
-	r := reader{payload}
-	n, err := r.expect(kindArray)
+// decodeClassicBroadcast reads what appendBroadcast, or an official node or emitter, has written. What it returns refers to payload.
+func decodeClassicBroadcast(payload []byte) (*classicBroadcast, error) {
+	n, b, err := msgp.ReadArrayHeaderBytes(payload)
 	if err != nil || n < 3 {
 		return nil, errMsgpack
 	}
 	m := &classicBroadcast{}
-	if m.uid, err = r.text(); err != nil {
+	if m.uid, b, err = msgp.ReadStringZC(b); err != nil {
 		return nil, err
 	}
-	if err := m.readPacket(&r); err != nil {
+	if b, err = m.readPacket(b); err != nil {
 		return nil, err
 	}
-	if err := m.readOptions(&r); err != nil {
+	if b, err = m.readOptions(b); err != nil {
 		return nil, err
 	}
 	if n == 3 {
 		return m, nil
 	}
-	t, err := r.next()
-	if err != nil {
-		return nil, err
+	if msgp.NextType(b) != msgp.BinType {
+		_, err = msgp.Skip(b)
+		return m, err
 	}
-	if exact := []byte(t.s); t.kind == kindBinary && json.Valid(exact) && exact[0] == '[' {
+	exact, _, err := msgp.ReadBytesZC(b)
+	if json.Valid(exact) && exact[0] == '[' {
 		m.Data = exact
 	}
-	return m, nil
+	return m, err
 }
 
-func (m *classicBroadcast) readPacket(r *reader) error {
-	m.nsp = "/"
-	n, err := r.expect(kindMap)
+// eachMember reads a map: value gets a member's name and what follows it, and returns what follows its value.
+func eachMember(b []byte, value func(name, b []byte) ([]byte, error)) ([]byte, error) {
+	n, b, err := msgp.ReadMapHeaderBytes(b)
 	for ; err == nil && n > 0; n-- {
-		var key string
-		if key, err = r.text(); err != nil {
-			return err
+		var name []byte
+		if name, b, err = msgp.ReadStringZC(b); err == nil {
+			b, err = value(name, b)
 		}
-		switch key {
+	}
+	return b, err
+}
+
+func (m *classicBroadcast) readPacket(b []byte) ([]byte, error) {
+	m.nsp = []byte("/")
+	return eachMember(b, func(name, b []byte) (rest []byte, err error) {
+		switch string(name) {
 		case "nsp":
-			m.nsp, err = r.text()
+			m.nsp, rest, err = msgp.ReadStringZC(b)
 		case "data":
-			w := jsonWriter{dst: make([]byte, 0, len(r.s)+len(r.s)/8)} // quotes and commas, less the names around
-			err = w.value(r, 0)
+			w := jsonWriter{dst: make([]byte, 0, len(b)+len(b)/8)} // quotes and commas, less the names around
+			rest, err = w.value(b, 0)
 			m.Data, m.Attachments = w.dst, w.attachments
 		default:
-			err = r.skip()
+			rest, err = msgp.Skip(b)
 		}
-	}
-	return err
+		return rest, err
+	})
 }
 
-func (m *classicBroadcast) readOptions(r *reader) error {
-	n, err := r.expect(kindMap)
-	for ; err == nil && n > 0; n-- {
-		var key string
-		if key, err = r.text(); err != nil {
-			return err
-		}
-		switch key {
+func (m *classicBroadcast) readOptions(b []byte) ([]byte, error) {
+	return eachMember(b, func(name, b []byte) (rest []byte, err error) {
+		switch string(name) {
 		case "rooms":
-			m.Rooms, err = readStrings(r, m.room[:0])
+			m.Rooms, rest, err = readStrings(b, m.room[:0])
 		case "except":
-			m.Except, err = readStrings(r, nil)
+			m.Except, rest, err = readStrings(b, nil)
 		case "flags":
-			err = m.readFlags(r)
+			rest, err = eachMember(b, m.readFlag)
 		case metadataMember:
-			m.Metadata, err = readMetadata(r)
+			rest, err = eachMember(b, m.readMetadata)
 		default:
-			err = r.skip()
+			rest, err = msgp.Skip(b)
 		}
-	}
-	return err
+		return rest, err
+	})
 }
 
-func (m *classicBroadcast) readFlags(r *reader) error {
-	n, err := r.expect(kindMap)
-	for ; err == nil && n > 0; n-- {
-		var key string
-		if key, err = r.text(); err != nil {
-			return err
-		}
-		if key != "volatile" {
-			err = r.skip()
-			continue
-		}
-		var t token
-		t, err = r.next()
-		m.Volatile = t.kind == kindBool && t.u == 1
+func (m *classicBroadcast) readFlag(name, b []byte) (rest []byte, err error) {
+	if string(name) == "volatile" && msgp.NextType(b) == msgp.BoolType {
+		m.Volatile, rest, err = msgp.ReadBoolBytes(b)
+		return rest, err
 	}
-	return err
+	return msgp.Skip(b)
 }
 
-// readMetadata reads a map of strings.
-func readMetadata(r *reader) (map[string]string, error) {
-	n, err := r.expect(kindMap)
-	if err != nil {
-		return nil, err
+func (m *classicBroadcast) readMetadata(name, b []byte) (rest []byte, err error) {
+	if m.Metadata == nil {
+		m.Metadata = make(map[string]string)
 	}
-	metadata := make(map[string]string, min(n, 8)) // the sender may claim any number
-	for ; n > 0; n-- {
-		key, err := r.text()
-		if err != nil {
-			return nil, err
-		}
-		if metadata[key], err = r.text(); err != nil {
-			return nil, err
-		}
-	}
-	return metadata, nil
+	m.Metadata[string(name)], rest, err = msgp.ReadStringBytes(b)
+	return rest, err
 }
 
 // readStrings appends an array of strings, or of numbers as JavaScript may send them, to list. Nil is an
 // empty array.
-func readStrings(r *reader, list []string) ([]string, error) {
-	head, err := r.next()
-	switch {
-	case err != nil:
-		return nil, err
-	case head.kind == kindNil:
-		return nil, nil
-	case head.kind != kindArray:
-		return nil, errMsgpack
+func readStrings(b []byte, list []string) ([]string, []byte, error) {
+	if msgp.IsNil(b) {
+		rest, err := msgp.ReadNilBytes(b)
+		return nil, rest, err
 	}
-	for range head.n {
-		t, err := r.next()
-		if err != nil {
-			return nil, err
-		}
-		switch t.kind {
-		case kindString:
-			list = append(list, t.s)
-		case kindInt, kindUint, kindFloat:
+	n, b, err := msgp.ReadArrayHeaderBytes(b)
+	for ; err == nil && n > 0; n-- {
+		var name []byte
+		switch msgp.NextType(b) {
+		case msgp.StrType:
+			name, b, err = msgp.ReadStringZC(b)
+		case msgp.IntType, msgp.UintType, msgp.Float32Type, msgp.Float64Type:
 			w := jsonWriter{}
-			w.scalar(t)
-			list = append(list, string(w.dst))
+			b, err = w.scalar(b)
+			name = w.dst
 		default:
-			return nil, errMsgpack
+			err = errMsgpack
 		}
+		list = append(list, string(name))
 	}
-	return list, nil
+	return list, b, err
 }

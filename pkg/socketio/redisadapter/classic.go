@@ -8,6 +8,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tinylib/msgp/msgp"
 
 	"github.com/parley-chat/parley/pkg/socketio"
 )
@@ -41,7 +42,7 @@ func newClassic(a *adapter) *classic {
 	return &classic{
 		adapter: a, channel: a.opts.Prefix + nsp, request: a.opts.Prefix + "-request" + nsp,
 		response: response, specific: response + a.uid + "#",
-		own: string(appendString(nil, a.uid)),
+		own: string(msgp.AppendString(nil, a.uid)),
 	}
 }
 
@@ -69,12 +70,12 @@ func (c *classic) handle(channel, payload string) {
 }
 
 func (c *classic) onBroadcast(payload string) {
-	m, err := decodeClassicBroadcast(payload)
+	m, err := decodeClassicBroadcast([]byte(payload))
 	if err != nil {
 		c.opts.Logger.Warn("malformed broadcast", "error", err)
 		return
 	}
-	if m.uid == c.uid || m.nsp != c.local.Name() || !eventData(m.Data) {
+	if string(m.uid) == c.uid || string(m.nsp) != c.local.Name() || !eventData(m.Data) {
 		return
 	}
 	c.local.Deliver(&m.Broadcast)
@@ -108,7 +109,7 @@ func decodeMixed(payload string, dst any) (attachments [][]byte, err error) {
 		return nil, jsonv2.Unmarshal([]byte(payload), dst, lenient)
 	}
 	w := &jsonWriter{}
-	if err := w.value(&reader{payload}, 0); err != nil {
+	if _, err := w.value([]byte(payload), 0); err != nil {
 		return nil, err
 	}
 	return w.attachments, jsonv2.Unmarshal(w.dst, dst, lenient)

@@ -11,7 +11,7 @@
 // Reading order: adapter.go (what the namespace calls), publisher.go (batched PUBLISH), subscriber.go (counted
 // subscriptions on one connection that comes back), conn.go (that connection), cluster.go (one such connection per
 // shard), classic.go, broadcast.go and sharded.go (the two wire formats), request.go (questions between nodes),
-// msgpack.go, tojson.go and tomsgpack.go (bytes and values).
+// tojson.go and tomsgpack.go (JSON and MessagePack).
 //
 // Invariants:
 //   - Subscribe returns after Redis has confirmed: what is published from then on arrives.

@@ -33,7 +33,7 @@ func TestJSONRoundTrip(t *testing.T) {
 			t.Errorf("%.60s: another decoder says %v", text, err)
 		}
 		w := &jsonWriter{}
-		if err := w.value(&reader{string(packed)}, 0); err != nil {
+		if _, err := w.value(packed, 0); err != nil {
 			t.Fatalf("%.60s: %v", text, err)
 		}
 		if err := json.Unmarshal(w.dst, &got); err != nil {
@@ -71,7 +71,7 @@ func checkClassic(t *testing.T, text []byte) {
 	if err != nil {
 		return // too deep
 	}
-	m, err := decodeClassicBroadcast(string(payload))
+	m, err := decodeClassicBroadcast(payload)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -97,11 +97,11 @@ func TestRoomNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := readStrings(&reader{string(packed)}, nil); err != nil || !slices.Equal(got, want) {
+		if got, _, err := readStrings(packed, nil); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
 		}
 	}
-	if got, err := readStrings(&reader{"\x91\x90"}, nil); err == nil {
+	if got, _, err := readStrings([]byte("\x91\x90"), nil); err == nil {
 		t.Errorf("got %q for a list of lists, want an error", got)
 	}
 }
@@ -136,7 +136,7 @@ func FuzzDecodeClassic(f *testing.F) {
 	f.Add([]byte{0xcb, 0x7f, 0xf0, 0, 0, 0, 0, 0, 0})        // infinite
 	f.Add([]byte{0xdd, 0, 0, 0, 1, 0xc7, 0x0c, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		m, err := decodeClassicBroadcast(string(payload))
+		m, err := decodeClassicBroadcast(payload)
 		if err == nil && len(m.Data) > 0 && !json.Valid(m.Data) {
 			t.Errorf("got %q, which is not JSON", m.Data)
 		}
@@ -208,7 +208,7 @@ func BenchmarkDecodeBroadcast(b *testing.B) {
 	text := string(payload)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = decodeClassicBroadcast(text)
+		_, _ = decodeClassicBroadcast([]byte(text))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tinylib/msgp/msgp"
 
 	"github.com/parley-chat/parley/pkg/socketio"
 )
@@ -49,7 +50,7 @@ func newSharded(a *adapter) *sharded {
 		adapter: a, channel: channel, response: channel + a.uid + "#",
 		nsp:  string(nsp),
 		head: own + `,"nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
-		own:  own, ownBinary: string(appendString(appendString(appendMapHead(nil, 4), "uid"), a.uid)),
+		own:  own, ownBinary: string(msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, 4), "uid"), a.uid)),
 	}
 }
 

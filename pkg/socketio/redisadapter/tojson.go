@@ -1,69 +1,81 @@
 package redisadapter
 
 import (
-	"encoding/binary"
+	"errors"
 	"math"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tinylib/msgp/msgp"
 )
 
-// Extension types of the encoder that the official adapter uses.
-const (
-	extUndefined = 0 // one byte; longer ones are binary data
-	extTimestamp = -1
-)
+// extUndefined is an extension type of the encoder that the official adapter uses: one byte; longer ones are binary data.
+const extUndefined = 0
 
 // isoMillis is how JavaScript shows a Date in JSON.
 const isoMillis = "2006-01-02T15:04:05.000Z"
 
-// jsonWriter turns MessagePack into JSON; binary values become placeholders.
+// errMsgpack is returned for bytes that are not MessagePack, or nested too deeply.
+var errMsgpack = errors.New("redisadapter: malformed MessagePack")
+
+// maxDepth bounds the nesting of values from the network.
+const maxDepth = 200
+
+// jsonWriter turns MessagePack into JSON; binary values become placeholders. Attachments are parts of the input.
 type jsonWriter struct {
 	dst         []byte
 	attachments [][]byte
 }
 
-// value appends the next value of r.
-func (w *jsonWriter) value(r *reader, depth int) error {
-	t, err := r.next()
-	if err != nil {
-		return err
-	}
+// value appends the value at the start of b and returns what follows it.
+func (w *jsonWriter) value(b []byte, depth int) (rest []byte, err error) {
 	if depth > maxDepth {
-		return errMsgpack
+		return nil, errMsgpack
 	}
-	switch t.kind {
-	case kindArray:
-		return w.array(r, t.n, depth)
-	case kindMap:
-		return w.object(r, t.n, depth)
-	case kindString:
-		w.quote(t.s)
-	case kindBinary:
-		w.attach([]byte(t.s))
-	case kindExt:
-		return w.extension(t)
-	default:
-		w.scalar(t)
+	var part []byte
+	switch msgp.NextType(b) {
+	case msgp.ArrayType:
+		return w.array(b, depth)
+	case msgp.MapType:
+		return w.object(b, depth)
+	case msgp.StrType:
+		part, rest, err = msgp.ReadStringZC(b)
+		w.quote(part)
+		return rest, err
+	case msgp.BinType:
+		part, rest, err = msgp.ReadBytesZC(b)
+		w.attach(part)
+		return rest, err
+	case msgp.TimeType, msgp.ExtensionType:
+		return w.extension(b)
 	}
-	return nil
+	return w.scalar(b)
 }
 
-func (w *jsonWriter) scalar(t token) {
-	switch t.kind {
-	case kindBool:
-		w.dst = strconv.AppendBool(w.dst, t.u == 1)
-	case kindInt:
-		w.dst = strconv.AppendInt(w.dst, t.i, 10)
-	case kindUint:
-		w.dst = strconv.AppendUint(w.dst, t.u, 10)
-	case kindFloat:
-		w.dst = appendJSONFloat(w.dst, t.f)
-	default:
+func (w *jsonWriter) scalar(b []byte) (rest []byte, err error) {
+	switch msgp.NextType(b) {
+	case msgp.NilType:
 		w.dst = append(w.dst, "null"...)
+		return msgp.ReadNilBytes(b)
+	case msgp.BoolType:
+		v, rest, err := msgp.ReadBoolBytes(b)
+		w.dst = strconv.AppendBool(w.dst, v)
+		return rest, err
+	case msgp.IntType:
+		v, rest, err := msgp.ReadInt64Bytes(b)
+		w.dst = strconv.AppendInt(w.dst, v, 10)
+		return rest, err
+	case msgp.UintType:
+		v, rest, err := msgp.ReadUint64Bytes(b)
+		w.dst = strconv.AppendUint(w.dst, v, 10)
+		return rest, err
+	case msgp.Float32Type, msgp.Float64Type:
+		v, rest, err := msgp.ReadFloat64Bytes(b)
+		w.dst = appendJSONFloat(w.dst, v)
+		return rest, err
 	}
+	return nil, errMsgpack
 }
 
 // appendJSONFloat writes a number as JavaScript does; what is no number becomes null there too.
@@ -74,59 +86,53 @@ func appendJSONFloat(dst []byte, f float64) []byte {
 	return append(dst, jsontext.Float(f).String()...)
 }
 
-func (w *jsonWriter) array(r *reader, n, depth int) error {
+func (w *jsonWriter) array(b []byte, depth int) ([]byte, error) {
+	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	w.dst = append(w.dst, '[')
-	for i := range n {
+	for i := uint32(0); err == nil && i < n; i++ {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
-		if err := w.value(r, depth+1); err != nil {
-			return err
-		}
+		b, err = w.value(b, depth+1)
 	}
 	w.dst = append(w.dst, ']')
-	return nil
+	return b, err
 }
 
-func (w *jsonWriter) object(r *reader, n, depth int) error {
+func (w *jsonWriter) object(b []byte, depth int) ([]byte, error) {
+	n, b, err := msgp.ReadMapHeaderBytes(b)
 	w.dst = append(w.dst, '{')
-	for i := range n {
+	for i := uint32(0); err == nil && i < n; i++ {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
-		if err := w.key(r); err != nil {
-			return err
-		}
-		w.dst = append(w.dst, ':')
-		if err := w.value(r, depth+1); err != nil {
-			return err
+		if b, err = w.key(b); err == nil {
+			w.dst = append(w.dst, ':')
+			b, err = w.value(b, depth+1)
 		}
 	}
 	w.dst = append(w.dst, '}')
-	return nil
+	return b, err
 }
 
 // key appends the name of a member; numbers become text, as in JavaScript.
-func (w *jsonWriter) key(r *reader) error {
-	t, err := r.next()
-	if err != nil {
-		return err
+func (w *jsonWriter) key(b []byte) ([]byte, error) {
+	switch msgp.NextType(b) {
+	case msgp.StrType:
+		s, rest, err := msgp.ReadStringZC(b)
+		w.quote(s)
+		return rest, err
+	case msgp.NilType:
+		return nil, errMsgpack
 	}
-	switch t.kind {
-	case kindString:
-		w.quote(t.s)
-		return nil
-	case kindInt, kindUint, kindFloat, kindBool:
-		w.dst = append(w.dst, '"')
-		w.scalar(t)
-		w.dst = append(w.dst, '"')
-		return nil
-	}
-	return errMsgpack
+	w.dst = append(w.dst, '"')
+	b, err := w.scalar(b)
+	w.dst = append(w.dst, '"')
+	return b, err
 }
 
 // quote appends a string; AppendQuote replaces what is not UTF-8, and its error only says so.
-func (w *jsonWriter) quote(s string) {
+func (w *jsonWriter) quote(s []byte) {
 	if plain(s) {
 		w.dst = append(append(append(w.dst, '"'), s...), '"')
 		return
@@ -135,9 +141,9 @@ func (w *jsonWriter) quote(s string) {
 }
 
 // plain tells whether s stands in JSON as it is. It may say no to other strings too.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+func plain(s []byte) bool {
+	for _, c := range s {
+		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
 	}
@@ -150,39 +156,26 @@ func (w *jsonWriter) attach(b []byte) {
 	w.attachments = append(w.attachments, b)
 }
 
-func (w *jsonWriter) extension(t token) error {
+func (w *jsonWriter) extension(b []byte) ([]byte, error) {
+	e := msgp.RawExtension{Type: extUndefined}
+	rest, err := msgp.ReadExtensionBytes(b, &e)
 	switch {
-	case t.ext == extUndefined && len(t.s) == 1:
+	case err != nil: // of another type; NextType does not see which at the end of the input
+		return w.timestamp(b)
+	case len(e.Data) == 1:
 		w.dst = append(w.dst, "null"...)
-	case t.ext == extUndefined:
-		w.attach([]byte(t.s))
-	case t.ext == extTimestamp:
-		at, err := timestamp([]byte(t.s))
-		if err != nil {
-			return err
-		}
-		w.dst = at.UTC().AppendFormat(append(w.dst, '"'), isoMillis)
-		w.dst = append(w.dst, '"')
 	default:
-		return errMsgpack
+		w.attach(e.Data)
 	}
-	return nil
+	return rest, nil
 }
 
-// timestamp decodes the three sizes of the MessagePack timestamp extension.
-func timestamp(b []byte) (time.Time, error) {
-	switch len(b) {
-	case 4:
-		return time.Unix(int64(binary.BigEndian.Uint32(b)), 0), nil
-	case 8:
-		n := binary.BigEndian.Uint64(b)
-		return time.Unix(int64(n&(1<<34-1)), int64(n>>34)), nil
-	case 12:
-		nanos, secs := binary.BigEndian.Uint32(b), int64(binary.BigEndian.Uint64(b[4:]))
-		if secs < -62135596800 || secs > 253402300799 { // the years 1 to 9999
-			return time.Time{}, errMsgpack
-		}
-		return time.Unix(secs, int64(nanos)), nil
+// timestamp reads a Date.
+func (w *jsonWriter) timestamp(b []byte) ([]byte, error) {
+	at, rest, err := msgp.ReadTimeUTCBytes(b)
+	if y := at.Year(); err != nil || y < 1 || y > 9999 {
+		return nil, errMsgpack
 	}
-	return time.Time{}, errMsgpack
+	w.dst = append(at.AppendFormat(append(w.dst, '"'), isoMillis), '"')
+	return rest, nil
 }

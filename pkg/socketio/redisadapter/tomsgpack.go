@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tinylib/msgp/msgp"
 )
 
 // errJSON is returned for text that is not JSON; the namespace's own always is.
@@ -57,13 +58,13 @@ func (w *packWriter) space(text []byte) []byte {
 func (w *packWriter) literal(text []byte) ([]byte, error) {
 	switch {
 	case bytes.HasPrefix(text, []byte("null")):
-		w.dst = appendNil(w.dst)
+		w.dst = msgp.AppendNil(w.dst)
 		return text[4:], nil
 	case bytes.HasPrefix(text, []byte("true")):
-		w.dst = appendBool(w.dst, true)
+		w.dst = msgp.AppendBool(w.dst, true)
 		return text[4:], nil
 	case bytes.HasPrefix(text, []byte("false")):
-		w.dst = appendBool(w.dst, false)
+		w.dst = msgp.AppendBool(w.dst, false)
 		return text[5:], nil
 	}
 	return nil, errJSON
@@ -76,11 +77,11 @@ func (w *packWriter) number(text []byte) ([]byte, error) {
 	}
 	literal, rest := text[:n], text[n:]
 	if i, err := strconv.ParseInt(string(literal), 10, 64); err == nil && string(literal) != "-0" {
-		w.dst = appendInt(w.dst, i)
+		w.dst = msgp.AppendInt64(w.dst, i)
 		return rest, nil
 	}
 	if u, err := strconv.ParseUint(string(literal), 10, 64); err == nil {
-		w.dst = appendUint(w.dst, u)
+		w.dst = msgp.AppendUint64(w.dst, u)
 		return rest, nil
 	}
 	f, err := strconv.ParseFloat(string(literal), 64)
@@ -91,7 +92,7 @@ func (w *packWriter) number(text []byte) ([]byte, error) {
 		var room [32]byte
 		w.exact = bytes.Equal(appendJSONFloat(room[:0], f), literal)
 	}
-	w.dst = appendFloat(w.dst, f)
+	w.dst = msgp.AppendFloat64(w.dst, f)
 	return rest, nil
 }
 
@@ -103,7 +104,7 @@ func (w *packWriter) quoted(text []byte) ([]byte, error) {
 	}
 	literal, rest := text[:end], text[end:]
 	if !escaped {
-		w.dst = appendString(w.dst, literal[1:end-1])
+		w.dst = msgp.AppendStringFromBytes(w.dst, literal[1:end-1])
 		return rest, nil
 	}
 	plain, err := jsontext.AppendUnquote(nil, literal)
@@ -114,7 +115,7 @@ func (w *packWriter) quoted(text []byte) ([]byte, error) {
 		again, err := jsontext.AppendQuote(nil, plain)
 		w.exact = err == nil && bytes.Equal(again, literal)
 	}
-	w.dst = appendString(w.dst, plain)
+	w.dst = msgp.AppendStringFromBytes(w.dst, plain)
 	return rest, nil
 }
 
@@ -139,7 +140,7 @@ func (w *packWriter) array(text []byte, depth int) ([]byte, error) {
 			return nil, errJSON
 		}
 		if text[0] == ']' {
-			w.close(at, 0x90, 0xdc, n)
+			w.close(at, 0x90, n, msgp.AppendArrayHeader)
 			return text[1:], nil
 		}
 		var err error
@@ -155,7 +156,7 @@ func (w *packWriter) array(text []byte, depth int) ([]byte, error) {
 
 func (w *packWriter) object(text []byte, depth int) ([]byte, error) {
 	if b, rest, ok := w.placeholder(text); ok {
-		w.dst = appendBinary(w.dst, b)
+		w.dst = msgp.AppendBytes(w.dst, b)
 		return rest, nil
 	}
 	at, n := w.open(), 0
@@ -164,7 +165,7 @@ func (w *packWriter) object(text []byte, depth int) ([]byte, error) {
 			return nil, errJSON
 		}
 		if text[0] == '}' {
-			w.close(at, 0x80, 0xde, n)
+			w.close(at, 0x80, n, msgp.AppendMapHeader)
 			return text[1:], nil
 		}
 		var err error
@@ -227,13 +228,13 @@ func (w *packWriter) open() (at int) {
 }
 
 // close fills the head in, making room if it is larger.
-func (w *packWriter) close(at int, short, long byte, n int) {
+func (w *packWriter) close(at int, short byte, n int, appendHead func([]byte, uint32) []byte) {
 	if n < 16 {
 		w.dst[at] = short | byte(n)
 		return
 	}
 	var room [5]byte
-	head := appendHead(room[:0], short, long, n)
+	head := appendHead(room[:0], uint32(n))
 	w.dst = append(w.dst, head[1:]...)
 	copy(w.dst[at+len(head):], w.dst[at+1:len(w.dst)-len(head)+1])
 	copy(w.dst[at:], head)
