@@ -47,7 +47,7 @@ func measureWebhooks(ctx context.Context, r *bench, bin string) (f webhookFigure
 	if err != nil {
 		return f, err
 	}
-	defer receiver.server.Close()
+	defer receiver.close()
 	p, err := openPopulation(r)
 	if err != nil {
 		return f, err
@@ -80,10 +80,8 @@ func measureWebhooks(ctx context.Context, r *bench, bin string) (f webhookFigure
 		if err := publishMessages(ctx, b, senders, events, rate); err != nil {
 			return l, err
 		}
-		if err := receiver.await(ctx, events); err != nil {
-			return l, err
-		}
-		return webhookLoad{events, time.Since(began), processor.CPU() - cpu, r.engines.CPU() - engines, receiver.doubled}, nil
+		doubled, err := receiver.await(ctx, events)
+		return webhookLoad{events, time.Since(began), processor.CPU() - cpu, r.engines.CPU() - engines, doubled}, err
 	}
 	if _, err = deliver(webhookCompanies, 0); err != nil { // connections and caches
 		return f, err
@@ -185,31 +183,33 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+func (r *receiver) close() { _ = r.server.Close() }
+
 func (r *receiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids, r.doubled = make(map[string]bool, webhookEvents), 0
 }
 
-// await returns when n deliveries have come, and fails when none comes for ten seconds.
-func (r *receiver) await(ctx context.Context, n int) error {
+// await returns when n deliveries have come, and how many came again. It fails when none comes for ten seconds.
+func (r *receiver) await(ctx context.Context, n int) (doubled int, err error) {
 	have, at := -1, time.Now()
 	for ctx.Err() == nil {
 		r.mu.Lock()
-		now := len(r.ids)
+		now, doubled := len(r.ids), r.doubled
 		r.mu.Unlock()
 		if now >= n {
-			return nil
+			return doubled, nil
 		}
 		if now != have {
 			have, at = now, time.Now()
 		}
 		if time.Since(at) > 10*time.Second {
-			return fmt.Errorf("%d of %d deliveries came", now, n)
+			return 0, fmt.Errorf("%d of %d deliveries came", now, n)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return ctx.Err()
+	return 0, ctx.Err()
 }
 
 func (f webhookFigure) table() string {

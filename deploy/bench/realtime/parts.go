@@ -71,7 +71,7 @@ func measureParts(ctx context.Context, b *bench, c contender, f *figures) error 
 	if err != nil {
 		return err
 	}
-	if p.ceiling, err = s.ceiling(ctx, b.rooms, b.sizes.ceiling, b.soon); err != nil {
+	if p.ceiling, err = s.ceiling(ctx, b.rooms, b.ceiling, b.soon); err != nil {
 		return err
 	}
 	f.parts = &p
