@@ -177,7 +177,7 @@ func (f *fleet) write(t *testing.T, a *answering) {
 	t.Helper()
 	const emitted, published = `parley_gateway_parts_total{result="ok"}`, `parley_bus_publish_seconds_count{result="ok"}`
 	before, unwritten := f.figures(t, "gateway", emitted), f.figures(t, "processor", published)
-	a.told = append(a.told, a.visitor.write(t, "stream"))
+	a.told = append(a.told, a.write(t, "stream"))
 	for host, s := range a.sockets {
 		r := &reading{broken: true}
 		a.shown[host] = r
@@ -231,7 +231,7 @@ func (f *fleet) visitorsGatewayKilled(t *testing.T) {
 	// The cursor: a socket that is late with what it has read moves nothing back.
 	var answers []record
 	for _, text := range []string{"one", "two"} {
-		a.told = append(a.told, a.visitor.write(t, text))
+		a.told = append(a.told, a.write(t, text))
 		answers = append(answers, a.message(t).record)
 	}
 	if got := a.sockets[a.reader].ask(t, "read", map[string]string{"messageId": answers[1].ID}); !strings.Contains(got, `"unread":0`) {
