@@ -25,7 +25,7 @@ func main() {
 		turn  = flag.Duration("turn", 4*time.Second, "how long a turn is")
 		chats = flag.Int("chats", visitorCount, "how many chats the company's messages go into, in turns; each is looked up anew every two seconds")
 		lean  = flag.Bool("lean", false, "send with the least work for a client instead of through Go's HTTP client")
-		only  = flag.String("only", "send,widget,recorder,start", "what to measure")
+		only  = flag.String("only", "send,widget,recorder,webhooks,start", "what to measure")
 		role  = flag.String("role", "", "set by the benchmark for its own children")
 		nats  = flag.String("nats", "", "with a role: the NATS URL")
 	)
@@ -81,6 +81,7 @@ func run(ctx context.Context, bin string, only []string, plan sendPlan) (err err
 		{"send", func() (string, error) { f, err := measureSend(ctx, r, plan); return f.table(plan), err }},
 		{"widget", func() (string, error) { rows, err := measureWidget(ctx, r, plan); return widgetTable(rows), err }},
 		{"recorder", func() (string, error) { f, err := measureRecorder(ctx, r, bin); return f.line(), err }},
+		{"webhooks", func() (string, error) { f, err := measureWebhooks(ctx, r, bin); return f.table(), err }},
 		{"start", func() (string, error) { f, err := measureStart(ctx, bin); return f.line(), err }},
 	} {
 		if !slices.Contains(only, part.name) {

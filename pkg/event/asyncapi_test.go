@@ -59,6 +59,7 @@ var flow = map[string]struct {
 	"PushAccepted":           {subject.Sends, []string{"client-api"}, []string{"processor"}},
 	"VisitorRegistered":      {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
 	"VisitorMessageAccepted": {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
+	"ChatRated":              {subject.Inbound, []string{"widget-api"}, []string{"processor", "panel"}},
 	"ChatControlChanged":     {subject.Inbound, []string{"panel", "processor", "widget-api"}, []string{"processor", "panel"}},
 	"Reply":                  {subject.Replies, []string{"processor", "panel"}, []string{"socket-gateway", "processor", "panel"}},
 	"MessagePart":            {subject.Parts, []string{"processor"}, []string{"socket-gateway"}},

@@ -48,6 +48,9 @@ func TestDecodeReadsWhatAppendJSONWrites(t *testing.T) {
 	t.Run("ChatControlChanged", roundTrip(ChatControlChanged{
 		CompanyID: "c", ChatID: "k", ChatUserID: "u", Control: ControlBot, AssigneeID: "ada", ByUserID: "bob", ChangedAt: at, ClosedAt: at,
 	}))
+	t.Run("ChatRated", roundTrip(ChatRated{
+		CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Score: 5, Comment: "\"Good\" <å>", RatedAt: at,
+	}))
 	t.Run("Reply", roundTrip(Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}))
 	t.Run("Reply with a receipt", roundTrip(Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage(), Receipt: true}))
 	t.Run("MessageStatusChanged", roundTrip(MessageStatusChanged{

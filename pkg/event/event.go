@@ -44,6 +44,7 @@ const (
 	TypeMessageStatusChanged   = typePrefix + "MessageStatusChanged"
 	TypeChatControlChanged     = typePrefix + "ChatControlChanged"
 	TypeMessagePart            = typePrefix + "MessagePart"
+	TypeChatRated              = typePrefix + "ChatRated"
 )
 
 // CompanyMessageAccepted: a company system sent a message into a chat.

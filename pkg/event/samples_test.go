@@ -98,6 +98,15 @@ func samples() []sample {
 			proto: func() proto.Message { return new(eventsv1.VisitorMessageAccepted) },
 		},
 		{
+			file: "chat-rated", stream: subject.Inbound, filter: subject.AllRatings, source: "/widget-api",
+			event: event.ChatRated{
+				CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, ChatID: chatID, Score: 4, Comment: "Quick and friendly.",
+				RatedAt: at("15:12:00.000"),
+			},
+			into:  read[event.ChatRated],
+			proto: func() proto.Message { return new(eventsv1.ChatRated) },
+		},
+		{
 			file: "chat-control-changed", stream: subject.Inbound, filter: subject.AllControls, source: "/panel",
 			event: event.ChatControlChanged{
 				ID: messageID, CompanyID: companyID, ChatID: chatID, AppID: appID, ChatUserID: chatUserID, Control: event.ControlAgent,

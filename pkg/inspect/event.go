@@ -35,6 +35,7 @@ func kinds() []kind {
 		{"chat.in.push.", "push"},
 		{"chat.in.visitor.registered.", "registration"},
 		{"chat.in.visitor.message.", "visitor-message"},
+		{"chat.in.visitor.rated.", "rating"},
 		{"chat.in.control.", "control"},
 		{"chat.reply.", "reply"},
 		{"chat.out.", "outbound"},

@@ -17,6 +17,7 @@ const (
 	TypeMessageStatus     = "message.status"
 	TypeChatOpened        = "chat.opened"
 	TypeChatClosed        = "chat.closed"
+	TypeChatRated         = "chat.rated"
 	TypeVisitorRegistered = "visitor.registered"
 	TypeVisitorUpdated    = "visitor.updated"
 	TypeFileReceived      = "file.received"
@@ -28,8 +29,8 @@ const (
 // Types lists the types that an endpoint may ask for.
 func Types() []string {
 	return []string{
-		TypeMessageReceived, TypeMessageStatus, TypeChatOpened, TypeChatClosed, TypeVisitorRegistered, TypeVisitorUpdated, TypeFileReceived,
-		TypeEndpointDisabled,
+		TypeMessageReceived, TypeMessageStatus, TypeChatOpened, TypeChatClosed, TypeChatRated, TypeVisitorRegistered, TypeVisitorUpdated,
+		TypeFileReceived, TypeEndpointDisabled,
 	}
 }
 
@@ -127,6 +128,17 @@ type ChatClosed struct {
 	ChatUserID string `json:"chatUserId"`
 	ClosedAt   Time   `json:"closedAt"`
 	ByUserID   string `json:"byUserId,omitempty"` // the panel's user
+}
+
+// ChatRated is the data of chat.rated: the visitor rated a closed chat, or changed the rating.
+type ChatRated struct {
+	CompanyID  string `json:"companyId"`
+	AppID      string `json:"appId"`
+	ChatID     string `json:"chatId"`
+	ChatUserID string `json:"chatUserId"`
+	Score      int    `json:"score"` // 1 to 5
+	Comment    string `json:"comment,omitempty"`
+	RatedAt    Time   `json:"ratedAt"`
 }
 
 // Visitor is the data of visitor.registered and visitor.updated.

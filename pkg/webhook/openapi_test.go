@@ -67,6 +67,9 @@ func samples() []sample {
 		{"ChatClosed", "An agent or an operator closed a chat.", of(webhook.TypeChatClosed, webhook.ChatClosed{
 			CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, ClosedAt: at, ByUserID: "1f3a6a52-0f5e-4b1f-8f0e-3c8f7a2d9e11",
 		})},
+		{"ChatRated", "A visitor rated a closed chat, or changed the rating; the latest one counts.", of(webhook.TypeChatRated, webhook.ChatRated{
+			CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, Score: 4, Comment: "Quick and friendly.", RatedAt: at,
+		})},
 		{"Visitor", "A visitor registered for the first time.", of(webhook.TypeVisitorRegistered, visitor)},
 		{"Visitor", "A visitor who is known registered again; the profile is as it is then.", of(webhook.TypeVisitorUpdated, visitor)},
 		{"EndpointDisabled", "Another endpoint of the company was disabled: it went on failing, or answered 410.", of(webhook.TypeEndpointDisabled, webhook.EndpointDisabled{
@@ -85,6 +88,8 @@ func schemaOf(t reflect.Type) object {
 		return object{"type": "object"}
 	case t.Kind() == reflect.Bool:
 		return object{"type": "boolean"}
+	case t.Kind() == reflect.Int:
+		return object{"type": "integer"}
 	case t.Kind() == reflect.String:
 		return object{"type": "string"}
 	}

@@ -34,6 +34,7 @@ const (
 	AllPushes           = "chat.in.push.>"
 	AllRegistrations    = "chat.in.visitor.registered.>"
 	AllVisitorMessages  = "chat.in.visitor.message.>"
+	AllRatings          = "chat.in.visitor.rated.>"
 	AllControls         = "chat.in.control.>"
 	AllReplies          = "chat.reply.>"
 	AllParts            = "chat.part.>"
@@ -112,6 +113,11 @@ func VisitorRegistered(appID, chatUserID string) string {
 // VisitorMessage is where the Widget API publishes what a visitor wrote.
 func VisitorMessage(appID, chatUserID string) string {
 	return "chat.in.visitor.message." + appID + "." + chatUserID
+}
+
+// ChatRated is where the Widget API publishes that a visitor has rated a chat.
+func ChatRated(appID, chatUserID string) string {
+	return "chat.in.visitor.rated." + appID + "." + chatUserID
 }
 
 // ControlChanged is where it is published who answers a chat.

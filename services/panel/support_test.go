@@ -2,6 +2,7 @@ package panel_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,32 @@ func TestQueue(t *testing.T) {
 	agent.done(http.StatusOK, http.MethodGet, "/api/ratings", "").into(t, &sums)
 	if len(sums.Ratings) != 1 || sums.Days != 30 || sums.Ratings[0].AppID != w.acme.app || sums.Ratings[0].Average != 4 || sums.Ratings[0].Scores[3] != 1 {
 		t.Errorf("got %+v, want one rating of four", sums)
+	}
+}
+
+// A rating reaches the agents of the company at once, and who was away when it came.
+func TestRatingIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	agent := w.as(w.acme.users[account.Agent])
+	here, leave := agent.events("/api/events", "")
+	ready := w.next(here, "ready")
+	rates := func(c company, score int) {
+		t.Helper()
+		w.must(w.bus.Publish(t.Context(), event.ChatRated{
+			CompanyID: c.id, AppID: c.app, ChatUserID: c.visitor, ChatID: c.chat, Score: score, Comment: "Quick.", RatedAt: time.Now(),
+		}))
+	}
+	rates(w.other, 1)
+	rates(w.acme, 4)
+	told := w.next(here, "rated")
+	if !strings.Contains(told.data, `"chatId":"`+w.acme.chat+`"`) || !strings.Contains(told.data, `"rating":{"score":4,"comment":"Quick.","ratedAt":"`) {
+		t.Errorf("got %s, want acme's rating", told.data)
+	}
+	leave()
+	back, _ := agent.events("/api/events", ready.id)
+	if e := w.next(back, "rated"); e.data != told.data {
+		t.Errorf("after a reconnect: got %s, want %s", e.data, told.data)
 	}
 }
 

@@ -190,6 +190,11 @@ func TestWebhookEvents(t *testing.T) {
 		ID: uuid.NewString(), CompanyID: w.company.ID, ChatID: w.chat.ID, AppID: w.application.ID, ChatUserID: w.visitor.ID, Control: event.ControlBot,
 		ChangedAt: now(), ClosedAt: now(),
 	}
+	rated := event.ChatRated{
+		CompanyID: w.company.ID, AppID: w.application.ID, ChatUserID: w.visitor.ID, ChatID: w.chat.ID, Score: 2, Comment: "Slow.", RatedAt: now(),
+	}
+	better := rated
+	better.Score, better.RatedAt = 4, rated.RatedAt.Add(time.Second)
 	want := map[string]int{}
 	for _, step := range []struct {
 		event event.Event
@@ -197,6 +202,7 @@ func TestWebhookEvents(t *testing.T) {
 	}{
 		{registered, "visitor.registered chat.opened"}, {back, "visitor.updated"}, {text, "message.received"}, {image, "message.received file.received"},
 		{first, "message.received"}, {status, "message.status"}, {closed, "chat.closed"},
+		{rated, "chat.rated"}, {better, "chat.rated"},
 	} {
 		w.publish(step.event)
 		w.publishRaw(step.event.Subject(), step.event.AppendJSON(nil)) // it is read twice, as after a crash
@@ -205,7 +211,7 @@ func TestWebhookEvents(t *testing.T) {
 		}
 	}
 	ids, got := map[string]bool{}, map[string]int{}
-	for range 9 {
+	for range 11 {
 		d := r.next()
 		if ids[d.id] {
 			t.Errorf("got %s twice", d.id)
@@ -230,8 +236,8 @@ func TestWebhookEvents(t *testing.T) {
 		}
 	}
 	all, err := w.store.WebhookDeliveries(t.Context(), store.WebhookFilter{CompanyID: w.company.ID}, store.Page{})
-	if err != nil || len(all) != 9 {
-		t.Errorf("got %d deliveries, %v, want 9", len(all), err)
+	if err != nil || len(all) != 11 {
+		t.Errorf("got %d deliveries, %v, want 11", len(all), err)
 	}
 }
 

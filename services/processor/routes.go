@@ -20,6 +20,7 @@ import (
 const (
 	durableRecorder   = "recorder"
 	durableControls   = "recorder-control"
+	durableRatings    = "recorder-ratings"
 	durableDispatcher = "dispatcher"
 	durablePushes     = "dispatcher-pushes"
 	durableBot        = "bot"
@@ -46,6 +47,10 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		{
 			Stream: subject.Inbound, Durable: durableControls, Filters: []string{subject.AllControls},
 			Handle: controlChanged(r),
+		},
+		{
+			Stream: subject.Inbound, Durable: durableRatings, Filters: []string{subject.AllRatings},
+			Handle: decoded(r.ChatRated),
 		},
 		{Stream: subject.Replies, Durable: durableRecorder, Handle: decoded(r.Reply)},
 		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound)},
@@ -114,7 +119,7 @@ func webhookRoutes(w *webhook.Service) []bus.Consumer {
 			Stream: subject.Inbound, Durable: durableWebhooks, Concurrency: fanouts,
 			Handle: bySubject(map[string]handler{
 				subject.AllVisitorMessages: timed(w.VisitorMessage), subject.AllRegistrations: timed(w.VisitorRegistered),
-				subject.AllControls: timed(w.ControlChanged),
+				subject.AllControls: timed(w.ControlChanged), subject.AllRatings: timed(w.ChatRated),
 			}),
 		},
 		{Stream: subject.Status, Durable: durableWebhooks, Concurrency: fanouts, Handle: timed(w.MessageStatusChanged)},

@@ -306,7 +306,7 @@ func TestConsumersAreSwitchedOneByOne(t *testing.T) {
 		change func(*processor.Config)
 		want   []string
 	}{
-		{"only the recorder", func(c *processor.Config) { c.Dispatcher, c.Bot = false, processor.BotNone }, []string{"recorder", "recorder-control"}},
+		{"only the recorder", func(c *processor.Config) { c.Dispatcher, c.Bot = false, processor.BotNone }, []string{"recorder", "recorder-control", "recorder-ratings"}},
 		{"only the dispatcher", func(c *processor.Config) { c.Recorder, c.Bot = false, processor.BotNone }, []string{"dispatcher", "dispatcher-pushes"}},
 		{"only the bot", func(c *processor.Config) { c.Recorder, c.Dispatcher = false, false }, []string{"bot"}},
 	}

@@ -2,8 +2,8 @@
 // registration (POST /register), the history of their open chat (GET /message), what they write or upload (POST /message), the
 // uploaded files (GET /files/:id/:name), and the public keys of their tokens (GET /.well-known/jwks.json).
 //
-// It publishes VisitorRegistered and VisitorMessageAccepted on INBOUND and consumes nothing but invalidations of what it has
-// cached. Replies reach visitors through the socket gateway. A success is answered only after JetStream has acknowledged the
+// It publishes VisitorRegistered, VisitorMessageAccepted, ChatRated and handovers on INBOUND and consumes nothing but invalidations of
+// what it has cached. Replies reach visitors through the socket gateway. A success is answered only after JetStream has acknowledged the
 // event; what is written to MongoDB before that is written so that a retry completes it.
 //
 // Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/application (whom

@@ -166,6 +166,7 @@ func TestRating(t *testing.T) {
 	now := time.Now()
 	w := start(t, uncached, func(cfg *widgetapi.Config) { cfg.Now = func() time.Time { return now } })
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
+	told := bustest.Collect(t, w.engines.natsURL, subject.AllRatings)
 	chatID := w.chatOf(w.get("/chat", token)).ChatID
 	path := "/chat/" + chatID + "/rating"
 	refused := func(what, code string, got answer) {
@@ -196,6 +197,15 @@ func TestRating(t *testing.T) {
 	refused("too late", "RATING_ENDED", w.post(path, token, `{"score":1}`))
 	if s := w.chatOf(w.get("/chat", token)); s.Rating.Score != 4 || s.RateableUntil != "" {
 		t.Errorf("in the end: got %+v, want the second rating for good", s)
+	}
+	for i, m := range told.Await(2) {
+		e, err := event.Decode[event.ChatRated](m.Subject, m.Data)
+		if err != nil || e.Score != []int{2, 4}[i] || e.ChatID != chatID || e.CompanyID != companyID || e.AppID != appID {
+			t.Errorf("got %s %s and %v, want rating %d told", m.Subject, m.Data, err, i)
+		}
+	}
+	if n := w.stored(subject.Inbound, subject.AllRatings); n != 2 {
+		t.Errorf("got %d events of ratings, want one of each that was accepted", n)
 	}
 }
 

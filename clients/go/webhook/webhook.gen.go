@@ -26,6 +26,17 @@ type ChatOpened struct {
 	OpenedAt   time.Time `json:"openedAt"`
 }
 
+// ChatRated defines model for ChatRated.
+type ChatRated struct {
+	AppId      string    `json:"appId"`
+	ChatId     string    `json:"chatId"`
+	ChatUserId string    `json:"chatUserId"`
+	Comment    string    `json:"comment,omitempty,omitzero"`
+	CompanyId  string    `json:"companyId"`
+	RatedAt    time.Time `json:"ratedAt"`
+	Score      int       `json:"score"`
+}
+
 // EndpointDisabled defines model for EndpointDisabled.
 type EndpointDisabled struct {
 	CompanyId  string    `json:"companyId"`
@@ -127,6 +138,25 @@ type ChatOpenedJSONBody struct {
 
 // ChatOpenedParams defines parameters for ChatOpened.
 type ChatOpenedParams struct {
+	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	WebhookId string `json:"webhook-id"`
+
+	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	WebhookTimestamp string `json:"webhook-timestamp"`
+
+	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	WebhookSignature string `json:"webhook-signature"`
+}
+
+// ChatRatedJSONBody defines parameters for ChatRated.
+type ChatRatedJSONBody struct {
+	Data      ChatRated   `json:"data"`
+	Timestamp time.Time   `json:"timestamp"`
+	Type      interface{} `json:"type"`
+}
+
+// ChatRatedParams defines parameters for ChatRated.
+type ChatRatedParams struct {
 	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
 	WebhookId string `json:"webhook-id"`
 
@@ -275,6 +305,9 @@ type ChatClosedJSONRequestBody ChatClosedJSONBody
 
 // ChatOpenedJSONRequestBody defines body for ChatOpened for application/json ContentType.
 type ChatOpenedJSONRequestBody ChatOpenedJSONBody
+
+// ChatRatedJSONRequestBody defines body for ChatRated for application/json ContentType.
+type ChatRatedJSONRequestBody ChatRatedJSONBody
 
 // EndpointDisabledJSONRequestBody defines body for EndpointDisabled for application/json ContentType.
 type EndpointDisabledJSONRequestBody EndpointDisabledJSONBody

@@ -74,6 +74,7 @@ func rows() []row {
 		{"redis", true, measureRedis},
 		{"growth", false, measureGrowth},
 		{"readers", false, measureReaders},
+		{"parts", false, measureParts},
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// mark says which reply a delivery is. It stands as a string in the reply's data, which every gateway passes on as it is.
+// mark says which reply a delivery is. It stands as a string in the reply's data, which every gateway passes on as it is, or in the
+// text of a part.
 type mark struct {
 	trial    int
 	room     int
@@ -14,27 +15,43 @@ type mark struct {
 	planned  time.Duration // since the generator began
 }
 
-var markBegin = []byte(`"mark":"`)
+var (
+	markBegin = []byte(`"mark":"`)
+	partBegin = []byte(`"text":"` + partMark)
+)
+
+// partMark begins the text of a part, before its mark.
+const partMark = "part "
 
 // appendData appends the data of a marked reply.
 func (m mark) appendData(dst []byte) []byte {
 	dst = append(dst, `{"text":"Your order 4711 has left our warehouse. It will be with you tomorrow before noon.",`...)
-	dst = append(dst, markBegin...)
+	return append(m.append(append(dst, markBegin...)), `"}`...)
+}
+
+// text is the text of a marked part: about as much as a language model writes in 60 ms.
+func (m mark) text() string {
+	return string(append(m.append([]byte(partMark)), " and a few words. "...))
+}
+
+func (m mark) append(dst []byte) []byte {
 	for _, n := range []int64{int64(m.trial), int64(m.room), int64(m.sequence), m.planned.Microseconds()} {
 		dst = append(strconv.AppendInt(dst, n, 10), '.')
 	}
-	return append(dst, `"}`...)
+	return dst
 }
 
 // parseMark finds the mark in an event.
 func parseMark(packet []byte) (m mark, ok bool) {
-	at := bytes.Index(packet, markBegin)
-	if at < 0 {
-		return mark{}, false
+	_, rest, ok := bytes.Cut(packet, markBegin)
+	if !ok {
+		if _, rest, ok = bytes.Cut(packet, partBegin); !ok {
+			return mark{}, false
+		}
 	}
 	var parts [4]int
 	part := 0
-	for _, c := range packet[at+len(markBegin):] {
+	for _, c := range rest {
 		switch {
 		case c == '.':
 			if part++; part == len(parts) {

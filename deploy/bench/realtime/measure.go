@@ -19,6 +19,7 @@ type figures struct {
 	redis     []float64 // bytes for a reply with 1, 2, 3 gateways
 	growth    []growthFigure
 	readers   []readerFigure
+	parts     *partsFigure
 }
 
 // idleFigure is many connections that come as fast as they can, and stay.

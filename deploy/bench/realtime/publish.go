@@ -70,6 +70,8 @@ type load struct {
 	rooms []*visitor // visitor i is room i
 	rate  int        // a second; 0 is as fast as it goes
 	total int
+	// drafts are what bots write, one for each room; nil: the load is replies.
+	drafts []draft
 }
 
 // publish publishes a load under the marks of a trial, on time whatever the gateways do. It returns when JetStream has answered for all.
@@ -110,9 +112,13 @@ func (l load) planned(start, now time.Duration, i int) time.Duration {
 
 func (p *publisher) send(l load, i, trial int, planned time.Duration) error {
 	room := i % len(l.rooms)
-	v := l.rooms[room]
+	v, m := l.rooms[room], mark{trial, room, i/len(l.rooms) + 1, planned}
 	now := time.Now()
-	e := event.Reply{
+	if l.drafts != nil {
+		part := l.drafts[room].next(v, m, now)
+		return p.event(part.Subject(), part, now)
+	}
+	return p.event(v.subject, event.Reply{
 		CompanyID:  v.companyID,
 		AppID:      v.appID,
 		ChatUserID: v.id,
@@ -121,14 +127,17 @@ func (p *publisher) send(l load, i, trial int, planned time.Duration) error {
 			ID:            uuid.Must(uuid.NewV7()).String(),
 			CreatedAt:     now,
 			Type:          chat.Text,
-			Data:          mark{trial, room, i/len(l.rooms) + 1, planned}.appendData(nil),
+			Data:          m.appendData(nil),
 			NameOfSender:  "Support",
 			IsFromSupport: true,
 		},
-	}
+	}, now)
+}
+
+func (p *publisher) event(subject string, e event.Event, now time.Time) error {
 	p.payload = e.AppendJSON(p.payload[:0])
 	err := p.nc.PublishMsg(&nats.Msg{
-		Subject: v.subject,
+		Subject: subject,
 		Reply:   p.inbox,
 		Data:    p.payload,
 		Header: nats.Header{
@@ -141,7 +150,7 @@ func (p *publisher) send(l load, i, trial int, planned time.Duration) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("publishing a reply: %w", err)
+		return fmt.Errorf("publishing: %w", err)
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ func report(z sizes, results map[string]*figures) string {
 	reportRedis(w, results)
 	reportGrowth(w, z, results)
 	reportReaders(w, z, results)
+	reportParts(w, z, results["parley"])
 	return w.String()
 }
 

@@ -16,9 +16,10 @@ type sizes struct {
 	over    pace
 	ceiling pace // the first rate to try, and how long each is tried
 	bound   time.Duration
-	crowd   int // connections in the one room of a broadcast
-	events  int // of a broadcast
-	bursts  int // broadcasts, of which the median counts
+	soon    time.Duration // bound of p99 in the search for the highest rate of parts
+	crowd   int           // connections in the one room of a broadcast
+	events  int           // of a broadcast
+	bursts  int           // broadcasts, of which the median counts
 	redis   pace
 	levels  []int // connections of the growth
 	growth  pace
@@ -39,7 +40,7 @@ func fullSizes() sizes {
 		latency: pace{2000, 6 * time.Second},
 		cost:    pace{5000, 6 * time.Second},
 		over:    pace{10_000, 8 * time.Second},
-		ceiling: pace{2000, 3 * time.Second}, bound: 250 * time.Millisecond,
+		ceiling: pace{2000, 3 * time.Second}, bound: 250 * time.Millisecond, soon: 100 * time.Millisecond,
 		crowd: 5000, events: 40, bursts: 3,
 		redis:  pace{1000, 2 * time.Second},
 		levels: []int{1000, 5000, 10_000, 15_000},
@@ -55,7 +56,7 @@ func quickSizes() sizes {
 		latency: pace{200, time.Second},
 		cost:    pace{500, time.Second},
 		over:    pace{1000, time.Second},
-		ceiling: pace{500, 500 * time.Millisecond}, bound: 250 * time.Millisecond,
+		ceiling: pace{500, 500 * time.Millisecond}, bound: 250 * time.Millisecond, soon: 100 * time.Millisecond,
 		crowd: 200, events: 10, bursts: 1,
 		redis:  pace{200, time.Second},
 		levels: []int{50, 150},

@@ -37,6 +37,7 @@ type stage struct {
 	visitors  []*visitor
 	trials    int
 	epoch     time.Time
+	parts     bool // its loads are parts of streamed answers, not replies
 }
 
 // publishFunc publishes a load under the marks of a trial, whose times count from epoch.
@@ -173,6 +174,9 @@ func own(i int) int { return i }
 func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience time.Duration) (outcome, error) {
 	perRoom := (total + rooms - 1) / rooms
 	l := load{rooms: s.visitors[:rooms], rate: rate, total: total}
+	if s.parts {
+		l.drafts = make([]draft, rooms)
+	}
 	s.trials++
 	var t *trial
 	var expected int

@@ -19,6 +19,17 @@ func TestMarkComesBackFromAnEvent(t *testing.T) {
 	if got, ok := parseMark(deliveryPacket(sent)); !ok || got != sent {
 		t.Errorf("got %+v, %t, want %+v", got, ok, sent)
 	}
+	v, d := &visitor{companyID: "c", appID: "a", id: "u", chatID: "k"}, draft{}
+	for n := range 2*partsOfDraft + 1 {
+		sent.sequence = n + 1
+		part := d.next(v, sent, time.Now())
+		if got, ok := parseMark(part.AppendShown([]byte(`42/message,["message.part",`))); !ok || got != sent {
+			t.Errorf("in a part: got %+v, %t, want %+v", got, ok, sent)
+		}
+		if first := n%partsOfDraft == 0; first != (part.Offset == 0) || first != (part.N == 0) {
+			t.Errorf("part %d: got n %d at %d, want another message after %d parts", n, part.N, part.Offset, partsOfDraft)
+		}
+	}
 	for _, packet := range []string{``, `42/message,["message",{}]`, `"mark":"1.2.3`, `"mark":"1.2.3.x."`} {
 		if got, ok := parseMark([]byte(packet)); ok {
 			t.Errorf("%q: got %+v, want no mark", packet, got)

@@ -48,6 +48,7 @@ func readEvent(t testing.TB, m *nats.Msg) proto.Message {
 		"chat.in.push.":               new(eventsv1.PushAccepted),
 		"chat.in.visitor.registered.": new(eventsv1.VisitorRegistered),
 		"chat.in.visitor.message.":    new(eventsv1.VisitorMessageAccepted),
+		"chat.in.visitor.rated.":      new(eventsv1.ChatRated),
 		"chat.reply.":                 new(eventsv1.Reply),
 		"chat.part.":                  new(eventsv1.MessagePart),
 		"chat.out.":                   new(eventsv1.OutboundMessage),

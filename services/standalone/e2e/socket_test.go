@@ -34,7 +34,7 @@ type socket struct {
 // said is what a client told about itself or received.
 type said struct {
 	ID        string            `json:"id"`
-	Kind      string            `json:"kind"` // connect, upgrade, connect_error, disconnect, event, closed
+	Kind      string            `json:"kind"` // connect, upgrade, connect_error, disconnect, event, ack, closed
 	Transport string            `json:"transport"`
 	Message   string            `json:"message"`
 	Data      json.RawMessage   `json:"data"`
@@ -136,6 +136,13 @@ func connected(t testing.TB, url, token string, transports ...string) *socket {
 func (s *socket) emit(t testing.TB, event string, args ...any) {
 	t.Helper()
 	s.of.command(t, map[string]any{"op": "emit", "id": s.id, "event": event, "args": args})
+}
+
+// ask emits an event and returns its acknowledgement.
+func (s *socket) ask(t testing.TB, event string, args ...any) string {
+	t.Helper()
+	s.of.command(t, map[string]any{"op": "emit", "id": s.id, "event": event, "args": args, "ack": true})
+	return string(s.await(t, "ack").Data)
 }
 
 // await skips what the client says until it is of one of the kinds.

@@ -2,7 +2,7 @@
 // It ends when stdin does.
 //
 //   {"op":"open","id":"a","url":"http://...","token":"...","transports":["websocket"]}
-//   {"op":"emit","id":"a","event":"name","args":[...]}
+//   {"op":"emit","id":"a","event":"name","args":[...],"ack":true}
 //   {"op":"close","id":"a"}
 
 import { createInterface } from 'node:readline';
@@ -30,8 +30,8 @@ const operations = {
     socket.on('disconnect', (reason) => say(id, 'disconnect', { message: reason }));
     socket.onAny((event, ...args) => say(id, 'event', { event, args }));
   },
-  emit({ id, event, args }) {
-    sockets.get(id).emit(event, ...args);
+  emit({ id, event, args, ack }) {
+    sockets.get(id).emit(event, ...args, ...(ack ? [(data) => say(id, 'ack', { data })] : []));
   },
   close({ id }) {
     sockets.get(id)?.disconnect();

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 	"unicode/utf16"
-
-	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // shownPart is the payload of the event message.part.
@@ -155,49 +153,4 @@ func TestAVisitorStopsAnAnswer(t *testing.T) {
 	if reason != "stopped" || !strings.HasPrefix(text, "This answer") || strings.Contains(text, "When I am done") {
 		t.Errorf("got %q (%s), want a beginning, stopped", text, reason)
 	}
-}
-
-// Whatever is killed in the middle of an answer, a gateway, the process that writes or NATS: the visitor ends with the whole answer, once.
-func TestAnAnswerSurvivesKills(t *testing.T) {
-	f := newFleet(t, 2)
-	f.accounts = true
-	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	f.services = append(f.services, "processor-2")
-	var err error
-	f.addr["processor-2"], err = nettest.FreeAddr()
-	check(t, err)
-	f.ops["processor-2"], err = nettest.FreeAddr()
-	check(t, err)
-	for _, engine := range []string{"seed", "nats", "redis"} {
-		f.start(t, engine)
-	}
-	for _, name := range f.services {
-		f.start(t, name)
-	}
-	f.awaitReady(t, http.StatusOK, f.services...)
-	f.startEdge(t)
-	v := register(t, f.place, f.widgetAPI(t))
-	told := v.history(t)
-	for _, name := range []string{"gateway-1", "processor", "gateway-2", "processor-2", "nats"} { // each answer has one of two writers
-		s := connected(t, f.WidgetBaseURL, v.token, "websocket")
-		shown := reading{broken: true}
-		told = append(told, v.write(t, "stream"))
-		s.read(t, &shown, func() bool { return shown.parts >= 5 })
-		check(t, f.run[name].kill())
-		if name == "nats" {
-			f.start(t, name)
-		}
-		s.read(t, &shown, func() bool { return shown.final != nil })
-		text, reason := shown.final.words(t)
-		if reason != "" || !strings.HasSuffix(text, "kept in the history. 👋") || shown.id != shown.final.ID || !strings.HasPrefix(text, shown.text) {
-			t.Errorf("%s killed: got %q (%s) after %q, want the whole answer", name, text, reason, shown.text)
-		}
-		told = append(told, shown.final.record)
-		checkHistory(t, v, told)
-		if name != "nats" {
-			f.start(t, name)
-		}
-		f.awaitReady(t, http.StatusOK, f.services...)
-	}
-	f.permissions(t)
 }

@@ -1142,7 +1142,7 @@ export async function broken({ config, open, say }) {
 }
 
 /** A bot writes while it thinks: the bubble grows, is read out once, can be stopped, and survives a lost connection. */
-export async function streaming({ open, say }) {
+export async function streaming({ config, open, say }) {
   const page = await open();
   await register(page);
   const writing = page.locator('[role=log] .writing');
@@ -1157,6 +1157,8 @@ export async function streaming({ open, say }) {
   await write(page, 'stream');
   await writing.waitFor();
   await grows();
+  await writing.getByText('language model').waitFor();
+  await page.screenshot({ path: join(config.shots, 'widget-streaming.png') });
   assert.doesNotMatch(await announced.textContent(), /word by word/, 'parts are not read out');
   const id = await writing.getAttribute('data-key');
   await whole().waitFor();

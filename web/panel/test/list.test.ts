@@ -83,3 +83,12 @@ test('filters', () => {
   assert.ok(matches({ ...c, status: 'pending' }, { status: 'open' }, 'me'));
   assert.deepEqual(placed([chat('a', 3), chat('b', 1)], chat('c', 2)).map((x) => x.id), ['a', 'c', 'b']);
 });
+
+test('a rating is shown at once, and the latest one counts', async () => {
+  const { l } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }]);
+  const rated = (score: number, minute: number) => l.onRated({ chatId: 'b', appId: 'app', rating: { score, ratedAt: at(minute) } });
+  rated(2, 31);
+  rated(4, 33);
+  rated(2, 31); // again, after a reconnect
+  assert.equal(l.find('b')!.rating?.score, 4);
+});

@@ -36,6 +36,23 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "chat.rated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A visitor rated a closed chat, or changed the rating; the latest one counts. */
+        post: operations["chat.rated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "endpoint.disabled": {
         parameters: {
             query?: never;
@@ -174,6 +191,16 @@ export interface components {
             companyId: string;
             /** Format: date-time */
             openedAt: string;
+        };
+        ChatRated: {
+            appId: string;
+            chatId: string;
+            chatUserId: string;
+            comment?: string;
+            companyId: string;
+            /** Format: date-time */
+            ratedAt: string;
+            score: number;
         };
         EndpointDisabled: {
             companyId: string;
@@ -372,6 +399,86 @@ export interface operations {
                     timestamp: string;
                     /** @constant */
                     type: "chat.opened";
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint is gone: it is disabled at once. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A failed attempt. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "chat.rated": {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
+                 */
+                "webhook-id": string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795262400
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "chat.rated",
+                 *       "timestamp": "2026-11-21T12:00:00.007Z",
+                 *       "data": {
+                 *         "companyId": "c0000000-0000-4000-8000-000000000001",
+                 *         "appId": "a0000000-0000-4000-8000-000000000001",
+                 *         "chatId": "5bbf5571-1b97-5d0f-9588-ec2e97f7f647",
+                 *         "chatUserId": "7d1c6a52-0f5e-4b1f-8f0e-3c8f7a2d9e11",
+                 *         "score": 4,
+                 *         "comment": "Quick and friendly.",
+                 *         "ratedAt": "2026-11-21T12:00:00.007Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["ChatRated"];
+                    /** Format: date-time */
+                    timestamp: string;
+                    /** @constant */
+                    type: "chat.rated";
                 };
             };
         };

@@ -171,7 +171,7 @@ func (f Feed) spans(at Position) []bus.Span {
 	inbound := []string{subject.ControlChanged(f.CompanyID, "*")}
 	var replies []string
 	for _, app := range f.AppIDs {
-		inbound = append(inbound, subject.VisitorMessage(app, "*"), subject.VisitorRegistered(app, "*"))
+		inbound = append(inbound, subject.VisitorMessage(app, "*"), subject.VisitorRegistered(app, "*"), subject.ChatRated(app, "*"))
 		replies = append(replies, subject.Reply(app, "*"))
 	}
 	spans := []bus.Span{{Stream: subject.Inbound, Filters: inbound, After: at[0]}}
@@ -259,6 +259,19 @@ type controlEvent struct {
 	Handover *event.Handover `json:"handover,omitempty"`
 }
 
+// ratedEvent has the rating as a chat has it.
+type ratedEvent struct {
+	ChatID string      `json:"chatId"`
+	AppID  string      `json:"appId"`
+	Rating ratingEvent `json:"rating"`
+}
+
+type ratingEvent struct {
+	Score   int    `json:"score"`
+	Comment string `json:"comment,omitempty"`
+	RatedAt string `json:"ratedAt"`
+}
+
 // tell decodes a delivery and tells it. It skips malformed events, which the processor's consumers move to DEAD, and events of other companies.
 func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 	id := at.String()
@@ -297,6 +310,12 @@ func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 			v.ClosedAt = e.ClosedAt.Format(chat.TimeFormat)
 		}
 		return tellJSON(id, "chat", v, tell)
+	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllRatings, ">")):
+		e, ok := decoded[event.ChatRated](d)
+		if !ok || e.CompanyID != f.CompanyID {
+			return nil
+		}
+		return tellJSON(id, "rated", ratedEvent{e.ChatID, e.AppID, ratingEvent{e.Score, e.Comment, e.RatedAt.Format(chat.TimeFormat)}}, tell)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllStatuses, ">")):
 		e, ok := decoded[event.MessageStatusChanged](d)
 		if !ok || e.CompanyID != f.CompanyID {

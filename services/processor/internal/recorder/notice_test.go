@@ -26,6 +26,10 @@ func (p *place) SetControl(context.Context, string, chat.Control) (chat.Chat, er
 	return p.chat, nil
 }
 
+func (p *place) RateChat(context.Context, string, chat.Rating) (chat.Chat, error) {
+	return p.chat, nil
+}
+
 func (p *place) CloseChat(context.Context, string, time.Time) error { return nil }
 
 func (p *place) Chat(context.Context, string) (chat.Chat, error)               { return p.chat, nil }

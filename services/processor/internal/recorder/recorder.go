@@ -24,10 +24,11 @@ type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 }
 
-// Controls keeps who answers a chat; see [store.Chats].
+// Controls keeps who answers a chat, and how it was rated; see [store.Chats].
 type Controls interface {
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 	CloseChat(ctx context.Context, id string, at time.Time) error
+	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
 }
 
 // Recorder writes events into the history.
@@ -77,6 +78,19 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 		}
 	}
 	return r.notify(ctx, c, e, eventID)
+}
+
+// ChatRated keeps what a visitor says about a chat. The Widget API does so itself after it has published.
+func (r *Recorder) ChatRated(ctx context.Context, e event.ChatRated) error {
+	c, err := r.chats.Chat(ctx, e.ChatID)
+	if err != nil {
+		return err
+	}
+	if c.ChatUserID != e.ChatUserID || c.CompanyID != e.CompanyID {
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+	}
+	_, err = r.controls.RateChat(ctx, e.ChatID, e.Rating())
+	return err
 }
 
 // Reply keeps what a visitor is shown.

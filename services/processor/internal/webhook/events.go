@@ -99,6 +99,17 @@ func (s *Service) ControlChanged(ctx context.Context, e event.ChatControlChanged
 	}, at, "")
 }
 
+// ChatRated delivers chat.rated. A rating that is changed is another event.
+func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time) error {
+	return s.deliver(ctx, e.CompanyID, webhook.Event{
+		Type: webhook.TypeChatRated, Timestamp: webhook.Time(e.RatedAt), Key: e.EventID(), ChatID: e.ChatID,
+		Data: webhook.ChatRated{
+			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Score: e.Score, Comment: e.Comment,
+			RatedAt: webhook.Time(e.RatedAt),
+		},
+	}, at, "")
+}
+
 // MessageStatusChanged delivers message.status.
 func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatusChanged, at time.Time) error {
 	return s.deliver(ctx, e.CompanyID, webhook.Event{

@@ -46,7 +46,8 @@ func (s *Service) poll(ctx context.Context) {
 }
 
 // beginDue begins as many due deliveries as there is room for. Those of an endpoint without room are passed over, so that they hide
-// nobody else's.
+// nobody else's. Those that this process has begun stay due until they are claimed: where they fill a page, the rest is looked for when one
+// of them ends.
 func (s *Service) beginDue(ctx context.Context) error {
 	for {
 		now := s.cfg.Now()
@@ -60,7 +61,11 @@ func (s *Service) beginDue(ctx context.Context) error {
 				begun++
 			}
 		}
-		if len(due) < pollPage || begun == 0 {
+		if len(due) < pollPage {
+			return nil
+		}
+		if begun == 0 {
+			s.more.Store(true)
 			return nil
 		}
 	}

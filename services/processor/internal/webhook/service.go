@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,6 +62,7 @@ type Service struct {
 	lanes   *lanes
 	slots   chan struct{} // one for each request at once
 	wake    chan struct{} // deliveries may be due
+	more    atomic.Bool   // the last look has left due deliveries in the store; the end of one makes room
 	metrics *metrics
 
 	mu       sync.Mutex
@@ -112,6 +114,9 @@ func (s *Service) end(id string) {
 	s.mu.Lock()
 	delete(s.inHand, id)
 	s.mu.Unlock()
+	if s.more.CompareAndSwap(true, false) {
+		s.look()
+	}
 	s.running.Done()
 }
 

@@ -143,7 +143,7 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 	return m, nil
 }
 
-// Rate keeps what the visitor says about a closed chat of theirs; a later rating replaces an earlier one. It returns NotFound when the chat is
+// Rate publishes and keeps what the visitor says about a closed chat of theirs; a later rating replaces an earlier one. It returns NotFound when the chat is
 // not this visitor's, and Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN, or RATING_ENDED after the time for it; see
 // [chat.Chat.RateableUntil].
 func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (State, error) {
@@ -173,7 +173,14 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID
 	case !c.Rateable(now):
 		return State{}, apperr.New(apperr.Conflict, "RATING_ENDED", "The chat can no longer be rated")
 	}
-	r.At = now
+	// An event first, so that the recorder completes what a crash leaves half done.
+	r.At = store.UTC(now)
+	err = d.cfg.Publisher.Publish(ctx, event.ChatRated{
+		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Score: r.Score, Comment: r.Comment, RatedAt: r.At,
+	})
+	if err != nil {
+		return State{}, err
+	}
 	if c, err = d.cfg.Chats.RateChat(ctx, c.ID, r); err != nil {
 		return State{}, err
 	}

@@ -6,6 +6,7 @@ export interface LiveEvents {
   message: { chatId: string; appId?: string; message: Message };
   chat: { chatId: string; appId?: string; control: 'bot' | 'agent'; assigneeId?: string; byUserId?: string; closedAt?: string; handover?: Handover };
   registered: { appId: string; chatId: string; visitorId: string };
+  rated: { chatId: string; appId: string; rating: { score: number; comment?: string; ratedAt: string } };
   read: { chatId: string };
   presence: { chatId: string; userId: string; name: string; expiresInSeconds: number };
   status: { chatId: string; messageId: string; status: 'delivered' | 'read' | 'failed' };
@@ -92,7 +93,7 @@ export class Live {
         void client.call('session').catch(() => {}); // a session that has ended says so here
       }
     };
-    for (const name of ['message', 'chat', 'registered', 'read', 'presence', 'status', 'typing', 'seen', 'reset'] as const) {
+    for (const name of ['message', 'chat', 'registered', 'rated', 'read', 'presence', 'status', 'typing', 'seen', 'reset'] as const) {
       source.addEventListener(name, (e) => {
         if (source !== this.#source) return;
         if (e.lastEventId) this.#lastId = e.lastEventId;

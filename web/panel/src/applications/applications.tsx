@@ -14,7 +14,7 @@ import { Field, TextInput } from '../ui/field.js';
 import { Page } from '../ui/page.js';
 import { Badge, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
 import { shownColour } from './draft.js';
-import { Average } from './support.js';
+import { Average, useRatings } from './support.js';
 import { Editor } from './editor.js';
 
 const s = strings.applications;
@@ -26,7 +26,7 @@ export default function Applications() {
 
 function List() {
   const { data, error, loading, reload } = useLoad((signal) => api.list(signal), []);
-  const rated = useLoad((signal) => api.ratings(signal), []).data?.ratings ?? [];
+  const rated = useRatings()?.ratings ?? [];
   const [creating, setCreating] = useState(false);
   const create = can('applications.write') && <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>{s.create}</Button>;
   return (

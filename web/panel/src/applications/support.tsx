@@ -1,6 +1,7 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { applications as api } from '../api/api.js';
 import { fieldErrors, messageOf } from '../api/client.js';
+import { live } from '../api/live.js';
 import type { Application, Day, Hours, Interval, Ratings, Support } from '../api/types.js';
 import { useLoad } from '../lib/load.js';
 import { strings } from '../strings.js';
@@ -139,10 +140,30 @@ function Intervals({ name, path, errors, writable, value, change }: IntervalsPro
 
 /** What visitors have said in the last days; nothing while they have said nothing. */
 function RatingSummary({ appId }: { appId: string }) {
-  const { data } = useLoad((signal) => api.ratings(signal), []);
+  const data = useRatings();
   const own = data?.ratings.find((r) => r.appId === appId);
   if (!data) return null;
   return <p class="muted">{own ? <><Average ratings={own} /> {s.ratedIn(data.days, own.count)}</> : s.noRatings(data.days)}</p>;
+}
+
+/** How long after its event the sums have a rating: it is stored after it was published. */
+const SUMMED = 1_000;
+
+/** How visitors have rated their chats, loaded again when one does. */
+export function useRatings() {
+  const { data, reload } = useLoad((signal) => api.ratings(signal), []);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const stop = live.on('rated', () => {
+      clearTimeout(timer);
+      timer = setTimeout(reload, SUMMED);
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, []);
+  return data;
 }
 
 /** The mean of an application's ratings. */

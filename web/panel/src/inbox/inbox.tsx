@@ -85,6 +85,7 @@ export default function Inbox() {
       }),
       live.on('chat', (e) => list.onChat(e)),
       live.on('registered', (e) => list.onRegistered(e)),
+      live.on('rated', (e) => list.onRated(e)),
       live.on('read', (e) => list.onRead(e)),
       live.on('reset', () => list.reload()),
     ];

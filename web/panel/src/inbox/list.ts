@@ -152,6 +152,10 @@ export class ChatList {
     this.#change(e.chatId, (c) => applyChat(c, e, this.config.agentName));
   }
 
+  onRated(e: LiveEvents['rated']): void {
+    this.#change(e.chatId, (c) => applyRating(c, e));
+  }
+
   onRegistered(e: LiveEvents['registered']): void {
     if (!this.find(e.chatId)) void this.#ask(e.chatId, (c) => c);
   }
@@ -166,4 +170,9 @@ export function applyChat(c: Chat, e: LiveEvents['chat'], agentName: (id: string
   const assignee: Agent | null = e.assigneeId ? { id: e.assigneeId, name: agentName(e.assigneeId) } : null;
   const waiting = e.control === 'agent' && !assignee && !e.closedAt && c.status !== 'closed';
   return { ...c, control: e.control, assignee, waiting, handover: e.handover, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
+}
+
+/** The latest rating counts: an answer of the server may be newer than the event. */
+export function applyRating(c: Chat, e: LiveEvents['rated']): Chat {
+  return c.rating && c.rating.ratedAt > e.rating.ratedAt ? c : { ...c, rating: e.rating };
 }

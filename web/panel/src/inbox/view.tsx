@@ -22,7 +22,7 @@ import { toast } from '../ui/toast.js';
 import { alerts } from './alerts.js';
 import { Composer, type ComposerHandle } from './composer.js';
 import { Conversation, type Pending } from './conversation.js';
-import { applyChat, type ChatList } from './list.js';
+import { applyChat, applyRating, type ChatList } from './list.js';
 
 const s = strings.inbox;
 
@@ -113,6 +113,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         if (e.chatId !== chatId) return;
         setOwn((c) => c && applyChat(c, e, list.config.agentName));
       }),
+      live.on('rated', (e) => e.chatId === chatId && setOwn((c) => c && applyRating(c, e))),
       live.on('presence', (e) => e.chatId === chatId && conversation.onPresence(e)),
       live.on('status', (e) => conversation.onStatus(e.messageId, e.status)),
       live.on('seen', (e) => e.chatId === chatId && conversation.onSeen(e.upTo)),

@@ -16,7 +16,7 @@ const s = strings.streams;
 const MOST = 2000;
 
 /** The kinds of events, as the API names them. */
-const KINDS = ['company-message', 'push', 'registration', 'visitor-message', 'reply', 'outbound', 'status', 'dead', 'revocation'];
+const KINDS = ['company-message', 'push', 'registration', 'visitor-message', 'rating', 'control', 'reply', 'outbound', 'status', 'dead', 'revocation'];
 
 interface Line { n: number; data: Data }
 

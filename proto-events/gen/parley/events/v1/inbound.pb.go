@@ -453,6 +453,104 @@ func (x *VisitorMessageAccepted) GetMessage() *Message {
 	return nil
 }
 
+// ChatRated: a visitor rated a closed chat, or changed the rating (POST /chat/{id}/rating of the Widget API).
+// Subject: chat.in.visitor.rated.<appId>.<chatUserId>
+//
+// The latest rated_at counts.
+type ChatRated struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
+	AppId      string                 `protobuf:"bytes,2,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	ChatUserId string                 `protobuf:"bytes,3,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
+	ChatId     string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
+	// 1 to 5.
+	Score int32 `protobuf:"varint,5,opt,name=score,proto3" json:"score,omitempty"`
+	// What the visitor wrote about it; empty: nothing.
+	Comment       string                 `protobuf:"bytes,6,opt,name=comment,proto3" json:"comment,omitempty"`
+	RatedAt       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=rated_at,json=ratedAt,proto3" json:"rated_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChatRated) Reset() {
+	*x = ChatRated{}
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChatRated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChatRated) ProtoMessage() {}
+
+func (x *ChatRated) ProtoReflect() protoreflect.Message {
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChatRated.ProtoReflect.Descriptor instead.
+func (*ChatRated) Descriptor() ([]byte, []int) {
+	return file_parley_events_v1_inbound_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ChatRated) GetCompanyId() string {
+	if x != nil {
+		return x.CompanyId
+	}
+	return ""
+}
+
+func (x *ChatRated) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *ChatRated) GetChatUserId() string {
+	if x != nil {
+		return x.ChatUserId
+	}
+	return ""
+}
+
+func (x *ChatRated) GetChatId() string {
+	if x != nil {
+		return x.ChatId
+	}
+	return ""
+}
+
+func (x *ChatRated) GetScore() int32 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *ChatRated) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *ChatRated) GetRatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RatedAt
+	}
+	return nil
+}
+
 // ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the bot or the visitor handed it
 // over to the agents.
 // Subject: chat.in.control.<companyId>.<chatId>
@@ -482,7 +580,7 @@ type ChatControlChanged struct {
 
 func (x *ChatControlChanged) Reset() {
 	*x = ChatControlChanged{}
-	mi := &file_parley_events_v1_inbound_proto_msgTypes[5]
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +592,7 @@ func (x *ChatControlChanged) String() string {
 func (*ChatControlChanged) ProtoMessage() {}
 
 func (x *ChatControlChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_parley_events_v1_inbound_proto_msgTypes[5]
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +605,7 @@ func (x *ChatControlChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChatControlChanged.ProtoReflect.Descriptor instead.
 func (*ChatControlChanged) Descriptor() ([]byte, []int) {
-	return file_parley_events_v1_inbound_proto_rawDescGZIP(), []int{5}
+	return file_parley_events_v1_inbound_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ChatControlChanged) GetCompanyId() string {
@@ -597,7 +695,7 @@ type Handover struct {
 
 func (x *Handover) Reset() {
 	*x = Handover{}
-	mi := &file_parley_events_v1_inbound_proto_msgTypes[6]
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +707,7 @@ func (x *Handover) String() string {
 func (*Handover) ProtoMessage() {}
 
 func (x *Handover) ProtoReflect() protoreflect.Message {
-	mi := &file_parley_events_v1_inbound_proto_msgTypes[6]
+	mi := &file_parley_events_v1_inbound_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +720,7 @@ func (x *Handover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handover.ProtoReflect.Descriptor instead.
 func (*Handover) Descriptor() ([]byte, []int) {
-	return file_parley_events_v1_inbound_proto_rawDescGZIP(), []int{6}
+	return file_parley_events_v1_inbound_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Handover) GetBy() string {
@@ -708,7 +806,17 @@ const file_parley_events_v1_inbound_proto_rawDesc = "" +
 	"\fchat_user_id\x18\x03 \x01(\tR\n" +
 	"chatUserId\x12\x17\n" +
 	"\achat_id\x18\x04 \x01(\tR\x06chatId\x123\n" +
-	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessage\"\x8a\x03\n" +
+	"\amessage\x18\x05 \x01(\v2\x19.parley.events.v1.MessageR\amessage\"\xe3\x01\n" +
+	"\tChatRated\x12\x1d\n" +
+	"\n" +
+	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x15\n" +
+	"\x06app_id\x18\x02 \x01(\tR\x05appId\x12 \n" +
+	"\fchat_user_id\x18\x03 \x01(\tR\n" +
+	"chatUserId\x12\x17\n" +
+	"\achat_id\x18\x04 \x01(\tR\x06chatId\x12\x14\n" +
+	"\x05score\x18\x05 \x01(\x05R\x05score\x12\x18\n" +
+	"\acomment\x18\x06 \x01(\tR\acomment\x125\n" +
+	"\brated_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aratedAt\"\x8a\x03\n" +
 	"\x12ChatControlChanged\x12\x1d\n" +
 	"\n" +
 	"company_id\x18\x01 \x01(\tR\tcompanyId\x12\x17\n" +
@@ -744,35 +852,37 @@ func file_parley_events_v1_inbound_proto_rawDescGZIP() []byte {
 	return file_parley_events_v1_inbound_proto_rawDescData
 }
 
-var file_parley_events_v1_inbound_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_parley_events_v1_inbound_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_parley_events_v1_inbound_proto_goTypes = []any{
 	(*CompanyMessageAccepted)(nil), // 0: parley.events.v1.CompanyMessageAccepted
 	(*PushAccepted)(nil),           // 1: parley.events.v1.PushAccepted
 	(*VisitorRegistered)(nil),      // 2: parley.events.v1.VisitorRegistered
 	(*VisitorProfile)(nil),         // 3: parley.events.v1.VisitorProfile
 	(*VisitorMessageAccepted)(nil), // 4: parley.events.v1.VisitorMessageAccepted
-	(*ChatControlChanged)(nil),     // 5: parley.events.v1.ChatControlChanged
-	(*Handover)(nil),               // 6: parley.events.v1.Handover
-	nil,                            // 7: parley.events.v1.PushAccepted.ParametersEntry
-	(*Message)(nil),                // 8: parley.events.v1.Message
-	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
+	(*ChatRated)(nil),              // 5: parley.events.v1.ChatRated
+	(*ChatControlChanged)(nil),     // 6: parley.events.v1.ChatControlChanged
+	(*Handover)(nil),               // 7: parley.events.v1.Handover
+	nil,                            // 8: parley.events.v1.PushAccepted.ParametersEntry
+	(*Message)(nil),                // 9: parley.events.v1.Message
+	(*timestamppb.Timestamp)(nil),  // 10: google.protobuf.Timestamp
 }
 var file_parley_events_v1_inbound_proto_depIdxs = []int32{
-	8,  // 0: parley.events.v1.CompanyMessageAccepted.message:type_name -> parley.events.v1.Message
-	9,  // 1: parley.events.v1.PushAccepted.created_at:type_name -> google.protobuf.Timestamp
-	7,  // 2: parley.events.v1.PushAccepted.parameters:type_name -> parley.events.v1.PushAccepted.ParametersEntry
-	9,  // 3: parley.events.v1.VisitorRegistered.registered_at:type_name -> google.protobuf.Timestamp
+	9,  // 0: parley.events.v1.CompanyMessageAccepted.message:type_name -> parley.events.v1.Message
+	10, // 1: parley.events.v1.PushAccepted.created_at:type_name -> google.protobuf.Timestamp
+	8,  // 2: parley.events.v1.PushAccepted.parameters:type_name -> parley.events.v1.PushAccepted.ParametersEntry
+	10, // 3: parley.events.v1.VisitorRegistered.registered_at:type_name -> google.protobuf.Timestamp
 	3,  // 4: parley.events.v1.VisitorRegistered.profile:type_name -> parley.events.v1.VisitorProfile
-	8,  // 5: parley.events.v1.VisitorMessageAccepted.message:type_name -> parley.events.v1.Message
-	9,  // 6: parley.events.v1.ChatControlChanged.changed_at:type_name -> google.protobuf.Timestamp
-	9,  // 7: parley.events.v1.ChatControlChanged.closed_at:type_name -> google.protobuf.Timestamp
-	6,  // 8: parley.events.v1.ChatControlChanged.handover:type_name -> parley.events.v1.Handover
-	9,  // 9: parley.events.v1.Handover.at:type_name -> google.protobuf.Timestamp
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	9,  // 5: parley.events.v1.VisitorMessageAccepted.message:type_name -> parley.events.v1.Message
+	10, // 6: parley.events.v1.ChatRated.rated_at:type_name -> google.protobuf.Timestamp
+	10, // 7: parley.events.v1.ChatControlChanged.changed_at:type_name -> google.protobuf.Timestamp
+	10, // 8: parley.events.v1.ChatControlChanged.closed_at:type_name -> google.protobuf.Timestamp
+	7,  // 9: parley.events.v1.ChatControlChanged.handover:type_name -> parley.events.v1.Handover
+	10, // 10: parley.events.v1.Handover.at:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_parley_events_v1_inbound_proto_init() }
@@ -787,7 +897,7 @@ func file_parley_events_v1_inbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_parley_events_v1_inbound_proto_rawDesc), len(file_parley_events_v1_inbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
