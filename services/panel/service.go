@@ -2,6 +2,7 @@ package panel
 
 import (
 	"context"
+	_ "embed"
 	"net"
 	"net/http"
 	"strings"
@@ -33,6 +34,12 @@ const (
 	// grace is how long requests that are in flight at the stop may take: longer than a publish waits for its ack.
 	grace = 10 * time.Second
 )
+
+//go:embed openapi.json
+var openAPI []byte
+
+// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON. Its version is that of this build.
+func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
 // Config is what the panel needs.
 type Config struct {
@@ -155,7 +162,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
 		Once: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
-		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version,
+		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version, OpenAPI: OpenAPI(),
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 }

@@ -46,6 +46,7 @@ type Config struct {
 	WidgetBaseURL string
 	ClientBaseURL string
 	Version       string
+	OpenAPI       []byte
 	Proxies       []netip.Prefix // see [httpapi.Config]
 	Now           func() time.Time
 	Logger        *slog.Logger
@@ -76,6 +77,7 @@ func New(cfg Config) *echo.Echo {
 	for _, r := range a.routes() {
 		e.Add(r.method, r.path, a.as(r.permission, r.handle))
 	}
+	httpapi.Document(e, cfg.OpenAPI) // without the page that shows it: no foreign script runs on the origin of the session cookie
 	web.New(web.Config{WidgetBaseURL: cfg.WidgetBaseURL}).Routes(e)
 	return e
 }
