@@ -1,12 +1,14 @@
 package panel_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -18,14 +20,19 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi/httpapitest"
 	"github.com/parley-chat/parley/pkg/ops"
 	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/panel"
 )
 
@@ -464,4 +471,72 @@ func TestDocumentIsReadable(t *testing.T) {
 	if version := document.Info.Version; version != strings.TrimPrefix(ops.ReadBuild().Version, "v") {
 		t.Errorf("got the version %s, want that of the build", version)
 	}
+}
+
+// A body that breaks off is answered as the document shows.
+func TestUnreadableBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	req := w.browser(w.base).request(http.MethodPost, "/api/session", "")
+	conn, err := net.Dial("tcp", req.URL.Host)
+	w.must(err)
+	defer conn.Close()
+	_, err = fmt.Fprint(conn, "POST /api/session HTTP/1.1\r\nHost: panel\r\nX-CSRF-Token: none\r\nContent-Type: application/json\r\n"+
+		"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nno length\r\n")
+	w.must(err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	w.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	w.must(err)
+	if err := w.contract.Check(req, resp.StatusCode, resp.Header, body); err != nil || !strings.Contains(string(body), `"BAD_REQUEST"`) {
+		t.Errorf("got %s with %s, %v, want BAD_REQUEST", resp.Status, body, err)
+	}
+}
+
+// The errors of the document that no other test gets.
+func TestRareErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	owner, chats := w.session(w.acme.users[account.Owner]), "/api/chats/"+w.acme.chat
+	wantCode := func(code, method, path, body string, headers ...string) {
+		t.Helper()
+		if a := owner.do(method, path, body, headers...); !strings.Contains(a.body, `"code":"`+code+`"`) {
+			t.Errorf("%s %s: got %d %s, want %s", method, path, a.status, a.body, code)
+		}
+	}
+	const text = `{"type":"TEXT","data":{"text":"x"}}`
+	form := []string{"Content-Type", "multipart/form-data; boundary=b", "Idempotency-Key", "file"}
+	wantCode("IDEMPOTENCY_KEY_INVALID", http.MethodPost, chats+"/messages", text, "Idempotency-Key", `"`)
+	wantCode("MALFORMED_FORM", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nbroken off", form...)
+	wantCode("WEBHOOK_DELIVERY_NOT_FOUND", http.MethodPost, "/api/webhooks/"+w.acme.endpoint+"/replay", `{"id":"`+exampleDelivery+`"}`)
+	for range webhook.MaxEndpoints - 1 {
+		owner.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)
+	}
+	wantCode("TOO_MANY_ENDPOINTS", http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)
+	owner.done(http.StatusOK, http.MethodPut, "/api/templates/"+w.acme.template, `{"name":"x","text":"y"}`)
+	wantCode("TEMPLATE_NOT_APPROVED", http.MethodPost, chats+"/messages", `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "t")
+
+	owner.done(http.StatusCreated, http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
+	w.fill(subject.Replies)
+	wantCode("STREAM_FULL", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "second")
+	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has something then
+	w.fill(bus.FilesStream)
+	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...)
+}
+
+// fill leaves no room in a stream for one message more.
+func (w *world) fill(name string) {
+	w.t.Helper()
+	nc, err := nats.Connect(w.natsURL)
+	w.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	w.must(err)
+	stream, err := js.Stream(w.t.Context(), name)
+	w.must(err)
+	cfg := stream.CachedInfo().Config
+	cfg.MaxMsgs = max(1, int64(stream.CachedInfo().State.Msgs))
+	_, err = js.UpdateStream(w.t.Context(), cfg)
+	w.must(err)
 }
