@@ -64,12 +64,7 @@ func VisitorTypes() []MessageType { return []MessageType{Text, MultipleChoiceRep
 
 // FromSupport reports whether a bot, an agent or a company system may show a message of type t to a reader.
 func (t MessageType) FromSupport() bool {
-	switch t {
-	case Text, Image, Video, Audio, File, MultipleChoice, Interactive, Carousel, Template:
-		return true
-	case MultipleChoiceReply:
-	}
-	return false
+	return t == Template || t.In(CompanyTypes())
 }
 
 // In reports whether t is one of types.
