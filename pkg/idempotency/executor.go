@@ -38,8 +38,8 @@ type Request struct {
 
 func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
 
-// Act does what a request asks for, once more where the stamp says so. The message that it makes has the stamp's id and time.
-type Act func(ctx context.Context, stamp chat.MessageIdentity) (Answer, error)
+// Act does what a request asks for, once more where the identity says so. The message that it makes has the identity's id and time.
+type Act func(ctx context.Context, identity chat.MessageIdentity) (Answer, error)
 
 // Do returns what act returns, or what it returned for an earlier request with the same key. Errors of its own: Invalid with
 // the reason IDEMPOTENCY_KEY_REUSED where the earlier request was another one, Conflict with the reason IDEMPOTENCY_KEY_IN_USE

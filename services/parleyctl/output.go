@@ -124,8 +124,8 @@ func shorten(s string, limit int) string {
 	return string(runes[:limit-1]) + "…"
 }
 
-// stamp is a time as it stands everywhere in Parley.
-type stamp = inspect.Time
+// timestamp is a time as it stands everywhere in Parley.
+type timestamp = inspect.Time
 
 func yesNo(b bool) string {
 	if b {

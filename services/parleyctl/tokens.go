@@ -19,22 +19,22 @@ import (
 const shownHash = 12
 
 type tokenView struct {
-	Hash       string `json:"hash"`
-	CompanyID  string `json:"companyId"`
-	Name       string `json:"name"`
-	Prefix     string `json:"prefix"`
-	Status     string `json:"status"`
-	CreatedAt  stamp  `json:"createdAt"`
-	LastUsedAt stamp  `json:"lastUsedAt,omitzero"`
-	ExpiresAt  stamp  `json:"expiresAt,omitzero"`
-	RevokedAt  stamp  `json:"revokedAt,omitzero"`
-	Secret     string `json:"secret,omitempty"` // only when it is made
+	Hash       string    `json:"hash"`
+	CompanyID  string    `json:"companyId"`
+	Name       string    `json:"name"`
+	Prefix     string    `json:"prefix"`
+	Status     string    `json:"status"`
+	CreatedAt  timestamp `json:"createdAt"`
+	LastUsedAt timestamp `json:"lastUsedAt,omitzero"`
+	ExpiresAt  timestamp `json:"expiresAt,omitzero"`
+	RevokedAt  timestamp `json:"revokedAt,omitzero"`
+	Secret     string    `json:"secret,omitempty"` // only when it is made
 }
 
 func (a *app) viewOfToken(t chat.AccessToken) tokenView {
 	v := tokenView{
 		Hash: t.Hash, CompanyID: t.CompanyID, Name: t.Name, Prefix: t.Prefix, Status: "valid",
-		CreatedAt: stamp(t.CreatedAt), LastUsedAt: stamp(t.LastUsedAt), ExpiresAt: stamp(t.ExpiresAt), RevokedAt: stamp(t.RevokedAt),
+		CreatedAt: timestamp(t.CreatedAt), LastUsedAt: timestamp(t.LastUsedAt), ExpiresAt: timestamp(t.ExpiresAt), RevokedAt: timestamp(t.RevokedAt),
 	}
 	switch {
 	case !t.RevokedAt.IsZero():

@@ -131,7 +131,7 @@ func statusSteps(s *inspect.TracedStatus) (steps []step) {
 		return nil
 	}
 	for _, reached := range []struct {
-		at     stamp
+		at     timestamp
 		what   string
 		detail string
 	}{{s.DeliveredAt, "delivered", ""}, {s.ReadAt, "read", ""}, {s.FailedAt, "failed", s.Failure}} {

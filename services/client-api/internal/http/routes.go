@@ -26,13 +26,13 @@ type Authenticator interface {
 
 // Messages sends messages into chats.
 type Messages interface {
-	Send(ctx context.Context, companyID string, d message.Draft, stamp chat.MessageIdentity) (message.Sent, error)
+	Send(ctx context.Context, companyID string, d message.Draft, identity chat.MessageIdentity) (message.Sent, error)
 	Check(ctx context.Context, companyID string, d message.Draft) (windowExpiresAt time.Time, err error)
 }
 
 // Pushes reaches phone numbers through templates.
 type Pushes interface {
-	Push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) (push.Pushed, error)
+	Push(ctx context.Context, companyID string, o push.Order, identity chat.MessageIdentity) (push.Pushed, error)
 	Check(ctx context.Context, companyID string, o push.Order) error
 }
 

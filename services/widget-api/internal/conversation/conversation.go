@@ -111,9 +111,9 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 }
 
 // Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It
-// returns Unauthenticated when the token's visitor is gone, and NotFound when the application is. The message gets the stamp's
-// id and time, and new ones from the zero stamp.
-func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, stamp chat.MessageIdentity) (chat.Message, error) {
+// returns Unauthenticated when the token's visitor is gone, and NotFound when the application is. The message gets the identity's
+// id and time, and new ones from the zero identity.
+func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, identity chat.MessageIdentity) (chat.Message, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
@@ -122,16 +122,16 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 	if err != nil {
 		return chat.Message{}, err
 	}
-	if stamp.ID == "" {
-		stamp = chat.NewMessageIdentity(d.now())
+	if identity.ID == "" {
+		identity = chat.NewMessageIdentity(d.now())
 	}
-	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
-	if stamp.Again { // in the chat that was open then, which need not be today's
-		if written, err := d.cfg.Chats.HasMessage(ctx, stamp.ID); err != nil || written {
+	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
+	if identity.Again { // in the chat that was open then, which need not be today's
+		if written, err := d.cfg.Chats.HasMessage(ctx, identity.ID); err != nil || written {
 			return m, err
 		}
 	}
-	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: stamp.At, AgentsOnly: app.Support.AgentsOnly})
+	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly})
 	if err != nil {
 		return chat.Message{}, err
 	}

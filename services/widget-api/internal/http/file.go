@@ -62,8 +62,8 @@ func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversat
 			a.Conversations.Discard(ctx, u)
 		}
 	}()
-	write := func(ctx context.Context, stamp chat.MessageIdentity) (chat.Message, error) {
-		m, err := a.Conversations.Write(ctx, who, u.Draft, stamp)
+	write := func(ctx context.Context, identity chat.MessageIdentity) (chat.Message, error) {
+		m, err := a.Conversations.Write(ctx, who, u.Draft, identity)
 		written = err == nil
 		return m, err
 	}
