@@ -153,7 +153,7 @@ func apiError(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// IsFull recognises a stream that is at its limit. JetStream reports that as a failed store, whose text says which limit.
+// IsFull recognises a stream that is at its limit. JetStream reports it as a failed store with the limit in the text.
 func IsFull(err error) bool {
 	switch apiError(err) {
 	case codeNoResources, codeStorageExceeded:

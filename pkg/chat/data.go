@@ -12,7 +12,7 @@ import (
 // documents name them. Lengths are in characters (runes).
 const (
 	MaxDataBytes     = 64 << 10 // the whole of data, as JSON
-	MaxVisitorData   = 8 << 10  // the same of a visitor, whom nobody knows
+	MaxVisitorData   = 8 << 10  // the same for visitors, who are anonymous
 	MaxTextLength    = 4096     // text, body, caption
 	MaxLabelLength   = 256      // title, subtitle, header, footer, names and kinds of files
 	MaxPayloadLength = 1024

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// TimeFormat is how a time stands in JSON: ISO 8601, UTC, milliseconds, Z.
+// TimeFormat is the format of times in JSON: ISO 8601, UTC, milliseconds, Z.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
-// AppendTime appends t in TimeFormat to dst. It is what time.Time.AppendFormat would append, in a fraction of its time: a
-// message is stamped several times on its way.
+// AppendTime appends t in TimeFormat to dst. It is a faster time.Time.AppendFormat: each message formats several times on its way.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()

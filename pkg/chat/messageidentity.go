@@ -2,16 +2,16 @@ package chat
 
 import "time"
 
-// MessageIdentity is what makes a message the same message however often it is published: its id and its time. The zero MessageIdentity leaves
-// both to whoever accepts the message.
+// MessageIdentity is the id and the time that a message keeps however often it is published. With the zero MessageIdentity the service
+// that accepts the message assigns both.
 type MessageIdentity struct {
 	ID string
 	At time.Time
-	// Again says that an earlier try with the same identity did not finish: the message may be there already.
+	// Again: an earlier attempt with the same identity did not finish, and the message may exist already.
 	Again bool
 }
 
-// NewMessageIdentity returns that of a message which is made now.
+// NewMessageIdentity returns the identity of a new message.
 func NewMessageIdentity(now time.Time) MessageIdentity {
 	return MessageIdentity{ID: NewID(), At: now.UTC().Truncate(time.Millisecond)}
 }

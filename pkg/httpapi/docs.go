@@ -56,7 +56,7 @@ func servePage(pages http.Handler) echo.HandlerFunc {
 	}
 }
 
-// pageWriter keeps back what net/http's file server would say about a file that is not there.
+// pageWriter discards net/http's own answer for a missing file.
 type pageWriter struct {
 	http.ResponseWriter
 	refused bool
