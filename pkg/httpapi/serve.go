@@ -18,8 +18,8 @@ const (
 	idleTimeout       = 120 * time.Second
 	maxHeaderBytes    = 64 << 10
 
-	// lameDuck is how long connections stay open after the stop, so that busy ones are closed by an answer
-	// (Connection: close) instead of finding them closed under a request that is already on its way.
+	// lameDuck is how long connections stay open after the stop: busy ones get an answer with Connection: close instead of being
+	// closed while the next request is on its way.
 	lameDuck = 250 * time.Millisecond
 )
 

@@ -136,7 +136,7 @@ func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	}
 }
 
-// inbound looks at the stream of what was accepted for the status of a message.
+// inbound looks up accepted messages in the stream.
 type inbound struct{ bus *bus.Bus }
 
 // Accepted implements [status.Inbound].

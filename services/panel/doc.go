@@ -5,7 +5,7 @@
 //
 // Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list, with the permission of each route), then
 // internal/signin (who is calling), internal/inbox (chats), internal/live (server-sent events), internal/web (the app's files).
-// openapi.json is the contract; the tests hold every answer against it.
+// openapi.json is the contract; the tests compare every answer with it.
 //
 // Invariants: every answer is scoped to the user's company on the server; what is another company's is not found; a request without
 // the permission is refused before anything is read; a GET changes nothing.

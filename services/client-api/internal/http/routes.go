@@ -1,4 +1,4 @@
-// Package http is the Client API over HTTP: who is calling, decode, one call, encode. routes.go is the whole API as one list.
+// Package http is the Client API over HTTP: authenticate, decode, one call, encode. routes.go lists all endpoints.
 package http
 
 import (
@@ -36,7 +36,7 @@ type Pushes interface {
 	Check(ctx context.Context, companyID string, o push.Order) error
 }
 
-// Statuses tells what became of messages.
+// Statuses looks up the status of messages.
 type Statuses interface {
 	Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error)
 }

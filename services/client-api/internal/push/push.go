@@ -45,7 +45,7 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Order is whom a company wants to reach, and with which template.
+// Order is a push: the recipient, and the template with its values.
 type Order struct {
 	TemplateID string
 	Source     string            // the phone number

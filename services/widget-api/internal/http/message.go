@@ -79,7 +79,7 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 			header.Set("Link", linkToNext(page, answer.Messages[0].ID))
 		}
 		if answer.Reading != nil {
-			tellReading(header, *answer.Reading)
+			setReadingHeaders(header, *answer.Reading)
 		}
 		return writeHistory(c.Response(), newPace(c, maxHistoryTime), answer.ChatID, answer.Messages)
 	})

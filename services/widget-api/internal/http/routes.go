@@ -1,4 +1,4 @@
-// Package http is the Widget API over HTTP: who is calling, decode, one call, encode. routes.go is the whole API as one list.
+// Package http is the Widget API over HTTP: authenticate, decode, one call, encode. routes.go lists all endpoints.
 package http
 
 import (
