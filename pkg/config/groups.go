@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// Group is a part of the settings by who sets them.
+// Group is a part of the settings by the person who sets them.
 type Group struct {
 	Title string
 	Who   string   // who sets them, and when; one sentence or two

@@ -62,7 +62,7 @@ type Config struct {
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
 
-	Presence presence.Store `env:"-"` // where it is kept who is there; nil: in Redis, if there is one
+	Presence presence.Store `env:"-"` // nil: in Redis, if it is configured
 	Listener net.Listener   `env:"-"` // taken over instead of HTTPAddr
 }
 
@@ -112,7 +112,7 @@ type engines struct {
 	files file.Store
 	redis *ratelimit.Redis // nil: this replica counts by itself
 
-	presence presence.Store // nil: nothing is known of who is there
+	presence presence.Store // nil: presence is unknown
 }
 
 func (s *Service) open(p *service.Process) (_ service.Work, err error) {

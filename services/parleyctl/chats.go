@@ -96,7 +96,7 @@ func (f *chatFilter) check(c *cobra.Command) error {
 	return cmp.Or(optionalID("--company", &f.CompanyID), optionalID("--app", &f.AppID), optionalID("--visitor", &f.ChatUserID))
 }
 
-// resolve finds the visitor whom an identity names.
+// resolve finds the visitor with an identity.
 func (f *chatFilter) resolve(ctx context.Context, s store.Store) (err error) {
 	for _, i := range []store.Identity{{Kind: store.KindUserID, Value: f.userID}, {Kind: store.KindEmail, Value: f.email}, {Kind: store.KindPhone, Value: f.phone}} {
 		if i.Value == "" {

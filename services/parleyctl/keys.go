@@ -108,7 +108,7 @@ func (a *app) keysGenerate(flag *string) *cobra.Command {
 	return c
 }
 
-// createFile writes a file that is not there yet, for its owner alone.
+// createFile creates a new file that only its owner can read.
 func createFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -20,7 +20,7 @@ func checkPage(p store.Page) error {
 	return nil
 }
 
-// more tells how to get the next page, where there may be one.
+// more prints the command for the next page, if there may be one.
 func (a *app) more(p store.Page, found int, last string) {
 	if p.Limit > 0 && found == p.Limit && !a.wantsJSON() {
 		a.note("There may be more: --after %s", last)

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// shownHash is how much of a hash stands in a table; it is enough to name a token by.
+// shownHash is the length of a hash in a table; it suffices to name a token.
 const shownHash = 12
 
 type tokenView struct {

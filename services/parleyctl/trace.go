@@ -48,7 +48,7 @@ while its process remembers.`,
 	return c
 }
 
-// step is a line of what is printed.
+// step is a printed line.
 type step struct{ time, what, detail string }
 
 func (a *app) printTrace(v inspect.Trace) error {

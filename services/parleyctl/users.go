@@ -43,7 +43,7 @@ func userColumns() []column[userView] {
 	}
 }
 
-// self is who the audit log names for what is done on the command line.
+// self is the author in the audit log for changes by parleyctl.
 func self() admin.Actor { return admin.Actor{Name: name} }
 
 func (a *app) users() *cobra.Command {

@@ -161,7 +161,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 }
 
 // run starts the members in the order of their dependencies, calls ready when all of it works, and stops them from the outside
-// in: first nobody is sent here any more, then requests finish and sockets close, then consumers drain.
+// in: first readiness ends, then requests finish and sockets close, then consumers drain.
 func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	defer a.probes.Close()
 	status := ops.New(ops.Config{

@@ -1,5 +1,5 @@
-// Package http is the panel over HTTP: who is calling, may they, decode, one call, encode. routes.go is the whole API as one list, with
-// the permission of each route.
+// Package http is the panel over HTTP: authenticate, check the permission, decode, one call, encode. routes.go lists all endpoints with
+// their permissions.
 package http
 
 import (
@@ -39,7 +39,7 @@ type Config struct {
 	Files         file.Store
 	Uploads       *upload.Service
 	Once          Once
-	Presence      presence.Store     // nil: nothing is known of who is there
+	Presence      presence.Store     // nil: presence is unknown
 	Typing        *ratelimit.Limiter // of one agent in one chat
 	Stopping      context.Context    // done when streams of events are to end
 	PublicURL     string             // where browsers reach the panel; empty: where each request has reached it

@@ -21,7 +21,7 @@ import (
 
 var errForm = apperr.New(apperr.Invalid, "MALFORMED_FORM", "The form is malformed")
 
-// replyFile sends a file once for each Idempotency-Key. A file that was uploaded again in vain is removed.
+// replyFile sends a file once for each Idempotency-Key. The file of a repeated request is removed.
 func (a api) replyFile(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
