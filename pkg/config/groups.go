@@ -55,7 +55,7 @@ func Groups() []Group {
 		},
 		{
 			"To leave as they are",
-			"Nobody, as a rule: the defaults suit all deployments, and the text says when one does not.",
+			"Rarely changed: the defaults suit all deployments; the text names the exceptions.",
 			[]string{
 				"PING_*", "CONNECT_TIMEOUT", "DRAIN_TIMEOUT", "REDIS_SHARDED", "GATEWAY_ADVERTISE_ADDR", "COMPRESS_FROM", "SOCKETIO_LEGACY", "RECORDER", "DISPATCHER",
 			},
