@@ -159,7 +159,7 @@ func TestAVisitorStopsAnAnswer(t *testing.T) {
 
 // Whatever is killed in the middle of an answer, a gateway, the process that writes or NATS: the visitor ends with the whole answer, once.
 func TestAnAnswerSurvivesKills(t *testing.T) {
-	f := newFleet(t, 2)
+	f := newDeployment(t, 2)
 	f.accounts = true
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	f.services = append(f.services, "processor-2")
