@@ -20,8 +20,8 @@ import (
 	"github.com/parley-chat/parley/services/processor"
 	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 	"github.com/parley-chat/parley/services/standalone/internal/demo"
-	"github.com/parley-chat/parley/services/standalone/internal/edge"
 	"github.com/parley-chat/parley/services/standalone/internal/guide"
+	"github.com/parley-chat/parley/services/standalone/internal/router"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 	"github.com/parley-chat/parley/services/standalone/internal/supervisor"
 )
@@ -156,7 +156,7 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	if err != nil {
 		return nil, err
 	}
-	public := edge.Handler(s.widget.Handler(), s.gateway.Handler(), page)
+	public := router.Handler(s.widget.Handler(), s.gateway.Handler(), page)
 	return &app{ports: p, keys: keys, registry: registry, log: log, nats: e.nats, services: s, public: public, site: site, probes: probes}, nil
 }
 
