@@ -96,7 +96,7 @@ test-mongodb: assets ## the store's tests on FerretDB and on the MongoDB at MONG
 	@[ -n "$${MONGODB_URI:-}" ] || { echo "MONGODB_URI is not set"; exit 1; }
 	@[ -x /usr/lib/postgresql/*/bin/initdb ] || scripts/require initdb postgresql
 	go test $(TESTFLAGS) -count=1 ./testkit/engines/... ./pkg/store/mongodb
-	go test $(TESTFLAGS) -count=1 -run TestFleetOnMongoDB ./services/standalone/e2e
+	go test $(TESTFLAGS) -count=1 -run TestDeploymentOnMongoDB ./services/standalone/e2e
 
 KUBERNETES := $(TOOLS)/kubernetes-$(KUBERNETES_VERSION)
 test-kubernetes: $(KUBERNETES) ## the manifests, components and the chart on a real kube-apiserver; builds it (minutes, once)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// AuditEntry is one change: who changed what, from what to what. It holds no secrets.
+// AuditEntry is one change: the user, the thing, and its fields before and after. It contains no secrets.
 type AuditEntry struct {
 	ID        string // UUIDv7: entries sort by time
 	CompanyID string // empty: of the installation
@@ -15,6 +15,6 @@ type AuditEntry struct {
 	Action    string // such as token.create
 	Target    string // kind of the thing, such as token
 	TargetID  string
-	Before    json.RawMessage // nil: it was not there
+	Before    json.RawMessage // nil: it did not exist
 	After     json.RawMessage // nil: it is gone
 }

@@ -58,8 +58,8 @@ func HashPassword(ctx context.Context, password string) (string, error) {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes, encode(salt[:]), encode(key)), nil
 }
 
-// VerifyPassword reports whether the password is the hash's. Without a hash it takes as long and reports false, so that the time
-// does not tell whether a user exists.
+// VerifyPassword reports whether the password matches the hash. Without a hash it takes as long and reports false, so that the time
+// does not reveal whether a user exists.
 func VerifyPassword(ctx context.Context, password, hash string) (bool, error) {
 	if len(password) > 4*maxPassword {
 		return false, nil

@@ -1,7 +1,7 @@
 // Package admin has the operations of parleyctl and of the panel on companies, tokens, applications, templates, chats, visitors and
-// users. Each checks, changes the store, tells the services to forget what they cached, and writes the audit log.
+// users. Each operation validates, changes the store, invalidates the caches of the services, and writes the audit log.
 //
-// It does not decide who may do what: its callers do.
+// Callers check permissions.
 package admin
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Bus tells the services what has changed.
+// Bus notifies the services of changes.
 type Bus interface {
 	Publish(ctx context.Context, e event.Event) error
 	Invalidate(ctx context.Context, kind, key string) error
 	RevokeVisitorTokens(ctx context.Context, chatUserID string, validFrom time.Time) error
 }
 
-// Actor is who does something.
+// Actor is the author of a change in the audit log.
 type Actor struct {
 	UserID string // empty: not a user of the panel
 	Name   string // e-mail address, or the name of a tool

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// actionCreate needs no service to forget anything: what was not there is not cached.
+// actionCreate needs no invalidation: a new application is not cached.
 const actionCreate = "application.create"
 
 func applicationFields(a chat.Application) fields {
@@ -74,7 +74,7 @@ func (s *Service) putApplication(ctx context.Context, a chat.Application) (chat.
 	return a, s.store.PutApplication(ctx, a)
 }
 
-// changedApplication tells the services and the audit log, and returns what is stored.
+// changedApplication invalidates caches, writes the audit log, and returns the stored application.
 func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (chat.Application, error) {
 	if c.action != actionCreate {
 		if err := s.bus.Invalidate(ctx, store.CachedApplication, c.id); err != nil {
@@ -89,7 +89,7 @@ func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (c
 	return a, s.audit(ctx, by, c)
 }
 
-// SetVerification sets how visitors prove who they are.
+// SetVerification sets which identities visitors must prove.
 func (s *Service) SetVerification(ctx context.Context, by Actor, appID string, mode chat.Verification) (chat.Application, error) {
 	before, err := s.store.Application(ctx, appID)
 	if err != nil {

@@ -45,12 +45,12 @@ func (d Draft) Check() error {
 	return f.Err()
 }
 
-// Reply sends an agent's message into a chat, and takes the chat over if no agent has it. The message has the stamp's id and time; a stamp
-// that was used before sends nothing again. Errors: NotFound, Conflict with the reason CHAT_CLOSED or TEMPLATE_NOT_APPROVED, Invalid
+// Reply sends an agent's message into a chat, and takes the chat over if no agent has it. The message has the id and time of identity; a
+// repeated identity sends nothing twice. Errors: NotFound, Conflict with the reason CHAT_CLOSED or TEMPLATE_NOT_APPROVED, Invalid
 // with the reason CHAT_TOO_OLD for anything but a template outside of the window.
-func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d Draft, stamp chat.MessageIdentity) (chat.Message, error) {
-	if stamp.Again {
-		if at, m, err := s.store.FindMessage(ctx, stamp.ID); err == nil && at == chatID {
+func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d Draft, identity chat.MessageIdentity) (chat.Message, error) {
+	if identity.Again {
+		if at, m, err := s.store.FindMessage(ctx, identity.ID); err == nil && at == chatID {
 			return m, nil
 		} else if err != nil && !apperr.Is(err, apperr.NotFound) {
 			return m, err
@@ -75,7 +75,7 @@ func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d D
 			return chat.Message{}, err
 		}
 	}
-	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: d.Type, Data: d.Data, NameOfSender: by.DisplayName(), IsFromSupport: true}
+	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: d.Type, Data: d.Data, NameOfSender: by.DisplayName(), IsFromSupport: true}
 	return m, s.Send(ctx, c, m, true)
 }
 
@@ -164,7 +164,7 @@ func (s *Service) HandBack(ctx context.Context, by Actor, c chat.Chat) (chat.Cha
 	return s.changeControl(ctx, by, "chat.hand-back", c, chat.Control{}, time.Time{})
 }
 
-// Assign assigns a chat to a user, or to nobody.
+// Assign assigns a chat to a user; an empty id removes the assignee.
 func (s *Service) Assign(ctx context.Context, by Actor, c chat.Chat, userID string) (chat.Chat, error) {
 	if userID != "" {
 		u, err := s.store.User(ctx, userID)
@@ -184,7 +184,7 @@ func (s *Service) CloseChat(ctx context.Context, by Actor, c chat.Chat) (chat.Ch
 	return s.changeControl(ctx, by, "chat.close", c, c.Control, s.now())
 }
 
-// changeControl publishes who answers the chat and then writes it. What a crash leaves half done the recorder completes.
+// changeControl publishes the change and then stores it. After a crash in between the recorder stores it.
 func (s *Service) changeControl(
 	ctx context.Context, by Actor, action string, c chat.Chat, to chat.Control, closedAt time.Time,
 ) (chat.Chat, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// ErrLastOwner is returned for a change that would leave a company, or the installation, without anybody who may sign in and manage its
+// ErrLastOwner is returned for a change that would leave a company, or the installation, without an active user who can manage
 // users.
 var ErrLastOwner = apperr.New(apperr.Conflict, "LAST_OWNER", "This is the last one who can manage the users")
 
@@ -107,10 +107,10 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 	})
 }
 
-// updates bounds how often a change is repeated because somebody else has changed the user meanwhile.
+// updates bounds the retries of a change after concurrent changes of the user.
 const updates = 8
 
-// UpdateUser reads a user, lets edit change it and writes it; where somebody else has changed it meanwhile, again.
+// UpdateUser reads a user, applies edit and writes it; after a concurrent change it starts again.
 func (s *Service) UpdateUser(ctx context.Context, by Actor, action, id string, edit func(*account.User) error) (account.User, error) {
 	for try := 0; ; try++ {
 		u, err := s.store.User(ctx, id)

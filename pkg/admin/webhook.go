@@ -46,7 +46,7 @@ func shownURL(s string) string {
 	return u.String()
 }
 
-// changedWebhooks tells the services and the audit log.
+// changedWebhooks notifies the services and writes the audit log.
 func (s *Service) changedWebhooks(ctx context.Context, by Actor, e webhook.Endpoint, c change) error {
 	if err := s.bus.Invalidate(ctx, store.CachedWebhooks, e.CompanyID); err != nil {
 		return err

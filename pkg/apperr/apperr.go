@@ -1,7 +1,7 @@
 // Package apperr is Parley's one list of error codes and the error type that carries them.
 //
-// Every room wraps what it meets into an [Error] at the point where it knows what the failure means; every border reads the
-// code back with [CodeOf] and translates it in one table of its own: httpapi to a status, bus to ack, retry or DEAD.
+// A package wraps a failure into an [Error] where its meaning is known. Each protocol reads the code with [CodeOf] and translates it in
+// one table: httpapi to a status, bus to ack, retry or DEAD.
 // An error without a code is [Internal], and its text never reaches a client.
 package apperr
 
@@ -18,7 +18,7 @@ type Code string
 const (
 	Invalid         Code = "invalid"         // the request or event is wrong and stays wrong
 	Unauthenticated Code = "unauthenticated" // no credential, or one that does not hold
-	NotFound        Code = "not_found"       // the named thing is not there, or not for this caller
+	NotFound        Code = "not_found"       // the named thing does not exist, or not for this caller
 	Conflict        Code = "conflict"        // already done
 	TooMany         Code = "too_many"        // a limit of this caller is reached
 	Unavailable     Code = "unavailable"     // something that we need is away; the same call may succeed later
@@ -99,8 +99,8 @@ func ReasonOf(err error) string {
 	return string(CodeOf(err))
 }
 
-// LogText returns what a log or a trace may tell of err: all of it where the fault is ours or of what we need, and otherwise
-// only what the caller is told, because the text of the cause could hold what somebody sent.
+// LogText returns the text of err for logs and traces: the whole text of internal errors and outages, else only the public message,
+// because the text of the cause could contain what a caller sent.
 func LogText(err error) string {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Code == Internal || e.Code == Unavailable || e.Code == TooMany {

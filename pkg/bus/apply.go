@@ -81,7 +81,7 @@ func apply(ctx context.Context, js jetstream.JetStream, want jetstream.StreamCon
 	return change, err
 }
 
-// refused tells a server that does not accept a configuration from one that does not answer.
+// refused distinguishes a server that rejects a configuration from one that does not answer.
 func refused(err error) error {
 	if apiErr, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return apperr.New(apperr.Conflict, "STREAM_REFUSED", "NATS refuses: "+apiErr.Description).Wrap(err)
@@ -174,7 +174,7 @@ func diff(have, want configFields) []FieldDiff {
 	return found
 }
 
-// fieldValue makes values comparable: nil stands for a field that is not set, whichever way the server or the client says so.
+// fieldValue makes values comparable: a field that is not set is nil, however the server or the client encodes it.
 func fieldValue(field string, text json.RawMessage) any {
 	if len(text) == 0 {
 		return nil

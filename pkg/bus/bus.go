@@ -74,7 +74,7 @@ type Bus struct {
 	streams    *streamWatcher
 	partitions *partitionTable
 	gauging    sync.WaitGroup
-	linkUp     signal // tells the consumers that a connection has come back
+	linkUp     signal // wakes the consumers after a reconnect
 	state      *connState
 }
 
@@ -131,7 +131,7 @@ func (cfg Config) complete() (Config, error) {
 	return cfg, nil
 }
 
-// connect opens the connection, which goes on trying by itself where NATS is not there yet.
+// connect opens the connection. It retries in the background while NATS is not available.
 func (b *Bus) connect() error {
 	conn, err := nats.Connect(b.cfg.URL, b.options()...)
 	if err != nil {
@@ -230,7 +230,7 @@ func (b *Bus) trouble(s *nats.Subscription, err error) {
 	b.log.Error("NATS reports trouble", "error", err)
 }
 
-// where is the address for the log, without the secrets that may stand in a URL: a user without a password is a token.
+// where returns the address for the log, without the secrets of the URL: a user without a password is a token.
 func (b *Bus) where() string {
 	if b.cfg.InProcess != nil {
 		return "in process"

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// connState stands for the present connection. A request to the server that was under way when the connection broke is never
-// answered, and nats.go waits for it until its deadline; with a context of the connState it ends at once.
+// connState is the current connection. A request that is in flight when the connection breaks is never answered, and nats.go waits until
+// its deadline; with a context of the connState it ends at once.
 type connState struct {
 	parent context.Context
 	mu     sync.Mutex

@@ -1,5 +1,5 @@
 // Package bus carries events over NATS JetStream: one publish that returns after the stream has taken the event, one consumer
-// loop that keeps the order within a key on all replicas, and reads of what a stream holds.
+// loop that keeps the order within a key on all replicas, and reads of stored events.
 //
 // Read bus.go first (the connection and its lifetime), with streams.go and partitions.go; then by the files' prefixes:
 //
@@ -20,9 +20,9 @@
 //     replicas. A delivery that must be tried again holds up its own key and no other.
 //   - A delivery leaves the consumer in one of two ways: acknowledged, or, after its content has safely arrived in DEAD,
 //     terminated.
-//   - Of the replicas of one consumer the server pins one reader for each partition; who that should be the replicas compute. It needs
-//     nats-server 2.11 or later.
-//   - Subjects are those on which was published; that a stream stores them with their partition only this package and the stream's
-//     other readers see.
-//   - Consume returns only when no handler runs any more and the server has been told of every delivery that was handled.
+//   - The replicas of a consumer compute which of them reads each partition, and the server pins that reader. This needs nats-server 2.11
+//     or later.
+//   - Subjects are those of the publish. Streams store them with their partition, which only this package and other readers of
+//     the stream see.
+//   - Consume returns only when no handler runs and every handled delivery has been acknowledged or terminated.
 package bus

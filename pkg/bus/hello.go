@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Hello tells the running replicas of a service about this one. It returns when the server has it; a replica that is disconnected at
-// that moment does not hear it.
+// Hello announces this replica to the running replicas of its service. It returns when the server has the announcement; a disconnected
+// replica misses it.
 func (b *Bus) Hello(ctx context.Context, service string, text []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, invalidateTimeout)
 	defer cancel()

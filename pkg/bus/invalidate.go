@@ -13,8 +13,8 @@ import (
 
 const invalidateTimeout = 2 * time.Second
 
-// Invalidate tells all buses, this one included, to forget what they cached of kind under key. It returns when the server
-// has the word; whoever is away at that moment does not hear it, and relies on the short life of what it caches.
+// Invalidate makes all buses, this one included, drop the cached entry of kind and key. It returns when the server has the message. A
+// disconnected process misses it and relies on the short lifetime of its cache entries.
 func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 	if !subject.Valid(kind) || !subject.Valid(key) {
 		return apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").

@@ -47,7 +47,7 @@ func (b *Bus) OnSignal(filter, group string, heard func(subj string, data []byte
 		return nil, fmt.Errorf("listening for signals: %w", apperr.Away("NATS", err))
 	}
 	if b.conn.IsConnected() {
-		_ = b.conn.FlushTimeout(signalFlush) // else it is told with the next connection
+		_ = b.conn.FlushTimeout(signalFlush) // otherwise it is sent after the reconnect
 	}
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is gone
 }
@@ -57,7 +57,7 @@ const (
 	readingGroup   = "widget-api" // one of them answers
 )
 
-// Reading is how far a chat has been read, as its visitor is told.
+// Reading is how far a chat has been read, as the visitor sees it.
 type Reading struct {
 	Unread   int       `json:"unread"`             // messages of the other side after the visitor's cursor, at most [MaxUnread]
 	ReadUpTo string    `json:"readUpTo,omitempty"` // the visitor's cursor: id of the newest message that the visitor has read
@@ -73,7 +73,7 @@ type readingQuestion struct {
 	MessageID string `json:"messageId,omitempty"`
 }
 
-// readingAnswer is a Reading, or an error. An empty payload stands for an error that says nothing.
+// readingAnswer is a Reading, or an error. An empty payload is an error without a reason.
 type readingAnswer struct {
 	Reading
 	Code string `json:"code,omitempty"`
@@ -102,8 +102,8 @@ func (b *Bus) ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messag
 	return answer.Reading, nil
 }
 
-// AnswerReading answers [Bus.ReadUpTo] with what read returns, until stop is called; that waits for the answers that are being found. Of its
-// errors only NotFound is told.
+// AnswerReading answers [Bus.ReadUpTo] with the result of read until stop is called, which waits for running calls of read. Callers see
+// NotFound; other errors reach them without a reason.
 func (b *Bus) AnswerReading(read func(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error)) (stop func(), err error) {
 	a := &answerer{answer: func(ctx context.Context, m *nats.Msg) []byte {
 		ctx, cancel := context.WithTimeout(ctx, readingTimeout)

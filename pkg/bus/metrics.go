@@ -95,7 +95,7 @@ func (m *metrics) begin(c Consumer) {
 	m.redelivered.WithLabelValues(c.Stream, c.Durable)
 }
 
-// end removes what this process can no longer tell.
+// end removes the series that this process no longer knows.
 func (m *metrics) end(c Consumer) {
 	for _, gauge := range []*prometheus.GaugeVec{m.lag, m.partitions, m.inFlight, m.waiting, m.oldest} {
 		gauge.DeleteLabelValues(c.Stream, c.Durable)

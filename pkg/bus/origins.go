@@ -20,14 +20,14 @@ const (
 	originsGroup   = "widget-api" // one of them answers
 )
 
-// originsAnswer is what a Widget API tells a gateway of an application. An empty payload stands for an error.
+// originsAnswer is a Widget API's answer about an application. An empty payload is an error.
 type originsAnswer struct {
 	Found          bool     `json:"found"`
 	AllowedOrigins []string `json:"allowedOrigins"`
 }
 
-// AllowedOrigins asks the Widget APIs which origins an application allows; found is false where there is no such application.
-// It returns Unavailable when none of them can tell.
+// AllowedOrigins asks the Widget APIs which origins an application allows; found is false if the application does not exist.
+// It returns Unavailable if none of them answers.
 func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []string, found bool, err error) {
 	if !subject.Valid(appID) {
 		return nil, false, nil
@@ -45,8 +45,8 @@ func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []strin
 	return answer.AllowedOrigins, answer.Found, nil
 }
 
-// AnswerOrigins answers those who ask for allowed origins, with what find says, until stop is called; that waits for the
-// answers that are being found. An error of find that is not NotFound is answered as such, without its text.
+// AnswerOrigins answers [Bus.AllowedOrigins] with the result of find until stop is called, which waits for running calls of find. An
+// error other than NotFound is answered without its text.
 func (b *Bus) AnswerOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
 	a := &answerer{answer: func(ctx context.Context, m *nats.Msg) []byte { return answerOrigins(ctx, m.Subject, find) }}
 	return a.listen(b, subject.AllOriginQuestions, originsGroup)
@@ -81,7 +81,7 @@ func (a *answerer) take(m *nats.Msg) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.stopped {
-		a.answering.Go(func() { _ = m.Respond(a.answer(a.ctx, m)) }) // who has asked will ask again
+		a.answering.Go(func() { _ = m.Respond(a.answer(a.ctx, m)) }) // the caller retries
 	}
 }
 

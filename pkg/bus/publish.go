@@ -153,7 +153,7 @@ func apiError(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// IsFull recognises a stream that is at its limit. JetStream reports that as a failed store, whose text says which limit.
+// IsFull recognises a stream that is at its limit. JetStream reports it as a failed store with the limit in the text.
 func IsFull(err error) bool {
 	switch apiError(err) {
 	case codeNoResources, codeStorageExceeded:
@@ -194,11 +194,11 @@ func validSubject(s string) bool {
 
 // envelope is a message that is used over and over: its payload's buffer, its header map and the map's values stay.
 type envelope struct {
-	msg     nats.Msg
-	payload []byte
-	stamp   []byte // room for the time
-	request []string
-	trace   []string
+	msg      nats.Msg
+	payload  []byte
+	timeText []byte // room for the time
+	request  []string
+	trace    []string
 }
 
 // maxKeptPayload bounds what an envelope in the pool may hold on to.
@@ -218,9 +218,9 @@ func newEnvelope() *envelope {
 // encode fills the envelope with an event.
 func (v *envelope) encode(e event.Event, source, requestID, traceParent string) {
 	h, id := v.msg.Header, e.EventID()
-	v.stamp = chat.AppendTime(v.stamp[:0], e.OccurredAt())
+	v.timeText = chat.AppendTime(v.timeText[:0], e.OccurredAt())
 	h[headerID][0], h[headerMsgID][0] = id, id
-	h[headerType][0], h[headerSource][0], h[headerTime][0] = e.Type(), source, string(v.stamp)
+	h[headerType][0], h[headerSource][0], h[headerTime][0] = e.Type(), source, string(v.timeText)
 	setOrDelete(h, headerRequestID, v.request, requestID)
 	setOrDelete(h, headerTraceParent, v.trace, traceParent)
 	v.payload = e.AppendJSON(v.payload[:0])

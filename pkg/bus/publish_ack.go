@@ -39,7 +39,7 @@ type ackTable struct {
 	round  atomic.Uint64 // counts the sweeps
 	shards [ackShards]ackShard
 	pool   sync.Pool
-	late   func(stream string) // is told of an acknowledgement for which nobody waits any more
+	late   func(stream string) // called for an acknowledgement that no publisher waits for
 }
 
 type ackShard struct {
@@ -47,8 +47,8 @@ type ackShard struct {
 	waiting map[uint64]*ackWaiter
 }
 
-// ackWaiter is one publisher's place. Whoever takes it out of the table sends exactly one answer or none: the table's lock
-// decides, so that a waiter can be used again.
+// ackWaiter is the place of one publisher. The goroutine that removes it from the table, under the table's lock, sends at most one
+// answer, so waiters can be reused.
 type ackWaiter struct {
 	answer  chan error // holds one
 	expires uint64     // the round whose sweep gives up on the answer
@@ -89,8 +89,8 @@ func (t *ackTable) await(ctx context.Context, send func(reply string)) error {
 	}
 }
 
-// sweep gives up on answers that are overdue, until ctx ends. It stands in for a timer a publish, which would be most of what a
-// publish costs beside the sending; in return a publish may wait for up to one sweepInterval longer.
+// sweep fails overdue answers until ctx ends. It replaces a timer for each publish, which would cost more than the rest of the
+// publish except the write; in return a publish may wait up to one sweepInterval longer.
 func (t *ackTable) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -134,10 +134,10 @@ func (t *ackTable) abandon(id uint64, w *ackWaiter, reason error) error {
 	return <-w.answer
 }
 
-// failAll answers everyone who waits.
+// failAll fails all waiters.
 func (t *ackTable) failAll(reason error) { t.fail(reason, func(*ackWaiter) bool { return true }) }
 
-// fail answers those who wait and whom the choice falls on.
+// fail fails the waiters that choose selects.
 func (t *ackTable) fail(reason error, chosen func(*ackWaiter) bool) {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -164,7 +164,7 @@ func (t *ackTable) waiting() int {
 	return n
 }
 
-// drain returns when nobody waits any more, or after limit.
+// drain returns when no waiter is left, or after limit.
 func (t *ackTable) drain(limit time.Duration) {
 	for deadline := time.Now().Add(limit); t.waiting() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
@@ -184,7 +184,7 @@ func (t *ackTable) receive(m *nats.Msg) {
 	}
 }
 
-// answer tells the publisher that waits at a reply subject, and reports whether one does.
+// answer passes an acknowledgement to the publisher that waits on the reply subject, and reports whether there is one.
 func (t *ackTable) answer(reply string, err error) bool {
 	id, wrong := strconv.ParseUint(strings.TrimPrefix(reply, t.prefix), 36, 64)
 	if wrong != nil {

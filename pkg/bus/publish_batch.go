@@ -8,21 +8,21 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// outbox hands messages over to the connection, those of one moment together: the connection writes as soon as it has one, and
-// a system call for each, on both sides, is a good part of what a publish costs. Whoever comes first hands over for all.
+// outbox writes messages that are published at the same moment together: the connection flushes as soon as it has one, and a system
+// call for each message, on both sides, is a large part of the cost of a publish. The first publisher writes for all.
 type outbox struct {
 	handOver func(*nats.Msg) error
 	refused  func(m *nats.Msg, reason error) // the connection did not take it
 
 	mu      sync.Mutex
 	waiting []*nats.Msg
-	leading bool // somebody is about to hand over what waits
+	leading bool // a publisher is about to write what waits
 
 	sending sync.Mutex // held while a batch is handed over
 	batch   []*nats.Msg
 }
 
-// post returns when the message has been handed over, or when somebody else is about to do it.
+// post returns when the message has been written to the connection, or another publisher is about to write it.
 func (o *outbox) post(m *nats.Msg) {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, m)
@@ -32,12 +32,12 @@ func (o *outbox) post(m *nats.Msg) {
 	if !leads {
 		return
 	}
-	runtime.Gosched() // those who are about to post do so first; where there is nobody it costs nothing
+	runtime.Gosched() // let concurrent publishers post first; without any it costs nothing
 	for o.sendBatch() {
 	}
 }
 
-// sendBatch hands over what waits. It returns false when that was nothing, and the next to post leads.
+// sendBatch writes what waits. It returns false if nothing waited; then the next publisher leads.
 func (o *outbox) sendBatch() bool {
 	o.sending.Lock()
 	defer o.sending.Unlock()
@@ -54,7 +54,7 @@ func (o *outbox) sendBatch() bool {
 	return len(o.batch) > 0
 }
 
-// withdraw returns when nobody uses the message any more. If it waits it is not handed over.
+// withdraw returns when the message is no longer in use. A message that still waits is not written.
 func (o *outbox) withdraw(m *nats.Msg) {
 	o.mu.Lock()
 	o.waiting = slices.DeleteFunc(o.waiting, func(other *nats.Msg) bool { return other == m })

@@ -19,7 +19,7 @@ const (
 	// probeEvery is how often a publish is let through to a stream that does not acknowledge, and probeTimeout how long it may take.
 	probeEvery   = 5 * time.Second
 	probeTimeout = 2 * time.Second
-	// probeMemory is how long a failure counts when nobody publishes.
+	// probeMemory is how long a failure counts without publishes.
 	probeMemory = 30 * time.Second
 )
 
@@ -103,7 +103,7 @@ func (a attempt) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() {}
 }
 
-// end tells how the publish ended, and returns its error.
+// end records the result of the publish and returns its error.
 func (a attempt) end(err error, waited time.Duration) error {
 	g := a.guard
 	if g == nil {
@@ -202,7 +202,7 @@ func (all writeGuards) renewed() {
 	}
 }
 
-// late takes an acknowledgement for which nobody waits any more.
+// late records an acknowledgement that arrived after its publisher gave up.
 func (all writeGuards) late(stream string) {
 	for _, s := range all {
 		if s.guard.stream == stream {

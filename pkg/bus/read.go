@@ -29,7 +29,7 @@ type Span struct {
 	New         bool      // only what the stream takes from now on; Since does not count
 	After       uint64    // only what follows this sequence; Since and New do not count
 	HeadersOnly bool      // without the payloads
-	Follow      bool      // go on with what comes; else the span ends with what is there
+	Follow      bool      // continue with new events; otherwise the span ends with the stored ones
 }
 
 func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {

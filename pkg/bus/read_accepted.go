@@ -25,11 +25,11 @@ const (
 )
 
 // Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted or PushAccepted),
-// as SENDS has it. It is there as soon as the API has answered, and for as
-// long as the stream keeps it. With "*" any company's is found. NotFound where there is none, Unavailable while NATS is away.
+// as stored in SENDS, from the API's answer until the stream drops it. The company "*" matches any. Errors: NotFound, and
+// Unavailable while NATS is away.
 //
-// Its cost grows with what the company sent in the seconds around the id's time, so it is for the moments before the store knows
-// the message, and for operators.
+// Its cost grows with the number of events that the company sent in the seconds around the id's time. Use it before the store
+// has the message, and for operators.
 func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delivery, error) {
 	made, ok := chat.IDTime(messageID)
 	if !ok || made.After(time.Now().Add(acceptedAfter)) || companyID != "*" && !subject.Valid(companyID) {
@@ -75,7 +75,7 @@ func noMessage() error { return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND",
 // EventID is the id of the event that a delivery carries. Unlike the delivery's own id it stays when the event is replayed.
 func (d Delivery) EventID() string { return d.Header.Get(headerID) }
 
-// EventTime is when what the event tells happened; zero where it does not say.
+// EventTime is the time of the event; zero if the event has none.
 func (d Delivery) EventTime() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, d.Header.Get(headerTime))
 	if err != nil {

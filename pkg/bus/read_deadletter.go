@@ -41,7 +41,7 @@ type DeadLetter struct {
 	EventType string
 	Attempts  int
 	Reason    string // the error's code, a colon, and what happened
-	Message   string // what may be told of that to whom the event belongs
+	Message   string // the public part of the reason, for the company of the event
 	Truncated bool   // the payload was too large to travel with the reason; the original has it
 	Header    nats.Header
 	Data      []byte
@@ -100,7 +100,7 @@ func deadLetter(d Delivery) DeadLetter {
 	if l.EventID == "" {
 		l.EventID = d.Header.Get(HeaderDeadMessageID)
 	}
-	// A number that is none was written by somebody else, and stays zero.
+	// A malformed number, written by another publisher, stays zero.
 	l.Original, _ = strconv.ParseUint(d.Header.Get(HeaderDeadSequence), 10, 64)
 	l.Attempts, _ = strconv.Atoi(d.Header.Get(HeaderDeadAttempts))
 	if at, err := time.Parse(chat.TimeFormat, d.Header.Get(HeaderDeadTime)); err == nil {
@@ -160,7 +160,7 @@ func replayHeader(l DeadLetter) nats.Header {
 	return h
 }
 
-// DropDeadLetter removes a letter for good. NotFound when it is not there.
+// DropDeadLetter removes a dead letter permanently. NotFound if it does not exist.
 func (b *Bus) DropDeadLetter(ctx context.Context, sequence uint64) error {
 	if _, err := b.DeadLetter(ctx, sequence); err != nil {
 		return err

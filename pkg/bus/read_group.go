@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// GroupInfo is how far a consumer has come, in each of its partitions. A durable consumer that is not ours is a group of its own.
+// GroupInfo is the progress of a consumer in each of its partitions. A durable consumer that Parley did not create is a group by itself.
 type GroupInfo struct {
 	Stream     string
 	Name       string
@@ -36,7 +36,7 @@ type PartitionInfo struct {
 	Read        bool      // a replica reads it
 }
 
-// Missing lists the partitions of the stream that the group has no consumer for: nobody reads what is in them.
+// Missing lists the partitions of the stream without a consumer of the group: their events are not read.
 func (g GroupInfo) Missing() (partitions []int) {
 	if g.whole {
 		return nil
@@ -186,7 +186,7 @@ func publishedFilters(c jetstream.ConsumerConfig) []string {
 	return filters
 }
 
-// publishedFilter takes the partition off a filter, be it a number or any.
+// publishedFilter removes the partition, a number or a wildcard, from a filter.
 func publishedFilter(stored string) string {
 	if len(stored) > 2 && stored[:2] == "*." {
 		return stored[2:]

@@ -17,8 +17,8 @@ import (
 const lastTimeout = 2 * time.Second
 
 // Last returns the last message that a stream holds on a subject, with its payload and the time at which the stream took it.
-// It returns NotFound where there is none, and Unavailable while NATS is away. A replica may answer that lacks the newest
-// moment (JetStream's direct get).
+// Errors: NotFound, and Unavailable while NATS is away. The answer may come from a replica that lacks the newest
+// messages (JetStream direct get).
 func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	if !b.conn.IsConnected() {
 		return Delivery{}, apperr.Away("NATS", nats.ErrConnectionClosed)

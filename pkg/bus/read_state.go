@@ -14,7 +14,7 @@ import (
 
 // StreamState is how far a stream has come.
 type StreamState struct {
-	First, Last uint64 // sequences of what it holds, or has held: First is Last+1 where it is empty
+	First, Last uint64 // sequences of its messages; First is Last+1 if it is empty
 	Created     time.Time
 	Replicas    int
 }
@@ -38,8 +38,8 @@ func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	return state, nil
 }
 
-// LastSequence asks the stream's leader for the sequence of the last message on a subject or filter as the stream keeps it (see
-// [Bus.Stored]); 0: there is none. It is Unavailable while NATS is away.
+// LastSequence asks the stream's leader for the sequence of the last message on a subject or filter in its stored form (see
+// [Bus.Stored]); 0: no message. Unavailable while NATS is away.
 func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, error) {
 	ask, err := json.Marshal(map[string]string{"last_by_subj": stored})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Tail reads spans of several streams as one: what is there already in the order in which the streams took it, and then, where
+// Tail reads spans of several streams as one: what is stored already in the order in which the streams took it, and then, where
 // the spans follow, what comes as it comes.
 func (b *Bus) Tail(ctx context.Context, spans ...Span) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
@@ -69,7 +69,7 @@ func send(ctx context.Context, into chan<- sourced, s sourced) bool {
 	}
 }
 
-// run yields the past, oldest first, and then the present until nobody feeds any more.
+// run yields the stored events, oldest first, and then new ones until all feeds have ended.
 func (t *tail) run(yield func(Delivery, error) bool) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); t.running.Wait() }()

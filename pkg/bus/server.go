@@ -43,7 +43,7 @@ func (b *Bus) Stream(ctx context.Context, name string) (jetstream.Stream, error)
 	return b.js.Stream(ctx, name)
 }
 
-// DeleteStream removes a stream and all that it holds. One that is not there is no error.
+// DeleteStream removes a stream with its messages. A missing stream is no error.
 func (b *Bus) DeleteStream(ctx context.Context, name string) error {
 	if err := b.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return apperr.Away("NATS", err)

@@ -2,7 +2,7 @@ package bus
 
 import "sync"
 
-// signal wakes everyone who waits for the next time that something happens. The zero value is ready.
+// signal wakes all waiters at its next occurrence. The zero value is ready to use.
 type signal struct {
 	mu   sync.Mutex
 	next chan struct{}

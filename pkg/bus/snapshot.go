@@ -36,7 +36,7 @@ type snapshotAnswer struct {
 }
 
 // SaveStream writes a stream with its durable consumers to w, as of one moment, in JetStream's own format (API
-// STREAM.SNAPSHOT). The stream stays in use. A stream that is not there is a NotFound error.
+// STREAM.SNAPSHOT). The stream stays in use. NotFound if the stream does not exist.
 func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
 	inbox := b.conn.NewInbox()
 	chunks, err := b.conn.SubscribeSync(inbox)

@@ -20,7 +20,7 @@ const (
 
 var errNotLooked = errors.New("the streams are not looked at yet")
 
-// missingStreamError names a stream that is not there, and what an operator does about it.
+// missingStreamError names a missing stream and the command that creates it.
 type missingStreamError struct{ stream string }
 
 func (e *missingStreamError) Error() string {

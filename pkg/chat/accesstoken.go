@@ -7,7 +7,7 @@ type AccessToken struct {
 	Hash       string // hex SHA-256 of the secret
 	CompanyID  string
 	Name       string
-	Prefix     string // the first characters of the secret, so that people can tell their tokens apart
+	Prefix     string // the first characters of the secret, by which people recognise it
 	CreatedAt  time.Time
 	LastUsedAt time.Time // zero: never used
 	ExpiresAt  time.Time // zero: does not expire

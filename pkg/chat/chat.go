@@ -41,10 +41,10 @@ type Chat struct {
 	Rating       Rating    // what the visitor says about it
 }
 
-// Control says who answers the visitor. The latest one counts.
+// Control is which side answers the visitor. The latest one counts.
 type Control struct {
 	Agent     bool      // an agent answers, and the bot is silent
-	Assignee  string    // id of the user that the chat is assigned to; empty: nobody
+	Assignee  string    // id of the user that the chat is assigned to; empty: none
 	ChangedAt time.Time // zero: as it was opened
 	Handover  Handover  // why agents have it
 }
@@ -85,8 +85,7 @@ func (c Chat) Status(now time.Time) Status {
 // replicas whose clocks differ a little agree on it.
 func (c Chat) Open(now time.Time) bool { return c.ClosedAt.IsZero() && !c.Idle(now) }
 
-// Idle reports whether the visitor has been silent for so long that nobody need close the chat. Exactly as long as is allowed
-// is not yet idle.
+// Idle reports whether the visitor has been silent for longer than the idle time, after which the chat counts as closed.
 func (c Chat) Idle(now time.Time) bool { return !c.IdleClosesAt.IsZero() && now.After(c.IdleClosesAt) }
 
 // WindowExpiresAt is the last instant at which a company may write into the chat.

@@ -39,7 +39,7 @@ type Application struct {
 // Statuses of a template. Only one that is approved may be sent.
 const (
 	TemplateDraft    = "draft"   // being written
-	TemplatePending  = "pending" // nobody has looked at it yet
+	TemplatePending  = "pending" // waits for approval
 	TemplateApproved = "approved"
 	TemplateRejected = "rejected"
 )
@@ -54,14 +54,14 @@ type MessageTemplate struct {
 	Parameters []TemplateParameter
 }
 
-// TemplateParameter is a placeholder of a template with the text that stands in when nothing else is given; empty: something
-// must be given (see [MessageTemplate.Fill]).
+// TemplateParameter is a placeholder of a template with its default; an empty default: a value is required (see
+// [MessageTemplate.Fill]).
 type TemplateParameter struct {
 	Name    string
 	Default string
 }
 
-// Visitor is a person who writes to an application, or whom a push reaches.
+// Visitor is a person who writes to an application or receives a push.
 type Visitor struct {
 	ID         string // chatUserId
 	CompanyID  string
@@ -71,13 +71,13 @@ type Visitor struct {
 	Email      string
 	Phone      string
 	UserID     string // the id that the company's own system has for this person
-	VerifiedBy string // by which of UserID, Email and Phone the visitor has proved who they are; empty: by none, ever
+	VerifiedBy string // the identity that the visitor has proved: UserID, Email or Phone; empty: none
 	ChatNumber int    // how many chats this visitor has had; the last one may be open
 	// TokensValidFrom ends the tokens that were issued before it; zero: none were revoked.
 	TokensValidFrom time.Time
 }
 
-// Name is what stands as nameOfSender on the visitor's messages.
+// Name is the nameOfSender of the visitor's messages.
 func (v Visitor) Name() string {
 	switch {
 	case v.FirstName != "" && v.LastName != "":

@@ -12,7 +12,7 @@ import (
 // documents name them. Lengths are in characters (runes).
 const (
 	MaxDataBytes     = 64 << 10 // the whole of data, as JSON
-	MaxVisitorData   = 8 << 10  // the same of a visitor, whom nobody knows
+	MaxVisitorData   = 8 << 10  // the same for visitors, who are anonymous
 	MaxTextLength    = 4096     // text, body, caption
 	MaxLabelLength   = 256      // title, subtitle, header, footer, names and kinds of files
 	MaxPayloadLength = 1024
@@ -77,7 +77,7 @@ const (
 	fullText                 // a string in which something can be read
 	webURL                   // an absolute http or https URL
 	phoneNumber              // a phone number
-	wholeNumber              // an integer from 0
+	wholeNumber              // a non-negative integer
 	anyObject                // an object of the sender's own
 	objects                  // a list of objects
 )
@@ -193,7 +193,7 @@ func (f *dataFaults) member(parent, name string, value []byte, r *rule) {
 	case r.shape == objects:
 		f.list(parent+"."+name, value, r)
 	default:
-		if message := r.judge(value); message != "" {
+		if message := r.fault(value); message != "" {
 			f.add(parent+"."+name, message)
 		}
 	}
@@ -241,8 +241,8 @@ func (f *dataFaults) variant(path string, value []byte, variants func(kind strin
 	f.object(path, value, rules)
 }
 
-// judge says what is wrong with a value that is there, or nothing.
-func (r *rule) judge(value []byte) string {
+// fault returns what is wrong with a value that is present; empty: nothing.
+func (r *rule) fault(value []byte) string {
 	switch r.shape {
 	case wholeNumber:
 		return checkWholeNumber(value)
@@ -275,7 +275,7 @@ func (r *rule) judge(value []byte) string {
 
 func checkWholeNumber(value []byte) string {
 	if _, err := strconv.ParseUint(string(value), 10, 63); err != nil {
-		return "must be an integer from 0"
+		return "must be a non-negative integer"
 	}
 	return ""
 }

@@ -46,9 +46,9 @@ func TestValidateData(t *testing.T) {
 		{"audio with a path", chat.Audio, `{"url":"/a.ogg"}`, []string{"data.url must be an http or https URL"}},
 		{"a script", chat.File, `{"url":"javascript:alert(1)"}`, []string{"data.url must be an http or https URL"}},
 		{"no host", chat.File, `{"url":"https:///x"}`, []string{"data.url must be an http or https URL"}},
-		{"sizes", chat.File, `{"url":"http://h/x","size":-1}`, []string{"data.size must be an integer from 0"}},
-		{"a fraction as size", chat.File, `{"url":"http://h/x","size":1.5}`, []string{"data.size must be an integer from 0"}},
-		{"a string as size", chat.File, `{"url":"http://h/x","size":"1"}`, []string{"data.size must be an integer from 0"}},
+		{"sizes", chat.File, `{"url":"http://h/x","size":-1}`, []string{"data.size must be a non-negative integer"}},
+		{"a fraction as size", chat.File, `{"url":"http://h/x","size":1.5}`, []string{"data.size must be a non-negative integer"}},
+		{"a string as size", chat.File, `{"url":"http://h/x","size":"1"}`, []string{"data.size must be a non-negative integer"}},
 
 		{"choices", chat.MultipleChoice, `{"text":"?","choices":[{"title":"a","payload":"A"}]}`, nil},
 		{"no choices", chat.MultipleChoice, `{"text":"?"}`, []string{"data.choices is required"}},

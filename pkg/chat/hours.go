@@ -41,7 +41,7 @@ var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday
 
 const minutesOfDay = 24 * 60
 
-// Check returns everything that is wrong with the hours; the fields stand below path.
+// Check returns all faults of the hours; the names of the fields begin with path.
 func (h BusinessHours) Check(path string) []DataFault {
 	var f dataFaults
 	if _, err := h.location(); err != nil {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Verification says what it takes to be a visitor of an application who is already known.
+// Verification is what a visitor must prove to be recognised as a known visitor of an application.
 type Verification string
 
 const (
 	VerificationOff      Verification = "off"      // nothing: a claim is enough; the zero value means the same
 	VerificationSession  Verification = "session"  // a token of that visitor, or a proof by the company's server
-	VerificationRequired Verification = "required" // a proof; without one nobody registers
+	VerificationRequired Verification = "required" // a proof is required to register
 )
 
 // Known reports whether v is one of the three.
@@ -20,8 +20,7 @@ func (v Verification) Known() bool {
 	return v == VerificationOff || v == VerificationSession || v == VerificationRequired
 }
 
-// Secret is a text that must not be seen: wherever it is printed, logged or encoded, a placeholder stands instead. Who needs
-// the text converts it to a string.
+// Secret is a text that is printed, logged and encoded as a placeholder. Convert it to a string to get the text.
 type Secret string
 
 const concealed = "[secret]"
@@ -54,7 +53,7 @@ type IdentitySecret struct {
 // On reports whether claims alone are not enough. A mode that is unknown here counts as one that protects.
 func (v IdentityVerification) On() bool { return v.Mode != "" && v.Mode != VerificationOff }
 
-// Required reports whether nobody registers without a proof.
+// Required reports whether registration requires a proof.
 func (v IdentityVerification) Required() bool { return v.Mode == VerificationRequired }
 
 // Valid returns the secrets that prove something at now.

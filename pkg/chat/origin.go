@@ -27,8 +27,8 @@ func (o origin) String() string {
 }
 
 // CheckOrigins returns the rules of an application's AllowedOrigins as they are to be stored, and what is wrong with them. A
-// rule is an origin as browsers write it (scheme, host, and a port where it is not the scheme's own), in which the host may
-// begin with "*.", which stands for one label or more; or null.
+// rule is an origin as browsers write it (scheme, host, and a port unless it is the default of the scheme), in which the host may
+// begin with "*.", which matches one label or more; or null.
 func CheckOrigins(rules []string) (checked []string, faults []DataFault) {
 	if len(rules) > maxOrigins {
 		return nil, []DataFault{{Field: "allowedOrigins", Message: "must have at most 100 origins"}}
@@ -112,7 +112,7 @@ func (o origin) matches(rule string) bool {
 	return o.host == r.host
 }
 
-// parseOrigin reads scheme://host:port and nothing more. A host in other letters than ASCII stands in its ASCII form, as
+// parseOrigin reads scheme://host:port and nothing more. A host with other letters than ASCII is in its ASCII form, as
 // browsers write it.
 func parseOrigin(s string) (o origin, ok bool) {
 	if len(s) > maxOrigin {
@@ -133,7 +133,7 @@ func parseOrigin(s string) (o origin, ok bool) {
 	return o, true
 }
 
-// cutPort tells "no port" from an empty one, which no browser writes.
+// cutPort distinguishes no port from an empty one, which no browser writes.
 func cutPort(s string) (host, port string, ok bool) {
 	colon := strings.LastIndexByte(s, ':')
 	if colon < 0 || strings.HasSuffix(s, "]") {

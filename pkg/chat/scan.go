@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// These functions walk through JSON that is known to be valid, without copying it: encoding/json would match names whatever
-// their case and would build what nobody looks at.
+// These functions walk through valid JSON without copying it: encoding/json matches names regardless of case and decodes members
+// that are not needed.
 
 // memberOf returns the value of the object's member with exactly that name, and nil when it has none. Of a name that stands
 // twice the last one counts, as everywhere in Go and JavaScript.

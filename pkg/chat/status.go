@@ -7,7 +7,7 @@ import "time"
 const (
 	StatusAccepted  = "accepted"  // the API has answered for it
 	StatusStored    = "stored"    // it is in the chat's history
-	StatusFailed    = "failed"    // somebody has given it up
+	StatusFailed    = "failed"    // delivery was given up
 	StatusDelivered = "delivered" // it is on the reader's device
 	StatusRead      = "read"      // the reader has seen it
 )

@@ -37,7 +37,7 @@ func (s Support) OpensAt(t time.Time) time.Time {
 	return s.Hours.OpensAt(t)
 }
 
-// Who hands a chat over to the agents.
+// Origins of a handover.
 const (
 	ByBot         = "bot"
 	ByVisitor     = "visitor"
@@ -58,7 +58,7 @@ type Handover struct {
 	At     time.Time // the ChangedAt of the [Control] that handed the chat over
 }
 
-// Check returns everything that is wrong with the texts of a handover; the fields stand below path.
+// Check returns all faults of the texts of a handover; the names of the fields begin with path.
 func (h Handover) Check(path string) []DataFault {
 	var f dataFaults
 	if utf8.RuneCountInString(h.Reason) > MaxHandoverReason {

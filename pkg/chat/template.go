@@ -15,13 +15,12 @@ const (
 	MaxParameterLength     = 1024
 )
 
-// usernameParameter is the placeholder that the recipient's name stands in. A push may always leave it out.
+// usernameParameter is the placeholder of the recipient's name. A push may always omit it.
 const usernameParameter = "username"
 
-// Fill returns what stands in the template's placeholders: what is given, else the recipient's name where the placeholder
-// asks for that, else the parameter's default. The faults say what is wrong with what is given: a name that the template
-// does not know, nothing for a parameter without a default, or more text than a message may have. A placeholder that is no
-// parameter of the template may stay empty.
+// Fill returns the values of the template's placeholders: the given value, else the recipient's name for usernameParameter, else the
+// parameter's default. Faults: a name that the template does not have, no value for a parameter without a default, or a text that is
+// too long for a message. A placeholder that is not a parameter may stay empty.
 func (t MessageTemplate) Fill(username string, given map[string]string) (filled map[string]string, faults []DataFault) {
 	filled, known := t.defaults(), t.names()
 	if username != "" && known[usernameParameter] {
@@ -81,7 +80,7 @@ func (t MessageTemplate) Render(values map[string]string) string {
 	return b.String()
 }
 
-// walk calls text for what stands between the placeholders and placeholder for the name in each, in their order. Braces that
+// walk calls text for the text between placeholders and placeholder for the name of each, in order. Braces that
 // do not close are text.
 func (t MessageTemplate) walk(text, placeholder func(string)) {
 	rest := t.Text

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what the server reads of widgetConfigs.
+// Limits of the members of widgetConfigs that the server reads.
 const (
 	MaxRequiredFields   = 100
 	MaxGreetingMessages = 50
@@ -20,7 +20,7 @@ type WidgetRules struct {
 	GreetingMessages []Greeting
 }
 
-// Greeting is one of an application's greeting messages. An empty one is shown to nobody.
+// Greeting is one of an application's greeting messages. An empty one is not shown.
 type Greeting struct{ Content string }
 
 // Rules reads the keys of widgetConfigs that the server obeys; unknown keys are the widget's own. It fails where

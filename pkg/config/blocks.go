@@ -110,7 +110,7 @@ func (s Store) Validate() []string {
 // minIdleClose keeps idleness from closing a chat inside of the conversation window, which promises companies 24 hours.
 const minIdleClose = 24 * time.Hour
 
-// Chats is how long a chat lives. All services must be told the same.
+// Chats is how long a chat lives. The value must be the same in all services.
 type Chats struct {
 	ChatIdleClose time.Duration `env:"CHAT_IDLE_CLOSE" envDefault:"720h" doc:"how long a visitor may be silent before their chat is closed: 24h or more; 0: never; the same in all services"`
 }
@@ -129,7 +129,7 @@ const (
 	FileStoreS3   = "s3"
 )
 
-// Files says where files are kept. All services must be told the same.
+// Files is the storage of files. The values must be the same in all services.
 type Files struct {
 	FileStore         string        `env:"FILE_STORE" envDefault:"nats" doc:"where files are kept: nats (the JetStream object store, bucket FILES) or s3; the same in all services"`
 	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"bytes that a file may have"`

@@ -1,9 +1,8 @@
 // Package config turns environment variables into a service's Config.
 //
 // A Config is a struct with `env`, `envDefault` and `doc` tags; the blocks in blocks.go are embedded by the services, so that
-// a variable has one name and one meaning everywhere. [Load] reads a Config, [Check] judges one whoever made it, and
-// [Reference] lists its variables for docs/configuration.md. Whatever is wrong is reported at once, in one line, without repeating
-// values that could hold a password.
+// a variable has one name and one meaning everywhere. [Load] reads a Config, [Check] validates one, and [Reference] lists its variables
+// for docs/configuration.md. All faults are reported together, in one line, without values that could contain a password.
 package config
 
 import (
@@ -55,9 +54,8 @@ func SetDefaults(v any) error {
 	return err
 }
 
-// Check reports everything that is wrong with v, a Config or a pointer to one, whoever made it: required fields that are
-// empty, what the methods Validate() []string of it and its blocks say, and problems, which the caller found by itself.
-// It returns nil when nothing is wrong.
+// Check validates v, a Config or a pointer to one: required fields that are empty, the results of Validate() []string of it and its
+// blocks, and problems, which the caller found. It returns nil for a valid Config.
 func Check(v any, problems ...string) error {
 	return check(reflect.Indirect(reflect.ValueOf(v)), problems)
 }
@@ -173,7 +171,7 @@ func wrongValues(fields []field, err error) ([]string, error) {
 	return problems, nil
 }
 
-// expectation says what a value must be, instead of what it was.
+// expectation describes the valid values, without the given one.
 func expectation(v reflect.Value) string {
 	switch v.Interface().(type) {
 	case time.Duration:

@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// Group is a part of the settings by who sets them.
+// Group is a part of the settings by the person who sets them.
 type Group struct {
 	Title string
 	Who   string   // who sets them, and when; one sentence or two
@@ -55,7 +55,7 @@ func Groups() []Group {
 		},
 		{
 			"To leave as they are",
-			"Nobody, as a rule: the defaults suit all deployments, and the text says when one does not.",
+			"Rarely changed: the defaults suit all deployments; the text names the exceptions.",
 			[]string{
 				"PING_*", "CONNECT_TIMEOUT", "DRAIN_TIMEOUT", "REDIS_SHARDED", "GATEWAY_ADVERTISE_ADDR", "COMPRESS_FROM", "SOCKETIO_LEGACY", "RECORDER", "DISPATCHER",
 			},

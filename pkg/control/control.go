@@ -1,7 +1,7 @@
-// Package control changes who answers a chat: the bot or an agent.
+// Package control changes which side answers a chat: the bot or an agent.
 //
-// A change is an event first: what a crash leaves half done, the recorder completes. The store is written as well, so that the next
-// look at the chat shows it.
+// A change is published first; after a crash the recorder stores it. The store is written as well, so that the next read of the chat
+// shows it.
 package control
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Store keeps who answers a chat; see [store.Chats].
+// Store keeps which side answers a chat; see [store.Chats].
 type Store interface {
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 }
@@ -43,8 +43,8 @@ type Change struct {
 	ClosedAt time.Time // zero: the chat is as open as before
 }
 
-// Apply publishes who answers the chat from now on, writes it, and returns the chat as it is then. It sets the time of the change, which is
-// after that of the last one, whatever the clocks say.
+// Apply publishes the change, stores it, and returns the resulting chat. It sets the time of the change, which is always after that of
+// the last one, also with clocks that differ.
 func (s *Service) Apply(ctx context.Context, c chat.Chat, change Change) (chat.Chat, error) {
 	to := change.To
 	to.ChangedAt = store.UTC(s.now())

@@ -11,12 +11,12 @@ import (
 const (
 	accessTokenPrefix  = "pat_"
 	accessTokenBytes   = 32
-	accessTokenShown   = len(accessTokenPrefix) + 6 // tells tokens apart, and leaves 220 secret bits
+	accessTokenShown   = len(accessTokenPrefix) + 6 // distinguishes tokens, and leaves 220 secret bits
 	accessTokenEncoded = 43                         // of 32 bytes in base64url without padding
 )
 
 // NewAccessToken makes a company access token: the secret, which is shown once, the hash under which it is stored, and the
-// prefix by which people tell their tokens apart.
+// prefix by which people recognise it.
 func NewAccessToken() (secret, hash, prefix string) {
 	var raw [accessTokenBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)

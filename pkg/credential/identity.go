@@ -22,7 +22,7 @@ const (
 	MaxIdentityTokenLife = time.Hour
 )
 
-// NewIdentitySecret makes a secret by which a company's server proves who its users are.
+// NewIdentitySecret makes a secret with which a company's server signs the identities of its users.
 func NewIdentitySecret() chat.Secret {
 	var raw [identitySecretBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
@@ -78,7 +78,7 @@ func IdentityToken(secret chat.Secret, p ProvedIdentity, expiresAt time.Time) (s
 	}).SignedString([]byte(string(secret)))
 }
 
-// Faults of an identity token. What they say may be told to the caller.
+// Faults of an identity token. Their texts are public.
 var (
 	errIdentityToken        = errors.New("is not a JWT signed with HS256 and the application's secret")
 	errIdentityTokenExpired = errors.New("has expired")
@@ -86,7 +86,7 @@ var (
 	errIdentityTokenEmpty   = errors.New("must have the claim userId, email or phone")
 )
 
-// VerifyIdentityToken returns what the token proves at now with one of the secrets. Its errors may be told to the caller.
+// VerifyIdentityToken returns what the token proves at now with one of the secrets. Its errors are public.
 func VerifyIdentityToken(secrets []chat.Secret, token string, now time.Time) (ProvedIdentity, error) {
 	if len(token) > maxToken {
 		return ProvedIdentity{}, errIdentityToken
@@ -115,7 +115,7 @@ func VerifyIdentityToken(secrets []chat.Secret, token string, now time.Time) (Pr
 	return ProvedIdentity{UserID: claims.UserID, Email: claims.Email, Phone: claims.Phone}, nil
 }
 
-// identityTokenFault is what may be told of why a token was not parsed.
+// identityTokenFault returns the public reason why a token was not parsed.
 func identityTokenFault(err error) error {
 	switch {
 	case err == nil:

@@ -64,7 +64,7 @@ func thumbprint(public ed25519.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// isEd25519 tells the keys that are meant for us from others that a set may hold (RFC 7517, section 5).
+// isEd25519 selects the usable keys of a set, which may contain others (RFC 7517, section 5).
 func (j jwk) isEd25519() bool {
 	return j.KeyType == "OKP" && j.Curve == "Ed25519" &&
 		(j.Use == "" || j.Use == "sig") && (j.Algorithm == "" || j.Algorithm == algorithm || j.Algorithm == "Ed25519")

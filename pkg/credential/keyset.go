@@ -19,8 +19,8 @@ var ErrUnknownKey = errors.New("unknown key")
 
 // KeySource finds the public key of a visitor token.
 type KeySource interface {
-	// Key returns the key with this id. It returns [ErrUnknownKey] when there is none, and an apperr.Unavailable when that
-	// cannot be told.
+	// Key returns the key with this id. Errors: [ErrUnknownKey], and apperr.Unavailable if the keys could not be
+	// fetched.
 	Key(ctx context.Context, kid string) (ed25519.PublicKey, error)
 }
 
@@ -125,8 +125,8 @@ func (s *KeySet) Reload() (changed bool, err error) {
 	return true, nil
 }
 
-// Run reloads the keys whenever their file changes, tells so by changed, which may be nil, and returns nil when ctx is done. A
-// file that cannot be read is logged once and the old keys stay.
+// Run reloads the keys whenever their file changes, then calls changed, which may be nil. It returns nil when ctx is done. A file that
+// cannot be read is logged once, and the old keys stay.
 func (s *KeySet) Run(ctx context.Context, log *slog.Logger, changed func()) error {
 	ticker := time.NewTicker(reloadInterval)
 	defer ticker.Stop()

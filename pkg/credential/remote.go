@@ -37,7 +37,7 @@ type RemoteKeys struct {
 	cfg      RemoteKeysConfig
 	keys     atomic.Pointer[remoteKeys] // nil until the first fetch
 	refetch  chan struct{}              // holds a value when Run is to fetch now
-	fetching chan struct{}              // holds a value while somebody fetches; what follows belongs to that one
+	fetching chan struct{}              // has a value while a fetch runs, which owns the fields below
 	lastErr  error                      // of the last fetch
 	lastFor  time.Time                  // when a token last made us fetch
 }
@@ -73,7 +73,7 @@ func (r *RemoteKeys) Run(ctx context.Context) error {
 	for {
 		err := r.refresh(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the fetch failed because we were told to stop
+			return nil //nolint:nilerr // the fetch failed because ctx is done
 		}
 		switch {
 		case err != nil && !away:
@@ -135,8 +135,8 @@ func (r *RemoteKeys) known(kid string) (ed25519.PublicKey, bool) {
 }
 
 // fetchFor fetches the keys because kid is not among them, unless another token has just made us do so: invented kids must
-// not become load on the other service. Its error is that of the last fetch. The fetch is not ended by the caller who
-// happened to start it, since others wait for the same answer.
+// not become load on the other service. Its error is that of the last fetch. The fetch does not end with the caller that
+// started it, since others wait for the same answer.
 func (r *RemoteKeys) fetchFor(ctx context.Context, kid string) error {
 	if err := r.lock(ctx); err != nil {
 		return err

@@ -54,7 +54,7 @@ const (
 	memberSuperseded = "supersededAt"
 )
 
-// OpenKeyFile reads the file. Its errors repeat nothing of what stands in it.
+// OpenKeyFile reads the file. Its errors contain nothing of its content.
 func OpenKeyFile(path string) (*KeyFile, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -139,8 +139,8 @@ func (f *KeyFile) Add(now time.Time) (KeyInfo, error) {
 }
 
 // Promote makes the key sign; an empty id means the new one, if there is just one. Unless it is urgent, the key must have been
-// there for [KeyPropagation]: a replica that does not have it yet would refuse its tokens. It returns NotFound for an unknown key, and
-// Conflict for one that signs already or is not there for long enough.
+// in the file for [KeyPropagation]: a replica that does not have it yet would refuse its tokens. Errors: NotFound for an unknown key,
+// Conflict for one that signs already or was added too recently.
 func (f *KeyFile) Promote(id string, now time.Time, urgent bool) (KeyInfo, error) {
 	at, err := f.find(id)
 	if err != nil {

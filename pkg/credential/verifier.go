@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxToken bounds what is hashed and parsed for a caller who has proved nothing yet. Our tokens have about 500 bytes.
+	// maxToken bounds the work for an unauthenticated caller. Our tokens have about 500 bytes.
 	maxToken = 4 << 10
 
 	// keptTokens is how many verified tokens are remembered, at about 400 bytes each. An Ed25519 verification costs tens of

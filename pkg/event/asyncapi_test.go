@@ -336,7 +336,7 @@ func deadHeaders() member {
 		{bus.HeaderDeadSequence, "The event's sequence in its stream."},
 		{bus.HeaderDeadAttempts, "How often it was tried."},
 		{bus.HeaderDeadReason, "The error's code, a colon, and what happened."},
-		{bus.HeaderDeadMessage, "What may be told of that to whom the event belongs."},
+		{bus.HeaderDeadMessage, "The public part of the reason, for the company of the event."},
 		{bus.HeaderDeadTime, "When it was given up."},
 		{bus.HeaderDeadMessageID, "The event's Nats-Msg-Id."},
 		{bus.HeaderDeadTruncated, "true: the payload was too large to travel with these headers."},

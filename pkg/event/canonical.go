@@ -95,7 +95,7 @@ func (s *scanner) time(head string) time.Time {
 // maxNesting is far below what makes JSON decoders give up.
 const maxNesting = 100
 
-// object passes over what may be an object, and tells where that begins and ends in a text of length total.
+// object skips an object, and returns its begin and end in a text of length total.
 func (s *scanner) object(head string, total int) (from, to int) {
 	if !s.skip(head) || !strings.HasPrefix(s.rest, "{") {
 		s.failed = true
@@ -131,7 +131,7 @@ func objectEnd(text string) int {
 	return 0
 }
 
-// oneOf passes over one of two texts, and tells whether it was the first.
+// oneOf skips one of two texts, and reports whether it was the first.
 func (s *scanner) oneOf(first, second string) bool {
 	if rest, ok := strings.CutPrefix(s.rest, first); ok {
 		s.rest = rest

@@ -16,7 +16,7 @@ import (
 // (whose permissions decided who might publish it) is [apperr.Invalid] and stays so: a consumer gives it up. Unknown
 // members are ignored, so that a reader that was built before a new one came still reads the event.
 //
-// Anyone may write a processing layer, so nothing here trusts the writer: what Decode returns is safe to store.
+// Other programs may publish events, so nothing here trusts the writer: what Decode returns is safe to store.
 func Decode[E interface{ Subject() string }, P Checked[E]](subj string, data []byte) (E, error) {
 	var e E
 	if err := json.Unmarshal(data, &e); err != nil {

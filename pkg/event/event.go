@@ -25,7 +25,7 @@ type Event interface {
 	Type() string
 	// EventID is unique per event and stays the same when the event is published again.
 	EventID() string
-	// OccurredAt is when what the event tells happened.
+	// OccurredAt is the time of the event.
 	OccurredAt() time.Time
 	// AppendJSON appends the event's JSON mapping to dst.
 	AppendJSON(dst []byte) []byte
@@ -235,7 +235,7 @@ func (h Handover) appendJSON(dst []byte) []byte {
 	return append(appendTime(append(dst, ','), "at", h.At), '}')
 }
 
-// ControlOf returns who answers the chat from then on.
+// ControlOf returns the control of the chat after the event.
 func (e ChatControlChanged) ControlOf() chat.Control {
 	return chat.Control{Agent: e.Control == ControlAgent, Assignee: e.AssigneeID, ChangedAt: e.ChangedAt, Handover: chat.Handover(e.Handover)}
 }
@@ -269,7 +269,7 @@ func (e Reply) AppendJSON(dst []byte) []byte {
 	return dst
 }
 
-// Recipient is whom a channel connector is to reach.
+// Recipient is the receiver of a message on a channel.
 type Recipient struct {
 	Phone string `json:"phone"`
 	Name  string `json:"name,omitempty"`
@@ -301,8 +301,8 @@ func (e OutboundMessage) AppendJSON(dst []byte) []byte {
 	return appendMessage(dst, e.Message)
 }
 
-// MessageStatusChanged: whoever brings a company's message to its reader reports what became of it. Status is
-// [chat.StatusDelivered], [chat.StatusRead] or [chat.StatusFailed].
+// MessageStatusChanged reports the delivery of a company's message. Status is [chat.StatusDelivered], [chat.StatusRead] or
+// [chat.StatusFailed].
 type MessageStatusChanged struct {
 	CompanyID string    `json:"companyId"`
 	MessageID string    `json:"messageId"`

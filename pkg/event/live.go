@@ -7,7 +7,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Signal tells what happens at this moment. It passes over core NATS: no stream keeps it, and nobody waits for it.
+// Signal is a live event over core NATS: no stream keeps it, and its publisher does not wait for an acknowledgement.
 type Signal interface {
 	// Subject is where the signal goes.
 	Subject() string
@@ -29,7 +29,7 @@ const (
 	TypingLife  = 6 * time.Second
 )
 
-// Typing: somebody writes in a visitor's chat. Side is [subject.SideVisitor] or [subject.SideSupport].
+// Typing: a person or a bot is writing in a visitor's chat. Side is [subject.SideVisitor] or [subject.SideSupport].
 type Typing struct {
 	CompanyID  string    `json:"companyId"`
 	AppID      string    `json:"appId"`

@@ -2,18 +2,18 @@ package event
 
 import "context"
 
-// Origin is where an event comes from: the request and the trace that it belongs to. It travels from the edge through
-// contexts and the headers of events, so that whatever happens to an event can be brought back to who caused it.
+// Origin is the request and the trace that caused an event. It is passed on from the API through contexts and the headers of events, so
+// that log lines and spans of an event lead to its request.
 type Origin struct {
 	RequestID   string // X-Request-Id of the HTTP request; empty: not known
-	TraceParent string // W3C traceparent; empty: there is none
+	TraceParent string // W3C traceparent; empty: none
 }
 
 // OriginKey is the key under which a context holds its *Origin. A context of one's own that answers it spares [WithOrigin].
 type OriginKey struct{}
 
-// WithOrigin returns a context that carries o from the edge to whatever is published under it. Of an id that is not sane or a
-// value that is no traceparent it carries what ctx did, so that garbage from a client never enters a stream.
+// WithOrigin returns a context with o for the events that are published under it. A malformed id or traceparent is replaced by that of
+// ctx, so that garbage from a client never enters a stream.
 func WithOrigin(ctx context.Context, o Origin) context.Context {
 	before := originOf(ctx)
 	if before == nil {

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// WithTraceParent returns a context that carries a W3C traceparent (Trace Context, section 3.2) from the edge to whatever is
-// published under it. A value that is not a traceparent is left out, so that garbage from a client never enters a stream.
+// WithTraceParent returns a context with a W3C traceparent (Trace Context, section 3.2) for the events that are published under it. A
+// malformed value is omitted, so that garbage from a client never enters a stream.
 func WithTraceParent(ctx context.Context, traceParent string) context.Context {
 	return WithOrigin(ctx, Origin{RequestID: RequestID(ctx), TraceParent: traceParent})
 }
@@ -30,8 +30,8 @@ func TraceIDs(ctx context.Context) (traceID, spanID string) {
 	return "", ""
 }
 
-// validTraceParent leaves the judgement to OpenTelemetry, which does not look at what a later version may append (section 3.2.2.5): that is
-// bounded here, and printable, so that no header line is smuggled in.
+// validTraceParent uses OpenTelemetry's parser, which ignores the suffix of later versions (section 3.2.2.5). The suffix is bounded and
+// printable here, so that it cannot inject a header line.
 func validTraceParent(s string) bool {
 	if len(s) > maxTraceParent || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return false

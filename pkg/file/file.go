@@ -15,7 +15,7 @@ type File struct {
 	Name        string // see [CleanName]
 	ContentType string // of the content, with parameters
 	Size        int64  // bytes
-	Tag         string // changes whenever the content does; letters, digits, - and _; told by Open only
+	Tag         string // changes whenever the content does; letters, digits, - and _; set by Open only
 	StoredAt    time.Time
 }
 
@@ -27,15 +27,15 @@ type Content interface {
 
 // Store keeps files. It is safe for concurrent use.
 //
-// Its errors are apperr.NotFound for a file that is not there, apperr.Unavailable when the store is away, with the reason
-// [ReasonFull] when it has no room left; an error of the reader that Put was given comes back wrapped.
+// Errors: apperr.NotFound for a missing file; apperr.Unavailable while the store is away, with the reason [ReasonFull] if it is full.
+// Errors of the reader of Put are wrapped.
 type Store interface {
 	// Put keeps what content reads until its end, under f.ID, which must be new. It returns f with its size and time.
 	// When it fails, or ctx ends, nothing is left of the file.
 	Put(ctx context.Context, f File, content io.Reader) (File, error)
 	// Open finds a file, whether or not it has expired.
 	Open(ctx context.Context, id string) (File, Content, error)
-	// Delete removes a file and its bytes; it does not mind when there is none.
+	// Delete removes a file and its bytes. A missing file is no error.
 	Delete(ctx context.Context, id string) error
 	// Sweep removes the files that have expired at now, and what uploads have left that were cut off by the end of their
 	// process and have not moved for [OrphanAge].
@@ -55,7 +55,7 @@ const OrphanAge = time.Hour
 // ReasonFull is the machine word of a store that has no room left.
 const ReasonFull = "FILE_STORE_FULL"
 
-// fullRetryAfter is long: room comes back when files expire or somebody makes some.
+// fullRetryAfter is long: space is freed when files expire or an operator adds some.
 const fullRetryAfter = 30 * time.Second
 
 // NotFound says that there is no such file.

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Reader reads a file from wherever it is told to. It is an [io.ReadSeeker] for what serves ranges: seeking costs nothing, and the
-// store is asked only for what is read. It is not safe for concurrent use.
+// Reader is an [io.ReadSeeker] of a file, for serving ranges: seeking is free, and only the read parts are requested from the store. It is
+// not safe for concurrent use.
 type Reader struct {
 	ctx     context.Context
 	content Content
@@ -63,7 +63,7 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Err returns why reading has failed, if it has: who copies from the reader does not always say.
+// Err returns the error of a failed read, which not every function that copies from the reader returns.
 func (r *Reader) Err() error { return r.err }
 
 // Close ends the reading; a Read after it begins anew.

@@ -9,12 +9,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// v6Site is how much of an IPv6 address tells callers apart: every household and every server has at least a /64 to itself.
+// v6Site is the part of an IPv6 address that identifies a caller: every household and every server has at least a /64.
 const v6Site = 64
 
 // ClientAddress returns where a request comes from, for limits by address: an IPv4 address, or the /64 network of an IPv6
 // one. Behind a trusted proxy that is the address which the proxy was called from, and so on through all proxies that are
-// trusted. What stands further left in X-Forwarded-For was written by the caller and is not believed.
+// trusted. Entries further left in X-Forwarded-For were written by the caller and are ignored.
 func ClientAddress(c echo.Context) string { return site(c.RealIP()) }
 
 // AddressOf returns a function that is ClientAddress for requests that no API serves.
@@ -23,7 +23,7 @@ func AddressOf(proxies []netip.Prefix) func(*http.Request) string {
 	return func(r *http.Request) string { return site(extract(r)) }
 }
 
-// site is the part of an address that tells callers apart.
+// site is the part of an address that identifies a caller.
 func site(text string) string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Is4() {

@@ -20,11 +20,10 @@ const (
 
 // CORS lets pages of the origins that allowed accepts call the API (Fetch standard, "CORS protocol"). Credentials such as
 // cookies are never allowed; tokens travel in headers. A preflight is answered with 204 here and reaches no handler; it
-// carries neither token nor body, so allowed can judge it only by origin and route.
+// has neither token nor body, so allowed decides by origin and route only.
 //
-// Pages of other origins get their answers without the headers: it is the browser that keeps those from them. A handler that
-// knows more of the caller than allowed did may still refuse the origin, with an error whose reason is ReasonOriginNotAllowed:
-// that answer goes without the headers too.
+// Answers to other origins have no CORS headers, and the browser withholds them from the page. A handler that knows more about the
+// caller may still refuse the origin with the reason ReasonOriginNotAllowed; that answer has no CORS headers either.
 func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

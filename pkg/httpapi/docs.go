@@ -13,9 +13,14 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Docs serves the OpenAPI document at GET /openapi.json and a page to read it at GET /docs. All assets come out of the binary.
-func Docs(e *echo.Echo, title string, openapi []byte) {
+// Document serves the OpenAPI document at GET /openapi.json.
+func Document(e *echo.Echo, openapi []byte) {
 	e.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, openapi) })
+}
+
+// Docs serves the OpenAPI document and, at GET /docs, a page to read it. All assets come out of the binary.
+func Docs(e *echo.Echo, title string, openapi []byte) {
+	Document(e, openapi)
 	page := servePage(v5emb.NewWithConfig(swgui.Config{SettingsUI: map[string]string{
 		"persistAuthorization": "true", // a reload keeps the token that was entered
 	}})(title, "/openapi.json", "/docs/"))
@@ -51,7 +56,7 @@ func servePage(pages http.Handler) echo.HandlerFunc {
 	}
 }
 
-// pageWriter keeps back what net/http's file server would say about a file that is not there.
+// pageWriter discards net/http's own answer for a missing file.
 type pageWriter struct {
 	http.ResponseWriter
 	refused bool

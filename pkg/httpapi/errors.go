@@ -43,7 +43,7 @@ const (
 // statusClientGone is what is logged and counted when the caller hung up before we had an answer.
 const statusClientGone = 499
 
-// answerOf is the table from code to answer: the status, and what stands in for a reason or message that is not given.
+// answerOf maps a code to its status, and to the reason and message of errors that have none.
 func answerOf(code apperr.Code) Problem {
 	switch code {
 	case apperr.Invalid:
@@ -62,7 +62,7 @@ func answerOf(code apperr.Code) Problem {
 	return Problem{StatusCode: http.StatusInternalServerError, Code: "INTERNAL_ERROR", Message: "Internal server error"}
 }
 
-// statusOfReason refines the status of an invalid request for the reasons that HTTP has statuses of its own for.
+// statusOfReason refines the status of an invalid request for reasons that have an HTTP status.
 func statusOfReason(reason string, status int) int {
 	switch reason {
 	case ReasonUnsupportedMediaType:

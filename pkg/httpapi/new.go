@@ -16,7 +16,7 @@ const defaultMaxBody = 1 << 20
 
 // Config is what [New] needs.
 type Config struct {
-	Service    string // stands in the metrics
+	Service    string // label of the metrics
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 	Tracer     *tracing.Tracer       // nil: no traces

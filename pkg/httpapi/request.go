@@ -130,7 +130,7 @@ func (r *requests) finish(c echo.Context, started time.Time, err error) {
 	if err != nil {
 		record.AddAttrs(errorAttrs(err)...)
 	}
-	_ = s.log.Handle(ctx, record) // nobody to tell that the log is away
+	_ = s.log.Handle(ctx, record) // a failing log cannot be reported
 }
 
 // levelOf says how loud an error is in the log: what the caller did wrong is as normal as success.
@@ -149,8 +149,8 @@ func isPanic(err error) bool {
 	return ok
 }
 
-// errorAttrs describes an error. The cause is told only where the fault is ours: a caller's fault is fully said by its
-// code, and its text could hold what the caller sent.
+// errorAttrs describes an error. It includes the cause of internal errors only: for a caller's fault the code is enough, and the text
+// could contain what the caller sent.
 func errorAttrs(err error) []slog.Attr {
 	problem := problemOf(err)
 	attrs := []slog.Attr{slog.String("code", problem.Code)}

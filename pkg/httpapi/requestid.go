@@ -37,8 +37,8 @@ func scopeOf(ctx context.Context) *requestScope {
 	return s
 }
 
-// RequestID returns the id of the request that ctx belongs to, which its answer carries as X-Request-Id and which stands in
-// error bodies and in the log. It is empty outside of a request.
+// RequestID returns the id of the request that ctx belongs to, as in X-Request-Id, error bodies and the log. It is empty outside of a
+// request.
 func RequestID(ctx context.Context) string {
 	if s := scopeOf(ctx); s != nil {
 		return s.origin.RequestID

@@ -18,15 +18,14 @@ const (
 	idleTimeout       = 120 * time.Second
 	maxHeaderBytes    = 64 << 10
 
-	// lameDuck is how long connections live on after the stop, so that callers who keep them busy are told to close them
-	// (Connection: close) instead of finding them closed under a request that is already on its way.
+	// lameDuck is how long connections stay open after the stop: busy ones get an answer with Connection: close instead of being
+	// closed while the next request is on its way.
 	lameDuck = 250 * time.Millisecond
 )
 
-// Serve serves h on ln until ctx is done. Then it stops accepting, finishes what is in flight and returns nil; what is not
-// finished after grace is cut off, which the log tells. Requests do not see ctx end: a request that was accepted is
-// finished. Serve returns an error when ln breaks. It takes over ln and has closed it when it returns; connections that
-// were hijacked are their handler's.
+// Serve serves h on ln until ctx is done. Then it stops accepting, finishes requests in flight and returns nil; requests that run
+// longer than grace are aborted and logged. Requests do not see the end of ctx. Serve returns an error when ln fails. It owns ln and
+// closes it; hijacked connections belong to their handlers.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logger, grace time.Duration) error {
 	var stopping atomic.Bool
 	conns := newConnCount()
@@ -53,7 +52,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logge
 	if err := <-served; !errors.Is(err, net.ErrClosed) {
 		log.Warn("serving ended by itself at the stop", "error", err.Error())
 	}
-	stopping.Store(true) // only now, so that who is told to close does not come back through a closing door
+	stopping.Store(true) // after the listener is closed, so that a closed client does not reconnect here
 	conns.awaitNone(min(lameDuck, grace/2))
 	shutdown(ctx, server, log, grace)
 	return nil

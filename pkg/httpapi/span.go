@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// beginSpan begins the span of a request, in the caller's trace or in one of its own (semantic conventions for HTTP servers). Of
-// the URL it holds the route alone: what a client puts into a path or a query is not ours to publish.
+// beginSpan begins the span of a request, in the caller's trace or in a new one (semantic conventions for HTTP servers). It has the
+// route and not the URL: paths and queries may contain personal data.
 func (r *requests) beginSpan(c echo.Context, scope *requestScope) {
 	req := c.Request()
 	name, method := methodLabel(req.Method), methodLabel(req.Method)

@@ -1,17 +1,17 @@
 // Package idempotency lets a request that carries an Idempotency-Key be sent again without being done again
 // (draft-ietf-httpapi-idempotency-key-header).
 //
-// Reading order: key.go (what a key looks like), fingerprint.go (when two requests are the same), executor.go (who may act, and what
-// the others are told), record.go (what is kept), answer.go (which answers are kept).
+// Reading order: key.go (format of a key), fingerprint.go (when two requests are the same), executor.go (which request acts, and what
+// the others get), record.go (the stored record), answer.go (which answers are stored).
 //
 // Invariants:
 //
-//   - A key is claimed before anything is done, by inserting a document: of any number of requests at once, on any replica, one
-//     acts. The others are told that it is in progress (409) or get its answer.
-//   - The message's id and time are fixed in the claim. Whoever acts again, because the first died or could not publish, publishes
-//     the same message, which JetStream and everything behind it know by its id; and does not where it is in a history already.
-//   - A claim is held by a lease. Only who holds the lease rewrites or removes the claim; the first recorded answer counts.
-//   - A request that has claimed its key is finished whether or not the caller still waits.
-//   - Answers of what was done are kept, successes and refusals alike. What kept it from being done (no valid credential or body,
-//     a limit, something away, a fault of ours) is not: the retry tries again.
+//   - A key is claimed before anything is done, by inserting a document: of concurrent requests on all replicas one acts. The others
+//     get 409 (in progress) or its answer.
+//   - The claim fixes the message's id and time. A later attempt, after the first crashed or could not publish, publishes the same
+//     message, which JetStream and all consumers deduplicate by id; if the message is in the history already, it publishes nothing.
+//   - A claim is protected by a lease. Only the holder of the lease rewrites or removes the claim; the first recorded answer counts.
+//   - A request that has claimed its key runs to its end even if the caller has gone.
+//   - Answers of completed requests are stored, successes and refusals alike. Failures before that (no valid credential or body, a
+//     limit, an outage, an internal error) are not: a retry tries again.
 package idempotency

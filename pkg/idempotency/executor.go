@@ -38,12 +38,12 @@ type Request struct {
 
 func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
 
-// Act does what a request asks for, once more where the stamp says so. The message that it makes has the stamp's id and time.
-type Act func(ctx context.Context, stamp chat.MessageIdentity) (Answer, error)
+// Act carries out a request; identity.Again: possibly for the second time. Its message has the identity's id and time.
+type Act func(ctx context.Context, identity chat.MessageIdentity) (Answer, error)
 
-// Do returns what act returns, or what it returned for an earlier request with the same key. Errors of its own: Invalid with
-// the reason IDEMPOTENCY_KEY_REUSED where the earlier request was another one, Conflict with the reason IDEMPOTENCY_KEY_IN_USE
-// while it is at work, and Unavailable. act's context does not end with ctx.
+// Do returns the result of act, or the stored one of an earlier request with the same key. Additional errors: Invalid with the reason
+// IDEMPOTENCY_KEY_REUSED if the earlier request was a different one, Conflict with the reason IDEMPOTENCY_KEY_IN_USE while it runs,
+// and Unavailable. The context of act does not end with ctx.
 func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	ctx = context.WithoutCancel(ctx)
 	claim, again, err := e.claim(ctx, r)
@@ -100,7 +100,7 @@ func (e *Executor) takeOver(ctx context.Context, seen, fresh Record, expired boo
 		return c, false, err
 	case !expired && before.Answer != "":
 		return before, true, nil
-	case before.Leases != seen.Leases: // somebody was faster
+	case before.Leases != seen.Leases: // another request took the lease
 		return c, false, inUse(time.Second)
 	case !expired:
 		return before, true, nil

@@ -50,10 +50,10 @@ func (w *world) replica() *idempotency.Executor {
 
 var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
 
-// send answers with the stamp's id, so that two answers of one message are equal.
-func (w *world) send(_ context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
+// send answers with the identity's id, so that two answers of one message are equal.
+func (w *world) send(_ context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 	w.acts.Add(1)
-	return idempotency.Answer{Status: 200, Body: []byte(stamp.ID)}, nil
+	return idempotency.Answer{Status: 200, Body: []byte(identity.ID)}, nil
 }
 
 func (w *world) do(r idempotency.Request, act idempotency.Act) (idempotency.Answer, error) {
@@ -116,7 +116,7 @@ func TestAnotherRequestWithTheKeyIsRefused(t *testing.T) {
 func TestARequestInProgressIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	w.ok(request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
+	w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 		for _, step := range []struct{ at, wait time.Duration }{
 			{0, time.Second}, {5 * time.Second, 5 * time.Second}, {15 * time.Second, 10 * time.Second}, {9500 * time.Millisecond, time.Second},
 		} {
@@ -132,7 +132,7 @@ func TestARequestInProgressIsSaidToBe(t *testing.T) {
 				t.Errorf("another request: got %v, want IDEMPOTENCY_KEY_REUSED", err)
 			}
 		}
-		return w.send(ctx, stamp)
+		return w.send(ctx, identity)
 	})
 	w.acted(1)
 }
@@ -171,10 +171,10 @@ func TestOneOfManyActs(t *testing.T) {
 func TestFailuresAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	var stamps []chat.MessageIdentity
+	var identities []chat.MessageIdentity
 	fail := func(err error) idempotency.Act {
-		return func(_ context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-			stamps = append(stamps, stamp)
+		return func(_ context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			identities = append(identities, identity)
 			return idempotency.Answer{}, err
 		}
 	}
@@ -192,9 +192,9 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 		_, _ = w.do(request, func(context.Context, chat.MessageIdentity) (idempotency.Answer, error) { panic("a fault") })
 	}()
 	answer := w.ok(request, w.send)
-	for i, s := range stamps {
-		if s.ID != string(answer.Body) || !s.At.Equal(stamps[0].At) || s.Again != (i > 0) {
-			t.Errorf("try %d: got the stamp %+v, want the id %s, the first's time, and to know of the first", i, s, answer.Body)
+	for i, s := range identities {
+		if s.ID != string(answer.Body) || !s.At.Equal(identities[0].At) || s.Again != (i > 0) {
+			t.Errorf("try %d: got the identity %+v, want the id %s, the first's time, and to know of the first", i, s, answer.Body)
 		}
 	}
 	if answer.Replayed {
@@ -233,12 +233,12 @@ func TestALeaseIsTakenOver(t *testing.T) {
 	w := open(t)
 	var second idempotency.Answer
 	var first chat.MessageIdentity
-	late := w.ok(request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-		first = stamp
+	late := w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+		first = identity
 		w.clock.move(idempotency.Lease)
-		second = w.ok(request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-			if !stamp.Again || stamp.ID != first.ID || !stamp.At.Equal(first.At) {
-				t.Errorf("got the stamp %+v, want %+v again", stamp, first)
+		second = w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			if !identity.Again || identity.ID != first.ID || !identity.At.Equal(first.At) {
+				t.Errorf("got the identity %+v, want %+v again", identity, first)
 			}
 			return idempotency.Answer{Status: 200, Body: []byte("the second's")}, nil
 		})
@@ -294,12 +294,12 @@ func TestACallerThatLeavesIsAnsweredLater(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	ctx, leave := context.WithCancel(t.Context())
-	_, err := w.executor.Do(ctx, request, func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
+	_, err := w.executor.Do(ctx, request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 		leave()
 		if ctx.Err() != nil {
 			t.Error("the work ended with its caller")
 		}
-		return w.send(ctx, stamp)
+		return w.send(ctx, identity)
 	})
 	if err != nil {
 		t.Errorf("got %v, want an answer", err)

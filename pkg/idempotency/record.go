@@ -26,7 +26,7 @@ type Records interface {
 	IdempotencyRecord(ctx context.Context, id string) (Record, error)
 	// LeaseIdempotencyRecord requests the lease until the given time, once the time of its holder has passed, and returns the record
 	// as it was just before. Of several concurrent callers, the one whose answer has the Leases that all of them read holds the lease,
-	// unless there is an Answer now. A request in vain only makes the lease later.
+	// unless there is an Answer now. A request that does not get the lease only extends it.
 	LeaseIdempotencyRecord(ctx context.Context, id string, until time.Time) (before Record, err error)
 	// ReplaceIdempotencyRecord rewrites the record; for the holder of its lease.
 	ReplaceIdempotencyRecord(ctx context.Context, r Record) error

@@ -96,7 +96,7 @@ type content struct {
 	} `json:"profile"`
 }
 
-// ReadEvent reads an event of anybody's: what is not there stays empty, and what is no JSON is shown all the same.
+// ReadEvent reads any event: missing members stay empty, and a payload that is not JSON is kept as text.
 func ReadEvent(d bus.Delivery) Event {
 	p := Event{
 		Time: Time(d.Time), Stream: d.Stream, Sequence: d.Sequence, Subject: d.Subject, Kind: kindOf(d.Subject),

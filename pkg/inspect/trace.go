@@ -19,7 +19,7 @@ const clockSkew = time.Minute
 // What a consumer may have done with an event.
 const (
 	ConsumerWaiting      = "waiting"      // it has not been given to it yet
-	ConsumerDelivered    = "delivered"    // it has been given to it, and whether it is done nobody knows
+	ConsumerDelivered    = "delivered"    // delivered; whether it was handled is unknown
 	ConsumerPassedOver   = "passed over"  // it came again, for another consumer
 	ConsumerAcknowledged = "acknowledged" // done
 	ConsumerDead         = "dead"         // given up
@@ -76,8 +76,8 @@ type Store interface {
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 }
 
-// TraceMessage finds out where a message is. reach is how long after its making the streams are searched where nothing tells whose it is;
-// 0: to their end. NotFound when there is no trace of it.
+// TraceMessage finds a message in streams and store. If its company is unknown, the streams are searched for reach after its creation; 0:
+// to their end. NotFound if there is no trace of it.
 func TraceMessage(ctx context.Context, b *bus.Bus, s Store, id string, reach time.Duration) (Trace, error) {
 	return (&tracer{store: s, bus: b, id: id, reach: reach}).run(ctx)
 }
@@ -87,7 +87,7 @@ type tracer struct {
 	store Store
 	bus   *bus.Bus
 	id    string
-	reach time.Duration // how far to search where nobody knows whose message it is
+	reach time.Duration // how far to search if the company of the message is unknown
 
 	subjects []string // on which the message may be
 	view     Trace
@@ -182,7 +182,7 @@ func (t *tracer) address(ctx context.Context) error {
 func (t *tracer) events(ctx context.Context) error {
 	for _, s := range subject.Streams() {
 		span, until := bus.Span{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}, time.Time{}
-		if len(t.subjects) == 0 && t.reach > 0 { // nobody knows whose it is
+		if len(t.subjects) == 0 && t.reach > 0 { // its company is unknown
 			until = t.since().Add(clockSkew + t.reach)
 		}
 		if s.Name == subject.Dead || len(t.subjects) > 0 && len(span.Filters) == 0 {

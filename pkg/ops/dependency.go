@@ -34,7 +34,7 @@ func newDependencies(service string, checks []Check) *dependencies {
 	return d
 }
 
-// watch looks at the dependencies until ctx is done, so that the metric is current and readiness does not depend on who asks when.
+// watch checks the dependencies until ctx is done, so that the metric is current and readiness does not depend on requests.
 func (d *dependencies) watch(ctx context.Context) {
 	for {
 		d.look(ctx)
@@ -50,7 +50,7 @@ func (d *dependencies) watch(ctx context.Context) {
 	}
 }
 
-// seen tells whether each dependency that is not optional has been usable once.
+// seen reports whether each required dependency has been usable once.
 func (d *dependencies) seen() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +79,7 @@ func (d *dependencies) look(ctx context.Context) map[string]string {
 			case state == StatusOK:
 				d.usable[check.Name] = true
 				d.up.WithLabelValues(check.Name).Set(1)
-			case ctx.Err() == nil: // else nobody waits for the answer, which says nothing of the dependency
+			case ctx.Err() == nil: // else the check was cancelled, which says nothing about the dependency
 				d.up.WithLabelValues(check.Name).Set(0)
 			}
 		})

@@ -51,7 +51,7 @@ type Config struct {
 //   - GET /readyz?verbose has the same status, looks at every dependency now and names each.
 //   - GET /metrics is for Prometheus. parley_dependency_up says what the last look at each dependency found.
 //
-// It is meant for the inside of a cluster: nothing here asks who is calling. GET /debug/pprof/ shows the process's memory, so it is
+// It is for the inside of a cluster: nothing here authenticates callers. GET /debug/pprof/ shows the process's memory, so it is
 // served only on PprofAddr, to this machine (or pod).
 type Server struct {
 	cfg          Config
@@ -161,7 +161,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{s.cfg.Gatherer, s.dependencies.registry}, promhttp.HandlerOpts{
-		EnableOpenMetrics: true,                     // the format that carries exemplars, for who asks for it
+		EnableOpenMetrics: true,                     // the format with exemplars, for scrapers that accept it
 		ErrorHandling:     promhttp.ContinueOnError, // one broken collector must not hide the others
 		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelWarn),
 	}))

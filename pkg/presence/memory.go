@@ -16,7 +16,7 @@ type Memory struct {
 }
 
 type entry struct {
-	holder string // empty: nobody, since seenAt
+	holder string // empty: offline since seenAt
 	seenAt time.Time
 	until  time.Time
 }

@@ -1,4 +1,4 @@
-// Package presence keeps who is connected at this moment: visitors with a socket, and agents with the panel open.
+// Package presence keeps which visitors have a socket, and which agents have the panel open.
 //
 // An entry holds for a time to live and is written again while it is true, so a process that dies leaves nothing behind for longer than that.
 // redis.go keeps the entries for many machines, memory.go for one process.
@@ -13,14 +13,14 @@ const (
 	// Life is how long an entry holds, and Refresh how often its holder writes it again.
 	Life    = time.Minute
 	Refresh = 20 * time.Second
-	// SeenLife is how long it is known when somebody was last there.
+	// SeenLife is how long the time of the last connection is kept.
 	SeenLife = 24 * time.Hour
 )
 
-// State is what is known of somebody; the zero State: nothing.
+// State is the presence of a visitor or an agent; the zero State: unknown.
 type State struct {
 	Online bool
-	SeenAt time.Time // when somebody who is not online was last there; zero: unknown
+	SeenAt time.Time // time of the last connection, if not online; zero: unknown
 }
 
 // Store keeps presence. It is safe for concurrent use. Its errors are apperr.Unavailable.

@@ -75,7 +75,7 @@ func (r *Redis) States(ctx context.Context, keys ...string) ([]State, error) {
 	return states, nil
 }
 
-// values are those of the keys; empty where there is none. Keys of a cluster are on several nodes, so each has a GET of its own.
+// values returns the values of the keys; empty for a missing key. Keys of a cluster are on several nodes, so each needs its own GET.
 func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

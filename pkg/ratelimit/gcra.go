@@ -6,7 +6,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 )
 
-// grant is what was given of what was wanted.
+// grant is the part of the requested permits that was granted.
 type grant struct {
 	permits int
 	left    int           // permits that could still be had

@@ -23,7 +23,7 @@ func policyOf(cfg Config) string {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// Admit spends one of the caller's permits and tells in the answer's RateLimit fields how many are left. Its error is TooMany.
+// Admit spends one of the caller's permits and sets the answer's RateLimit fields. Its error is TooMany.
 func (l *Limiter) Admit(c echo.Context, caller string) error { return l.AdmitN(c, caller, 1) }
 
 // AdmitN is Admit for n permits, all or none.
@@ -34,7 +34,7 @@ func (l *Limiter) AdmitN(c echo.Context, caller string, n int) error {
 	return l.tell(c, l.TakeN(c.Request().Context(), caller, n))
 }
 
-// Spend is AdmitN that tells something only when it refuses.
+// Spend is AdmitN that sets the RateLimit fields only when it refuses.
 func (l *Limiter) Spend(c echo.Context, caller string, n int) error {
 	if l == nil {
 		return nil

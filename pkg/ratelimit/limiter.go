@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// callers is how many a replica remembers; who is forgotten is known to Redis.
+	// callers is how many callers a replica remembers; Redis has the others.
 	callers = 100_000
 	// A lease that is spent faster than fast is followed by one of twice the size, one that lasts longer than slow by one permit.
 	fast = 100 * time.Millisecond
@@ -86,13 +86,13 @@ type Decision struct {
 	Allowed bool
 	Left    int           // permits that are left, as far as this replica knows
 	Full    time.Duration // until all permits are back
-	Wait    time.Duration // until the next permit, for who was refused
+	Wait    time.Duration // until the next permit, if refused
 }
 
 // account is what a replica knows of one caller.
 type account struct {
 	mu           sync.Mutex
-	asking       chan struct{} // closed when the answer is there; nil: nobody asks
+	asking       chan struct{} // closed with the answer of Redis; nil: no request is running
 	permits      int           // leased and not spent
 	permitsUntil time.Time     // then they are void
 	size         int           // of the last lease
@@ -100,7 +100,7 @@ type account struct {
 	left         int       // in Redis, at that time
 	fullAt       time.Time // when all permits are back
 	refusedUntil time.Time
-	refusedFor   int  // permits that were asked for then; who asks for fewer may have more luck
+	refusedFor   int  // permits that were requested then; a smaller request may succeed
 	alone        gcra // while there is no Redis
 }
 
@@ -122,7 +122,7 @@ func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 			select {
 			case <-wait:
 			case <-ctx.Done():
-				return Decision{Allowed: true} // nobody will read the answer
+				return Decision{Allowed: true} // the caller has gone
 			}
 		case size > 0:
 			l.lease(ctx, a, caller, size, n)

@@ -54,7 +54,7 @@ func (r *Redis) Close() error {
 	return r.client.Close()
 }
 
-// Ready returns nil when Redis answers, or where there is none to ask.
+// Ready returns nil if Redis answers or is not configured.
 func (r *Redis) Ready(ctx context.Context) error {
 	if r == nil {
 		return nil

@@ -88,7 +88,7 @@ func (s *Socket) takeAck(id uint64) func(Args, error) {
 	return s.acks.take(id)
 }
 
-// onAck gives an answer to who waits for it. An unknown id is no breach: the wait may have ended.
+// onAck passes an acknowledgement to its waiter. An unknown id is no protocol error: the wait may have ended.
 func (s *Socket) onAck(p packet, attachments [][]byte) error {
 	args, err := decodeArgs(p.data, attachments)
 	if err != nil || !p.hasID {

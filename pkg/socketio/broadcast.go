@@ -64,8 +64,8 @@ func (t Target) Emit(event string, args ...any) error {
 }
 
 // EmitContext sends an event; for its arguments see Socket.Emit. It is encoded once. First it is
-// published to the other nodes: if that fails the error is returned and nobody here gets the event
-// either, so that it can be tried again. Sockets that read too slowly are closed and are no error.
+// published to the other nodes: if that fails the error is returned and no local socket gets the event
+// either, so that it can be retried. Sockets that read too slowly are closed and are no error.
 func (t Target) EmitContext(ctx context.Context, event string, args ...any) error {
 	if reservedEvent(event) {
 		return ErrReserved
@@ -86,8 +86,8 @@ func (t Target) EmitContext(ctx context.Context, event string, args ...any) erro
 
 // EmitAll emits events that are encoded already, in order, and publishes them to the other nodes together: that costs
 // far less than one Emit for each. The Data of each must be valid JSON in UTF-8, an array whose first element is the
-// event's name; it is not checked. EmitAll returns nil, or an error for each event, in their order: what was not
-// published nobody here has got either.
+// event's name; it is not checked. EmitAll returns nil, or an error for each event, in their order: an event that was
+// not published has not reached local sockets either.
 func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
 	errs := n.publishAll(ctx, events)
 	for i, b := range events {
@@ -158,7 +158,7 @@ func (n *Namespace) deliver(b *Broadcast) int {
 	return len(sockets)
 }
 
-// first is what nodes tell each other of an acknowledgement.
+// first is the part of an acknowledgement that nodes exchange.
 func (a Args) first() json.RawMessage {
 	if a.Len() == 0 {
 		return json.RawMessage("null")

@@ -159,7 +159,7 @@ func (c *client) forget(s *Socket) {
 	}
 }
 
-// joined tells whether the client is in a namespace.
+// joined reports whether the client is in a namespace.
 func (c *client) joined() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,7 +33,7 @@ func (s *Socket) connect() {
 	s.begin()
 }
 
-// begin tells the client that it is connected, and everybody that it may be used.
+// begin sends the CONNECT answer, runs the connection handlers, and then handles the events that have arrived meanwhile.
 func (s *Socket) begin() {
 	s.sendAnswer()
 	s.nsp.srv.opts.Metrics.SocketConnected(s.nsp.name)
@@ -95,7 +95,7 @@ func (s *Socket) subscribeID() error {
 	return nil
 }
 
-// refused tells the client why it may not join.
+// refused sends the client the reason of the refusal.
 func (s *Socket) refused(err error) {
 	s.mu.Lock()
 	gone := s.state == socketClosed

@@ -29,6 +29,6 @@
 //     then disconnect handlers. A blocking handler holds up its own socket only.
 //   - A socket is closed once, by Socket.close, whatever the cause.
 //   - A broadcast is encoded once, WebSocket framing included, however many sockets get it.
-//   - A client that reads too slowly is closed when Options.SendBuffer bytes wait for it; it delays nobody.
+//   - A client that reads too slowly is closed when Options.SendBuffer bytes wait for it; it never delays others.
 //   - The client sees its CONNECT answer before anything else, and broadcasts that came meanwhile after it.
 package socketio

@@ -103,7 +103,7 @@ func deconstruct(v any, attachments *[][]byte) any {
 	return v
 }
 
-// appendPlaceholder appends what stands in the JSON for attachment num.
+// appendPlaceholder appends the JSON placeholder of attachment num.
 func appendPlaceholder(dst []byte, num int) []byte {
 	dst = append(dst, `{"_placeholder":true,"num":`...)
 	return append(strconv.AppendInt(dst, int64(num), 10), '}')

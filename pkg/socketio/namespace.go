@@ -16,7 +16,7 @@ type Middleware func(ctx context.Context, s *Socket) error
 
 var errPanicked = errors.New("socketio: middleware panicked")
 
-// Namespace is a channel of its own over the connections of a server. Its methods are safe for
+// Namespace is a separate channel over the connections of a server. Its methods are safe for
 // concurrent use.
 type Namespace struct {
 	srv      *Server
@@ -136,7 +136,7 @@ func (n *Namespace) forget(s *Socket) {
 	}
 }
 
-// listed tells whether the socket has ever been in its namespace.
+// listed reports whether the socket has ever been in its namespace.
 func (s *Socket) listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,7 +62,7 @@ type Options struct {
 	Metrics Metrics
 }
 
-// Metrics is told what happens. Its functions must be fast; each may be nil.
+// Metrics receives events for counters. Its functions must be fast; each may be nil.
 type Metrics struct {
 	SessionOpened   func(transport string)
 	SessionUpgraded func()

@@ -42,7 +42,7 @@ type Socket struct {
 	nsp    *Namespace
 	client *client
 
-	accepted atomic.Bool // the client has been told that it is connected
+	accepted atomic.Bool // the CONNECT answer has been sent
 
 	mu           sync.Mutex
 	state        socketState
@@ -105,7 +105,7 @@ func (s *Socket) Handshake() *Handshake {
 	return &Handshake{Auth: auth, Query: r.Query(), Header: r.Header(), RemoteAddr: r.RemoteAddr, Time: r.Time}
 }
 
-// Connected tells whether the socket is in its namespace.
+// Connected reports whether the socket is in its namespace.
 func (s *Socket) Connected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,8 +267,8 @@ func (s *Socket) send(m *engineio.Message) error {
 	return s.client.session.Send(m)
 }
 
-// Disconnect takes the socket out of its namespace and tells the client, which will not reconnect by
-// itself. If closeConnection is set the session ends too, with all its sockets.
+// Disconnect removes the socket from its namespace and sends a DISCONNECT packet, after which clients do not
+// reconnect by themselves. With closeConnection the session ends too, with all its sockets.
 func (s *Socket) Disconnect(closeConnection bool) {
 	if closeConnection {
 		s.client.disconnect()

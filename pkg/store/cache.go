@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// Kinds of what a [Cache] holds: the first argument of [Cache.Forget].
+// Kinds of cache entries: the first argument of [Cache.Forget].
 const (
 	CachedAccessToken = "access_token"
 	CachedApplication = "application"
@@ -32,9 +32,8 @@ type CacheConfig struct {
 	Size       int                   // entries per kind; default 10,000
 	Now        func() time.Time      // default time.Now
 	Registerer prometheus.Registerer // optional
-	// TokenUsed is called with each access token that was read because somebody has shown it. Since a token is believed only
-	// for TokenTTL, one in use is read again and again: its last use is known closely, at no cost to cache hits. Optional; it must not
-	// block.
+	// TokenUsed is called with each access token that was read for a request. A token is cached for TokenTTL only, so one in use is
+	// read regularly: its last use is known closely, at no cost to cache hits. Optional; it must not block.
 	TokenUsed func(chat.AccessToken)
 }
 
@@ -111,7 +110,7 @@ func companyWebhooks(ctx context.Context, s Cached, companyID string) (w Company
 	return w, err
 }
 
-// noting reads access tokens and tells which ones.
+// noting reads access tokens and calls TokenUsed.
 func (c CacheConfig) noting(read func(context.Context, string) (chat.AccessToken, error)) func(context.Context, string) (chat.AccessToken, error) {
 	if c.TokenUsed == nil {
 		return read
@@ -224,8 +223,8 @@ func (l *lookups[V]) get(ctx context.Context, key string) (V, error) {
 	return l.join(ctx, key)
 }
 
-// fly shares one read among all who ask at once. The read outlives the caller that began it, since others may wait for it;
-// the store bounds its time.
+// fly shares one read among concurrent callers. The read outlives the caller that began it, since others may wait for it;
+// the store bounds its duration.
 func (l *lookups[V]) fly(ctx context.Context, key string) <-chan singleflight.Result {
 	return l.flights.DoChan(key, func() (any, error) { return l.load(context.WithoutCancel(ctx), key) })
 }

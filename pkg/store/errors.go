@@ -68,7 +68,7 @@ func EmailTaken() error {
 	return apperr.New(apperr.Conflict, "EMAIL_TAKEN", "A user with this e-mail address exists already")
 }
 
-// ChangedMeanwhile is returned when somebody else has changed the thing since it was read.
+// ChangedMeanwhile is returned for a record that has changed since it was read.
 func ChangedMeanwhile() error {
 	return apperr.New(apperr.Conflict, "CHANGED_MEANWHILE", "Somebody else has changed this meanwhile")
 }

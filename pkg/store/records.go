@@ -157,7 +157,7 @@ type AwaitedReceipt struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// MessagePosition is where a message stands in its chat's history.
+// MessagePosition is the position of a message in its chat's history.
 type MessagePosition struct {
 	CreatedAt time.Time `json:"createdAt"`
 	MessageID string    `json:"messageId"`

@@ -123,7 +123,7 @@ type Identity struct {
 	Proved bool // the company's own server vouches for it
 }
 
-// Visitors keeps visitors and who owns which identity.
+// Visitors keeps visitors and the owners of identities.
 type Visitors interface {
 	// Visitor returns the visitor, or NotFound.
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
@@ -173,8 +173,8 @@ type Registration struct {
 	Visitor chat.Visitor
 	// Identities are those of the visitor; not used when Visitor.ID is set.
 	Identities []Identity
-	// OnlyUnowned makes Identities lead to nobody who is known: if another visitor owns any of them, a new visitor without
-	// identities begins.
+	// OnlyUnowned keeps Identities from matching a known visitor: if another visitor owns any of them, the result is a new visitor
+	// without identities.
 	OnlyUnowned bool
 	Chat        NewChat
 }
@@ -206,7 +206,7 @@ type NewChat struct {
 	AgentsOnly bool
 }
 
-// Control is who answers the new chat.
+// Control is which side answers the new chat.
 func (n NewChat) Control() chat.Control {
 	if !n.AgentsOnly {
 		return chat.Control{}
@@ -228,8 +228,8 @@ type Chats interface {
 	CloseChat(ctx context.Context, id string, at time.Time) error
 	// Chats lists chats, newest first. NotFound when the chat that the page follows does not exist.
 	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
-	// SetControl says who answers the visitor, and returns the chat as it is then. The control with the latest ChangedAt stays. NotFound
-	// when there is no such chat. The caller invalidates [CachedChat].
+	// SetControl sets which side answers the visitor, and returns the resulting chat. The control with the latest ChangedAt wins. NotFound
+	// if the chat does not exist. The caller invalidates [CachedChat].
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 	// RateChat records what the visitor says about the chat, and returns the chat as it is then. The rating with the latest At stays; its
 	// FirstAt is the At of the first one. NotFound when there is no such chat.
@@ -275,7 +275,7 @@ type Statuses interface {
 }
 
 // Receipts keeps which company messages of a chat still wait for their delivery or read report, and how far the visitor has read.
-// Of a message that is being stored and a visitor who is reading past it at the same moment, the second always finds the first.
+// If a message is stored while the visitor reads past it, the later of the two operations sees the earlier.
 type Receipts interface {
 	// AwaitReceipts records that the sender of m waits for its read report, and, unless delivered, for its delivery report. It returns
 	// when the visitor had already read that far; zero if not.
@@ -316,7 +316,7 @@ type Files interface {
 
 // Users keeps the panel's users.
 type Users interface {
-	// User returns the user, or NotFound. [account.UserID] tells the id of an e-mail address.
+	// User returns the user, or NotFound. [account.UserID] returns the id of an e-mail address.
 	User(ctx context.Context, id string) (account.User, error)
 	// CreateUser adds a user. Errors: Invalid (see [account.User.Check]), Conflict with the reason EMAIL_TAKEN.
 	CreateUser(ctx context.Context, u account.User) error
@@ -351,7 +351,7 @@ type AuditFilter struct {
 	TargetID  string
 }
 
-// AuditLog keeps who changed what. Nothing is ever changed or removed in it.
+// AuditLog records all changes by users. Entries are never changed or removed.
 type AuditLog interface {
 	// AppendAuditEntry adds an entry; a repeat changes nothing.
 	AppendAuditEntry(ctx context.Context, e account.AuditEntry) error

@@ -2,8 +2,8 @@
 // sockets that it reaches are spans of one OpenTelemetry trace.
 //
 // tracer.go begins and ends spans for the packages that do the work, each of which knows its own semantic conventions; log.go
-// puts the ids of the trace and of the request on lines of the log. Whoever runs a service makes the [Tracer], with the
-// package otlp beside this one, which alone links an exporter.
+// adds the ids of the trace and of the request to log lines. The service's main creates the [Tracer] with the package otlp, the
+// only one that links an exporter.
 //
 // Between processes, and between the packages of one, a trace travels as the traceparent of [event.Origin], which is passed on
 // whether traces are kept or not. A tracestate is not passed on: no more than the ids enters a stream.

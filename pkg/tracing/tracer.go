@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// scope names this code to whoever reads the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/parley-chat/parley"
 
 // Tracer begins the spans of one service. It is safe for concurrent use; the nil Tracer begins none.
@@ -23,7 +23,7 @@ type Tracer struct{ tracer trace.Tracer }
 // New returns a Tracer whose spans go to provider.
 func New(provider trace.TracerProvider) *Tracer { return &Tracer{provider.Tracer(scope)} }
 
-// Start begins a span as a child of what ctx carries: a span of this process, or the traceparent of another one. The context
+// Start begins a span as a child of the span in ctx: one of this process, or the traceparent of another one. The context
 // that it returns carries the new span, also as its traceparent.
 func (t *Tracer) Start(ctx context.Context, kind trace.SpanKind, name string, attributes ...attribute.KeyValue) (context.Context, *Span) {
 	if t == nil {
@@ -54,7 +54,7 @@ func (s *Span) Set(attributes ...attribute.KeyValue) {
 	}
 }
 
-// Fail says that the work failed, and of a fault of ours why: the text of any other could hold what somebody sent.
+// Fail marks the span as failed, with the text of internal errors only: that of others could contain what a caller sent.
 func (s *Span) Fail(err error) {
 	if s == nil {
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ops"
@@ -214,6 +215,25 @@ func TestEveryExampleIsAccepted(t *testing.T) {
 	}
 	if tried < 10 {
 		t.Errorf("got %d examples, want one of each of the eight types and two pushes", tried)
+	}
+}
+
+// The document has a schema for every type that a company may send.
+func TestDocumentHasEveryType(t *testing.T) {
+	t.Parallel()
+	types := []string{}
+	for _, messageType := range chat.CompanyTypes() {
+		types = append(types, string(messageType))
+	}
+	schemas := document(t).Components.Schemas
+	documented := slices.Collect(maps.Keys(schemas["SendMessage"].Value.Discriminator.Mapping))
+	if !slices.Equal(slices.Sorted(slices.Values(documented)), slices.Sorted(slices.Values(types))) {
+		t.Errorf("got SendMessage of %v, want %v", documented, types)
+	}
+	for _, messageType := range append(types, string(chat.Template), string(chat.MultipleChoiceReply)) {
+		if _, ok := schemas["Message"].Value.Discriminator.Mapping[messageType]; !ok {
+			t.Errorf("the schema Message has no %s", messageType)
+		}
 	}
 }
 

@@ -2,11 +2,11 @@
 // through approved templates (POST /push-message), ask what became of a message (GET /message/:id), and look up their chats, messages
 // and templates (GET /chats, /chats/:id/messages, /templates).
 //
-// It publishes CompanyMessageAccepted and PushAccepted on SENDS and consumes nothing but invalidations of what it has cached.
-// It answers 200 only after JetStream has acknowledged the event, and writes nothing but the recipient's
-// chat of a push, which its answer names: the rest the processing layer does.
+// It publishes CompanyMessageAccepted and PushAccepted on SENDS and consumes only invalidations of its cache. It answers 200 only
+// after JetStream has acknowledged the event. It stores only the recipient's chat of a push, which the answer names; the processing
+// layer does the rest.
 //
-// Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/access (who is
-// calling), internal/message and internal/push (what is done), internal/status (what came of it), internal/record (what is
-// looked up). openapi.json is the contract; the tests hold every answer against it.
+// Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/access (authentication),
+// internal/message and internal/push (sending), internal/status (status of a message) and internal/record (chats, messages,
+// templates). openapi.json is the contract; the tests compare every answer with it.
 package clientapi

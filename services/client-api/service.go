@@ -37,7 +37,7 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON. Its version is that of this build.
+// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON. Its version is that of this build.
 func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
 // Config is what the Client API needs.
@@ -136,7 +136,7 @@ func (s *Service) limits(redis *ratelimit.Redis) api.Limits {
 	}
 }
 
-// inbound looks at the stream of what was accepted for the status of a message.
+// inbound looks up accepted messages in the stream.
 type inbound struct{ bus *bus.Bus }
 
 // Accepted implements [status.Inbound].

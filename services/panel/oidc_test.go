@@ -132,7 +132,7 @@ func TestOIDC(t *testing.T) {
 		start := b.done(http.StatusFound, http.MethodGet, "/api/oidc/start", "")
 		toIssuer, err := http.NewRequestWithContext(t.Context(), http.MethodGet, start.header.Get("Location"), nil)
 		w.must(err)
-		there, err := b.client.Do(toIssuer)
+		there, err := (&http.Client{Transport: b.streams, CheckRedirect: b.client.CheckRedirect}).Do(toIssuer)
 		w.must(err)
 		there.Body.Close()
 		callback := strings.TrimPrefix(there.Header.Get("Location"), w.base)

@@ -2,6 +2,7 @@ package panel
 
 import (
 	"context"
+	_ "embed"
 	"net"
 	"net/http"
 	"strings"
@@ -34,6 +35,12 @@ const (
 	grace = 10 * time.Second
 )
 
+//go:embed openapi.json
+var openAPI []byte
+
+// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON. Its version is that of this build.
+func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
+
 // Config is what the panel needs.
 type Config struct {
 	service.Base
@@ -55,7 +62,7 @@ type Config struct {
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
 
-	Presence presence.Store `env:"-"` // where it is kept who is there; nil: in Redis, if there is one
+	Presence presence.Store `env:"-"` // nil: in Redis, if it is configured
 	Listener net.Listener   `env:"-"` // taken over instead of HTTPAddr
 }
 
@@ -105,7 +112,7 @@ type engines struct {
 	files file.Store
 	redis *ratelimit.Redis // nil: this replica counts by itself
 
-	presence presence.Store // nil: nothing is known of who is there
+	presence presence.Store // nil: presence is unknown
 }
 
 func (s *Service) open(p *service.Process) (_ service.Work, err error) {
@@ -155,7 +162,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 		},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
 		Once: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
-		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version,
+		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version, OpenAPI: OpenAPI(),
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})
 }

@@ -33,8 +33,8 @@ type applicationView struct {
 
 // identitySecretRow is all of a secret that is ever shown again.
 type identitySecretRow struct {
-	CreatedAt stamp `json:"createdAt"`
-	ExpiresAt stamp `json:"expiresAt,omitzero"`
+	CreatedAt timestamp `json:"createdAt"`
+	ExpiresAt timestamp `json:"expiresAt,omitzero"`
 }
 
 func viewOfApplication(app chat.Application) applicationView {
@@ -48,7 +48,7 @@ func viewOfApplication(app chat.Application) applicationView {
 		v.FileRetention = app.FileRetention.String()
 	}
 	for _, s := range app.Identity.Secrets {
-		v.Secrets = append(v.Secrets, identitySecretRow{stamp(s.CreatedAt), stamp(s.ExpiresAt)})
+		v.Secrets = append(v.Secrets, identitySecretRow{timestamp(s.CreatedAt), timestamp(s.ExpiresAt)})
 	}
 	return v
 }

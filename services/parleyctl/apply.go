@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 )
 
-// reachPause is the wait between two looks for a NATS that is not there yet.
+// reachPause is the pause between attempts to connect to NATS.
 const reachPause = 250 * time.Millisecond
 
 // What a stream is, or what was done to it.

@@ -71,7 +71,7 @@ func (a *app) backupTo(ctx context.Context, path string) error {
 		column[backupView]{"bytes", func(v backupView) string { return fmt.Sprint(v.Bytes) }})
 }
 
-// exists refuses a database file that is not there, which opening would create.
+// exists refuses a missing database file, which opening would create.
 func exists(path string) error {
 	if path == "" {
 		return usage("SQLITE_PATH is not set")

@@ -21,20 +21,20 @@ type chatView struct {
 	ChatUserID      string       `json:"chatUserId"`
 	Channel         chat.Channel `json:"channel"`
 	Status          chat.Status  `json:"status"`
-	CreatedAt       stamp        `json:"createdAt"`
-	VisitorWroteAt  stamp        `json:"visitorWroteAt,omitzero"`
-	WindowExpiresAt stamp        `json:"windowExpiresAt"`
+	CreatedAt       timestamp    `json:"createdAt"`
+	VisitorWroteAt  timestamp    `json:"visitorWroteAt,omitzero"`
+	WindowExpiresAt timestamp    `json:"windowExpiresAt"`
 	InWindow        bool         `json:"inWindow"`
-	IdleClosesAt    stamp        `json:"idleClosesAt,omitzero"`
-	ClosedAt        stamp        `json:"closedAt,omitzero"`
+	IdleClosesAt    timestamp    `json:"idleClosesAt,omitzero"`
+	ClosedAt        timestamp    `json:"closedAt,omitzero"`
 }
 
 func (a *app) viewOfChat(c chat.Chat) chatView {
 	now := a.Now()
 	return chatView{
 		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, Channel: c.Channel, Status: c.Status(now),
-		CreatedAt: stamp(c.CreatedAt), VisitorWroteAt: stamp(c.VisitorWroteAt), WindowExpiresAt: stamp(c.WindowExpiresAt()),
-		InWindow: c.InWindow(now), IdleClosesAt: stamp(c.IdleClosesAt), ClosedAt: stamp(c.ClosedAt),
+		CreatedAt: timestamp(c.CreatedAt), VisitorWroteAt: timestamp(c.VisitorWroteAt), WindowExpiresAt: timestamp(c.WindowExpiresAt()),
+		InWindow: c.InWindow(now), IdleClosesAt: timestamp(c.IdleClosesAt), ClosedAt: timestamp(c.ClosedAt),
 	}
 }
 
@@ -96,7 +96,7 @@ func (f *chatFilter) check(c *cobra.Command) error {
 	return cmp.Or(optionalID("--company", &f.CompanyID), optionalID("--app", &f.AppID), optionalID("--visitor", &f.ChatUserID))
 }
 
-// resolve finds the visitor whom an identity names.
+// resolve finds the visitor with an identity.
 func (f *chatFilter) resolve(ctx context.Context, s store.Store) (err error) {
 	for _, i := range []store.Identity{{Kind: store.KindUserID, Value: f.userID}, {Kind: store.KindEmail, Value: f.email}, {Kind: store.KindPhone, Value: f.phone}} {
 		if i.Value == "" {
@@ -233,7 +233,7 @@ func (a *app) printChat(d chatDetail) error {
 
 func messageColumns() []column[chat.Message] {
 	return []column[chat.Message]{
-		{"time", func(m chat.Message) string { return stamp(m.CreatedAt).String() }},
+		{"time", func(m chat.Message) string { return timestamp(m.CreatedAt).String() }},
 		{"id", func(m chat.Message) string { return m.ID }},
 		{"from", func(m chat.Message) string { return inspect.SenderOf(m) }},
 		{"type", func(m chat.Message) string { return string(m.Type) }},

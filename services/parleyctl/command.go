@@ -19,7 +19,7 @@ const name = "parleyctl"
 type Terminal struct {
 	In          io.Reader
 	Out, Err    io.Writer
-	Interactive bool                // somebody sits at In
+	Interactive bool                // In is a terminal
 	Getenv      func(string) string // the environment
 	Now         func() time.Time
 }

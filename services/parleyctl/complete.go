@@ -73,6 +73,6 @@ func (a *app) completeChats(c *cobra.Command, args []string, typed string) ([]st
 		return s.Chats(ctx, store.ChatFilter{}, p)
 	},
 		func(v chat.Chat) (string, string) {
-			return v.ID, string(v.Status(a.Now())) + " since " + stamp(v.CreatedAt).String()
+			return v.ID, string(v.Status(a.Now())) + " since " + timestamp(v.CreatedAt).String()
 		})(c, args, typed)
 }

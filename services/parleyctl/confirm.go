@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// consent is the flag of what destroys.
+// consent is the flag of destructive commands.
 func consent(c *cobra.Command, yes *bool) {
 	c.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
 }

@@ -83,7 +83,7 @@ func (a *app) openStore(ctx context.Context) (store.Store, error) {
 	return opened, nil
 }
 
-// openBoth is for what is changed in the store and told to the services: it fails before anything is changed.
+// openBoth opens store and NATS, for changes that invalidate caches: it fails before anything is changed.
 func (a *app) openBoth(ctx context.Context) (store.Store, *bus.Bus, error) {
 	b, err := a.openBus(ctx)
 	if err != nil {

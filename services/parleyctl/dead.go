@@ -267,7 +267,7 @@ func (a *app) deadDrop() *cobra.Command {
 	return c
 }
 
-// skipped is a consumer that was told to give up on an event.
+// skipped is a consumer that gives up on an event on request.
 type skipped struct {
 	Stream    string `json:"stream"`
 	Sequence  uint64 `json:"sequence"`

@@ -6,9 +6,9 @@
 //
 // Invariants:
 //
-//   - What changes something that services cache tells them so; it holds within a second.
+//   - Changes of cached records invalidate the caches; they take effect within a second.
 //   - Nothing is taken from a stream: readers are ephemeral. Only `streams apply` touches the streams' settings.
 //   - A secret is written to standard output when it is made, and never again. Keys do not leave their file.
-//   - What destroys asks, or wants --yes where nobody can be asked.
-//   - Text of others is shown without its control characters.
+//   - Destructive commands ask for confirmation, or need --yes without a terminal.
+//   - Text from users is printed without control characters.
 package parleyctl

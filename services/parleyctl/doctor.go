@@ -258,7 +258,7 @@ func (e *examination) clock(server time.Time) {
 	}
 }
 
-// readers are the streams that somebody must read, and who does in Parley's own services. Another processing layer has other names.
+// readers are the streams that need a consumer, with the consumers of Parley's services. Another processing layer has other names.
 var readers = map[string]string{
 	subject.Sends:   "the processor with DISPATCHER (consumers dispatcher and dispatcher-pushes)",
 	subject.Inbound: "the processor (consumers recorder and bot)",

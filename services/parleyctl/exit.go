@@ -34,7 +34,7 @@ func (e *driftError) Error() string {
 	return fmt.Sprintf("%d streams differ from their declaration; `parleyctl streams apply` puts them right", e.streams)
 }
 
-// errDeclined says that somebody has thought better of it.
+// errDeclined: the confirmation was declined.
 var errDeclined = errors.New("nothing was done")
 
 // exitCode is the one table from an error to the code that a script sees.

@@ -68,7 +68,7 @@ guide). It is shown once. The secrets before it hold on for the overlap, so that
 			err := a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
 				fresh, changed, err := operations.RotateIdentitySecret(c.Context(), self(), app.ID, overlap)
 				if secrets := changed.Identity.Secrets; err == nil && len(secrets) > 1 {
-					view.Others = stamp(secrets[1].ExpiresAt).String()
+					view.Others = timestamp(secrets[1].ExpiresAt).String()
 				}
 				view.AppID, view.Secret = app.ID, string(fresh)
 				return err

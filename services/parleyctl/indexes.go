@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// indexRow is the row of `streams apply` that stands for all indexes of MongoDB.
+// indexRow is the row of `streams apply` for all indexes of MongoDB.
 const indexRow = "MongoDB indexes"
 
 // indexed is a store whose indexes an operator creates. SQLite's tables come with theirs.

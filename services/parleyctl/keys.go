@@ -18,10 +18,10 @@ import (
 const defaultTokenTTL = 720 * time.Hour
 
 type keyView struct {
-	ID           string `json:"kid"`
-	State        string `json:"state"`
-	CreatedAt    stamp  `json:"createdAt,omitzero"`
-	SupersededAt stamp  `json:"supersededAt,omitzero"`
+	ID           string    `json:"kid"`
+	State        string    `json:"state"`
+	CreatedAt    timestamp `json:"createdAt,omitzero"`
+	SupersededAt timestamp `json:"supersededAt,omitzero"`
 }
 
 func keyColumns() []column[keyView] {
@@ -36,7 +36,7 @@ func keyColumns() []column[keyView] {
 func (a *app) printKeys(keys ...credential.KeyInfo) error {
 	var views []keyView
 	for _, k := range keys {
-		views = append(views, keyView{k.ID, string(k.State), stamp(k.CreatedAt), stamp(k.SupersededAt)})
+		views = append(views, keyView{k.ID, string(k.State), timestamp(k.CreatedAt), timestamp(k.SupersededAt)})
 	}
 	return printList(a, views, keyColumns()...)
 }
@@ -108,7 +108,7 @@ func (a *app) keysGenerate(flag *string) *cobra.Command {
 	return c
 }
 
-// createFile writes a file that is not there yet, for its owner alone.
+// createFile creates a new file that only its owner can read.
 func createFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -158,7 +158,7 @@ register again. With --urgent, as when the old key has leaked, both at once: for
 					return err
 				}
 			} else {
-				a.note("The new key verifies. Rotate again after %s, and it signs.", stamp(a.Now().Add(credential.KeyPropagation)))
+				a.note("The new key verifies. Rotate again after %s, and it signs.", timestamp(a.Now().Add(credential.KeyPropagation)))
 			}
 			return a.printKeys(file.Keys()...)
 		},

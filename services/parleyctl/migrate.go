@@ -98,7 +98,7 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 		column[migrationView]{"sha256", func(v migrationView) string { return v.Hash }})
 }
 
-// tellCopied tells a person now and then how far the copy is.
+// tellCopied prints the progress of the copy.
 func (a *app) tellCopied() func(store.Kind, int64) {
 	const pause = 2 * time.Second
 	last := a.Now()
@@ -141,7 +141,7 @@ func (a *app) namedStore(flag, value string) (config.Store, error) {
 	return s, nil
 }
 
-// storeName names a store without its password: in the progress file, and to tell whether two are the same.
+// storeName names a store without its password, in the progress file and to detect identical stores.
 func storeName(s config.Store) string {
 	if s.SQLitePath != "" {
 		return "sqlite:" + s.SQLitePath

@@ -89,7 +89,7 @@ func (a *app) printLine(v any) error {
 	return encoder.Encode(v)
 }
 
-// note tells the person at the terminal something that is no result.
+// note prints a remark to standard error.
 func (a *app) note(format string, args ...any) {
 	_, _ = fmt.Fprintln(a.Err, clean(fmt.Sprintf(format, args...)))
 }
@@ -124,8 +124,8 @@ func shorten(s string, limit int) string {
 	return string(runes[:limit-1]) + "…"
 }
 
-// stamp is a time as it stands everywhere in Parley.
-type stamp = inspect.Time
+// timestamp is a time in Parley's format.
+type timestamp = inspect.Time
 
 func yesNo(b bool) string {
 	if b {

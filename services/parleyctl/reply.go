@@ -19,8 +19,8 @@ type sentView struct {
 	ChatID          string           `json:"chatId"`
 	Channel         chat.Channel     `json:"channel"`
 	Type            chat.MessageType `json:"type"`
-	CreatedAt       stamp            `json:"createdAt"`
-	WindowExpiresAt stamp            `json:"windowExpiresAt"`
+	CreatedAt       timestamp        `json:"createdAt"`
+	WindowExpiresAt timestamp        `json:"windowExpiresAt"`
 }
 
 // draft is a reply on the command line.
@@ -106,9 +106,9 @@ func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {
 		return err
 	}
 	if !c.InWindow(a.Now()) {
-		a.note("The window expired at %s.", stamp(c.WindowExpiresAt()))
+		a.note("The window expired at %s.", timestamp(c.WindowExpiresAt()))
 	}
-	view := sentView{m.ID, c.ID, c.Channel, m.Type, stamp(m.CreatedAt), stamp(c.WindowExpiresAt())}
+	view := sentView{m.ID, c.ID, c.Channel, m.Type, timestamp(m.CreatedAt), timestamp(c.WindowExpiresAt())}
 	return printOne(a, view,
 		column[sentView]{"message", func(v sentView) string { return v.MessageID }},
 		column[sentView]{"chat", func(v sentView) string { return v.ChatID }},

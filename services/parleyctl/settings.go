@@ -79,7 +79,7 @@ func (s *settings) takeDemo(dir string) error {
 	return nil
 }
 
-// complete fills what nobody has said, and checks the rest. What a command does not need may be missing.
+// complete sets defaults, and validates the rest. Settings that a command does not need may be missing.
 func (s *settings) complete(idleClose string) error {
 	if err := config.SetDefaults(s); err != nil {
 		return usage(err.Error())

@@ -15,26 +15,26 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// shownHash is how much of a hash stands in a table; it is enough to name a token by.
+// shownHash is the length of a hash in a table; it suffices to name a token.
 const shownHash = 12
 
 type tokenView struct {
-	Hash       string `json:"hash"`
-	CompanyID  string `json:"companyId"`
-	Name       string `json:"name"`
-	Prefix     string `json:"prefix"`
-	Status     string `json:"status"`
-	CreatedAt  stamp  `json:"createdAt"`
-	LastUsedAt stamp  `json:"lastUsedAt,omitzero"`
-	ExpiresAt  stamp  `json:"expiresAt,omitzero"`
-	RevokedAt  stamp  `json:"revokedAt,omitzero"`
-	Secret     string `json:"secret,omitempty"` // only when it is made
+	Hash       string    `json:"hash"`
+	CompanyID  string    `json:"companyId"`
+	Name       string    `json:"name"`
+	Prefix     string    `json:"prefix"`
+	Status     string    `json:"status"`
+	CreatedAt  timestamp `json:"createdAt"`
+	LastUsedAt timestamp `json:"lastUsedAt,omitzero"`
+	ExpiresAt  timestamp `json:"expiresAt,omitzero"`
+	RevokedAt  timestamp `json:"revokedAt,omitzero"`
+	Secret     string    `json:"secret,omitempty"` // only when it is made
 }
 
 func (a *app) viewOfToken(t chat.AccessToken) tokenView {
 	v := tokenView{
 		Hash: t.Hash, CompanyID: t.CompanyID, Name: t.Name, Prefix: t.Prefix, Status: "valid",
-		CreatedAt: stamp(t.CreatedAt), LastUsedAt: stamp(t.LastUsedAt), ExpiresAt: stamp(t.ExpiresAt), RevokedAt: stamp(t.RevokedAt),
+		CreatedAt: timestamp(t.CreatedAt), LastUsedAt: timestamp(t.LastUsedAt), ExpiresAt: timestamp(t.ExpiresAt), RevokedAt: timestamp(t.RevokedAt),
 	}
 	switch {
 	case !t.RevokedAt.IsZero():

@@ -48,7 +48,7 @@ while its process remembers.`,
 	return c
 }
 
-// step is a line of what is printed.
+// step is a printed line.
 type step struct{ time, what, detail string }
 
 func (a *app) printTrace(v inspect.Trace) error {
@@ -131,7 +131,7 @@ func statusSteps(s *inspect.TracedStatus) (steps []step) {
 		return nil
 	}
 	for _, reached := range []struct {
-		at     stamp
+		at     timestamp
 		what   string
 		detail string
 	}{{s.DeliveredAt, "delivered", ""}, {s.ReadAt, "read", ""}, {s.FailedAt, "failed", s.Failure}} {

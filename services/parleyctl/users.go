@@ -18,15 +18,15 @@ type userView struct {
 	Role         account.Role `json:"role"`
 	CompanyID    string       `json:"companyId,omitempty"`
 	Status       string       `json:"status"`
-	CreatedAt    stamp        `json:"createdAt"`
-	LastSignInAt stamp        `json:"lastSignInAt,omitzero"`
+	CreatedAt    timestamp    `json:"createdAt"`
+	LastSignInAt timestamp    `json:"lastSignInAt,omitzero"`
 	Password     string       `json:"password,omitempty"` // only when it is made
 }
 
 func viewOfUser(u account.User) userView {
 	return userView{
-		ID: u.ID, Email: u.Email, Name: u.Name, Role: u.Role, CompanyID: u.CompanyID, Status: u.Status(), CreatedAt: stamp(u.CreatedAt),
-		LastSignInAt: stamp(u.LastSignInAt),
+		ID: u.ID, Email: u.Email, Name: u.Name, Role: u.Role, CompanyID: u.CompanyID, Status: u.Status(), CreatedAt: timestamp(u.CreatedAt),
+		LastSignInAt: timestamp(u.LastSignInAt),
 	}
 }
 
@@ -43,7 +43,7 @@ func userColumns() []column[userView] {
 	}
 }
 
-// self is who the audit log names for what is done on the command line.
+// self is the author in the audit log for changes by parleyctl.
 func self() admin.Actor { return admin.Actor{Name: name} }
 
 func (a *app) users() *cobra.Command {

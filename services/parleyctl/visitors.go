@@ -19,14 +19,14 @@ type visitorDetail struct {
 	CompanyID string `json:"companyId"`
 	AppID     string `json:"appId,omitempty"`
 	visitorView
-	VerifiedBy      string `json:"verifiedBy,omitempty"`
-	Chats           int    `json:"chats"`
-	TokensValidFrom stamp  `json:"tokensValidFrom,omitzero"`
+	VerifiedBy      string    `json:"verifiedBy,omitempty"`
+	Chats           int       `json:"chats"`
+	TokensValidFrom timestamp `json:"tokensValidFrom,omitzero"`
 }
 
 func (a *app) printVisitor(v chat.Visitor) error {
 	detail := visitorDetail{
-		ID: v.ID, CompanyID: v.CompanyID, AppID: v.AppID, VerifiedBy: v.VerifiedBy, Chats: v.ChatNumber, TokensValidFrom: stamp(v.TokensValidFrom),
+		ID: v.ID, CompanyID: v.CompanyID, AppID: v.AppID, VerifiedBy: v.VerifiedBy, Chats: v.ChatNumber, TokensValidFrom: timestamp(v.TokensValidFrom),
 		visitorView: visitorView{FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID},
 	}
 	return printOne(a, detail,

@@ -176,7 +176,7 @@ func (w *watching) application(ctx context.Context, a *app, chatID string) (stri
 	return c.AppID, err
 }
 
-// printPassing prints one line: when, where, what, of whom, and what it says.
+// printPassing prints one line: time, stream, kind, ids and text.
 func (a *app) printPassing(p inspect.Event) error {
 	if a.wantsJSON() {
 		return a.printLine(p)

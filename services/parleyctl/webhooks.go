@@ -16,28 +16,28 @@ import (
 )
 
 type webhookView struct {
-	ID             string   `json:"id"`
-	CompanyID      string   `json:"companyId"`
-	URL            string   `json:"url"`
-	Description    string   `json:"description,omitempty"`
-	Events         []string `json:"events"`  // empty: all
-	Headers        []string `json:"headers"` // names only
-	Ordered        bool     `json:"ordered"`
-	Status         string   `json:"status"`
-	DisabledReason string   `json:"disabledReason,omitempty"`
-	Signatures     []string `json:"signatures"`
-	PublicKeys     []string `json:"publicKeys,omitempty"`
-	CreatedAt      stamp    `json:"createdAt"`
-	FailingSince   stamp    `json:"failingSince,omitzero"`
-	Warnings       int      `json:"warnings"`
-	Secrets        []string `json:"secrets,omitempty"` // only when they are made: whsec_, or whpk_ of a new key pair
+	ID             string    `json:"id"`
+	CompanyID      string    `json:"companyId"`
+	URL            string    `json:"url"`
+	Description    string    `json:"description,omitempty"`
+	Events         []string  `json:"events"`  // empty: all
+	Headers        []string  `json:"headers"` // names only
+	Ordered        bool      `json:"ordered"`
+	Status         string    `json:"status"`
+	DisabledReason string    `json:"disabledReason,omitempty"`
+	Signatures     []string  `json:"signatures"`
+	PublicKeys     []string  `json:"publicKeys,omitempty"`
+	CreatedAt      timestamp `json:"createdAt"`
+	FailingSince   timestamp `json:"failingSince,omitzero"`
+	Warnings       int       `json:"warnings"`
+	Secrets        []string  `json:"secrets,omitempty"` // only when they are made: whsec_, or whpk_ of a new key pair
 }
 
 func (a *app) viewOfWebhook(e webhook.Endpoint, fresh ...webhook.Secret) webhookView {
 	v := webhookView{
 		ID: e.ID, CompanyID: e.CompanyID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered,
 		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), Status: e.Status(), DisabledReason: e.DisabledReason,
-		Signatures: []string{}, CreatedAt: stamp(e.CreatedAt), FailingSince: stamp(e.FailingSince), Warnings: e.Warnings,
+		Signatures: []string{}, CreatedAt: timestamp(e.CreatedAt), FailingSince: timestamp(e.FailingSince), Warnings: e.Warnings,
 	}
 	for _, kind := range e.Kinds(a.Now()) {
 		v.Signatures = append(v.Signatures, string(kind))
@@ -82,31 +82,31 @@ type deliveryView struct {
 	EventType  string        `json:"eventType"`
 	Status     string        `json:"status"`
 	Reason     string        `json:"reason,omitempty"`
-	CreatedAt  stamp         `json:"createdAt"`
-	NextAt     stamp         `json:"nextAttemptAt,omitzero"`
+	CreatedAt  timestamp     `json:"createdAt"`
+	NextAt     timestamp     `json:"nextAttemptAt,omitzero"`
 	Body       string        `json:"body"`
 	Attempts   []attemptView `json:"attempts"`
 }
 
 type attemptView struct {
-	At         stamp  `json:"at"`
-	URL        string `json:"url"`
-	DurationMS int64  `json:"durationMs"`
-	StatusCode int    `json:"statusCode,omitempty"`
-	Answer     string `json:"answer,omitempty"`
-	Error      string `json:"error,omitempty"`
-	NextAt     stamp  `json:"nextAttemptAt,omitzero"`
+	At         timestamp `json:"at"`
+	URL        string    `json:"url"`
+	DurationMS int64     `json:"durationMs"`
+	StatusCode int       `json:"statusCode,omitempty"`
+	Answer     string    `json:"answer,omitempty"`
+	Error      string    `json:"error,omitempty"`
+	NextAt     timestamp `json:"nextAttemptAt,omitzero"`
 }
 
 func viewOfDelivery(d webhook.Delivery) deliveryView {
 	v := deliveryView{
-		ID: d.ID, EndpointID: d.EndpointID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: stamp(d.CreatedAt),
-		NextAt: stamp(d.DueAt), Body: d.Body, Attempts: []attemptView{},
+		ID: d.ID, EndpointID: d.EndpointID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: timestamp(d.CreatedAt),
+		NextAt: timestamp(d.DueAt), Body: d.Body, Attempts: []attemptView{},
 	}
 	for _, at := range d.Attempts {
 		v.Attempts = append(v.Attempts, attemptView{
-			At: stamp(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
-			NextAt: stamp(at.NextAt),
+			At: timestamp(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
+			NextAt: timestamp(at.NextAt),
 		})
 	}
 	return v

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-chat/parley/services/processor/internal/webhook"
 )
 
-// Names of the durable consumers. They stand on the server: a new name starts at the stream's beginning.
+// Names of the durable consumers on the server. A new name starts at the stream's beginning.
 const (
 	durableRecorder   = "recorder"
 	durableControls   = "recorder-control"
@@ -99,7 +99,7 @@ func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 	}}
 }
 
-// unanswered tells the bot of a message that is given up. Whose it is nobody knows where it is malformed.
+// unanswered passes a message that is given up to the bot. A malformed one has no visitor.
 func unanswered(b *bot.Bot) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		e, err := event.Decode[event.VisitorMessageAccepted](d.Subject, d.Data)

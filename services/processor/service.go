@@ -31,10 +31,10 @@ const (
 	BotDemo    = "demo"    // answers by itself
 	BotWebhook = "webhook" // lets the server at BOT_WEBHOOK_URL answer
 	BotLLM     = "llm"     // lets the language model at LLM_BASE_URL answer
-	BotNone    = "none"    // nobody answers, or another reader of the stream does
+	BotNone    = "none"    // no answers, or those of another consumer of the stream
 )
 
-// BotConfig says who answers visitors.
+// BotConfig selects the bot.
 type BotConfig struct {
 	Bot               string        `env:"BOT" envDefault:"demo" doc:"who answers visitors: demo, webhook, llm or none"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`

@@ -66,8 +66,8 @@ func byProtocol(old, current http.Handler) http.Handler {
 	})
 }
 
-// routes is all that the gateway serves. The engine's requests go past the conventions of the APIs: a line of log for
-// each poll would tell nothing, and the protocol has errors of its own.
+// routes is everything that the gateway serves. Requests of the engine bypass the conventions of the APIs: a log line for each poll
+// is useless, and the protocol has its own errors.
 func routes(sockets, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == socketPath || r.URL.Path == strings.TrimSuffix(socketPath, "/") {
@@ -81,7 +81,7 @@ func routes(sockets, others http.Handler) http.Handler {
 // refused answers a handshake above the bounds as the APIs answer errors.
 func refused(c echo.Context) error { return admission.Refusal(c.Request().Context()) }
 
-// advertiseAddr is empty where somebody else serves Handler and has not said at which address.
+// advertiseAddr is empty if the owner of Handler serves it and has not set an address.
 func (s *Service) advertiseAddr(ln net.Listener) string {
 	if s.cfg.AdvertiseAddr != "" || ln == nil {
 		return peer.CanonicalAddr(s.cfg.AdvertiseAddr)
@@ -92,7 +92,7 @@ func (s *Service) advertiseAddr(ln net.Listener) string {
 // register enters the gateway, if it has an address, before it serves: its first sessions may be asked for elsewhere at once.
 func (e *ingress) register(ctx context.Context, addr string) {
 	if addr != "" {
-		_ = e.registry.Register(ctx, addr) // run tries again; that Redis is away is told elsewhere
+		_ = e.registry.Register(ctx, addr) // run retries; the loss of Redis is logged elsewhere
 	}
 }
 

@@ -77,8 +77,8 @@ func (b *roundRobin) replace(gateways ...string) {
 	b.peers = gateways
 }
 
-// fleetEvent is what one client of a fleet tells of itself.
-type fleetEvent struct {
+// clientEvent is an event that one client of a group reports.
+type clientEvent struct {
 	Client    int             `json:"client"`
 	Event     string          `json:"event"`
 	Transport string          `json:"transport"`
@@ -88,18 +88,18 @@ type fleetEvent struct {
 	Reason    string          `json:"reason"`
 }
 
-// fleet is several official clients of one visitor.
-type fleet struct {
+// clientGroup is several official clients of one visitor.
+type clientGroup struct {
 	t      *testing.T
 	size   int
-	events chan fleetEvent
+	events chan clientEvent
 }
 
-// startFleet runs one of the programs in testdata. The clients end with the test.
-func startFleet(t *testing.T, program, baseURL, token, transports string, size int, env ...string) *fleet {
+// startClients runs one of the programs in testdata. The clients end with the test.
+func startClients(t *testing.T, program, baseURL, token, transports string, size int, env ...string) *clientGroup {
 	t.Helper()
 	needOfficialClient(t)
-	f := &fleet{t: t, size: size, events: make(chan fleetEvent, 10_000)}
+	f := &clientGroup{t: t, size: size, events: make(chan clientEvent, 10_000)}
 	command := exec.Command("node", program)
 	command.Dir = "testdata"
 	command.Env = append(os.Environ(), "GATEWAY_URL="+baseURL, "TOKEN="+token, "TRANSPORTS="+transports, "CLIENTS="+strconv.Itoa(size))
@@ -120,7 +120,7 @@ func startFleet(t *testing.T, program, baseURL, token, transports string, size i
 	go func() {
 		defer close(read)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			var e fleetEvent
+			var e clientEvent
 			if json.Unmarshal(lines.Bytes(), &e) == nil {
 				f.events <- e
 			}
@@ -136,19 +136,19 @@ func startFleet(t *testing.T, program, baseURL, token, transports string, size i
 	return f
 }
 
-func (f *fleet) next() fleetEvent {
+func (f *clientGroup) next() clientEvent {
 	f.t.Helper()
 	select {
 	case e := <-f.events:
 		return e
 	case <-time.After(limit):
 		f.t.Fatal("got nothing from the clients, want something")
-		return fleetEvent{}
+		return clientEvent{}
 	}
 }
 
 // connected returns when each client is on its last transport, with the session ids by client.
-func (f *fleet) connected() []string {
+func (f *clientGroup) connected() []string {
 	f.t.Helper()
 	sids := make([]string, f.size)
 	for range f.size {
@@ -162,7 +162,7 @@ func (f *fleet) connected() []string {
 }
 
 // receive returns when each client has got these messages, in this order, and nothing else.
-func (f *fleet) receive(want []string) {
+func (f *clientGroup) receive(want []string) {
 	f.t.Helper()
 	got := make([]int, f.size)
 	for range f.size * len(want) {
@@ -197,7 +197,7 @@ func TestNoStickySessions(t *testing.T) {
 				urls[i] = w.start(func(c *socketgateway.Config) { c.Registerer = registries[i] }).url
 			}
 			v := w.visitor()
-			f := startFleet(t, "fleet.mjs", newRoundRobin(t, urls...).url, v.token, transports, 6)
+			f := startClients(t, "clients.mjs", newRoundRobin(t, urls...).url, v.token, transports, 6)
 			holders := make(map[string]bool)
 			for _, sid := range f.connected() {
 				holder, _, _ := strings.Cut(sid, ".")
@@ -228,7 +228,7 @@ func TestKilledGatewayLosesNobody(t *testing.T) {
 			victim := w.startProcess()
 			balancer := newRoundRobin(t, victim.url, w.start().url, w.start().url)
 			v := w.visitor()
-			f := startFleet(t, "fleet.mjs", balancer.url, v.token, transports, 6)
+			f := startClients(t, "clients.mjs", balancer.url, v.token, transports, 6)
 			id, _, _ := strings.Cut(handshake(t, victim.url), ".")
 			sids := f.connected()
 			if !strings.Contains(strings.Join(sids, " "), id+".") {
@@ -250,7 +250,7 @@ func TestKilledGatewayLosesNobody(t *testing.T) {
 }
 
 // reachAll returns when each client has got something that send has sent; some may only find out now that they are cut off.
-func (f *fleet) reachAll(send func()) {
+func (f *clientGroup) reachAll(send func()) {
 	f.t.Helper()
 	reached := make(map[int]bool)
 	for deadline := time.Now().Add(limit); len(reached) < f.size; {
@@ -571,7 +571,7 @@ func TestMaxSocketsPerVisitor(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if f := startFleet(t, "fleet.mjs", g.url, v.token, "websocket", 1).next(); f.Event != "connect_error" || string(f.Data) != `{"code":"TOO_MANY_CONNECTIONS","retryAfter":30}` {
+	if f := startClients(t, "clients.mjs", g.url, v.token, "websocket", 1).next(); f.Event != "connect_error" || string(f.Data) != `{"code":"TOO_MANY_CONNECTIONS","retryAfter":30}` {
 		t.Errorf("got %+v, want the official client to hear of the bound", f)
 	}
 }

@@ -48,19 +48,19 @@ func TestLegacyClientsShareTheRoom(t *testing.T) {
 				awaitLegacy(t, g.url)
 			}
 			v := w.visitor()
-			fleets := []*fleet{
-				startFleet(t, "legacy.cjs", first.url, v.token, transports, 3),
-				startFleet(t, "legacy.cjs", newRoundRobin(t, first.url, second.url).url, v.token, transports, 3),
+			groups := []*clientGroup{
+				startClients(t, "legacy.cjs", first.url, v.token, transports, 3),
+				startClients(t, "legacy.cjs", newRoundRobin(t, first.url, second.url).url, v.token, transports, 3),
 			}
-			stranger := startFleet(t, "legacy.cjs", first.url, w.visitor().token, transports, 1)
+			stranger := startClients(t, "legacy.cjs", first.url, w.visitor().token, transports, 1)
 			modern := connect(t, second.url, v.token)
 			modern.await("connect")
 			stranger.connected()
-			for _, f := range fleets {
+			for _, f := range groups {
 				f.connected()
 			}
 			want := append(w.replies(v, 10), w.reply(v, `{"text":"å 漢 😀 <b>\u2028","n":1.5,"nested":{"list":[1,null,true]}}`))
-			for _, f := range fleets {
+			for _, f := range groups {
 				f.receive(want)
 			}
 			for _, m := range want {
@@ -82,7 +82,7 @@ func TestLegacyClientWithoutBinarySupport(t *testing.T) {
 	g := w.start(withLegacy)
 	awaitLegacy(t, g.url)
 	v := w.visitor()
-	f := startFleet(t, "legacy.cjs", g.url, v.token, "polling", 2, "FORCE_BASE64=1")
+	f := startClients(t, "legacy.cjs", g.url, v.token, "polling", 2, "FORCE_BASE64=1")
 	f.connected()
 	f.receive([]string{w.reply(v, `{"text":"å 漢 😀"}`)})
 }
@@ -95,7 +95,7 @@ func TestLegacyClientsNeedTheirToken(t *testing.T) {
 	v := w.visitor()
 	for _, token := range []string{"", "nonsense", w.sign(newKeys(t), v, time.Now().Add(time.Hour)), w.sign(w.keys, v, time.Now().Add(-time.Minute))} {
 		for _, transport := range []string{"polling", "websocket"} {
-			e := startFleet(t, "legacy.cjs", g.url, token, transport, 1).next()
+			e := startClients(t, "legacy.cjs", g.url, token, transport, 1).next()
 			if e.Event != "error" || string(e.Data) != `{"message":"Unauthorized","data":{"code":"UNAUTHORIZED"}}` {
 				t.Errorf("%s, token %.10q: got %+v %s, want Unauthorized", transport, token, e, e.Data)
 			}
@@ -128,7 +128,7 @@ func TestLegacySocketEndsWithItsToken(t *testing.T) {
 	// The legacy server is a process with the real clock: where the client is too slow for a short token, it gets a longer one.
 	for life := 4 * time.Second; ; life *= 4 {
 		expires := time.Now().Add(life)
-		f := startFleet(t, "legacy.cjs", g.url, w.sign(w.keys, v, expires), "polling,websocket", 1)
+		f := startClients(t, "legacy.cjs", g.url, w.sign(w.keys, v, expires), "polling,websocket", 1)
 		e := f.next()
 		if e.Event != "connect" && time.Now().After(expires) && life < limit {
 			continue
@@ -149,7 +149,7 @@ func TestLegacySocketEndsWhenItsTokensAreRevoked(t *testing.T) {
 	g := w.start(withLegacy)
 	awaitLegacy(t, g.url)
 	v := w.visitor()
-	revoked, other := startFleet(t, "legacy.cjs", g.url, v.token, "websocket", 2), startFleet(t, "legacy.cjs", g.url, w.visitor().token, "websocket", 1)
+	revoked, other := startClients(t, "legacy.cjs", g.url, v.token, "websocket", 2), startClients(t, "legacy.cjs", g.url, w.visitor().token, "websocket", 1)
 	revoked.connected()
 	other.connected()
 	if err := w.bus.RevokeVisitorTokens(t.Context(), v.chatUserID, credential.RevocationTime(time.Now())); err != nil {
@@ -160,7 +160,7 @@ func TestLegacySocketEndsWhenItsTokensAreRevoked(t *testing.T) {
 			t.Errorf("got %+v, want the server's word", e)
 		}
 	}
-	if e := startFleet(t, "legacy.cjs", g.url, v.token, "websocket", 1).next(); e.Event != "error" {
+	if e := startClients(t, "legacy.cjs", g.url, v.token, "websocket", 1).next(); e.Event != "error" {
 		t.Errorf("got %+v with the revoked token, want an error", e)
 	}
 	if len(other.events) > 0 {
@@ -178,7 +178,7 @@ func TestLegacySocketsAreDrained(t *testing.T) {
 	awaitLegacy(t, second.url)
 	v := w.visitor()
 	balancer := newRoundRobin(t, first.url)
-	f := startFleet(t, "legacy.cjs", balancer.url, v.token, "websocket", 5)
+	f := startClients(t, "legacy.cjs", balancer.url, v.token, "websocket", 5)
 	f.connected()
 	balancer.replace(second.url)
 	go first.stop()
@@ -208,7 +208,7 @@ func TestLegacyBounds(t *testing.T) {
 	g := w.start(withLegacy, func(c *socketgateway.Config) { c.MaxSocketsPerVisitor = 2 })
 	awaitLegacy(t, g.url)
 	v := w.visitor()
-	f := startFleet(t, "legacy.cjs", g.url, v.token, "websocket", 5)
+	f := startClients(t, "legacy.cjs", g.url, v.token, "websocket", 5)
 	connected, refused := 0, 0
 	for range 5 {
 		switch e := f.next(); {
@@ -255,7 +255,7 @@ func TestKilledLegacyServerHarmsNobody(t *testing.T) {
 	v := w.visitor()
 	modern := connect(t, g.url, v.token)
 	modern.await("connect")
-	old := startFleet(t, "legacy.cjs", g.url, v.token, "polling,websocket", 2)
+	old := startClients(t, "legacy.cjs", g.url, v.token, "polling,websocket", 2)
 	old.connected()
 	for range 2 {
 		pid, _ := os.ReadFile(pidFile)
@@ -320,7 +320,7 @@ func TestWithoutLegacyOldClientsAreRefused(t *testing.T) {
 	if status != http.StatusBadRequest || strings.TrimSpace(body) != `{"code":5,"message":"Unsupported protocol version"}` {
 		t.Errorf("got %d %s, want code 5", status, body)
 	}
-	if e := startFleet(t, "legacy.cjs", g.url, w.visitor().token, "polling", 1).next(); e.Event != "connect_error" {
+	if e := startClients(t, "legacy.cjs", g.url, w.visitor().token, "polling", 1).next(); e.Event != "connect_error" {
 		t.Errorf("got %+v, want an error", e)
 	}
 }

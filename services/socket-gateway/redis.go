@@ -30,7 +30,7 @@ type redisConn struct {
 	adapter func(socketio.Local) socketio.Adapter
 	lost    atomic.Bool // subscriptions were lost and are not all back
 	metrics *realtime.Metrics
-	gateway atomic.Pointer[realtime.Gateway] // is told of lost subscriptions
+	gateway atomic.Pointer[realtime.Gateway] // handles lost subscriptions
 	log     *slog.Logger
 }
 
@@ -55,7 +55,7 @@ func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
 
 func (r *redisConn) onLost() {
 	r.lost.Store(true)
-	if g := r.gateway.Load(); g != nil { // else nobody could have joined yet
+	if g := r.gateway.Load(); g != nil { // otherwise no socket can have joined yet
 		g.RedisLost()
 	}
 }

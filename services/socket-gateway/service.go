@@ -113,7 +113,7 @@ type Service struct {
 	cfg     Config
 	handler *web.Handler
 
-	id      string // tells gateways apart
+	id      string // distinguishes gateways
 	bus     *bus.Bus
 	redis   *redisConn             // nil: this gateway runs alone
 	remote  *credential.RemoteKeys // nil where the keys are in this process

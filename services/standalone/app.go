@@ -20,8 +20,8 @@ import (
 	"github.com/parley-chat/parley/services/processor"
 	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 	"github.com/parley-chat/parley/services/standalone/internal/demo"
-	"github.com/parley-chat/parley/services/standalone/internal/edge"
 	"github.com/parley-chat/parley/services/standalone/internal/guide"
+	"github.com/parley-chat/parley/services/standalone/internal/router"
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 	"github.com/parley-chat/parley/services/standalone/internal/supervisor"
 )
@@ -156,12 +156,12 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	if err != nil {
 		return nil, err
 	}
-	public := edge.Handler(s.widget.Handler(), s.gateway.Handler(), page)
+	public := router.Handler(s.widget.Handler(), s.gateway.Handler(), page)
 	return &app{ports: p, keys: keys, registry: registry, log: log, nats: e.nats, services: s, public: public, site: site, probes: probes}, nil
 }
 
 // run starts the members in the order of their dependencies, calls ready when all of it works, and stops them from the outside
-// in: first nobody is sent here any more, then requests finish and sockets close, then consumers drain.
+// in: first readiness ends, then requests finish and sockets close, then consumers drain.
 func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	defer a.probes.Close()
 	status := ops.New(ops.Config{

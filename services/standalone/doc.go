@@ -5,7 +5,7 @@
 //	standalone engines    only the engines; prints the settings with which each service runs on them
 //
 // Reading order: config.go, app.go (the wiring, top to bottom), engines.go, services.go, then internal/: datadir (the folder .parley
-// and its lock), supervisor, seed (the demo company and demo.json), edge (one address for Widget API, sockets and demo page), demo
+// and its lock), supervisor, seed (the demo company and demo.json), router (one address for Widget API, sockets and demo page), demo
 // (the page), guide (what is printed). The end-to-end tests of the whole project are in e2e.
 //
 // Invariants: every port is taken before anything starts, so that a busy one changes nothing; what is accepted with a 2xx is on

@@ -8,8 +8,8 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// Limits are those of the two APIs under the same names, but off unless they are set: on one machine everybody has the same
-// address, and whoever tries Parley out is to meet no limit.
+// Limits are those of the two APIs under the same names, but off by default: on one machine all clients have the same address, and a
+// trial must not meet a limit.
 type Limits struct {
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed"`
 	RateToken      config.Rate     `env:"RATE_LIMIT_TOKEN" envDefault:"0" doc:"requests with one company access token"`

@@ -40,7 +40,7 @@ func (p *probes) Checks() []ops.Check {
 	return []ops.Check{{Name: "nats", Check: p.checkNATS}, {Name: "store", Check: p.store.Ready}}
 }
 
-// checkNATS also knows of a stream to which nobody has published since it cannot be written.
+// checkNATS also detects a stream that cannot be written and has had no publishes since.
 func (p *probes) checkNATS(ctx context.Context) error {
 	if err := p.nats.Writable(); err != nil {
 		return apperr.Away("NATS", err)

@@ -2,11 +2,11 @@
 // registration (POST /register), the history of their open chat (GET /message), what they write or upload (POST /message), the
 // uploaded files (GET /files/:id/:name), and the public keys of their tokens (GET /.well-known/jwks.json).
 //
-// It publishes VisitorRegistered, VisitorMessageAccepted, ChatRated and handovers on INBOUND and consumes nothing but invalidations of
-// what it has cached. Replies reach visitors through the socket gateway. A success is answered only after JetStream has acknowledged the
-// event; what is written to MongoDB before that is written so that a retry completes it.
+// It publishes VisitorRegistered, VisitorMessageAccepted, ChatRated and handovers on INBOUND and consumes only invalidations of its cache. Replies reach
+// visitors through the socket gateway. It answers a success only after JetStream has acknowledged the event; a retry completes what
+// was written to the store before.
 //
-// Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/application (whom
-// a widget belongs to), internal/registration (who is writing), internal/conversation (what is written) and internal/attachment
-// (the files). openapi.json is the contract; the tests hold every answer against it.
+// Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/application
+// (applications and their origins), internal/registration (visitors), internal/conversation (messages) and internal/attachment (files).
+// openapi.json is the contract; the tests compare every answer with it.
 package widgetapi

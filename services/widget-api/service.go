@@ -42,7 +42,7 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.0 document in JSON. Its version is that of this build.
+// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON. Its version is that of this build.
 func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
 // Config is what the Widget API needs.

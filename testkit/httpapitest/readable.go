@@ -36,6 +36,9 @@ func (r *reader) walk(path string, value any) {
 	case map[string]any:
 		if properties, ok := value["properties"].(map[string]any); ok {
 			r.describe(path, properties)
+			for name, schema := range properties { // whose names, such as headers, say nothing of what they hold
+				r.walk(path+"/properties/"+name, schema)
+			}
 		}
 		if headers, ok := value["headers"].(map[string]any); ok {
 			r.describe(path, headers)
@@ -44,7 +47,7 @@ func (r *reader) walk(path string, value any) {
 			r.parameter(path, value)
 		}
 		for name, member := range value {
-			if name != "example" && name != "examples" {
+			if name != "example" && name != "examples" && name != "properties" {
 				r.walk(path+"/"+name, member)
 			}
 		}

@@ -14,7 +14,7 @@ func TestReadableFindsWhatIsMissing(t *testing.T) {
 			{"name":"key","in":"header","description":"d","example":"x"},{"name":"q","in":"query"},{"name":"id","in":"path","required":true,"description":"d","example":"x"}
 		],"responses":{"200":{"headers":{"H":{}},"content":{"application/json":{"example":{"properties":{"x":1}}}}}}}}},
 		"components":{"schemas":{
-			"A":{"properties":{"bare":{"type":"string"},"said":{"description":"d"},"ref":{"$ref":"#/components/schemas/B"},"deep":{"description":"d","items":{"properties":{"x":{}}}}}},
+			"A":{"properties":{"bare":{"type":"string"},"said":{"description":"d"},"headers":{"description":"d","type":"object"},"ref":{"$ref":"#/components/schemas/B"},"deep":{"description":"d","items":{"properties":{"x":{}}}}}},
 			"B":{"description":"d"}
 		}}}`))
 	want := []string{

@@ -61,7 +61,7 @@ func (s *Store) info(ctx context.Context, stream jetstream.Stream, id string) (j
 	if err := json.Unmarshal(m.Data, &info); err != nil {
 		return info, fmt.Errorf("reading the metadata of a file: %w", err)
 	}
-	if info.Deleted { // by somebody with the nats command
+	if info.Deleted { // with the nats command
 		return info, file.NotFound()
 	}
 	return info, nil

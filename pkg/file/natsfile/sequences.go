@@ -7,7 +7,7 @@ import (
 )
 
 // sequences are the stream sequences of an object's chunks as text: the first one, then the distance to the one before, in
-// base 36 with dots between. Two characters a chunk while nobody else is uploading, rarely more than three.
+// base 36 with dots between. Two characters a chunk without concurrent uploads, rarely more than three.
 type sequences struct {
 	text  strings.Builder
 	last  uint64

@@ -69,7 +69,7 @@ func (s *Store) bucket(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// coded says what a failure of JetStream means. Somebody may have removed the bucket: then it is looked for again next time.
+// coded maps an error of JetStream to its code. If the bucket was removed, the next operation opens it again.
 func (s *Store) coded(act string, err error) error {
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		s.mu.Lock()

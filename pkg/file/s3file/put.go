@@ -107,7 +107,7 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// failure tells the sender's end from the store's.
+// failure distinguishes an error of the sender from one of the store.
 func failure(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

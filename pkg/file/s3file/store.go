@@ -28,7 +28,7 @@ const (
 	keyName = "Parley-Name"
 )
 
-// Config says where the bucket is and who we are.
+// Config has the bucket and the credentials.
 type Config struct {
 	Endpoint        string // http or https URL
 	Region          string
@@ -46,7 +46,7 @@ type Store struct {
 
 var _ file.Store = (*Store)(nil)
 
-// New returns a store; it connects when it is first used. The error tells only of a wrong Config.
+// New returns a store, which connects at its first use. It returns an error only for an invalid Config.
 func New(cfg Config) (*Store, error) {
 	endpoint, err := url.Parse(cfg.Endpoint)
 	if err != nil || endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" || strings.Trim(endpoint.Path, "/") != "" {

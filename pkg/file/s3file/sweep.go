@@ -44,13 +44,13 @@ func (s *Store) sweepExpired(ctx context.Context, now time.Time) (removed int, e
 	return removed, nil
 }
 
-// sweepUploads ends multipart uploads that nobody is going to finish.
+// sweepUploads aborts abandoned multipart uploads.
 func (s *Store) sweepUploads(ctx context.Context, now time.Time) (removed int, err error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the listing
 	defer cancel()
 	for upload := range s.core.ListIncompleteUploads(ctx, s.bucket, prefix, true) {
 		if minio.ToErrorResponse(upload.Err).Code == minio.NoSuchUpload {
-			return removed, nil // what some servers say where there is none
+			return removed, nil // the answer of some servers if there are none
 		}
 		if upload.Err != nil {
 			return removed, coded("listing the unfinished uploads", upload.Err)

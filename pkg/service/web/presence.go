@@ -11,7 +11,7 @@ import (
 // presenceTimeout is what a request waits for presence at most.
 const presenceTimeout = 250 * time.Millisecond
 
-// Presence returns kept, or else presence in Redis; without a URL nothing is known of who is there, and it returns nil.
+// Presence returns kept, or else presence in Redis. Without a URL it returns nil: presence is unknown.
 func Presence(p *service.Process, kept presence.Store, redisURL string) (presence.Store, error) {
 	if kept != nil || redisURL == "" {
 		return kept, nil

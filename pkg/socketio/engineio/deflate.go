@@ -11,8 +11,8 @@ import (
 
 const (
 	deflateName = "permessage-deflate"
-	// deflateAnswer makes each message stand for itself: no connection keeps a window of 32 KB, and one
-	// compressed form serves all (RFC 7692 §7.1.1).
+	// deflateAnswer makes messages independent of each other: no connection keeps a window of 32 KB, and one
+	// compressed form serves all connections (RFC 7692 §7.1.1).
 	deflateAnswer = deflateName + "; server_no_context_takeover; client_no_context_takeover"
 	// deflateTail is what a sender leaves out at the end of each message (RFC 7692 §7.2.1). The receiver adds
 	// a final empty block too, so that its reader knows the end.

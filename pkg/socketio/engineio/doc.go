@@ -8,8 +8,8 @@
 // (all timers of a server), poller_linux.go (idle sockets without goroutines), server.go (requests to
 // sessions), open.go (new sessions and connections), refusal.go (the table of errors).
 //
-// The layer above sees little: it is told of a session by [OpenFunc], gets its packets through
-// [Handler], answers with [Session.Send] and ends it with [Session.Close].
+// The layer above has a small interface: [OpenFunc] reports a new session, [Handler] receives its packets,
+// [Session.Send] answers, and [Session.Close] ends it.
 //
 // Invariants:
 //   - A session is closed once; [Handler.OnClose] is called once, after it no message is delivered.

@@ -136,7 +136,7 @@ type assembler struct {
 	messages   int        // delivered so far
 }
 
-// unfinished tells whether a frame or a message waits for its rest.
+// unfinished reports whether a frame or a message is incomplete.
 func (a *assembler) unfinished() bool { return len(a.pending) > 0 || a.op != opContinuation }
 
 // feed consumes in, which it may modify, and calls fn for each complete message or control frame. The

@@ -15,7 +15,7 @@ const websocketGUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 var errHandshake = errors.New("websocket: malformed handshake")
 
-// isWebSocketUpgrade tells whether r asks for the WebSocket protocol (RFC 6455 §4.2.1).
+// isWebSocketUpgrade reports whether r requests the WebSocket protocol (RFC 6455 §4.2.1).
 func isWebSocketUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet &&
 		headerHasToken(r.Header, "Connection", "upgrade") &&

@@ -164,7 +164,7 @@ func (srv *Server) completeHandshake(c *wsConn, r *http.Request, extensions stri
 	return nil
 }
 
-// negotiate agrees on compression if it is wanted, and returns what the client is told.
+// negotiate chooses the compression, and returns the extension header of the answer.
 func (srv *Server) negotiate(c *wsConn, r *http.Request) (extensions string) {
 	if srv.opts.CompressFrom <= 0 {
 		return ""
@@ -190,7 +190,7 @@ func (srv *Server) newSession(r *http.Request) *Session {
 
 // add makes s reachable and starts its heartbeat.
 func (srv *Server) add(s *Session) bool {
-	transport, firstTimer := s.transportLocked(), s.nextTimerLocked() // nobody else knows s yet
+	transport, firstTimer := s.transportLocked(), s.nextTimerLocked() // no other goroutine knows s yet
 	s.handler = srv.open(s)
 	srv.mu.Lock()
 	if srv.closed {

@@ -55,7 +55,7 @@ type Options struct {
 	Observer Observer
 }
 
-// Observer is told what happens to sessions. Its functions must be fast; each may be nil.
+// Observer receives the events of sessions. Its functions must be fast; each may be nil.
 type Observer struct {
 	Opened   func(transport string)
 	Upgraded func()

@@ -157,7 +157,7 @@ func (p *poller) forget(c *wsConn) {
 	c.session.srv.wg.Done()
 }
 
-// unwatch ends a connection that was closed: nobody else would notice, a closed descriptor has no events.
+// unwatch ends a connection that was closed: a closed descriptor has no events, so the poller would not notice.
 func (c *wsConn) unwatch() {
 	p := c.session.srv.poller
 	if p == nil {

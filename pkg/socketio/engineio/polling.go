@@ -99,7 +99,7 @@ func (s *Session) awaitUpgrade(r *http.Request, wake <-chan struct{}) (upgraded 
 	return false
 }
 
-// wakeLocked tells the waiting poll to look again.
+// wakeLocked wakes the waiting poll.
 func (s *Session) wakeLocked() {
 	select {
 	case s.poll <- struct{}{}: // never ready if there is no poll
@@ -108,7 +108,7 @@ func (s *Session) wakeLocked() {
 }
 
 // takePayload moves the queue into buf; last says that the session ends with this payload. An empty
-// result means that there is nothing to tell yet.
+// result means that nothing is queued.
 func (s *Session) takePayload(buf []byte) (payload []byte, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

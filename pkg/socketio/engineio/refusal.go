@@ -33,7 +33,7 @@ var (
 type AdmissionError struct {
 	Status     int           // HTTP status; 503 if zero
 	Message    string        // shown to the client
-	RetryAfter time.Duration // tells the client when to come back, if positive
+	RetryAfter time.Duration // Retry-After for the client, if positive
 }
 
 func (e *AdmissionError) Error() string { return "engineio: not admitted: " + e.Message }

@@ -28,7 +28,7 @@ type Handler interface {
 	OnClose(reason Reason)
 }
 
-// OpenFunc is told of each new session before its first packet and returns what handles it.
+// OpenFunc is called with each new session before its first packet and returns the session's handler.
 type OpenFunc func(*Session) Handler
 
 type state uint8
@@ -54,7 +54,7 @@ type Session struct {
 	probing      bool // a WebSocket may become the transport, or has
 	upgrading    bool // a probe was answered, the upgrade packet is awaited
 	posting      bool // a POST request is being read
-	writing      bool // somebody has the write turn of ws
+	writing      bool // a goroutine is writing to ws
 	awaitingPong bool
 	left         bool    // the client has said that it leaves
 	lastPoll     bool    // closed by the server: the next poll gets the last words
@@ -302,7 +302,7 @@ func (s *Session) turnEndedLocked(ws *wsConn) {
 	if s.state != stateClosing {
 		return
 	}
-	end := s.srv.wheel.now() // a closed connection has no events, so nobody else would notice
+	end := s.srv.wheel.now() // a closed connection has no events: nothing else would notice
 	if !ws.finish() {
 		end += closeGrace
 	}
@@ -444,7 +444,7 @@ func (s *Session) onTimer() {
 		due := s.heartbeat + opts.PingInterval
 		s.awaitingPong, s.heartbeat = true, now
 		if s.ws == nil && s.poll == nil {
-			s.heartbeat = due // nobody gets it now: what the timer is late by is not the client's
+			s.heartbeat = due // the client does not lose the time by which the timer is late
 		}
 	}
 	next := s.nextTimerLocked()
@@ -487,7 +487,7 @@ func (s *Session) restOverdueLocked(now time.Duration) bool {
 	return false
 }
 
-// silentLocked tells whether a polling client has missed its heartbeat, even if the timer has not come by yet.
+// silentLocked reports whether a polling client has missed its heartbeat, even if the timer has not fired yet.
 func (s *Session) silentLocked() bool {
 	opts, allowed := &s.srv.opts, s.srv.opts.PingTimeout
 	if !s.awaitingPong {

@@ -43,7 +43,7 @@ type wsConn struct {
 
 	// Touched by the reader only.
 	second     time.Duration // when the count of frames began
-	unfinished bool          // the session has been told that the rest of a message is awaited
+	unfinished bool          // the session knows that a message is incomplete
 }
 
 var errWouldBlock = errors.New("engineio: nothing to read yet")

@@ -26,8 +26,8 @@ type Options struct {
 	// before they are made again: nothing of a new connection is delivered before it has returned.
 	OnDisconnect func(namespace string)
 	// OnReconnect is called when all subscriptions are back, with the last time at which the connection was
-	// known to be good: what was published since may have been missed. Neither may wait: deliveries stand
-	// still meanwhile. Their calls come in the order of what they tell.
+	// known to be good: later messages may have been missed. Neither may block, since deliveries wait
+	// meanwhile. The calls are in the order of the events.
 	OnReconnect func(namespace string, since time.Time)
 
 	Logger *slog.Logger // nil logs nothing
@@ -129,8 +129,8 @@ func start(client redis.UniversalClient, opts Options, local socketio.Local) *ad
 	return a
 }
 
-// subscribeOwn subscribes to what every node listens to. It fails while a cluster does not say who its nodes
-// are; one server is waited for.
+// subscribeOwn subscribes to the channels of every node. It fails while the nodes of a cluster are unknown; a single
+// server is waited for.
 func (a *adapter) subscribeOwn() {
 	for backoff := minBackoff; a.ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
 		err := a.subs.acquire(a.ctx, a.format.channels()...)
@@ -169,8 +169,8 @@ func (a *adapter) startSubscriber(client redis.UniversalClient, rehome func(*sub
 	return s
 }
 
-// onState collects the states of all connections into one: reconnected means that all are back. The
-// callbacks come one at a time, in the order of what they tell.
+// onState combines the states of all connections: reconnected means that all are back. The callbacks
+// come one at a time, in the order of the events.
 func (a *adapter) onState(connected bool, at time.Time) {
 	a.states.Lock()
 	defer a.states.Unlock()

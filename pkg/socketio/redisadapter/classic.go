@@ -81,7 +81,7 @@ func (c *classic) onBroadcast(payload string) {
 	c.local.Deliver(&m.Broadcast)
 }
 
-// eventData tells whether data is an array with something in it, as an event must be.
+// eventData reports whether data is an array that is not empty, as an event must be.
 func eventData(data []byte) bool { return len(data) > 2 && data[0] == '[' }
 
 // classicRequest is a question or an order of another node.
@@ -204,7 +204,7 @@ func (c *classic) serverSide(ctx context.Context, q classicRequest) {
 	c.local.ServerSideEvent(q.Data, ack)
 }
 
-// broadcastWithAck tells how many sockets will answer, and then what they answer.
+// broadcastWithAck sends the number of sockets that will answer, and then their answers.
 func (c *classic) broadcastWithAck(ctx context.Context, q classicRequest, attachments [][]byte) {
 	if q.Opts == nil || !eventData(q.Packet.Data) {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // subscriptions spreads channels over connections: one in all, or with sharded pub/sub on a cluster one
-// per master, since a shard's messages are told only by the node that holds the slot.
+// per master, since only the node that owns the slot delivers a shard's messages.
 type subscriptions struct {
 	cluster *redis.ClusterClient // nil if one connection serves all
 	start   func(client redis.UniversalClient, rehome func(*subscriber)) *subscriber
@@ -104,8 +104,8 @@ func (s *subscriptions) owners(ctx context.Context, names []string) ([]*subscrib
 	return owners, nil
 }
 
-// settle returns the connection to the master of a channel's slot. If the cluster cannot say who that is,
-// any connection will do until it is told off.
+// settle returns the connection to the master of a channel's slot. If that is unknown, any connection serves until
+// the server redirects.
 func (s *subscriptions) settle(ctx context.Context, name string) (*subscriber, error) {
 	node, err := s.cluster.MasterForKey(ctx, name)
 	s.mu.Lock()
@@ -157,7 +157,7 @@ func (s *subscriber) names() []string {
 	return names
 }
 
-// wants tells whether the channel is to be subscribed here.
+// wants reports whether the channel is to be subscribed here.
 func (s *subscriber) wants(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *subscriber) takeAll() []*subscription {
 	return all
 }
 
-// adopt takes a subscription over, with those who wait for it.
+// adopt takes a subscription over, with its waiters.
 func (s *subscriber) adopt(moved *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

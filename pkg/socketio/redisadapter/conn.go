@@ -15,7 +15,7 @@ import (
 var (
 	// errClient is returned where there is no single node to connect to.
 	errClient = errors.New("redisadapter: the client is neither a *redis.Client nor a *redis.ClusterClient")
-	// errSecond keeps go-redis from reconnecting by itself: whoever has lost a connection must know before another one delivers.
+	// errSecond keeps go-redis from reconnecting by itself: the adapter must know of a lost connection before another one delivers.
 	errSecond = errors.New("redisadapter: the connection is lost")
 )
 

@@ -120,7 +120,7 @@ func (p *publisher) roundTrip(batch []*publication) {
 	}
 	for _, pub := range batch {
 		pub.each(func(m *message, _ []byte) {
-			m.err, results = cmp.Or(err, results[0].Err()), results[1:] // what cannot connect tells no command
+			m.err, results = cmp.Or(err, results[0].Err()), results[1:] // a failed connect has no results of commands
 		})
 	}
 }
@@ -137,8 +137,8 @@ func (p *publisher) publish(ctx context.Context, encode encodeFunc) error {
 }
 
 // publishAll publishes n messages together. It returns nil if all were accepted, or else the error of each. They are sent
-// by the caller: so many are worth a round trip of their own, and nobody has to be woken for it. It may last beyond ctx,
-// but no longer than the time limit of a round trip, or two where somebody else's comes before.
+// by the caller: a batch is worth a round trip, and no other goroutine must wake up for it. It may last longer than ctx,
+// but no longer than the time limit of a round trip, or two if another one comes first.
 func (p *publisher) publishAll(ctx context.Context, n int, encode func(i int, dst []byte) (string, []byte, error)) []error {
 	pub := p.unused.Get().(*publication)
 	for i := range n {
@@ -235,7 +235,7 @@ func (p *publisher) run() {
 	}
 }
 
-// gather adds what is waiting already. It first lets those run who are about to publish: a round trip
+// gather adds what is waiting already. It first lets concurrent publishers run: a round trip
 // costs far more than that.
 func (p *publisher) gather(batch []*publication) []*publication {
 	runtime.Gosched()

@@ -40,7 +40,7 @@ func (r *requests) remove(id string) {
 	r.mu.Unlock()
 }
 
-// waiting tells whether id is a question of ours.
+// waiting reports whether id belongs to a request of this node.
 func (r *requests) waiting(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -241,7 +241,7 @@ func (s *sharded) serverSide(ctx context.Context, m shardedMessage) {
 	s.local.ServerSideEvent(m.Data.Packet, ack)
 }
 
-// broadcastWithAck tells how many sockets will answer, and then what they answer.
+// broadcastWithAck sends the number of sockets that will answer, and then their answers.
 func (s *sharded) broadcastWithAck(ctx context.Context, m shardedMessage, attachments [][]byte) {
 	b, ok := m.broadcast(attachments)
 	if !ok {

@@ -174,7 +174,7 @@ func (s *subscriber) session(ctx context.Context) error {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		case <-s.kick:
-			runtime.Gosched() // first those run who are about to want more: a command for all of them costs less
+			runtime.Gosched() // let concurrent subscribers run first: one command for all costs less
 			err = s.flush(ctx, c)
 		}
 		if err != nil {
@@ -197,7 +197,7 @@ func (s *subscriber) begin() {
 	}
 }
 
-// markDown forgets what the connection had; it tells whether everything had been subscribed.
+// markDown drops the state of the connection and reports whether everything had been subscribed.
 func (s *subscriber) markDown() (wasReady bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

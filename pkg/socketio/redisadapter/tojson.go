@@ -140,7 +140,7 @@ func (w *jsonWriter) quote(s []byte) {
 	w.dst, _ = jsontext.AppendQuote(w.dst, s)
 }
 
-// plain tells whether s stands in JSON as it is. It may say no to other strings too.
+// plain reports whether s is the same in JSON; it may return false for such strings too.
 func plain(s []byte) bool {
 	for _, c := range s {
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {

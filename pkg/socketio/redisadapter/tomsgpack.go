@@ -240,7 +240,7 @@ func (w *packWriter) close(at int, short byte, n int, appendHead func([]byte, ui
 	copy(w.dst[at:], head)
 }
 
-// appendJSON appends the MessagePack form of JSON text; exact tells whether nothing of the text is lost.
+// appendJSON appends the MessagePack form of JSON text; exact reports whether nothing of the text is lost.
 func appendJSON(dst []byte, text json.RawMessage, attachments [][]byte) (out []byte, exact bool, err error) {
 	w := &packWriter{dst: dst, attachments: attachments, exact: true}
 	rest, err := w.value(text, 0)

@@ -39,7 +39,7 @@ func Open(c Config) (store.Store, error) {
 	})
 }
 
-// shared is a store that somebody else closes.
+// shared is a store that its owner closes.
 type shared struct{ store.Store }
 
 // Close implements [store.Store].

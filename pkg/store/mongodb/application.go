@@ -114,8 +114,8 @@ func (s *Store) RotateIdentitySecret(
 	return chat.IdentityVerification{}, apperr.New(apperr.Conflict, "CONFLICT", "The application's secrets were changed at the same time")
 }
 
-// replaceSecrets reports false when the secrets are no longer those of d: concurrent rotations must not lose a secret that
-// somebody has been shown.
+// replaceSecrets reports false if the secrets are no longer those of d: concurrent rotations must not lose a secret that
+// was shown to a user.
 func (s *Store) replaceSecrets(ctx context.Context, d applicationDocument, secrets []chat.IdentitySecret) (changed bool, err error) {
 	var revision any = d.SecretsRevision
 	if d.SecretsRevision == 0 {

@@ -123,7 +123,7 @@ func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) 
 }
 
 // openNumber returns the chat with that id, which may be closed, and creates it if it does not exist. Reading one that is expected to
-// exist saves an insert in vain.
+// exist saves a failing insert.
 func (s *Store) openNumber(
 	ctx context.Context, id string, expected bool, v chat.Visitor, n store.NewChat,
 ) (c chat.Chat, opened bool, err error) {
@@ -153,7 +153,7 @@ func (s *Store) openNumber(
 }
 
 // writeGreetings moves the greetings of a new chat into the history. They are inserted with the chat, so that the greetings of the one
-// call that creates it count, and every reader of the chat moves them before it returns: nobody sees the chat without them, also if
+// call that creates it count, and every reader of the chat moves them before it returns: the chat is never visible without them, also if
 // its creator has crashed.
 func (s *Store) writeGreetings(ctx context.Context, d chatDocument) error {
 	if len(d.Greetings) == 0 {

@@ -37,8 +37,8 @@ const (
 	webhookDeliveries collection = "webhookDeliveries" // webhook-id
 )
 
-// attempts bounds how often a write alternates between update and insert. Each round in vain means that somebody else inserted or
-// deleted the document in between, which our own code does at most once in the life of a document.
+// attempts bounds how often a write alternates between update and insert. A round fails only if another writer inserted or deleted the
+// document in between, which happens at most once in the life of a document.
 const attempts = 8
 
 // do is the one way in which operations run: with a deadline, with the driver's error translated, and not at all during a known
@@ -125,7 +125,7 @@ func duplicates(err error) (indexes []int, others error) {
 	return indexes, nil
 }
 
-// update changes the document with that id and reports false when there is none.
+// update changes the document with that id and reports false if it does not exist.
 func (s *Store) update(ctx context.Context, in collection, id string, change bson.D) (bool, error) {
 	return s.updateOne(ctx, in, byID(id), change)
 }

@@ -43,7 +43,7 @@ func (d messageDocument) message() chat.Message {
 	}
 }
 
-// orderOf is where a message stands in its chat's history: time and id as one text whose order is that of the history. One field
+// orderOf is the position of a message in its chat's history: time and id as one text with the order of the history. One field
 // makes every page one range of the index; the two fields apart would need two ranges.
 func orderOf(at time.Time, id string) string {
 	return string(append(chat.AppendTime(nil, at), " "+id...))
@@ -79,7 +79,7 @@ func truncate(text string, n int) string {
 //
 // The insert decides what the message is; after that the chat is updated with what the history now holds, so that a repeat with other
 // content moves no window, and a repeat after a crash completes the update. If the chat does not exist, the message is removed again:
-// unless somebody else has repeated it in the meantime, which Repeats tells, and may have found the chat.
+// unless it was appended again in the meantime (see Repeats), possibly after the chat was created.
 func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message) error {
 	if err := store.CheckMessage(m); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 // receiptsDocument lists the messages of a chat whose senders wait for a report, and how far the visitor has read. It is one
-// document, so that of a message that is being stored and a visitor who is reading past it the second always finds the first.
+// document: if a message is stored while the visitor reads past it, the later operation sees the earlier.
 type receiptsDocument struct {
 	ID          string               `bson:"_id"` // chatId
 	ReadUpTo    *readDocument        `bson:"readUpTo,omitempty"`

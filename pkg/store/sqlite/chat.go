@@ -66,7 +66,7 @@ func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) 
 
 const unclosedChat = `SELECT ` + chatColumns + ` FROM chats WHERE chat_user_id = ? AND closed_at IS NULL`
 
-// unclosed returns the visitor's chat that nobody has closed, of which there is at most one.
+// unclosed returns the visitor's chat that is not closed; there is at most one.
 func (s *Store) unclosed(c *conn, visitorID string) (current chat.Chat, found bool, err error) {
 	found, err = c.first(unclosedChat, func(r *row) { current = s.readChat(r) }, visitorID)
 	return current, found, err

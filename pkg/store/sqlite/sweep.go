@@ -54,8 +54,8 @@ const (
 	expiredSessions   = `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= ?1 LIMIT ?2)`
 )
 
-// sweep removes all idempotency records, files, sessions and webhook deliveries that have expired. A record that somebody holds the lease of stays: it is
-// being used anew.
+// sweep removes all idempotency records, files, sessions and webhook deliveries that have expired. A record with a valid lease stays: it is
+// in use again.
 func (s *Store) sweep(ctx context.Context) error {
 	for _, sql := range []string{expiredRecords, expiredFiles, expiredSessions, expiredDeliveries} {
 		for removed := sweepBatch; removed == sweepBatch; {

@@ -1,7 +1,7 @@
 // Package transfer copies a deployment from one store to another and compares the two.
 //
 // The records of each kind are copied in the order of their keys, a batch at a time. After each batch the last key is noted in a file, so
-// that a copy that was interrupted goes on there. Copying a record again changes nothing. Nobody may write to either store meanwhile.
+// that a copy that was interrupted goes on there. Copying a record again changes nothing. No process may write to either store meanwhile.
 package transfer
 
 import (
@@ -34,7 +34,7 @@ type Config struct {
 	FromName, ToName string
 	Progress         string                              // path of the progress file; it is removed when all is copied and equal
 	Now              func() time.Time                    // nil: time.Now
-	Copied           func(kind store.Kind, copied int64) // told after each batch; optional
+	Copied           func(kind store.Kind, copied int64) // called after each batch; optional
 }
 
 // Summary is what both stores hold of one kind.

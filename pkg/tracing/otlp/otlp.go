@@ -23,7 +23,7 @@ import (
 const farewell = 3 * time.Second
 
 // Open returns what a service begins its spans with, and what it is to call when its last span has ended: stop sends what is
-// left. Where there are no traces the Tracer is nil. A collector that is away costs nothing but its spans; the log tells once.
+// left. Without traces the Tracer is nil. While the collector is away spans are lost; this is logged once.
 func Open(cfg config.Tracing, service, version string, log *slog.Logger) (tracer *tracing.Tracer, stop func(), err error) {
 	if !cfg.On() {
 		return nil, func() {}, nil
@@ -40,7 +40,7 @@ func Open(cfg config.Tracing, service, version string, log *slog.Logger) (tracer
 	stop = func() {
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
 		defer cancel()
-		_ = provider.Shutdown(ctx) // what is lost the exporter has told
+		_ = provider.Shutdown(ctx) // the exporter has logged lost spans
 	}
 	return tracing.New(provider), stop, nil
 }
@@ -98,5 +98,5 @@ func (t *loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.Read
 	case err == nil && t.failing.Swap(false):
 		t.log.Info("traces are sent again")
 	}
-	return nil // told; the SDK would tell the standard error output
+	return nil // logged; the SDK would write to standard error
 }

@@ -1,4 +1,4 @@
-// Clients of Socket.IO 2, as many as the environment says. They tell what happens to them like those of fleet.mjs. The token is in the
+// Clients of Socket.IO 2, as many as the environment says. They tell what happens to them like those of clients.mjs. The token is in the
 // query: these clients have no auth.
 const io = require("socket.io-client-v2");
 

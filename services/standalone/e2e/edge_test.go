@@ -14,7 +14,7 @@ import (
 
 // startEdge starts what stands before the services in docker-compose.yml, with the same configuration, and lets everybody come in
 // through it.
-func (f *fleet) startEdge(t *testing.T) {
+func (f *deployment) startEdge(t *testing.T) {
 	t.Helper()
 	var err error
 	for _, name := range []string{"edge-client", "edge-widget"} {
@@ -54,7 +54,7 @@ func (f *fleet) startEdge(t *testing.T) {
 // TestEdge is docker-compose.yml's topology in plain processes: an edge that spreads requests over three gateways and keeps none to
 // its session. NATS asks who is there, and Redis speaks TLS.
 func TestEdge(t *testing.T) {
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	f.accounts = true
 	f.tls = tlstest.New(t)
 	f.tls.Server("redis")
@@ -85,7 +85,7 @@ func TestEdge(t *testing.T) {
 }
 
 // fileThroughTheEdge sends the largest file, and reads its end.
-func (f *fleet) fileThroughTheEdge(t *testing.T) {
+func (f *deployment) fileThroughTheEdge(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -104,7 +104,7 @@ func (f *fleet) fileThroughTheEdge(t *testing.T) {
 }
 
 // gatewayGoesBehindTheEdge stops one gateway after the other: whoever was on it comes back to another one, and misses nothing.
-func (f *fleet) gatewayGoesBehindTheEdge(t *testing.T) {
+func (f *deployment) gatewayGoesBehindTheEdge(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	sockets := []*socket{}
 	for range 3 {

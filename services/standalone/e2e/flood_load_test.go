@@ -20,7 +20,7 @@ const (
 // TestLoadOfOneApplication floods one application. Its visitors reach its budget; what others send is accepted all the time. How long
 // theirs takes is in the log, and asserted in the long form alone: other tests and the flood itself share the processors.
 func TestLoadOfOneApplication(t *testing.T) {
-	f := newFleet(t, 0)
+	f := newDeployment(t, 0)
 	f.services = []string{"client-api", "widget-api"}
 	requests, budget := 200, 4 // of the others, and MiB of an application
 	if longForm() {

@@ -40,7 +40,7 @@ type reader struct{ token, newest string }
 
 // TestLoadOfLongHistories has all visitors ask for their chats at once. Each gets the newest part of it, and the process stays small.
 func TestLoadOfLongHistories(t *testing.T) {
-	f := newFleet(t, 0)
+	f := newDeployment(t, 0)
 	f.services = []string{"widget-api"}
 	for _, name := range []string{"seed", "nats", "redis", "widget-api"} {
 		f.start(t, name)
@@ -113,7 +113,7 @@ func (r reader) ask(client *http.Client, base string) (status int, n int64, err 
 }
 
 // seedReaders writes the chats straight into the database: large messages, and then a page of small ones.
-func (f *fleet) seedReaders(t *testing.T, visitors, long, longBytes int) []reader {
+func (f *deployment) seedReaders(t *testing.T, visitors, long, longBytes int) []reader {
 	t.Helper()
 	s := openStore(t, f.place)
 	readers := make([]reader, visitors)

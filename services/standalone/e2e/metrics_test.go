@@ -19,7 +19,7 @@ var (
 )
 
 // exported reads what all services show, as names of metrics with the names of their labels.
-func (f *fleet) exported(t *testing.T) map[string]map[string]bool {
+func (f *deployment) exported(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	found := make(map[string]map[string]bool)
 	for _, name := range f.services {
@@ -55,7 +55,7 @@ func histogramBase(name string, declared map[string]map[string]bool) string {
 }
 
 // metricsAreExported: whatever the dashboards and the alerts name, some service shows.
-func (f *fleet) metricsAreExported(t *testing.T) {
+func (f *deployment) metricsAreExported(t *testing.T) {
 	found := f.exported(t)
 	known := map[string]bool{"job": true, "instance": true, "le": true} // Prometheus' own
 	for _, labels := range found {

@@ -36,7 +36,7 @@ func redisPasswords(dir string) []string {
 
 // permissions: every service did its work with its own user (the sessions before), and none was refused anything. What each of
 // them is refused the tests of deploy/manifests hold.
-func (f *fleet) permissions(t *testing.T) {
+func (f *deployment) permissions(t *testing.T) {
 	for _, name := range f.services {
 		// The first two are NATS's where a service's account does not import a subject, the last is Redis's.
 		log := strings.ToLower(f.run[name].stderr.String())
@@ -48,12 +48,12 @@ func (f *fleet) permissions(t *testing.T) {
 }
 
 // operator is somebody with parleyctl and the operator's user.
-func (f *fleet) operator(t *testing.T) *operator {
+func (f *deployment) operator(t *testing.T) *operator {
 	return &operator{t: t, path: program(t, "parleyctl"), env: []string{"NATS_URL=" + f.natsURL("operator"), "SQLITE_PATH=" + f.SQLitePath}}
 }
 
 // operatorTraces asks the processes of each consumer about a message: requests that cross from the streams' account into the services'.
-func (f *fleet) operatorTraces(t *testing.T) {
+func (f *deployment) operatorTraces(t *testing.T) {
 	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
 	chats := ask[[]struct{ ID string }](o, "chats", "list", "--app", f.AppID, "--email", v.email)
 	if len(chats) != 1 {
@@ -65,7 +65,7 @@ func (f *fleet) operatorTraces(t *testing.T) {
 }
 
 // revocation ends a visitor's tokens and sockets on every replica, and says how long that took.
-func (f *fleet) revocation(t *testing.T) {
+func (f *deployment) revocation(t *testing.T) {
 	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
 	var sockets []*socket
 	for _, name := range f.services {

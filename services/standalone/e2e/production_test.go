@@ -15,7 +15,7 @@ import (
 
 // TestProductionGuide runs the commands of docs/production.md as they stand, except for the addresses, on real engines.
 func TestProductionGuide(t *testing.T) {
-	f := newFleet(t, 0)
+	f := newDeployment(t, 0)
 	need(t, "curl")
 	for _, engine := range []string{"redis", "nats"} {
 		path, settings, args := f.command(t, engine)

@@ -130,7 +130,7 @@ func wholeTrace() []string {
 // TestTraceOfAMessage runs the services as processes that tell a collector of their spans, and people who would be recognised.
 func TestTraceOfAMessage(t *testing.T) {
 	told := collectSpans(t)
-	f := newFleet(t, 2)
+	f := newDeployment(t, 2)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	f.settings = []string{
 		"LOG_LEVEL=DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT=" + told.url, "OTEL_BSP_SCHEDULE_DELAY=100",
@@ -156,14 +156,14 @@ func TestTraceOfAMessage(t *testing.T) {
 
 // person is somebody whose data would be recognised wherever it came out.
 type person struct {
-	fleet   *fleet
-	visitor *visitor
-	texts   map[string]string // what must not be seen
-	letters *nats.Conn
+	deployment *deployment
+	visitor    *visitor
+	texts      map[string]string // what must not be seen
+	letters    *nats.Conn
 }
 
-func newPerson(t *testing.T, f *fleet) *person {
-	p := &person{fleet: f, texts: map[string]string{
+func newPerson(t *testing.T, f *deployment) *person {
+	p := &person{deployment: f, texts: map[string]string{
 		"first name": "Zebulonia", "last name": "Quackenbush", "e-mail": "marmalade@xylophone.example", "phone": "491700081542",
 		"text": "gooseberry fool", "company's text": "rhubarb crumble", "user name": "Bartholomew",
 	}}
@@ -182,7 +182,7 @@ func newPerson(t *testing.T, f *fleet) *person {
 // wholeTrace writes a message within a trace of the caller's, and awaits all of it.
 func (p *person) wholeTrace(t *testing.T, told *spans) {
 	sockets := []*socket{
-		connected(t, p.fleet.SocketURLs[0], p.visitor.token, "websocket"), connected(t, p.fleet.SocketURLs[1], p.visitor.token, "websocket"),
+		connected(t, p.deployment.SocketURLs[0], p.visitor.token, "websocket"), connected(t, p.deployment.SocketURLs[1], p.visitor.token, "websocket"),
 	}
 	body := map[string]any{"type": "TEXT", "data": map[string]string{"text": p.texts["text"]}}
 	want[record](t, http.StatusCreated, p.visitor.api.call(t, http.MethodPost, "/message", body, bearer(p.visitor.token),
@@ -224,7 +224,7 @@ func (p *person) wholeTrace(t *testing.T, told *spans) {
 
 // mistakes are what people and systems do wrong, with people's data in it.
 func (p *person) mistakes(t *testing.T) {
-	company, widget, f := p.fleet.clientAPI(t), p.fleet.widgetAPI(t), p.fleet
+	company, widget, f := p.deployment.clientAPI(t), p.deployment.widgetAPI(t), p.deployment
 	key, chatID := accessToken(f.AccessToken), chatOf(t, f.place, p.visitor)
 	text := func(s string) map[string]any {
 		return map[string]any{"type": "TEXT", "chatId": chatID, "data": map[string]string{"text": s}}
@@ -272,8 +272,8 @@ func (p *person) mistakes(t *testing.T) {
 // logs is what all services have written.
 func (p *person) logs() string {
 	var all strings.Builder
-	for _, name := range p.fleet.services {
-		all.WriteString(p.fleet.run[name].stderr.String())
+	for _, name := range p.deployment.services {
+		all.WriteString(p.deployment.run[name].stderr.String())
 	}
 	return all.String()
 }

@@ -27,7 +27,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // largeUploads sends twenty files of 25 MiB at once, and looks what the process that takes them in holds of them.
-func (f *fleet) largeUploads(t *testing.T) {
+func (f *deployment) largeUploads(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	pid := f.run["widget-api"].cmd.Process.Pid
 	before := peakRSS(t, pid)

@@ -107,7 +107,7 @@ func TestWidgetIdentity(t *testing.T) {
 
 // Gateways are killed under the widget, behind an edge that keeps nobody to a gateway.
 func TestWidgetComesBack(t *testing.T) {
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	for _, engine := range []string{"seed", "nats", "redis"} {
 		f.start(t, engine)

@@ -43,7 +43,7 @@ func NewUsage(ledger Ledger, log *slog.Logger, now func() time.Time) *Usage {
 	return &Usage{ledger: ledger, log: log, now: now, seen: make(map[string]use)}
 }
 
-// Note says that somebody has shown the token just now. One that does not hold is not used, only tried.
+// Note records that a request used the token. An invalid token does not count as used.
 func (u *Usage) Note(t chat.AccessToken) {
 	now := u.now()
 	if !t.Valid(now) {

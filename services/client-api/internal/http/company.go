@@ -18,7 +18,7 @@ const accessTokenHeader = "x-access-token"
 // companyHandler answers a request of a company that is known.
 type companyHandler func(c echo.Context, companyID string) error
 
-// forCompany finds out who is calling before anything of the body is read, and refuses query parameters other than these.
+// forCompany authenticates the company before the body is read, and refuses query parameters other than these.
 func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerFunc {
 	name := textproto.CanonicalMIMEHeaderKey(accessTokenHeader)
 	return func(c echo.Context) error {

@@ -32,7 +32,7 @@ func dryRunOf(c echo.Context) dryRun {
 	case len(values) == 1 && values[0] == "false":
 		return dryRunNo
 	}
-	return dryRunMalformed // who wanted to check must not find the message sent
+	return dryRunMalformed // a caller that asked for a dry run must not send
 }
 
 // validate adds what is wrong with the parameter to what is wrong with the body.

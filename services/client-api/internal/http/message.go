@@ -57,15 +57,15 @@ func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 	if r.SenderName != nil {
 		same = append(same, *r.SenderName)
 	}
-	return a.Once.Answer(c, "POST /message/send|"+companyID, idempotency.Fingerprint(same...), func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-		body, err := a.send(ctx, companyID, r.draft(), stamp)
+	return a.Once.Answer(c, "POST /message/send|"+companyID, idempotency.Fingerprint(same...), func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+		body, err := a.send(ctx, companyID, r.draft(), identity)
 		return idempotency.Answer{Status: http.StatusOK, Body: body}, err
 	})
 }
 
 // send returns the body of the answer.
-func (a api) send(ctx context.Context, companyID string, d message.Draft, stamp chat.MessageIdentity) ([]byte, error) {
-	sent, err := a.Messages.Send(ctx, companyID, d, stamp)
+func (a api) send(ctx context.Context, companyID string, d message.Draft, identity chat.MessageIdentity) ([]byte, error) {
+	sent, err := a.Messages.Send(ctx, companyID, d, identity)
 	if err != nil {
 		return nil, err
 	}

@@ -84,15 +84,15 @@ func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
 		parts = append(parts, name, o.Parameters[name])
 	}
 	return a.Once.Answer(c, "POST /push-message|"+companyID, idempotency.Fingerprint(parts...),
-		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-			body, err := a.push(ctx, companyID, o, stamp)
+		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			body, err := a.push(ctx, companyID, o, identity)
 			return idempotency.Answer{Status: http.StatusOK, Body: body}, err
 		})
 }
 
 // push returns the body of the answer.
-func (a api) push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) ([]byte, error) {
-	pushed, err := a.Pushes.Push(ctx, companyID, o, stamp)
+func (a api) push(ctx context.Context, companyID string, o push.Order, identity chat.MessageIdentity) ([]byte, error) {
+	pushed, err := a.Pushes.Push(ctx, companyID, o, identity)
 	if err != nil {
 		return nil, err
 	}

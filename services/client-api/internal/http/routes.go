@@ -1,4 +1,4 @@
-// Package http is the Client API over HTTP: who is calling, decode, one call, encode. routes.go is the whole API as one list.
+// Package http is the Client API over HTTP: authenticate, decode, one call, encode. routes.go lists all endpoints.
 package http
 
 import (
@@ -26,17 +26,17 @@ type Authenticator interface {
 
 // Messages sends messages into chats.
 type Messages interface {
-	Send(ctx context.Context, companyID string, d message.Draft, stamp chat.MessageIdentity) (message.Sent, error)
+	Send(ctx context.Context, companyID string, d message.Draft, identity chat.MessageIdentity) (message.Sent, error)
 	Check(ctx context.Context, companyID string, d message.Draft) (windowExpiresAt time.Time, err error)
 }
 
 // Pushes reaches phone numbers through templates.
 type Pushes interface {
-	Push(ctx context.Context, companyID string, o push.Order, stamp chat.MessageIdentity) (push.Pushed, error)
+	Push(ctx context.Context, companyID string, o push.Order, identity chat.MessageIdentity) (push.Pushed, error)
 	Check(ctx context.Context, companyID string, o push.Order) error
 }
 
-// Statuses tells what became of messages.
+// Statuses looks up the status of messages.
 type Statuses interface {
 	Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error)
 }

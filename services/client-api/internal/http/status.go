@@ -9,8 +9,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// besideSend refuses /message/send, a path of its own, as the router would if it did not fit /message/:id as well: whoever asks, with
-// or without a credential.
+// besideSend answers GET /message/send with 405, as the router would if the path did not match /message/:id too, with or
+// without a credential.
 func besideSend(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Param("id") == "send" {
@@ -21,7 +21,7 @@ func besideSend(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// getMessage answers what became of a message. Of what has not happened there is no time.
+// getMessage answers the status of a message. Times of steps that have not happened are absent.
 func (a api) getMessage(c echo.Context, companyID string) error {
 	id, s, err := a.Statuses.Status(c.Request().Context(), companyID, c.Param("id"))
 	if err != nil {

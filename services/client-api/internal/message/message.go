@@ -48,17 +48,17 @@ type Sent struct {
 
 // Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is older
 // than 24 hours is Invalid with the reason CHAT_TOO_OLD, and a younger one that is closed with CHAT_CLOSED. The message gets the
-// stamp's id and time, and new ones from the zero stamp.
-func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat.MessageIdentity) (Sent, error) {
-	if stamp.Again {
-		if written, err := s.histories.HasMessage(ctx, stamp.ID); err != nil || written {
-			return s.sentBefore(ctx, d, stamp, err)
+// identity's id and time, and new ones from the zero identity.
+func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
+	if identity.Again {
+		if written, err := s.histories.HasMessage(ctx, identity.ID); err != nil || written {
+			return s.sentBefore(ctx, d, identity, err)
 		}
 	}
-	if stamp.ID == "" {
-		stamp = chat.NewMessageIdentity(s.now())
+	if identity.ID == "" {
+		identity = chat.NewMessageIdentity(s.now())
 	}
-	c, err := s.openChat(ctx, companyID, d.ChatID, stamp.At)
+	c, err := s.openChat(ctx, companyID, d.ChatID, identity.At)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -66,7 +66,7 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, stamp chat
 	if err != nil {
 		return Sent{}, err
 	}
-	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: d.Type, Data: d.Data, NameOfSender: sender, IsFromSupport: true}
+	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: d.Type, Data: d.Data, NameOfSender: sender, IsFromSupport: true}
 	if err := s.publisher.Publish(ctx, event.CompanyMessageAccepted{CompanyID: companyID, ChatID: c.ID, Message: m}); err != nil {
 		return Sent{}, err
 	}
@@ -83,13 +83,13 @@ func (s *Sender) Check(ctx context.Context, companyID string, d Draft) (windowEx
 }
 
 // sentBefore answers for a message that an earlier try has sent, of whatever age its chat is by now.
-func (s *Sender) sentBefore(ctx context.Context, d Draft, stamp chat.MessageIdentity, err error) (Sent, error) {
+func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageIdentity, err error) (Sent, error) {
 	if err != nil {
 		return Sent{}, err
 	}
 	id, _ := chat.ParseID(d.ChatID)
 	c, err := s.directory.Chat(ctx, id)
-	return Sent{MessageID: stamp.ID, WindowExpiresAt: c.WindowExpiresAt()}, err
+	return Sent{MessageID: identity.ID, WindowExpiresAt: c.WindowExpiresAt()}, err
 }
 
 // openChat returns the company's chat if it may be written into. What is cached may say yes, but only what is fresh says no:

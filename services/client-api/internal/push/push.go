@@ -45,7 +45,7 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Order is whom a company wants to reach, and with which template.
+// Order is a push: the recipient, and the template with its values.
 type Order struct {
 	TemplateID string
 	Source     string            // the phone number
@@ -137,16 +137,16 @@ const recipientTimeout = 2 * time.Second
 
 // Push accepts a valid order of a company. A template that is
 // unknown, another company's or not approved is NotFound, the last with the reason TEMPLATE_NOT_APPROVED; parameters that do not fit
-// it are Invalid. The message gets the stamp's id and time, and new ones from the zero stamp.
-func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp chat.MessageIdentity) (Pushed, error) {
-	if stamp.Again {
-		chatID, _, err := d.cfg.Histories.FindMessage(ctx, stamp.ID)
+// it are Invalid. The message gets the identity's id and time, and new ones from the zero identity.
+func (d *Service) Push(ctx context.Context, companyID string, o Order, identity chat.MessageIdentity) (Pushed, error) {
+	if identity.Again {
+		chatID, _, err := d.cfg.Histories.FindMessage(ctx, identity.ID)
 		if !apperr.Is(err, apperr.NotFound) {
-			return Pushed{MessageID: stamp.ID, ChatID: chatID}, err
+			return Pushed{MessageID: identity.ID, ChatID: chatID}, err
 		}
 	}
-	if stamp.ID == "" {
-		stamp = chat.NewMessageIdentity(d.cfg.Now())
+	if identity.ID == "" {
+		identity = chat.NewMessageIdentity(d.cfg.Now())
 	}
 	template, err := d.fitting(ctx, companyID, o)
 	if err != nil {
@@ -155,8 +155,8 @@ func (d *Service) Push(ctx context.Context, companyID string, o Order, stamp cha
 	accepted := event.PushAccepted{
 		CompanyID:  companyID,
 		TemplateID: template.ID,
-		MessageID:  stamp.ID,
-		CreatedAt:  stamp.At,
+		MessageID:  identity.ID,
+		CreatedAt:  identity.At,
 		Source:     o.Source,
 		Username:   o.username(),
 		Parameters: o.Parameters,

@@ -1,4 +1,4 @@
-// Package status tells companies what became of the messages that they sent.
+// Package status looks up the status of a company's messages.
 package status
 
 import (
@@ -45,7 +45,7 @@ func (d *Service) Status(ctx context.Context, companyID, messageID string) (id s
 	if !s.AcceptedAt.IsZero() {
 		return id, s, nil
 	}
-	// What is reported of a message that nobody accepted is no message's.
+	// Reports about a message that was never accepted are ignored.
 	at, chatID, err := d.inbound.Accepted(ctx, companyID, id)
 	if apperr.Is(err, apperr.NotFound) {
 		err = notFound()

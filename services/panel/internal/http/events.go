@@ -108,13 +108,13 @@ func drain(events <-chan live.Event, ended <-chan error) {
 		select {
 		case <-events:
 		case err := <-ended:
-			_ = err // told already, or of a browser that has gone
+			_ = err // logged already, or the browser has disconnected
 			return
 		}
 	}
 }
 
-// getEvents tells a browser what happens in the company's chats.
+// getEvents streams the events of the company's chats to a browser.
 func (a api) getEvents(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
 	if err != nil {

@@ -69,7 +69,7 @@ func viewOfVisitor(v chat.Visitor) visitorView {
 // previews is how many chats of a page are looked into at once.
 const previews = 8
 
-// viewsOfChats adds what stands beside the chats: the names of applications and agents, and the last messages.
+// viewsOfChats adds the names of applications and agents, and the last messages.
 func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]chatView, error) {
 	views := make([]chatView, len(entries))
 	names := lookup{apps: map[string]string{}, agents: map[string]string{}}
@@ -349,8 +349,8 @@ func (a api) replyOnce(c echo.Context, who caller, found chat.Chat, draft admin.
 		return errKeyRequired
 	}
 	return a.Once.Answer(c, "POST /api/chats/messages|"+who.User.ID+"|"+found.ID, fingerprint,
-		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, stamp)
+		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
 		})
 }
@@ -421,7 +421,7 @@ func (a api) closeChat(c echo.Context, who caller) error {
 	return a.answerChat(c, found)
 }
 
-// getAgents lists who may be an assignee.
+// getAgents lists the users who may be assignees.
 func (a api) getAgents(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// instant is a time as it stands in the API.
+// instant is a time in the API's format.
 type instant time.Time
 
 // IsZero reports whether there is no time.

@@ -42,7 +42,7 @@ func (a api) readChat(c echo.Context, who caller) error {
 		return err
 	}
 	if upTo.After(found.AgentsReadAt) && found.AppID != "" {
-		_ = a.Bus.Signal(event.ReadCursorMoved{ // the store has it: a visitor who misses this learns it from the history
+		_ = a.Bus.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
 			CompanyID: found.CompanyID, AppID: found.AppID, ChatUserID: found.ChatUserID, ChatID: found.ID, Side: subject.SideSupport, UpTo: upTo,
 		})
 	}
@@ -58,7 +58,7 @@ type visitorPresence struct {
 	SeenAt instant `json:"lastSeenAt,omitzero"`
 }
 
-// notePresence tells the other agents that this one has the chat open, and answers whether the visitor is there.
+// notePresence notifies the other agents that this one has the chat open, and answers whether the visitor is online.
 func (a api) notePresence(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -80,8 +80,8 @@ func (a api) notePresence(c echo.Context, who caller) error {
 	return answerJSON(c, http.StatusOK, answer)
 }
 
-// noteTyping tells the visitor, and the other agents who have the chat open, that this one types. What comes more often than once in two
-// seconds is not told.
+// noteTyping shows the agent as typing to the visitor and to other agents with the chat open. At most one signal in two seconds is
+// published.
 func (a api) noteTyping(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -98,7 +98,7 @@ func (a api) noteTyping(c echo.Context, who caller) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// applicationOf is the application in the subjects of a chat. One that a push opened has none, and only agents see who types in it.
+// applicationOf is the application in the subjects of a chat. A chat that a push opened has none; only agents see typing in it.
 func applicationOf(c chat.Chat) string {
 	if c.AppID == "" {
 		return subject.NoApplication

@@ -14,7 +14,7 @@ import (
 const (
 	oidcCookie = "parley-panel-oidc"
 	oidcPath   = "/api/oidc"
-	// oidcLife is how long somebody may take at the issuer's.
+	// oidcLife is the time limit of a sign-in at the issuer.
 	oidcLife = 10 * time.Minute
 )
 

@@ -1,5 +1,5 @@
-// Package http is the panel over HTTP: who is calling, may they, decode, one call, encode. routes.go is the whole API as one list, with
-// the permission of each route.
+// Package http is the panel over HTTP: authenticate, check the permission, decode, one call, encode. routes.go lists all endpoints with
+// their permissions.
 package http
 
 import (
@@ -39,13 +39,14 @@ type Config struct {
 	Files         file.Store
 	Uploads       *upload.Service
 	Once          Once
-	Presence      presence.Store     // nil: nothing is known of who is there
+	Presence      presence.Store     // nil: presence is unknown
 	Typing        *ratelimit.Limiter // of one agent in one chat
 	Stopping      context.Context    // done when streams of events are to end
 	PublicURL     string             // where browsers reach the panel; empty: where each request has reached it
 	WidgetBaseURL string
 	ClientBaseURL string
 	Version       string
+	OpenAPI       []byte
 	Proxies       []netip.Prefix // see [httpapi.Config]
 	Now           func() time.Time
 	Logger        *slog.Logger
@@ -76,6 +77,7 @@ func New(cfg Config) *echo.Echo {
 	for _, r := range a.routes() {
 		e.Add(r.method, r.path, a.as(r.permission, r.handle))
 	}
+	httpapi.Document(e, cfg.OpenAPI) // without the page that shows it: no foreign script runs on the origin of the session cookie
 	web.New(web.Config{WidgetBaseURL: cfg.WidgetBaseURL}).Routes(e)
 	return e
 }

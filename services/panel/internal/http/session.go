@@ -84,7 +84,7 @@ func (a api) getMeta(c echo.Context) error {
 	return c.JSON(http.StatusOK, v)
 }
 
-// unruly is a request body whose rules are known further inside.
+// unruly is a request body that is validated by the called operation.
 type unruly struct{}
 
 // Validate implements [httpapi.Validator].
@@ -139,7 +139,7 @@ func (a api) getSessions(c echo.Context, who caller) error {
 	return a.listSessions(c, who, who.User.ID)
 }
 
-// listSessions shows the sessions that hold. Their ids are hashes: nobody gets in with one.
+// listSessions lists valid sessions. Their ids are hashes, which do not authenticate.
 func (a api) listSessions(c echo.Context, who caller, userID string) error {
 	found, err := a.Store.UserSessions(ctxOf(c), userID)
 	if err != nil {

@@ -236,7 +236,7 @@ type resultView struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// findLetters returns the letters, and what is said of those that are not there.
+// findLetters returns the letters, and the results of missing ones.
 func (a api) findLetters(ctx context.Context, r lettersRequest) (found []bus.DeadLetter, missing []resultView, err error) {
 	missing = []resultView{}
 	if len(r.Sequences) == 0 {
@@ -257,7 +257,7 @@ func (a api) findLetters(ctx context.Context, r lettersRequest) (found []bus.Dea
 	return found, missing, nil
 }
 
-// traceReach is how long after a message's making the streams are searched where nothing tells whose it is.
+// traceReach is how long after a message's creation the streams are searched if its company is unknown.
 const traceReach = time.Hour
 
 func (a api) getTrace(c echo.Context, _ caller) error {

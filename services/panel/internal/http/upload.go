@@ -21,7 +21,7 @@ import (
 
 var errForm = apperr.New(apperr.Invalid, "MALFORMED_FORM", "The form is malformed")
 
-// replyFile sends a file once for each Idempotency-Key. A file that was uploaded again in vain is removed.
+// replyFile sends a file once for each Idempotency-Key. The file of a repeated request is removed.
 func (a api) replyFile(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -51,8 +51,8 @@ func (a api) replyFile(c echo.Context, who caller) error {
 		return err
 	}
 	return a.Once.Answer(c, "POST /api/chats/files|"+who.User.ID+"|"+found.ID, idempotency.Fingerprint(kept.Digest, kept.Name, caption),
-		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, stamp)
+		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, identity)
 			used = err == nil && string(m.Data) == string(data)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
 		})

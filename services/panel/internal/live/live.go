@@ -1,8 +1,8 @@
-// Package live follows the streams for one browser: what visitors, bots, agents and companies write, and who answers a chat, in the order
-// of the streams, and after an interruption exactly what was missed.
+// Package live follows the streams for one browser: messages of visitors, bots, agents and companies, and changes of control, in the
+// order of the streams, and after an interruption exactly what was missed.
 //
-// A position names the last sequence of each stream that was told. It is the id of every durable event, so that any replica can go on
-// from it. Presence, typing and how far a visitor has read come over core NATS and are not kept.
+// A position has the last sequence of each stream that was sent. It is the id of every durable event, so that any replica can continue
+// from it. Presence, typing and read cursors come over core NATS and are not stored.
 package live
 
 import (
@@ -70,7 +70,7 @@ func (p *Position) advance(d bus.Delivery) {
 	}
 }
 
-// Event is what a browser is told.
+// Event is a server-sent event.
 type Event struct {
 	ID   string // position; empty: not durable
 	Name string
@@ -147,7 +147,7 @@ func (f Feed) start(ctx context.Context) (at Position, reset bool, err error) {
 	return at, reset, nil
 }
 
-// catchUp tells what is in the streams after the position.
+// catchUp sends the stored events after the position.
 func (f Feed) catchUp(ctx context.Context, at *Position, tell func(Event) error) error {
 	if f.From == nil {
 		return nil
@@ -183,7 +183,7 @@ func (f Feed) spans(at Position) []bus.Span {
 		bus.Span{Stream: subject.Status, Filters: []string{subject.MessageStatus(f.CompanyID, "*")}, After: at[3]})
 }
 
-// follow tells what comes, and notices between.
+// follow sends new events and notices.
 func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, tell func(Event) error) error {
 	type delivered struct {
 		d   bus.Delivery
@@ -272,7 +272,7 @@ type ratingEvent struct {
 	RatedAt string `json:"ratedAt"`
 }
 
-// tell decodes a delivery and tells it. It skips malformed events, which the processor's consumers move to DEAD, and events of other companies.
+// tell decodes a delivery and sends it. It skips malformed events, which the processor's consumers move to DEAD, and events of other companies.
 func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 	id := at.String()
 	switch {
@@ -350,7 +350,7 @@ func tellJSON(id, name string, v any, tell func(Event) error) error {
 	return tell(Event{ID: id, Name: name, Data: data})
 }
 
-// Notice is what agents' browsers tell each other.
+// Notice is a notification between agents' browsers.
 type Notice struct {
 	Kind    string `json:"kind"` // presence or read
 	ChatID  string `json:"chatId"`
@@ -368,7 +368,7 @@ const (
 	Read     = "read"
 )
 
-// PresenceLife is how long it counts that somebody is looking.
+// PresenceLife is how long an agent counts as present in a chat.
 const PresenceLife = 30 * time.Second
 
 type presenceEvent struct {
@@ -395,7 +395,7 @@ func (f Feed) tellNotice(data []byte, looking *looking, tell func(Event) error) 
 	return nil
 }
 
-// Notify tells all browsers of a company.
+// Notify sends a notice to all browsers of a company.
 func Notify(ctx context.Context, b Bus, companyID string, n Notice) error {
 	data, err := json.Marshal(n)
 	if err != nil {

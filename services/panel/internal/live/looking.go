@@ -9,9 +9,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// looking is the conversations that the browser of a feed has open: of these it is told who types and how far the visitor has read. A
-// conversation is open for [PresenceLife] after the browser has said so, so a company with many visitors and agents costs each browser only
-// what it shows.
+// looking is the set of conversations that a browser has open, for which it gets typing and read cursors. A conversation is open for
+// [PresenceLife] after the browser's last request, so each browser gets only the signals of what it shows.
 type looking struct {
 	feed   Feed
 	coming chan signal
@@ -97,7 +96,7 @@ type seenEvent struct {
 
 const typingPrefix = "chat.typing."
 
-// tell tells a signal; one that is malformed, another company's or older than it is worth is skipped.
+// tell sends a signal. It skips malformed and expired ones, and those of other companies.
 func (l *looking) tell(s signal, now time.Time, tell func(Event) error) error {
 	if strings.HasPrefix(s.subject, typingPrefix) {
 		e, ok := decodedSignal[event.Typing](s)

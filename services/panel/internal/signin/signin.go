@@ -1,8 +1,7 @@
-// Package signin says who is calling: signing in with a password and a one-time code, sessions, and their end.
+// Package signin authenticates users: sign-in with a password and a one-time code, sessions, and their end.
 //
-// A session begins with a new secret at every sign-in and change of the password, so that a secret that was planted before is worth
-// nothing. An attempt counts against its limits before the password is looked at: a right guess after too many wrong ones is refused
-// too.
+// Every sign-in and password change begins a session with a new secret, against session fixation. An attempt counts against its limits
+// before the password is checked: after too many wrong guesses the right password is refused too.
 package signin
 
 import (
@@ -56,7 +55,7 @@ type Who struct {
 	Secret  string // the cookie's value
 }
 
-// Credentials are what somebody signs in with.
+// Credentials are the input of a sign-in.
 type Credentials struct{ Email, Password, Code string }
 
 var (
@@ -140,7 +139,7 @@ func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Who, 
 	return Who{User: u, Session: session, Secret: secret}, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
 }
 
-// Check returns who has the session with that secret; Unauthenticated when it does not hold.
+// Check returns the user of the session with that secret; Unauthenticated if it is not valid.
 func (s *Service) Check(ctx context.Context, secret string) (Who, error) {
 	if secret == "" {
 		return Who{}, errSession

@@ -1,13 +1,12 @@
 // Package bot answers visitors.
 //
-// bot.go turns answers into replies on the bus, whoever gives the answers: demo.go answers by itself, webhook.go asks a
-// server of the operator's, llm.go a language model (moderation.go has its text read by another server first). caller.go calls either
-// server, and exchange.go knows which calls run; eventstream.go reads answers that come in pieces, and parts.go shows them while they come.
-// handover.go gives the chat to the agents where an answer asks for it. signature.go signs what the webhook sends; picture.go is the demo
-// bot's picture.
+// bot.go publishes answers as replies. demo.go answers by itself, webhook.go asks the operator's server, llm.go a language model
+// (moderation.go checks its text with another server first). caller.go calls either server, and exchange.go tracks running calls;
+// eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go gives the chat to the agents if an answer
+// asks for it. signature.go signs webhook requests; picture.go is the demo bot's picture.
 //
-// A reply's id is derived from the message that it answers and its place among the answers. So a redelivery that
-// answers again publishes the same events, the stream drops them, and the history keeps the first.
+// The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes the same events, the
+// stream drops them, and the history keeps the first.
 package bot
 
 import (
@@ -39,7 +38,7 @@ type Answerer interface {
 	// Answer may be called again for a message: after an error, and to get the same answers for a redelivery.
 	// begin shows an answer that is still being written, at most one for a message: the first.
 	Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
-	// Forget says that nobody will ask about the message with that id any more.
+	// Forget drops the state of the message with that id.
 	Forget(messageID string)
 }
 
@@ -77,7 +76,7 @@ type Bot struct {
 	signal       func(event.Signal) error // nil: visitors do not see that the bot types
 }
 
-// New returns a bot. failureText is what a visitor is told whose message is given up; empty: nothing. now is the clock.
+// New returns a bot. failureText is the reply to a message that is given up; empty: none. now is the clock.
 func New(
 	answerer Answerer, applications Applications, chats Chats, controls Controls, publisher Publisher, parts PartLog, failureText string, now func() time.Time,
 ) *Bot {
@@ -86,9 +85,9 @@ func New(
 	}
 }
 
-// VisitorMessage answers one message. A message that is older than the conversation window, as after a long standstill or
-// in the backlog of a bot that was switched off, is let go: an answer out of the blue helps nobody. While an agent has the chat the bot
-// is silent: it looks before it asks for answers, which may take long, and again before it publishes them.
+// VisitorMessage answers one message. It skips messages that are older than the conversation window, as after a long outage or in the
+// backlog of a disabled bot. While an agent has the chat the bot is silent: it checks before it asks for answers, which may take
+// long, and again before it publishes them.
 func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
 	err := b.answer(ctx, e)
 	if err == nil {
@@ -100,9 +99,8 @@ func (b *Bot) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted
 // failureIndex gives the failure text an id that no answer has.
 const failureIndex = maxAnswers
 
-// GaveUp tells the visitor that their message is not answered; when it is called again the visitor hears it no second time. again says
-// that the message was given up before and an operator has replayed it: then the visitor has been told. Nobody tells a visitor
-// whom an agent answers, or who wrote long ago.
+// GaveUp sends the visitor the failure text; a repeated call sends nothing new. again: the message was given up before and an operator
+// has replayed it, so the visitor has the text. Nothing is sent while an agent has the chat, or for an old message.
 func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again bool) error {
 	b.answerer.Forget(e.Message.ID)
 	if again || b.failureText == "" || b.now().Sub(e.Message.CreatedAt) > chat.Window {
@@ -139,7 +137,7 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	stopTyping := b.typing(e, application.BotName)
-	defer stopTyping() // also where the answerer panics: the bus goes on, and nobody would end it
+	defer stopTyping() // also if the answerer panics: the bus recovers, and typing would not end
 	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName, stopTyping))
 	stopTyping()
 	if err != nil || len(answers) == 0 {
@@ -188,7 +186,7 @@ func (b *Bot) begin(e event.VisitorMessageAccepted, sender string, stopTyping fu
 	}
 }
 
-// agentInControl reports whether an agent has the chat. Of a chat that is not stored yet nobody has taken control.
+// agentInControl reports whether an agent has the chat. A chat that is not stored yet belongs to the bot.
 func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
 	c, err := b.chats.Chat(ctx, chatID)
 	if apperr.Is(err, apperr.NotFound) {

@@ -40,7 +40,7 @@ func (b *breaker) admit(now time.Time) time.Duration {
 	return 0
 }
 
-// report tells how a call ended: whether the endpoint answered, and for how long it wants no calls (0: it did not say).
+// report records the result of a call: whether the endpoint answered, and its Retry-After (0: none).
 func (b *breaker) report(now time.Time, answered bool, pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

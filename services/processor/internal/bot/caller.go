@@ -167,7 +167,7 @@ func (c *caller) start(x *exchange, e event.VisitorMessageAccepted, traceParent 
 	})
 }
 
-// call calls the server and tells the breaker. An answer that has not come in time says nothing about the next one.
+// call calls the server and reports to the breaker. A timeout does not count as a failure of the endpoint.
 func (c *caller) call(ctx context.Context, e event.VisitorMessageAccepted, traceParent string, begin Begin) ([]Answer, error) {
 	answers, err := c.post(ctx, e, traceParent, begin)
 	if broken, ok := errors.AsType[*interruptedError](err); ok { // the visitor has read a part: that is the answer
@@ -186,7 +186,7 @@ func (c *caller) call(ctx context.Context, e event.VisitorMessageAccepted, trace
 	return answers, err
 }
 
-// report tells the breaker how a call ended.
+// report passes the result of a call to the breaker.
 func (c *caller) report(err error) {
 	pause := time.Duration(0)
 	if coded, ok := errors.AsType[*apperr.Error](err); ok {
@@ -195,8 +195,8 @@ func (c *caller) report(err error) {
 	c.breaker.report(c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
 }
 
-// newClient has connections of its own, so that Close ends nobody else's. It keeps as many as there are calls at once, speaks HTTP/2
-// where the server does, and follows no redirect: the message was meant for one address.
+// newClient has its own connections, which Close closes. It keeps as many idle ones as there are concurrent calls, uses HTTP/2 if the
+// server does, and follows no redirect: the message is for one address.
 func newClient(concurrency int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = concurrency, concurrency
@@ -237,7 +237,7 @@ func (c *caller) wrongAnswer(what string, cause error) error {
 	return apperr.New(apperr.Invalid, c.reason("ANSWER"), "The "+c.what+"'s answer "+what).Wrap(cause)
 }
 
-// retryAfter reads both forms of the header (RFC 9110 section 10.2.3); zero when there is none that makes sense.
+// retryAfter reads both forms of the header (RFC 9110 section 10.2.3); zero if it is absent or invalid.
 func retryAfter(r *http.Response, now time.Time) time.Duration {
 	value := r.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 && seconds <= 24*60*60 {

@@ -18,7 +18,7 @@ import (
 // Demo answers by itself, from what the visitor wrote, and shows every shape of message that a bot is likely to use. It
 // remembers nothing: the same message has the same answer.
 type Demo struct {
-	picture *picture      // nil where nobody serves it
+	picture *picture      // nil: not served
 	pause   time.Duration // between two words of an answer that is shown while it is written
 }
 

@@ -17,7 +17,7 @@ type exchange struct {
 	call  *call // nil: none runs, and none has brought answers
 }
 
-// call is one call of the server. It may go on when nobody waits for it.
+// call is one call of the server. It may run on without a waiter.
 type call struct {
 	done    chan struct{} // closes when it has ended
 	answers []Answer      // only then

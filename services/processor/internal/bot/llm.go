@@ -34,13 +34,13 @@ type LLMConfig struct {
 
 	// InputPrice and OutputPrice are the price of a million tokens, in any currency.
 	InputPrice, OutputPrice float64
-	// ModerationURL is asked about a text before the visitor sees it; empty: nobody is.
+	// ModerationURL checks texts before the visitor sees them; empty: no check.
 	ModerationURL string
 	Histories     Histories
 	CallConfig
 }
 
-// LLMApplication is what a language model is told for one application.
+// LLMApplication is the prompt of one application.
 type LLMApplication struct {
 	Model        string `json:"model,omitempty"`
 	SystemPrompt string `json:"systemPrompt,omitempty"`
@@ -135,7 +135,7 @@ func (l *LLM) Close() {
 	}
 }
 
-// application is what the model is told for an application.
+// application returns the prompt of an application.
 func (l *LLM) application(appID string) LLMApplication {
 	own, standard := l.applications[appID], l.cfg.Default
 	return LLMApplication{

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// moderateEvery is how many characters are held back at most until somebody has read them; the end of a sentence does not wait so long.
+	// moderateEvery is how many characters are held back at most before a moderation; the end of a sentence triggers one earlier.
 	moderateEvery     = 200
 	moderationTimeout = 5 * time.Second
 )

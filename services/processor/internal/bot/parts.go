@@ -42,14 +42,14 @@ type PartWriter struct {
 	publisher Publisher
 	now       func() time.Time
 	first     event.MessagePart // a part without n, offset and text
-	release   func()            // nobody can stop it any more
+	release   func()            // the visitor can no longer stop it
 
 	mu    sync.Mutex
 	text  strings.Builder
 	runes int
 	whole bool // the next part has all of the text
 
-	// These belong to run, and to whoever comes after it.
+	// These belong to run, and to the code that follows it.
 	n       int32
 	sent    int       // bytes of text that are published
 	units   int       // the same in UTF-16 code units
@@ -121,8 +121,7 @@ func (w *PartWriter) run() {
 	}
 }
 
-// flush publishes one part. What could not be published is in the next one, which then has all of the text: nobody knows whether the
-// failed one is in the stream.
+// flush publishes one part. After a failed publish the next part has the whole text, since the failed one may be in the stream.
 func (w *PartWriter) flush() {
 	w.mu.Lock()
 	text, whole := w.text.String(), w.whole

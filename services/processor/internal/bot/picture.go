@@ -37,7 +37,7 @@ type picture struct {
 	Extension string `json:"extension"`
 }
 
-// newPicture returns the picture as a browser reaches it: under baseURL, the address of whoever serves [Assets].
+// newPicture returns the picture with its public address below baseURL, where [Assets] are served.
 func newPicture(baseURL string) picture {
 	content, err := assets.ReadFile(path.Join("assets", pictureName))
 	if err != nil {

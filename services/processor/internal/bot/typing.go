@@ -8,20 +8,20 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// typingDelay is how long a bot thinks before the visitor is told that it does: an answer that comes at once needs no announcement.
+// typingDelay is how long a bot works before it shows as typing: an immediate answer needs no announcement.
 const typingDelay = 500 * time.Millisecond
 
 // typingRepeat is between two signals: below the life of one, so that a lost one is not seen.
 const typingRepeat = 4 * time.Second
 
-// WithTyping makes the bot tell visitors that it types while it waits for its answers. It returns b.
+// WithTyping makes the bot show as typing while it waits for its answers. It returns b.
 func (b *Bot) WithTyping(signal func(event.Signal) error) *Bot {
 	b.signal = signal
 	return b
 }
 
-// typing tells the visitor that the bot types until stop is called, which may be more than once. The answer's message ends what the visitor sees; without an answer it
-// ends by itself.
+// typing shows the bot as typing until stop is called, which may be called repeatedly. The answer's message ends the indicator; without an
+// answer it expires.
 func (b *Bot) typing(e event.VisitorMessageAccepted, name string) (stop func()) {
 	if b.signal == nil {
 		return func() {}

@@ -45,7 +45,7 @@ func (c WebhookConfig) Problems() []string {
 // event's JSON as body. The answer may hold {"messages":[{"type":...,"data":{...}}]}, which become replies, and "handover", which gives the chat to
 // the agents.
 //
-// A retry carries the same webhook-id, so that the server can tell it from a new message. A server that refuses is not asked again. An
+// A retry has the same webhook-id, so that the server can recognise it. A server that refuses is not asked again. An
 // answer may also come as text/event-stream: its text is shown while it comes.
 type Webhook struct {
 	caller

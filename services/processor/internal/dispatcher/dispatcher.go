@@ -1,10 +1,10 @@
-// Package dispatcher brings what a company accepted for sending to the channel of the chat: to the widget's visitor as a
-// reply, to a phone number as an outbound message.
+// Package dispatcher passes companies' messages on to the channel of the chat: to the widget's visitor as a reply, to a phone number
+// as an outbound message.
 //
 // dispatcher.go: a message into a chat. push.go: a template to a phone number, whose chat is found or made.
 //
-// Every event that it publishes carries the id that the edge gave the message, so a redelivery publishes the same event
-// again and the stream drops it.
+// Every published event has the id that the Client API gave the message, so a redelivery publishes the same event again and the
+// stream drops it.
 package dispatcher
 
 import (
@@ -88,7 +88,7 @@ func outbound(c chat.Chat, recipient chat.Visitor, m chat.Message) event.Outboun
 	}
 }
 
-// displayName is empty for a recipient whom nobody has named: a connector must not greet "Visitor".
+// displayName is empty for a recipient without a name: a connector must not greet "Visitor".
 func displayName(v chat.Visitor) string {
 	if v.FirstName == "" && v.LastName == "" {
 		return ""

@@ -66,7 +66,7 @@ type templateData struct {
 	TemplateID string            `json:"templateId"`
 	Name       string            `json:"name"`
 	Text       string            `json:"text"`
-	Parameters map[string]string `json:"parameters,omitempty"` // what stands in the text, by placeholder
+	Parameters map[string]string `json:"parameters,omitempty"` // values of the text by placeholder
 }
 
 // templateMessage renders the template. It may have changed since the push was checked against it: a message with a hole in

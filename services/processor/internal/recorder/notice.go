@@ -13,11 +13,11 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// staleNotice is how old a change may be for its notice to be shown: nobody needs to read tomorrow that they are being connected.
+// staleNotice is the maximum age of a change whose notice is shown: after an outage old notices only confuse.
 const staleNotice = time.Hour
 
-// noticeData is the data of a notice: a TEXT message that every client can show. A client that knows notices shows words of its own for
-// Notice, in the visitor's language.
+// noticeData is the data of a notice: a TEXT message that every client can show. Clients that know notices show a localised text for
+// Notice instead.
 type noticeData struct {
 	Text    string `json:"text"`
 	Notice  string `json:"notice"`
@@ -42,9 +42,9 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// notify shows a widget's visitor what has happened to the chat: that the bot or the visitor has handed it over to the agents, and, where the
-// application asks for ratings, that an agent has closed it. It comes after the change is stored, so that who reads the notice finds it. eventID
-// makes the notice's id, so a redelivery shows it no second time.
+// notify sends a widget's visitor a notice about the chat: the bot or the visitor has handed it over to the agents, or, if the application
+// asks for ratings, an agent has closed it. It follows the change in the store. The notice's id is derived from eventID, so a redelivery
+// shows nothing twice.
 func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlChanged, eventID string) error {
 	if c.Channel != chat.ChannelWidget || r.now().Sub(e.ChangedAt) > staleNotice || !e.HandsOver() && e.ClosedAt.IsZero() {
 		return nil

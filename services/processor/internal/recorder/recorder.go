@@ -1,8 +1,8 @@
-// Package recorder keeps the history: whatever passes a chat, whoever wrote it, ends in the store. status.go keeps what becomes of
-// messages that companies sent. notice.go tells the visitor what happens to the chat.
+// Package recorder writes the history: all messages of a chat. status.go writes the status of companies' messages. notice.go sends the
+// visitor notices about the chat.
 //
-// It needs no order (a history is sorted when it is read) and no memory (appending a message again changes nothing), so
-// that a delivery may come late or twice.
+// Deliveries may come late, in any order and twice: a history is sorted when it is read, and appending a message again changes
+// nothing.
 package recorder
 
 import (
@@ -19,12 +19,12 @@ type History interface {
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
 }
 
-// Chats finds a chat by its id; apperr.NotFound when it is not there, or not yet.
+// Chats finds a chat by its id; apperr.NotFound if it does not exist, or not yet.
 type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 }
 
-// Controls keeps who answers a chat, and how it was rated; see [store.Chats].
+// Controls keeps which side answers a chat, and how it was rated; see [store.Chats].
 type Controls interface {
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 	CloseChat(ctx context.Context, id string, at time.Time) error
@@ -59,8 +59,8 @@ func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAcc
 	return r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
 }
 
-// ControlChanged keeps who answers a chat. Its publisher does so itself after it has published; this is the one that counts when its process
-// ended in between. The visitor then reads a notice, if the change concerns them; its id follows from that of the event.
+// ControlChanged stores which side answers a chat. The publisher does the same after the publish; this one counts if it crashed in
+// between. Then the visitor gets a notice, if the change concerns them; its id is derived from that of the event.
 func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged, eventID string) error {
 	c, err := r.chats.Chat(ctx, e.ChatID)
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *Recorder) Outbound(ctx context.Context, e event.OutboundMessage) error 
 	return err
 }
 
-// keep appends m unless the event names a chat that is another visitor's: replies come from whoever may publish them, and
-// nobody may write into a chat by knowing its id.
+// keep appends m unless the event names a chat of another visitor: any program with the permission may publish replies, and knowing
+// the id of a chat must not suffice to write into it.
 func (r *Recorder) keep(ctx context.Context, chatID, chatUserID, companyID string, m chat.Message) error {
 	c, err := r.chats.Chat(ctx, chatID)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Statuses is what is known of the messages that companies sent, and who waits to hear more; see [store.Store] for why its
-// updates may come in any order and twice.
+// Statuses keeps the status of companies' messages and which of them wait for receipts; see [store.Store] for why updates may come in
+// any order and twice.
 type Statuses interface {
 	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
 	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
@@ -23,8 +23,8 @@ func (r *Recorder) stored(ctx context.Context, companyID, chatID string, m chat.
 	})
 }
 
-// storedForWidget also puts the message among those of which the visitor's widget is to say that they were delivered and
-// read. The visitor, who has had it over the socket, may already have read beyond it.
+// storedForWidget also registers the message for delivery and read receipts of the visitor's widget. The visitor may have got it over
+// the socket and read beyond it already.
 func (r *Recorder) storedForWidget(ctx context.Context, companyID, chatID string, m chat.Message) error {
 	known, err := r.stored(ctx, companyID, chatID, m)
 	if err != nil || !known.ReadAt.IsZero() {
@@ -39,7 +39,7 @@ func (r *Recorder) storedForWidget(ctx context.Context, companyID, chatID string
 	})
 }
 
-// StatusChanged keeps what somebody reports of a message.
+// StatusChanged stores a reported status of a message.
 func (r *Recorder) StatusChanged(ctx context.Context, e event.MessageStatusChanged) error {
 	var more chat.MessageStatus
 	switch e.Status {
@@ -68,8 +68,8 @@ type Loss struct {
 	Reason     string // in words for the company
 }
 
-// GivenUp keeps that a message is in DEAD. Should it arrive all the same, because somebody replays it, or because only one
-// of its consumers has given it up, that outweighs this.
+// GivenUp stores that a message is in DEAD. If it is delivered after all, because of a replay, or because only one of its consumers
+// gave it up, the delivery outweighs this.
 func (r *Recorder) GivenUp(ctx context.Context, l Loss) error {
 	_, err := r.statuses.JoinMessageStatus(ctx, l.CompanyID, l.MessageID, chat.MessageStatus{
 		AcceptedAt: l.AcceptedAt, Failure: chat.Failure{At: l.At, Reason: l.Reason},

@@ -20,7 +20,7 @@ func (s *Service) updateHealth(ctx context.Context, e webhook.Endpoint, r result
 	if next := classify(e, r, now, s.cfg.WarnAfter); next == unchanged {
 		return
 	}
-	const attempts = 5 // each in vain means that somebody else has changed the endpoint
+	const attempts = 5 // an attempt fails if the endpoint was changed concurrently
 	for range attempts {
 		err := s.change(ctx, e.ID, r, now)
 		if err == nil || apperr.Is(err, apperr.NotFound) {
@@ -97,8 +97,8 @@ func (s *Service) change(ctx context.Context, id string, r result, now time.Time
 	return s.cfg.Store.UpdateWebhookEndpoint(ctx, e)
 }
 
-// disable tells the company's other endpoints and then disables this one. A repeat after a crash in between tells them the same again,
-// which is one delivery.
+// disable notifies the company's other endpoints and then disables this one. A repeat after a crash in between makes the same delivery
+// again, which is stored once.
 func (s *Service) disable(ctx context.Context, e webhook.Endpoint) error {
 	err := s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeEndpointDisabled, Timestamp: webhook.Time(e.DisabledAt), Key: e.ID + ":" + strconv.FormatInt(e.Revision, 10),

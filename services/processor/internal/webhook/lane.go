@@ -43,7 +43,7 @@ func (l *lane) succeeded(most int) {
 	l.limit = min(l.limit+1, most)
 }
 
-// failed tells that an attempt failed: r says how.
+// failed records a failed attempt with its result.
 func (l *lane) failed(now time.Time, r result) {
 	l.failures++
 	if r.overloaded() || r.noAnswer {
@@ -77,7 +77,7 @@ func (l *lanes) lane(endpointID string) *lane {
 	return found
 }
 
-// reserve takes a place, which release gives back, and reports false when there is none. Deliveries then wait in the store.
+// reserve takes a slot until release, and reports false if none is free. Deliveries then wait in the store.
 func (l *lanes) reserve(endpointID string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *lanes) release(endpointID string) (backlog bool) {
 	return backlog
 }
 
-// report tells how an attempt ended.
+// report records the result of an attempt.
 func (l *lanes) report(endpointID string, now time.Time, r result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

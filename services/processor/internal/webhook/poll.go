@@ -45,9 +45,9 @@ func (s *Service) poll(ctx context.Context) {
 	}
 }
 
-// beginDue begins as many due deliveries as there is room for. Those of an endpoint without room are passed over, so that they hide
-// nobody else's. Those that this process has begun stay due until they are claimed: where they fill a page, the rest is looked for when one
-// of them ends.
+// beginDue begins as many due deliveries as there are free slots. It skips those of an endpoint without a free slot, so that they do not
+// hide others. Those that this process has begun stay due until they are claimed: where they fill a page, the rest is looked for when one of
+// them ends.
 func (s *Service) beginDue(ctx context.Context) error {
 	for {
 		now := s.cfg.Now()
@@ -71,7 +71,7 @@ func (s *Service) beginDue(ctx context.Context) error {
 	}
 }
 
-// beginOne claims a due delivery and attempts it, in a goroutine of its own.
+// beginOne claims a due delivery and attempts it in a new goroutine.
 func (s *Service) beginOne(due webhook.Due, now time.Time) bool {
 	if !s.begin(due.ID) {
 		return false
@@ -130,8 +130,8 @@ func (s *Service) takeUp(id string) error {
 	return nil
 }
 
-// endpoint finds an endpoint among those that are known. One that is not there, or is disabled, is read anew: it may have been created or
-// enabled a moment ago, and its delivery would be given up.
+// endpoint finds an endpoint in the cache. One that is missing or disabled is read again: it may have been created or enabled a moment
+// ago, and its delivery would be given up.
 func (s *Service) endpoint(ctx context.Context, known []webhook.Endpoint, id string) (webhook.Endpoint, error) {
 	for _, e := range known {
 		if e.ID == id && e.Enabled() {

@@ -31,7 +31,7 @@ func pauseAfter(tries int) (pause time.Duration, more bool) {
 	return time.Duration(p * (1 - jitter + 2*jitter*rand.Float64())), true
 }
 
-// retryAfter reads both forms of the header (RFC 9110, 10.2.3); zero when there is none that makes sense.
+// retryAfter reads both forms of the header (RFC 9110, 10.2.3); zero if it is absent or invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil && seconds > 0 {
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter)

@@ -1,6 +1,6 @@
-// Package admission bounds what a gateway takes on: connections with a token, handshakes a second, and sockets of one
-// visitor. What comes on top is told when to come back; those inside notice nothing. Connections without a token yet have
-// a budget of their own, which the engine keeps.
+// Package admission bounds the load of a gateway: connections with a token, handshakes a second, and sockets of one visitor. Refused
+// requests get Retry-After; accepted connections are not affected. Connections without a token yet have a separate bound in the
+// engine.
 package admission
 
 import (
@@ -68,7 +68,7 @@ func New(cfg Config) (*Limiter, error) {
 	return d, cfg.Registerer.Register(d.refusals)
 }
 
-// Shut lets nobody in any more: this gateway stops, and others are there.
+// Shut refuses all new connections: this gateway stops, and others accept them.
 func (d *Limiter) Shut() { d.shut.Store(true) }
 
 // Handler lets handshakes through to next within the bounds, and all other requests. Of several that come at once more
@@ -85,7 +85,7 @@ func (d *Limiter) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// isHandshake tells whether r opens a connection, in the way in which the engine does.
+// isHandshake reports whether r opens a connection, by the engine's rule.
 func isHandshake(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("sid") == ""
 }
@@ -106,7 +106,7 @@ func (d *Limiter) admit() error {
 	return nil
 }
 
-// tooMany is a 503 and not a 429: it is the gateway that has had enough, not this caller who asked too much.
+// tooMany is a 503 and not a 429: the gateway is full, the caller did not exceed a limit.
 func tooMany(wait time.Duration) *apperr.Error {
 	return &apperr.Error{Code: apperr.Unavailable, Reason: codeTooMany, Message: messageTooMany, RetryAfter: wait}
 }

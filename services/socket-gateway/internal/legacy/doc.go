@@ -10,5 +10,5 @@
 //   - The child verifies no tokens: it learns the visitor from the gateway, in a header that no client can set.
 //   - The child is reached over a socket in a folder that only this user can enter.
 //   - The child ends with the gateway, however that ends: its standard input is its lifeline.
-//   - A client that reads too slowly is closed; nobody waits for it.
+//   - A client that reads too slowly is closed; it never delays others.
 package legacy

@@ -27,7 +27,7 @@ type Tokens interface {
 	Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
 }
 
-// Is tells whether a request is an old client's.
+// Is reports whether a request comes from an old client.
 func Is(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "EIO=3") && r.URL.Query().Get("EIO") == "3"
 }

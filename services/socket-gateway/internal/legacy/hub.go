@@ -146,7 +146,7 @@ func (h *hub) Deliver(b *socketio.Broadcast) int {
 	return len(members)
 }
 
-// DeliverWithAck implements socketio.Local. Nobody asks visitors for acknowledgements.
+// DeliverWithAck implements socketio.Local. Acknowledgements of visitors are not used.
 func (h *hub) DeliverWithAck(b *socketio.Broadcast, _ time.Duration, _ func(json.RawMessage)) int {
 	h.Deliver(b)
 	return 0

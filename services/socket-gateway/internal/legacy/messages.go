@@ -10,7 +10,7 @@ import (
 // Command is the argument that makes the gateway's binary the child.
 const Command = "legacy"
 
-// Setup is what the gateway tells the child when it starts, as one line on its standard input.
+// Setup is the configuration of the child, sent as one line on its standard input.
 type Setup struct {
 	Socket        string        `json:"socket"` // path of the unix socket to listen on
 	RedisURL      string        `json:"redisURL"`
@@ -22,16 +22,16 @@ type Setup struct {
 	DrainTimeout  time.Duration `json:"drainTimeout"`  // over which sockets are closed at the end
 }
 
-// status is what the child tells the gateway, as lines on its standard output.
+// status is the child's state, sent as lines on its standard output.
 type status struct {
 	Ready       bool `json:"ready"`
 	Connections int  `json:"connections"`
 }
 
-// revokePath is where the child is told that a visitor's tokens are revoked. Clients' requests have another path.
+// revokePath is the path for revocations of a visitor's tokens. Clients' requests have another path.
 const revokePath = "/revoke"
 
-// visitorHeader tells the child the visitor of a client.
+// visitorHeader has the visitor of a client.
 const visitorHeader = "Parley-Legacy-Visitor"
 
 // visitor is a client's identity, or why it has none.

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	idBytes     = 6  // tells gateways apart
-	secretBytes = 16 // cannot be guessed: who knows a session's id can read along
+	idBytes     = 6  // distinguishes gateways
+	secretBytes = 16 // unguessable: a session's id is enough to read its messages
 
 	separator = "."
 )

@@ -1,5 +1,4 @@
-// Package datadir is the folder that keeps everything of a standalone Parley: who may use it, and how a file gets into it
-// so that a crash leaves either the old content or the new.
+// Package datadir is the data folder of a standalone Parley: its permissions, its lock, and atomic writes of files.
 package datadir
 
 import (
@@ -61,7 +60,7 @@ func holder(lock *os.File) string {
 // Path returns the path of name inside the folder.
 func (d *Dir) Path(name ...string) string { return filepath.Join(append([]string{d.path}, name...)...) }
 
-// Absolute is Path for somebody who stands in another folder.
+// Absolute is Path as an absolute path.
 func (d *Dir) Absolute(name string) (string, error) { return filepath.Abs(d.Path(name)) }
 
 // Close gives the folder back.

@@ -63,7 +63,7 @@ Be a visitor without a page:
 Ctrl-C stops it, or kill {{.PID}}; everything is kept.
 `))
 
-// Bot is who answers visitors.
+// Bot is the bot that answers visitors.
 type Bot struct {
 	Name    string // BOT: demo, webhook or none
 	Webhook string // BOT_WEBHOOK_URL

@@ -16,15 +16,15 @@ const (
 	panelEmail = "operator@parley.example"
 )
 
-// widgetConfigs has every key of the specification's table, so that whoever builds a widget sees them all. The icons are data
-// URLs: they do not go stale when the ports change.
+// widgetConfigs has every key of the specification's table, as an example for widgets. The icons are data URLs, which do not depend on
+// ports.
 //
 //go:embed widget_configs.json
 var widgetConfigs []byte
 
 func company() chat.Company { return chat.Company{ID: companyID, Name: "Demo Company"} }
 
-// greetings are the two of widget_configs.json, by who answers.
+// greetings are the two of widget_configs.json, by bot.
 var greetings = map[string][2]string{
 	"demo":    {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
 	"webhook": {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},

@@ -1,7 +1,7 @@
-// Package seed makes the demo company, and demo.json, the one place where its secret token stands.
+// Package seed creates the demo company, and demo.json, the only file with its secret token.
 //
-// The ids are the same on every machine, so that seeding again finds what is there: a crash at any point is healed by the
-// next start, and what somebody changed in the store stays changed.
+// The ids are the same on every machine, so that seeding again finds existing records: the next start completes an interrupted one, and
+// changes in the store are kept.
 package seed
 
 import (
@@ -37,7 +37,7 @@ type Store interface {
 	UpdateUser(ctx context.Context, u account.User) error
 }
 
-// Start is what is particular to this start: who answers visitors, and where it can be reached.
+// Start has the values of this start: the bot and the addresses.
 type Start struct {
 	Bot        string // demo, webhook or none; the greetings say so
 	Client     string
@@ -47,7 +47,7 @@ type Start struct {
 	SQLitePath string
 }
 
-// Demo is demo.json: all that somebody needs to act as the demo company.
+// Demo is demo.json: the addresses, ids and credentials of the demo company.
 type Demo struct {
 	ClientBaseURL string `json:"clientBaseUrl"`
 	WidgetBaseURL string `json:"widgetBaseUrl"`
@@ -115,7 +115,7 @@ func write(path string, d Demo) error {
 }
 
 // accessToken returns a secret that the store knows. The one from demo.json stays unless it was revoked or has expired; a
-// new one is in the store before it is in the file, so that a crash in between costs a hash that nobody has the secret of.
+// new one is in the store before it is in the file, so that a crash in between leaves only an unused hash.
 func accessToken(ctx context.Context, s Store, secret string, now time.Time) (string, error) {
 	if hash, ok := credential.HashAccessToken(secret); ok {
 		known, err := s.AccessToken(ctx, hash)
@@ -191,7 +191,7 @@ func putServed(s Store) func(context.Context, chat.Application) error {
 	}
 }
 
-// greetFor makes the greetings those of the bot, unless somebody has changed the configuration.
+// greetFor sets the greetings of the bot, unless the configuration was changed.
 func greetFor(ctx context.Context, s Store, bot string) error {
 	app, err := s.Application(ctx, appID)
 	if err != nil || bytes.Equal(app.WidgetConfigs, configsFor(bot)) {

@@ -31,7 +31,7 @@ type Member struct {
 	err    error // set before done is closed
 }
 
-// Start runs a member. Its context ends only with Stop, so that it outlives whoever depends on it.
+// Start runs a member. Its context ends only with Stop, so that it outlives the members that depend on it.
 func (s *Supervisor) Start(name string, run func(context.Context) error) *Member {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.ended))
 	m := &Member{cancel: cancel, done: make(chan struct{})}

@@ -13,7 +13,7 @@ type Directory interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Finder finds applications for people who have only seen an id on a web page.
+// Finder finds applications by the public id of a web page.
 type Finder struct{ directory Directory }
 
 // NewFinder returns a finder.
@@ -44,8 +44,8 @@ func (f *Finder) FindWidget(ctx context.Context, id string) (chat.Application, e
 // ReasonOriginNotAllowed is the reason of CheckOrigin's error.
 const ReasonOriginNotAllowed = "ORIGIN_NOT_ALLOWED"
 
-// CheckOrigin returns an error when a page of that origin may not use the application. Who names no origin is no page of a
-// browser, and an origin would prove nothing of them.
+// CheckOrigin returns an error if pages of that origin may not use the application. A request without an origin does not come from a
+// page and passes: other clients can send any origin.
 func CheckOrigin(app chat.Application, origin string) error {
 	if origin == "" || app.AllowsOrigin(origin) {
 		return nil

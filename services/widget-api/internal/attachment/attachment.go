@@ -1,5 +1,5 @@
-// Package attachment is the files of visitors' messages: taken in as they arrive, found for whoever has their address, and removed
-// when their time is over. data.go says how a message names its file.
+// Package attachment stores the files of visitors' messages, serves them by their address, and removes them when they expire. data.go
+// has the data of a message with a file.
 package attachment
 
 import (
@@ -151,8 +151,8 @@ func (r *replay) Read(p []byte) (int, error) {
 	return r.rest.Read(p)
 }
 
-// Discard removes a file that no message will name, also when its sender has gone. What cannot be removed now stays until it
-// expires: nobody knows its address.
+// Discard removes a file that no message will name, also after its sender has disconnected. A file that cannot be removed stays until
+// it expires; its address is unknown to everyone.
 func (s *Service) Discard(ctx context.Context, k Kept) {
 	s.discard(ctx, k)
 	s.quotas.forget(ctx, k.ID, k.AppID, k.Size)

@@ -12,7 +12,7 @@ import (
 // Prefix is the path under which files are served.
 const Prefix = "/files/"
 
-// PathOf is where a file is served: nobody guesses it.
+// PathOf is the unguessable path of a file.
 func PathOf(f file.File) string { return Prefix + f.ID + "/" + url.PathEscape(f.Name) }
 
 // data is the content of a message of type IMAGE, VIDEO, AUDIO or FILE (spec, "Observed data fields").

@@ -61,7 +61,7 @@ type Config struct {
 	Publisher    Publisher
 	Controls     Controls
 	Visitors     Visitors
-	Changed      func(ctx context.Context, chatUserID string) // tells the caches that a visitor's profile has changed
+	Changed      func(ctx context.Context, chatUserID string) // invalidates a visitor's profile in all caches
 	Files        Files
 	Reads        *Reads // nil: not bounded
 	Logger       *slog.Logger
@@ -79,7 +79,7 @@ type Answer struct {
 	ChatID   string
 	Messages []chat.Message // ascending
 	More     bool           // there are earlier ones
-	Reading  *Reading       // nil: of an earlier page, or it cannot be told
+	Reading  *Reading       // nil on earlier pages, or if it is unknown
 }
 
 // History calls answer once with a page of the visitor's open chat, and returns its error. The last page has every reply that was
@@ -111,9 +111,9 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 }
 
 // Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It
-// returns Unauthenticated when the token's visitor is gone, and NotFound when the application is. The message gets the stamp's
-// id and time, and new ones from the zero stamp.
-func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, stamp chat.MessageIdentity) (chat.Message, error) {
+// returns Unauthenticated when the token's visitor is gone, and NotFound when the application is. The message gets the identity's
+// id and time, and new ones from the zero identity.
+func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, identity chat.MessageIdentity) (chat.Message, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
@@ -122,16 +122,16 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 	if err != nil {
 		return chat.Message{}, err
 	}
-	if stamp.ID == "" {
-		stamp = chat.NewMessageIdentity(d.now())
+	if identity.ID == "" {
+		identity = chat.NewMessageIdentity(d.now())
 	}
-	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
-	if stamp.Again { // in the chat that was open then, which need not be today's
-		if written, err := d.cfg.Chats.HasMessage(ctx, stamp.ID); err != nil || written {
+	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
+	if identity.Again { // in the chat that was open then, which need not be today's
+		if written, err := d.cfg.Chats.HasMessage(ctx, identity.ID); err != nil || written {
 			return m, err
 		}
 	}
-	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: stamp.At, AgentsOnly: app.Support.AgentsOnly})
+	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly})
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -157,7 +157,7 @@ func (d *Service) record(ctx context.Context, chatID string, m chat.Message) {
 // now is the time as the chats' own times are: in milliseconds.
 func (d *Service) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
 
-// visitor returns whom the token was made for. A revoked token is Unauthenticated.
+// visitor returns the visitor of the token. A revoked token is Unauthenticated.
 func (d *Service) visitor(ctx context.Context, who credential.VisitorClaims) (chat.Visitor, error) {
 	v, err := d.cfg.Directory.Visitor(ctx, who.ChatUserID)
 	switch {
@@ -171,8 +171,8 @@ func (d *Service) visitor(ctx context.Context, who credential.VisitorClaims) (ch
 	return v, nil
 }
 
-// admit refuses a visitor whose application is gone, or who has not proved who they are where everybody must: a token from
-// the time before that is good for nothing but to register again.
+// admit refuses visitors of a deleted application, and visitors without a proven identity if the application requires one: a token
+// from before that setting is only good for registering again.
 func (d *Service) admit(ctx context.Context, v chat.Visitor) (chat.Application, error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, v.AppID)
 	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {

@@ -45,7 +45,7 @@ type surroundings struct {
 
 	append error
 
-	stamp    chat.MessageIdentity
+	identity chat.MessageIdentity
 	last     event.Reply
 	lastAt   time.Time
 	lastErr  error
@@ -150,20 +150,20 @@ func (s *surroundings) Publish(_ context.Context, e event.Event) error {
 
 func (s *surroundings) write(t *testing.T, log *slog.Logger) (chat.Message, error) {
 	t.Helper()
-	return s.service(log).Write(t.Context(), claims, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.stamp)
+	return s.service(log).Write(t.Context(), claims, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.identity)
 }
 
 // A second try publishes the same message; and nothing, once the history has it.
 func TestAnotherTryWritesTheSameMessage(t *testing.T) {
 	t.Parallel()
-	stamp := chat.MessageIdentity{ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true}
-	s := &surroundings{stamp: stamp}
+	identity := chat.MessageIdentity{ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true}
+	s := &surroundings{identity: identity}
 	for range 2 {
 		m, err := s.write(t, slog.New(slog.DiscardHandler))
-		if err != nil || m.ID != stamp.ID || !m.CreatedAt.Equal(stamp.At) {
-			t.Errorf("got %+v, %v, want the message of the stamp", m, err)
+		if err != nil || m.ID != identity.ID || !m.CreatedAt.Equal(identity.At) {
+			t.Errorf("got %+v, %v, want the message of the identity", m, err)
 		}
-		if len(s.published) != 1 || s.published[0].EventID() != stamp.ID {
+		if len(s.published) != 1 || s.published[0].EventID() != identity.ID {
 			t.Errorf("got %d events, want the one", len(s.published))
 		}
 	}

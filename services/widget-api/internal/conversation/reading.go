@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Signals tells browsers that are connected what happens at this moment.
+// Signals publishes live signals to connected browsers.
 type Signals interface {
 	Signal(s event.Signal) error
 }
@@ -23,15 +23,15 @@ type Unread interface {
 	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
 }
 
-// Reading is how far a chat was read, and whether somebody is there to answer.
+// Reading is how far a chat was read, and whether an agent is online.
 type Reading struct {
 	bus.Reading
 	AgentsKnown  bool
 	AgentsOnline bool
 }
 
-// ReadThrough is [Service.Read] for a visitor whom a gateway has let in, and returns how far the chat is read then. An empty messageID moves
-// nothing.
+// ReadThrough is [Service.Read] for a visitor that a gateway has authenticated, and returns the resulting read cursor. An empty messageID
+// moves nothing.
 func (d *Service) ReadThrough(ctx context.Context, companyID, appID, chatUserID, messageID string) (bus.Reading, error) {
 	c, err := d.current(ctx, credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: d.cfg.Now()})
 	if err == nil && messageID != "" {
@@ -63,7 +63,7 @@ func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCurs
 	return r, nil
 }
 
-// readingOf is what GET /message tells beside the messages; nil where that cannot be told now: the messages are answered all the same.
+// readingOf returns the reading headers of GET /message; nil if they are not available: the messages are answered without them.
 func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.ChatReceipts, p page) *Reading {
 	found, err := d.reading(ctx, c, receipts.ReadUpTo, p)
 	if err != nil {
@@ -100,7 +100,7 @@ func NewAgents(s presence.Store, now func() time.Time) *Agents {
 	return &Agents{store: s, now: now, known: make(map[string]agentsState)}
 }
 
-// Online reports whether an agent of the company has the panel open; known is false while that cannot be told.
+// Online reports whether an agent of the company has the panel open; known is false if presence is not available.
 func (a *Agents) Online(ctx context.Context, companyID string) (online, known bool) {
 	if a == nil {
 		return false, false

@@ -24,9 +24,9 @@ type Receipts interface {
 // reportsAtOnce is how many reports are on their way together.
 const reportsAtOnce = 16
 
-// Read moves the visitor's read cursor to a message of the open chat, unless it is further already, and reports that to those who wait to hear
-// it. It returns Unauthenticated when the token's visitor is gone, and NotFound when there is no such message in the open chat, no
-// open chat, or no application any more.
+// Read advances the visitor's read cursor to a message of the open chat, and reports messages that wait for a read receipt. Errors:
+// Unauthenticated if the token's visitor is gone; NotFound if the message is not in the open chat, or the chat or the application
+// does not exist.
 func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
 	c, err := d.current(ctx, who)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *Service) readUpTo(ctx context.Context, c chat.Chat, messageID string) e
 	if err != nil {
 		return err
 	}
-	_ = d.cfg.Signals.Signal(event.ReadCursorMoved{ // the store has it: who misses this learns it from the history
+	_ = d.cfg.Signals.Signal(event.ReadCursorMoved{ // best effort: the store has it, and the history shows it
 		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Side: subject.SideVisitor, MessageID: m.ID, UpTo: m.CreatedAt,
 	})
 	return d.report(ctx, c, unread, chat.StatusRead, now)
@@ -95,8 +95,8 @@ func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Mes
 	}
 }
 
-// delivered reports what of a history is on the visitor's device with it: who was away when a message came gets it so. The
-// history is answered whatever becomes of this; the next one reports it again.
+// delivered reports the messages of a history as delivered: a visitor who was offline gets them this way. A failure does not fail
+// the request; the next history reports them again.
 func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, history []chat.Message) {
 	if len(waiting) == 0 {
 		return

@@ -18,8 +18,8 @@ const (
 
 // recorded returns the chat's messages once the recorder has written the last reply. A browser connects its socket and then
 // loads the history: what went out over the socket just before must be in it, or the visitor would see it only at the next
-// load. Where that cannot be told, or takes too long, the history is returned as it stands. Who pages back has had the last
-// reply.
+// load. If the recorder's position is unknown, or it takes too long, the history is returned as stored. Earlier pages do not
+// wait.
 func (d *Service) recorded(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	if p.Before != "" {
 		return d.read(ctx, c, p)

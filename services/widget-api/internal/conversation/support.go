@@ -100,7 +100,7 @@ func (m OfflineMessage) Validate() apperr.Fields {
 // message, and gets the message, whose record is returned. A visitor without an e-mail address has this one from then on. It returns
 // Conflict with the reason HANDOVER_NOT_OFFERED where the chat is the bot's and the application offers no handover; the rest is as for
 // [Service.Write].
-func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims, left OfflineMessage, stamp chat.MessageIdentity) (chat.Message, error) {
+func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims, left OfflineMessage, identity chat.MessageIdentity) (chat.Message, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
 		return chat.Message{}, err
@@ -109,10 +109,10 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 	if err != nil {
 		return chat.Message{}, err
 	}
-	if stamp.ID == "" {
-		stamp = chat.NewMessageIdentity(d.now())
+	if identity.ID == "" {
+		identity = chat.NewMessageIdentity(d.now())
 	}
-	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: stamp.At, AgentsOnly: app.Support.AgentsOnly})
+	c, _, err := d.cfg.Chats.OpenChat(ctx, visitor, store.NewChat{Channel: chat.ChannelWidget, Now: identity.At, AgentsOnly: app.Support.AgentsOnly})
 	if err != nil {
 		return chat.Message{}, err
 	}
@@ -127,12 +127,12 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 	}
 	// The agents have the chat before the message is there, so that no bot answers it.
 	h := chat.Handover{By: chat.ByOfflineForm, Note: left.Email}
-	if _, err := d.cfg.Controls.Requeue(ctx, c, h, "offline-"+stamp.ID); err != nil {
+	if _, err := d.cfg.Controls.Requeue(ctx, c, h, "offline-"+identity.ID); err != nil {
 		return chat.Message{}, err
 	}
 	data := chat.AppendString([]byte(`{"text":`), left.Text)
 	data = append(chat.AppendString(append(data, `,"email":`...), left.Email), '}')
-	m := chat.Message{ID: stamp.ID, CreatedAt: stamp.At, Type: chat.Text, Data: data, NameOfSender: visitor.Name()}
+	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: chat.Text, Data: data, NameOfSender: visitor.Name()}
 	err = d.cfg.Publisher.Publish(ctx, event.VisitorMessageAccepted{
 		CompanyID: visitor.CompanyID, AppID: visitor.AppID, ChatUserID: visitor.ID, ChatID: c.ID, Message: m,
 	})

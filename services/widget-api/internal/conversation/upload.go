@@ -30,9 +30,9 @@ type Upload struct {
 	File    attachment.Kept
 }
 
-// Receive stores the file of a form. base is the public address of this API. Whom the file belongs to is found out before anything
-// of it is read: it returns Unauthenticated when the token's visitor is gone, NotFound when the application is, and the form's
-// errors. When it fails, nothing is kept.
+// Receive stores the file of a form. base is the public address of this API. It looks up the visitor before it reads the file. Errors:
+// Unauthenticated if the token's visitor is gone, NotFound if the application is, and those of the form. After an error nothing is
+// stored.
 func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, form Form, base string) (Upload, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 type Support interface {
 	State(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
 	HandOver(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
-	LeaveMessage(ctx context.Context, who credential.VisitorClaims, m conversation.OfflineMessage, stamp chat.MessageIdentity) (chat.Message, error)
+	LeaveMessage(ctx context.Context, who credential.VisitorClaims, m conversation.OfflineMessage, identity chat.MessageIdentity) (chat.Message, error)
 	Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (conversation.State, error)
 }
 
@@ -131,8 +131,8 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 		return c.JSONBlob(http.StatusCreated, m.AppendJSON(nil))
 	}
 	return a.Once.Answer(c, "POST /chat/offline-message|"+who.ChatUserID, idempotency.Fingerprint(r.Message, r.Email),
-		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-			m, err := a.Support.LeaveMessage(ctx, who, r.message(), stamp)
+		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			m, err := a.Support.LeaveMessage(ctx, who, r.message(), identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
 		})
 }

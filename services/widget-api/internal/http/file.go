@@ -20,7 +20,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
-// busyRetryAfter is how long somebody should wait who finds all places for uploads taken.
+// busyRetryAfter is the Retry-After when the maximum number of uploads is running.
 const busyRetryAfter = 5 * time.Second
 
 // postFile answers POST /message with a file in it. What can be refused without the file is refused before it is read.
@@ -53,8 +53,8 @@ func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 	return a.writeFile(c, who, u)
 }
 
-// writeFile makes the message of an upload; where none is made, be it that it was made for an earlier request with the same
-// Idempotency-Key, nothing is left of the upload.
+// writeFile creates the message of an upload. If none is created, for example because an earlier request with the same
+// Idempotency-Key did, the upload is removed.
 func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversation.Upload) error {
 	ctx, written := c.Request().Context(), false
 	defer func() {
@@ -62,8 +62,8 @@ func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversat
 			a.Conversations.Discard(ctx, u)
 		}
 	}()
-	write := func(ctx context.Context, stamp chat.MessageIdentity) (chat.Message, error) {
-		m, err := a.Conversations.Write(ctx, who, u.Draft, stamp)
+	write := func(ctx context.Context, identity chat.MessageIdentity) (chat.Message, error) {
+		m, err := a.Conversations.Write(ctx, who, u.Draft, identity)
 		written = err == nil
 		return m, err
 	}
@@ -152,7 +152,7 @@ func (a api) getFile(c echo.Context) error {
 		return w.refusal(f)
 	}
 	if err := reader.Err(); err != nil {
-		return fmt.Errorf("sending a file: %w", err) // half of it may be out; its length tells the caller
+		return fmt.Errorf("sending a file: %w", err) // part of it may be sent; the Content-Length shows the caller
 	}
 	return nil
 }
@@ -230,8 +230,8 @@ func escapeExtended(s string) string {
 	return b.String()
 }
 
-// download is the answer that a file is written into. It keeps the errors that net/http would write, so that they get the body of all
-// errors, and sees to it that the client keeps on reading.
+// download is the ResponseWriter of a file. It intercepts errors that net/http would write, so that they get the common error body, and
+// enforces a minimum rate of the client.
 type download struct {
 	*echo.Response
 	pace    *pace
@@ -276,7 +276,7 @@ func (d *download) refusal(f file.File) error {
 	return fmt.Errorf("serving a file: unexpected status %d", d.refused)
 }
 
-// isMultipart reports whether the request is one with a form, be it of the right kind or not.
+// isMultipart reports whether the request has a multipart body of any kind.
 func isMultipart(c echo.Context) bool {
 	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)) // a wrong parameter is for openForm
 	return strings.HasPrefix(mediaType, "multipart/")

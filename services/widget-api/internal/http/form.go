@@ -138,7 +138,7 @@ func (f *form) untilFile() (*multipart.Part, error) {
 	}
 }
 
-// checkFilePart tells a file from a field that is called file, which is a mistake of the page that sends it.
+// checkFilePart refuses a plain field with the name file, a common mistake of pages.
 func checkFilePart(part *multipart.Part) error {
 	if part.FileName() == "" && part.Header.Get(echo.HeaderContentType) == "" {
 		return apperr.Fields{{Name: "file", Message: "must be a file"}}.Err()

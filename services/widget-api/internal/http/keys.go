@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// keysMaxAge may be long: whoever meets a token of a key that it does not know asks again.
+// keysMaxAge may be long: a verifier that meets an unknown key id fetches the keys again.
 const keysMaxAge = "public, max-age=300"
 
 func (a api) getKeys(c echo.Context) error {

@@ -43,8 +43,8 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 	if idempotency.Asked(c.Request().Header) {
 		d := r.draft()
 		return a.writeOnce(c, who, idempotency.Fingerprint(string(d.Type), idempotency.Canonical(d.Data)),
-			func(ctx context.Context, stamp chat.MessageIdentity) (chat.Message, error) {
-				return a.Conversations.Write(ctx, who, d, stamp)
+			func(ctx context.Context, identity chat.MessageIdentity) (chat.Message, error) {
+				return a.Conversations.Write(ctx, who, d, identity)
 			})
 	}
 	m, err := a.Conversations.Write(c.Request().Context(), who, r.draft(), chat.MessageIdentity{})
@@ -60,8 +60,8 @@ func (a api) writeOnce(
 	c echo.Context, who credential.VisitorClaims, fingerprint string, write func(context.Context, chat.MessageIdentity) (chat.Message, error),
 ) error {
 	return a.Once.Answer(c, "POST /message|"+who.ChatUserID, fingerprint,
-		func(ctx context.Context, stamp chat.MessageIdentity) (idempotency.Answer, error) {
-			m, err := write(ctx, stamp)
+		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+			m, err := write(ctx, identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err
 		})
 }
@@ -79,7 +79,7 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 			header.Set("Link", linkToNext(page, answer.Messages[0].ID))
 		}
 		if answer.Reading != nil {
-			tellReading(header, *answer.Reading)
+			setReadingHeaders(header, *answer.Reading)
 		}
 		return writeHistory(c.Response(), newPace(c, maxHistoryTime), answer.ChatID, answer.Messages)
 	})

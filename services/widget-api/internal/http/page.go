@@ -36,7 +36,7 @@ func pageOf(query string) (conversation.Page, error) {
 	return page, wrong.Err()
 }
 
-// once returns the parameter's value. Of two values nobody can tell which is meant.
+// once returns the parameter's value. A repeated parameter is an error.
 func once(wrong *apperr.Fields, values url.Values, name string) (given bool, value string) {
 	switch all := values[name]; len(all) {
 	case 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
-// What GET /message tells beside the messages, whose array the specification fixes.
+// Headers of GET /message: the specification fixes its body to the array of messages.
 const (
 	headerUnread   = "Parley-Unread"
 	headerReadUpTo = "Parley-Read-Up-To"
@@ -16,7 +16,7 @@ const (
 	headerAgents   = "Parley-Agents"
 )
 
-func tellReading(h http.Header, r conversation.Reading) {
+func setReadingHeaders(h http.Header, r conversation.Reading) {
 	h.Set(headerUnread, strconv.Itoa(r.Unread))
 	if r.ReadUpTo != "" && plain(r.ReadUpTo) {
 		h.Set(headerReadUpTo, r.ReadUpTo)
@@ -33,7 +33,7 @@ func tellReading(h http.Header, r conversation.Reading) {
 	}
 }
 
-// plain reports whether an id, which a foreign processing layer may have chosen, can stand in a header.
+// plain reports whether an id, which another processing layer may have chosen, is valid in a header.
 func plain(id string) bool {
 	for i := range len(id) {
 		if id[i] <= ' ' || id[i] > '~' {

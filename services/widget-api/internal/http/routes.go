@@ -1,4 +1,4 @@
-// Package http is the Widget API over HTTP: who is calling, decode, one call, encode. routes.go is the whole API as one list.
+// Package http is the Widget API over HTTP: authenticate, decode, one call, encode. routes.go lists all endpoints.
 package http
 
 import (
@@ -37,7 +37,7 @@ type Conversations interface {
 	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page, answer func(conversation.Answer) error) error
 	Read(ctx context.Context, who credential.VisitorClaims, messageID string) error
 	Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error
-	Write(ctx context.Context, who credential.VisitorClaims, d conversation.Draft, stamp chat.MessageIdentity) (chat.Message, error)
+	Write(ctx context.Context, who credential.VisitorClaims, d conversation.Draft, identity chat.MessageIdentity) (chat.Message, error)
 	Receive(ctx context.Context, who credential.VisitorClaims, form conversation.Form, base string) (conversation.Upload, error)
 	Discard(ctx context.Context, u conversation.Upload)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 )
 
-// settingsMaxAge is short: whoever changes a widget's settings wants to see it.
+// settingsMaxAge is short so that changes of the settings show soon.
 const settingsMaxAge = "public, max-age=10"
 
 func (a api) getSettings(c echo.Context) error {

@@ -12,7 +12,7 @@ import (
 // visitorHandler answers a request of a visitor whose token holds.
 type visitorHandler func(c echo.Context, who credential.VisitorClaims) error
 
-// forVisitor finds out who is calling before anything of the body is read, and refuses query parameters other than these.
+// forVisitor authenticates the visitor before the body is read, and refuses query parameters other than these.
 func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		token, err := httpapi.Bearer(c)

@@ -81,8 +81,8 @@ func (r Form) validateIdentities(f *apperr.Fields) {
 	}
 }
 
-// missing returns the names of required that the form does not have, in their order. What is null or an empty string counts
-// as missing: nobody has filled it in.
+// missing returns the names of required that the form does not have, in their order. Null and the empty string count
+// as missing.
 func (r Form) missing(required []string) []string {
 	var names []string
 	for _, name := range required {
@@ -120,7 +120,7 @@ func (r Form) has(name string) bool {
 }
 
 // ValidEmail reports whether s is one plain address: local part, @, and a domain of at least two labels. Quoted local parts,
-// comments and address literals are valid RFC 5322, but nobody's address.
+// comments and address literals are valid RFC 5322, but not in use.
 func ValidEmail(s string) bool {
 	address, err := mail.ParseAddress(s)
 	if err != nil || address.Address != s || utf8.RuneCountInString(s) > maxEmail {

@@ -14,8 +14,8 @@ import (
 // prove checks the form's proof, if it has one. It returns the form, with the values that the proof adds, and the identity that is
 // proved; nil: none is.
 //
-// A proof stands for one identity, the strongest that was sent, and for nothing else: the others are what the visitor says, and
-// must not lead to anybody whom somebody else has proved to be. Where the application does not verify, proofs mean nothing.
+// A proof covers one identity, the strongest that was sent. The others are claims, and must not match a visitor that another person has
+// proved to be. If the application does not verify, proofs are ignored.
 func (r Form) prove(app chat.Application, now time.Time) (Form, *store.Identity, error) {
 	switch {
 	case !app.Identity.On():

@@ -1,4 +1,4 @@
-/** What the panel's API answers with; docs/panel-api.md is its description. */
+/** What the panel's API answers with; services/panel/openapi.json describes it. */
 import type { Data, Message as WidgetMessage } from '@parley/shared/message.js';
 
 export type Role = 'operator' | 'owner' | 'developer' | 'agent';
@@ -144,7 +144,7 @@ export interface Letter {
   companyId?: string;
   chatId?: string;
   messageId?: string;
-  headers?: Record<string, string>;
+  headers?: Record<string, string[]>;
   payload?: unknown;
 }
 

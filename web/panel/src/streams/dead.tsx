@@ -98,7 +98,7 @@ function LetterDialog({ sequence, close, redrive }: { sequence: number; close():
             ]}
           />
           <div class="field"><span class="legend">{s.payload}</span><Code label={s.payload} text={typeof l.payload === 'string' ? l.payload : JSON.stringify(l.payload, null, 2)} /></div>
-          {l.headers && <div class="field"><span class="legend">{s.headers}</span><Code label={s.headers} text={Object.entries(l.headers).map(([k, v]) => `${k}: ${v}`).join('\n')} /></div>}
+          {l.headers && <div class="field"><span class="legend">{s.headers}</span><Code label={s.headers} text={Object.entries(l.headers).map(([k, v]) => `${k}: ${v.join(', ')}`).join('\n')} /></div>}
         </>
       )}
     </Dialog>

@@ -22,12 +22,12 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Typing: somebody is writing a message in a visitor's chat.
+// Typing: a person or a bot is writing a message in a visitor's chat.
 // Subject: chat.typing.<side>.<appId>.<chatUserId>
 //
 // It is core NATS: no stream keeps it, and a lost one is not repeated. A writer publishes at most one in two seconds for as long as it
 // writes. A reader shows it for six seconds from its arrival, or until a message of that side arrives; a Typing that is not later than
-// the side's newest message is ignored. Nothing says that somebody has stopped.
+// the side's newest message is ignored. There is no event for the end.
 type Typing struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`

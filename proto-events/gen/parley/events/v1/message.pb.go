@@ -28,7 +28,7 @@ type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// UUIDv7; also the event's Nats-Msg-Id where the event is about one message.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// When the edge accepted the message, or the processing layer made it. UTC, milliseconds.
+	// When an API accepted the message, or the processing layer made it. UTC, milliseconds.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// TEXT, IMAGE, VIDEO, AUDIO, FILE, MULTIPLE_CHOICE, MULTIPLE_CHOICE_REPLY, INTERACTIVE, CAROUSEL or TEMPLATE. A string
 	// and not an enum, so that a reader that was built before a new type came still parses the event.

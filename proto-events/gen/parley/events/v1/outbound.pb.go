@@ -107,7 +107,7 @@ func (x *OutboundMessage) GetMessage() *Message {
 	return nil
 }
 
-// Recipient is whom a connector is to reach.
+// Recipient is the receiver of a message on a channel.
 type Recipient struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Digits, with a leading + where the company sent one.

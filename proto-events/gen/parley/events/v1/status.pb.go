@@ -22,8 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// MessageStatusChanged: whoever brings a company's message to its reader reports what became of it. The socket gateway
-// and the Widget API do for widgets; for what is read from OUTBOUND the channel connector does.
+// MessageStatusChanged reports the delivery of a company's message. The socket gateway and the Widget API publish it for
+// widgets, the channel connector for messages of OUTBOUND.
 // Subject: chat.status.<companyId>.<messageId>
 //
 // Reports may come in any order, late, twice or from several reporters: for each status the earliest time counts, and a message

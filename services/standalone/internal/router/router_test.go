@@ -1,4 +1,4 @@
-package edge_test
+package router_test
 
 import (
 	"io"
@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/parley-chat/parley/services/standalone/internal/edge"
+	"github.com/parley-chat/parley/services/standalone/internal/router"
 )
 
 func TestWhoAnswers(t *testing.T) {
@@ -14,7 +14,7 @@ func TestWhoAnswers(t *testing.T) {
 	named := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
 	}
-	h := edge.Handler(named("widget"), named("sockets"), named("demo"))
+	h := router.Handler(named("widget"), named("sockets"), named("demo"))
 	for path, want := range map[string]string{
 		"/socket.io/":   "sockets",
 		"/socket.io":    "sockets",

@@ -1,6 +1,6 @@
-// Package edge puts the Widget API, the sockets and the demo page behind one address, as a proxy does in other deployments:
+// Package router serves the Widget API, the sockets and the demo page at one address, as a reverse proxy does in other deployments:
 // {widget_base_url}/socket.io/ is the gateway.
-package edge
+package router
 
 import (
 	"net/http"

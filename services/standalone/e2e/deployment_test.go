@@ -17,9 +17,9 @@ import (
 	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
-// fleet is Parley as separate processes on one machine: the services, the real NATS and Redis servers, and a SQLite file that
+// deployment is Parley as separate processes on one machine: the services, the real NATS and Redis servers, and a SQLite file that
 // `standalone engines` has seeded.
-type fleet struct {
+type deployment struct {
 	place
 	t    *testing.T // of the whole test: a process outlives the subtest that started it
 	dir  string
@@ -34,11 +34,11 @@ type fleet struct {
 	run      map[string]*child
 }
 
-// newFleet chooses the addresses; nothing runs yet.
-func newFleet(t *testing.T, gateways int) *fleet {
+// newDeployment chooses the addresses; nothing runs yet.
+func newDeployment(t *testing.T, gateways int) *deployment {
 	t.Helper()
 	need(t, "redis-server")
-	f := &fleet{t: t, dir: t.TempDir(), addr: map[string]string{}, ops: map[string]string{}, run: map[string]*child{}}
+	f := &deployment{t: t, dir: t.TempDir(), addr: map[string]string{}, ops: map[string]string{}, run: map[string]*child{}}
 	f.services = []string{"client-api", "widget-api", "processor"}
 	for n := range gateways {
 		f.services = append(f.services, gatewayName(n))
@@ -71,7 +71,7 @@ func newFleet(t *testing.T, gateways int) *fleet {
 func gatewayName(n int) string { return fmt.Sprintf("gateway-%d", n+1) }
 
 // start starts a process, for the first time or again.
-func (f *fleet) start(t *testing.T, name string) {
+func (f *deployment) start(t *testing.T, name string) {
 	t.Helper()
 	path, settings, args := f.command(t, name)
 	c, err := spawn(name, settings, path, args...)
@@ -98,7 +98,7 @@ func (f *fleet) start(t *testing.T, name string) {
 }
 
 // applyStreams runs what an operator runs before the services are of use.
-func (f *fleet) applyStreams(t *testing.T) {
+func (f *deployment) applyStreams(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "streams", "apply", "--wait", limit.String())
 	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"), "FILE_STORE_MAX_BYTES=1073741824")
@@ -111,7 +111,7 @@ func (f *fleet) applyStreams(t *testing.T) {
 }
 
 // redisURL is how a user of Redis gets there.
-func (f *fleet) redisURL(user string) string {
+func (f *deployment) redisURL(user string) string {
 	scheme, login := "redis://", ""
 	if f.tls != nil {
 		scheme = "rediss://"
@@ -123,14 +123,14 @@ func (f *fleet) redisURL(user string) string {
 }
 
 // natsURL is how a user of NATS gets there.
-func (f *fleet) natsURL(user string) string {
+func (f *deployment) natsURL(user string) string {
 	if !f.accounts {
 		return "nats://" + f.addr["nats"]
 	}
 	return "nats://" + user + ":" + passwordOf(user) + "@" + f.addr["nats"]
 }
 
-func (f *fleet) command(t *testing.T, name string) (path string, settings, args []string) {
+func (f *deployment) command(t *testing.T, name string) (path string, settings, args []string) {
 	t.Helper()
 	host, port, _ := strings.Cut(f.addr[name], ":")
 	switch name {
@@ -176,7 +176,7 @@ func (f *fleet) command(t *testing.T, name string) (path string, settings, args 
 	}, append(f.storeSettings(), f.settings...)...), nil
 }
 
-func (f *fleet) storeSettings() []string {
+func (f *deployment) storeSettings() []string {
 	if f.MongoDB != "" {
 		return []string{"MONGODB_URI=" + f.MongoDB, "MONGODB_DATABASE=" + f.Database}
 	}
@@ -184,14 +184,14 @@ func (f *fleet) storeSettings() []string {
 }
 
 // asOperator is the place with the right to read every stream.
-func (f *fleet) asOperator() place {
+func (f *deployment) asOperator() place {
 	p := f.place
 	p.NATSURL = f.natsURL("operator")
 	return p
 }
 
 // awaitReady waits until every service's readiness is that status; with 200 they can also use all of their dependencies.
-func (f *fleet) awaitReady(t *testing.T, status int, names ...string) {
+func (f *deployment) awaitReady(t *testing.T, status int, names ...string) {
 	t.Helper()
 	f.awaitState(t, func(s opstest.State) bool {
 		if status == http.StatusOK {
@@ -202,12 +202,12 @@ func (f *fleet) awaitReady(t *testing.T, status int, names ...string) {
 }
 
 // awaitAway waits until every service has noticed that a dependency is away; they stay ready.
-func (f *fleet) awaitAway(t *testing.T, dependency string, names ...string) {
+func (f *deployment) awaitAway(t *testing.T, dependency string, names ...string) {
 	t.Helper()
 	f.awaitState(t, func(s opstest.State) bool { return s.Away(dependency) && s.Ready }, names...)
 }
 
-func (f *fleet) awaitState(t *testing.T, wanted func(opstest.State) bool, names ...string) {
+func (f *deployment) awaitState(t *testing.T, wanted func(opstest.State) bool, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		eventually(t, name, func() error {
@@ -220,9 +220,9 @@ func (f *fleet) awaitState(t *testing.T, wanted func(opstest.State) bool, names 
 	}
 }
 
-// TestFleetThroughFaults runs the session flow and then takes one part after the other away while people write.
-func TestFleetThroughFaults(t *testing.T) {
-	f := newFleet(t, 2)
+// TestDeploymentThroughFaults runs the session flow and then takes one part after the other away while people write.
+func TestDeploymentThroughFaults(t *testing.T) {
+	f := newDeployment(t, 2)
 	f.accounts = true
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	for _, name := range f.services { // before their engines: they wait
@@ -251,7 +251,7 @@ func TestFleetThroughFaults(t *testing.T) {
 	}
 }
 
-func (f *fleet) natsAway(t *testing.T) {
+func (f *deployment) natsAway(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["nats"].kill())
@@ -263,7 +263,7 @@ func (f *fleet) natsAway(t *testing.T) {
 	traffic.checkNothingLost(t, f.asOperator())
 }
 
-func (f *fleet) redisAway(t *testing.T) {
+func (f *deployment) redisAway(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	s := connected(t, f.SocketURLs[1], v.token, "websocket")
 	v.write(t, "before")
@@ -290,7 +290,7 @@ func (f *fleet) redisAway(t *testing.T) {
 	}
 }
 
-func (f *fleet) processorAway(t *testing.T) {
+func (f *deployment) processorAway(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["processor"].kill())
@@ -305,7 +305,7 @@ func (f *fleet) processorAway(t *testing.T) {
 
 // gatewayAway ends a gateway under its sockets: the official client comes back by itself when it is there again, and
 // the history has what passed by meanwhile.
-func (f *fleet) gatewayAway(t *testing.T) {
+func (f *deployment) gatewayAway(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	s := connected(t, f.SocketURLs[0], v.token, "websocket")
 	other := connected(t, f.SocketURLs[1], v.token, "websocket")

@@ -12,10 +12,10 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// TestFleetOnMongoDB takes a deployment that was seeded on SQLite to MongoDB, as an operator does whose machine is outgrown, and runs
+// TestDeploymentOnMongoDB takes a deployment that was seeded on SQLite to MongoDB, as an operator does whose machine is outgrown, and runs
 // the session flow there, also while the store is away. MongoDB is the server that MONGODB_URI names, else FerretDB.
-func TestFleetOnMongoDB(t *testing.T) {
-	f := newFleet(t, 2)
+func TestDeploymentOnMongoDB(t *testing.T) {
+	f := newDeployment(t, 2)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	own := os.Getenv("MONGODB_URI") == ""
 	if own {
@@ -50,7 +50,7 @@ func TestFleetOnMongoDB(t *testing.T) {
 }
 
 // migrate copies what was seeded.
-func (f *fleet) migrate(t *testing.T) {
+func (f *deployment) migrate(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "migrate", "--from", "sqlite:"+f.SQLitePath, "--to", "mongodb")
 	c.Dir, c.Env = t.TempDir(), append(os.Environ(), f.storeSettings()...)
@@ -60,7 +60,7 @@ func (f *fleet) migrate(t *testing.T) {
 }
 
 // storeAway kills the store while people write: they get 503, and what was accepted reaches the history afterwards.
-func (f *fleet) storeAway(t *testing.T) {
+func (f *deployment) storeAway(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["mongodb"].kill())

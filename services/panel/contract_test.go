@@ -1,0 +1,542 @@
+package panel_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/pkg/account"
+	"github.com/parley-chat/parley/pkg/admin"
+	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/ops"
+	"github.com/parley-chat/parley/pkg/store"
+	"github.com/parley-chat/parley/pkg/webhook"
+	"github.com/parley-chat/parley/proto-events/subject"
+	"github.com/parley-chat/parley/services/panel"
+	"github.com/parley-chat/parley/testkit/httpapitest"
+)
+
+// engine is a store that can go away: the reads with which requests begin fail.
+type engine struct {
+	store.Store
+	away atomic.Bool
+}
+
+func (e *engine) check() error {
+	if e.away.Load() {
+		return apperr.Away("the store", errors.New("no engine in this test"))
+	}
+	return nil
+}
+
+func (e *engine) Session(ctx context.Context, id string) (account.Session, error) {
+	if err := e.check(); err != nil {
+		return account.Session{}, err
+	}
+	return e.Store.Session(ctx, id)
+}
+
+func (e *engine) User(ctx context.Context, id string) (account.User, error) {
+	if err := e.check(); err != nil {
+		return account.User{}, err
+	}
+	return e.Store.User(ctx, id)
+}
+
+// textBody decodes server-sent events: the schema of each event's data is checked by checkEvent.
+func textBody(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
+	text, err := io.ReadAll(body)
+	return string(text), err
+}
+
+var document = func() *openapi3.T {
+	doc, err := openapi3.NewLoader().LoadFromData(panel.OpenAPI())
+	if err != nil {
+		panic(err)
+	}
+	return doc
+}()
+
+// eventSchemas are the schemas of live updates by name.
+var eventSchemas = map[string]string{
+	"message": "MessageEvent", "chat": "ChatEvent", "status": "StatusEvent", "registered": "RegisteredEvent", "read": "ReadEvent",
+	"presence": "PresenceEvent", "typing": "TypingEvent", "seen": "SeenEvent", "ready": "EmptyEvent", "reset": "EmptyEvent", "offline": "EmptyEvent",
+	"event": "TailEvent",
+}
+
+// checkEvent compares the data of a live update with its schema.
+func (w *world) checkEvent(e sse) {
+	schema := document.Components.Schemas[eventSchemas[e.name]]
+	var data any
+	switch err := json.Unmarshal([]byte(e.data), &data); {
+	case schema == nil:
+		w.t.Errorf("the document has no event %s", e.name)
+	case err != nil:
+		w.t.Errorf("event %s: %v", e.name, err)
+	default:
+		if err := schema.Value.VisitJSON(data); err != nil {
+			w.t.Errorf("event %s with %s: %v", e.name, e.data, err)
+		}
+	}
+}
+
+// operation is one operation of the document.
+type operation struct {
+	method, path string
+	*openapi3.Operation
+}
+
+func (o operation) name() string { return o.method + " " + o.path }
+
+func (o operation) has(status int) bool { return o.Responses.Status(status) != nil }
+
+func (o operation) parameter(name string) bool {
+	return slices.ContainsFunc(o.Parameters, func(p *openapi3.ParameterRef) bool { return p.Value.Name == name })
+}
+
+// endless reports whether the answer is a stream of events.
+func (o operation) endless() bool {
+	ok := o.Responses.Status(http.StatusOK)
+	return ok != nil && ok.Value.Content["text/event-stream"] != nil
+}
+
+// bodies are the examples of the request by name; of an operation without a body one that is empty.
+func (o operation) bodies(t *testing.T) map[string]string {
+	t.Helper()
+	switch {
+	case o.RequestBody == nil:
+		return map[string]string{"": ""}
+	case o.RequestBody.Value.Content["multipart/form-data"] != nil:
+		return map[string]string{"file": "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello\r\n--b--\r\n"}
+	}
+	bodies := map[string]string{}
+	for name, example := range o.RequestBody.Value.Content["application/json"].Examples {
+		raw, err := json.Marshal(example.Value.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies[name] = string(raw)
+	}
+	return bodies
+}
+
+var permissionText = regexp.MustCompile("Permission: `([^`]+)`")
+
+// permission is the one that the description names; empty: none.
+func (o operation) permission() account.Permission {
+	if m := permissionText.FindStringSubmatch(o.Description); m != nil {
+		return account.Permission(m[1])
+	}
+	return ""
+}
+
+// operations are those of the API in the order of their names.
+func operations() (all []operation) {
+	for path, item := range document.Paths.Map() {
+		for method, o := range item.Operations() {
+			all = append(all, operation{method, path, o})
+		}
+	}
+	slices.SortFunc(all, func(a, b operation) int { return strings.Compare(a.name(), b.name()) })
+	return all
+}
+
+// The document has each route that is served, with its permission, and no other.
+func TestDocumentListsEveryRoute(t *testing.T) {
+	t.Parallel()
+	served := map[string]bool{}
+	for _, r := range append(panel.OpenRoutes(), panel.Routes()...) {
+		served[regexp.MustCompile(`:(\w+)`).ReplaceAllString(r, "{$1}")] = true
+	}
+	documented := map[string]bool{}
+	for _, o := range operations() {
+		documented[o.name()] = true
+	}
+	if !maps.Equal(served, documented) {
+		t.Errorf("got the document of\n%v, want\n%v", slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(served)))
+	}
+	walk := walked()
+	for _, o := range operations() {
+		want, ok := walk[o.name()]
+		if open := slices.Contains(panel.OpenRoutes(), o.name()); ok == open || o.permission() != want {
+			t.Errorf("%s: got the permission %q, and in the walk %v, %q", o.name(), o.permission(), ok, want)
+		}
+	}
+}
+
+// The ids of the document's examples.
+const (
+	exampleCompany  = "c0000000-0000-4000-8000-000000000001"
+	exampleApp      = "a0000000-0000-4000-8000-000000000001"
+	exampleTemplate = "e0000000-0000-4000-8000-000000000001"
+	exampleVisitor  = "b0000000-0000-4000-8000-000000000001"
+	exampleEndpoint = "f0000000-0000-4000-8000-000000000001"
+	exampleChat     = "5bbf5571-1b97-5d0f-9588-ec2e97f7f647"
+	exampleUser     = "d0000000-0000-5000-8000-000000000001"
+	exampleMessage  = "019ab5c6-0d0e-7c64-a0bb-0d5d5fa7c1f2"
+	exampleDelivery = "019ab5c6-0d0e-7c64-a0bb-0d5d5fa7c1f3"
+	exampleToken    = "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
+	exampleSession  = "9b74c9897bac770ffc029102a200c5de6f0a2d7a3b7a8b1c1e4f0f7b5f3d2c11"
+
+	missing = "99999999-9999-4999-8999-999999999999"
+)
+
+// trial is one request that an operation of the document allows.
+type trial struct {
+	w    *world
+	o    operation
+	c    company
+	b    *browser
+	body string
+	ids  map[string]string // of the examples: what stands for them
+}
+
+// session begins a session without the time that checking a password takes.
+func (w *world) session(u account.User) *browser {
+	w.t.Helper()
+	b := w.browser(w.base)
+	secret, s := account.NewSession(u.ID, "127.0.0.1", "test", time.Now())
+	w.must(w.store.CreateSession(w.t.Context(), s))
+	b.cookie, b.csrf = "parley-panel="+secret, account.CSRFToken(secret)
+	return b
+}
+
+// user is one of a company's who has the permission, or an operator.
+func (w *world) userWith(c company, p account.Permission) account.User {
+	if owner := c.users[account.Owner]; p == "" || owner.Role.May(p) {
+		return owner
+	}
+	return w.operator
+}
+
+// trial prepares a request on a company of its own.
+func (w *world) trial(o operation, number int, body string) *trial {
+	w.t.Helper()
+	c := w.seed(fmt.Sprint("company", number), fmt.Sprint(number))
+	u := w.userWith(c, o.permission())
+	r := &trial{w: w, o: o, c: c, b: w.session(u), body: body}
+	secret := strings.TrimPrefix(r.b.cookie, "parley-panel=")
+	r.ids = map[string]string{
+		exampleCompany: c.id, exampleApp: c.app, exampleTemplate: c.template, exampleVisitor: c.visitor, exampleEndpoint: c.endpoint, exampleChat: c.chat,
+		exampleUser: c.users[account.Agent].ID, exampleToken: c.token, exampleSession: account.HashSecret(secret),
+		"grace@acme.example": c.users[account.Agent].Email,
+	}
+	return r
+}
+
+// replaced puts what is there for the ids of the examples.
+func (r *trial) replaced(text string) string {
+	var pairs []string
+	for _, from := range slices.Backward(slices.Sorted(maps.Keys(r.ids))) { // a longer one before its beginning
+		pairs = append(pairs, from, r.ids[from])
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// path has the examples of the document as its parameters.
+func (r *trial) path() string {
+	path := r.o.path
+	for _, p := range r.o.Parameters {
+		if p.Value.In == "path" {
+			path = strings.Replace(path, "{"+p.Value.Name+"}", fmt.Sprint(p.Value.Example), 1)
+		}
+	}
+	return path
+}
+
+func (r *trial) send(path, body string, headers ...string) answer {
+	r.w.t.Helper()
+	if strings.HasPrefix(body, "--b") {
+		headers = append([]string{"Content-Type", "multipart/form-data; boundary=b"}, headers...)
+	}
+	return r.b.do(r.o.method, r.replaced(path), r.replaced(body), append([]string{"Idempotency-Key", "key"}, headers...)...)
+}
+
+// prepared makes what the examples of single operations need to be there.
+var prepared = map[string]func(*trial){
+	"confirmTOTP": func(r *trial) {
+		var offer struct{ Secret string }
+		r.b.done(http.StatusOK, http.MethodPost, "/api/totp", `{"password":"`+password+`"}`).into(r.w.t, &offer)
+		r.ids["123456"] = account.TOTP(offer.Secret, time.Now())
+	},
+	"checkInvitation":  func(r *trial) { r.invite() },
+	"acceptInvitation": func(r *trial) { r.invite() },
+	"renewInvitation":  func(r *trial) { r.invite() },
+	"submitTemplate":   func(r *trial) { r.setTemplate(chat.TemplateDraft) },
+	"approveTemplate":  func(r *trial) { r.setTemplate(chat.TemplatePending) },
+	"rejectTemplate":   func(r *trial) { r.setTemplate(chat.TemplatePending) },
+	"replayDeliveries": func(r *trial) {
+		var d struct{ ID string }
+		r.b.done(http.StatusAccepted, http.MethodPost, "/api/webhooks/"+r.c.endpoint+"/test", "").into(r.w.t, &d)
+		r.ids[exampleDelivery] = d.ID
+	},
+	"getTrace": func(r *trial) { r.ids[exampleMessage] = r.w.visitorWrites(r.c, "hello").ID },
+}
+
+func (r *trial) setTemplate(status string) {
+	r.w.must(r.w.store.PutTemplate(r.w.t.Context(), chat.MessageTemplate{ID: r.c.template, CompanyID: r.c.id, Name: "hello", Status: status, Text: "Hello"}))
+}
+
+func (r *trial) invite() {
+	u := account.NewUser("invited@"+r.c.id, "", account.Agent, r.c.id, time.Now())
+	token, err := admin.New(r.w.store, nil, time.Now).InviteUser(r.w.t.Context(), admin.Actor{Name: "test"}, u)
+	r.w.must(err)
+	r.ids[exampleUser+".secret"], r.ids[exampleUser] = token, u.ID
+}
+
+// Every example of a request is accepted, and the answers are those of the document; every status that the document promises can be had.
+// The statuses whose causes differ by operation (302, 409, 412, 422, 429 and a file that is too large) belong to the tests of the sections: TestMain
+// checks that all codes were seen.
+func TestEveryExampleAndStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	number := 100
+	for _, o := range operations() {
+		if strings.HasPrefix(o.path, "/api/oidc/") {
+			w.browser(w.base).do(o.method, o.path, "")
+			continue
+		}
+		for name, body := range o.bodies(t) {
+			number++
+			r := w.trial(o, number, body)
+			r.refused()
+			if prepare := prepared[o.OperationID]; prepare != nil {
+				prepare(r)
+			}
+			switch {
+			case o.endless():
+				_, stop := r.b.events(r.replaced(r.path()+r.query()), "")
+				stop()
+			case o.OperationID == "getDeadLetter": // TestStreams has one
+			default:
+				if a := r.send(r.path()+r.query(), r.body); a.status >= http.StatusMultipleChoices {
+					t.Errorf("%s %s: got %d %s, want success", o.name(), name, a.status, a.body)
+				}
+			}
+		}
+	}
+	w.store.away.Store(true)
+	for _, o := range operations() {
+		for _, body := range o.bodies(t) {
+			r := &trial{w: w, o: o, b: w.browser(w.base), body: body}
+			r.b.cookie = "parley-panel=any"
+			if a := r.send(r.path(), body); o.has(http.StatusServiceUnavailable) && a.status != http.StatusServiceUnavailable {
+				t.Errorf("%s without the store: got %d %s, want 503", o.name(), a.status, a.body)
+			}
+		}
+	}
+	elsewhere := regexp.MustCompile(` (302|409|412|422|429|500)$|^POST /api/chats/\{id\}/files 413$|^GET /api/dead-letters/\{sequence\} 200$`)
+	for _, e := range w.contract.Unseen() {
+		if !elsewhere.MatchString(e) {
+			t.Errorf("the document promises %s, which was not seen", e)
+		}
+	}
+}
+
+// query names the company where an operator must.
+func (r *trial) query() string {
+	if r.o.parameter("companyId") {
+		return "?companyId=" + r.c.id
+	}
+	return ""
+}
+
+// refused has the request refused in each way that the document knows for it.
+func (r *trial) refused() {
+	o, w := r.o, r.w
+	body := r.replaced(r.body)
+	guest := &trial{w: w, o: o, b: w.browser(w.base), ids: r.ids}
+	if o.has(http.StatusUnauthorized) {
+		guest.send(r.path(), strings.Replace(body, password, "wrong", 1))
+	}
+	if o.has(http.StatusForbidden) && o.method != http.MethodGet {
+		r.send(r.path(), body, "X-CSRF-Token", "")
+	}
+	for role, u := range r.c.users {
+		if p := o.permission(); p != "" && !role.May(p) {
+			other := &trial{w: w, o: o, b: w.session(u), ids: r.ids}
+			other.send(r.path(), body)
+		}
+	}
+	if o.has(http.StatusBadRequest) {
+		operator := &trial{w: w, o: o, b: w.session(w.operator), ids: r.ids}
+		switch {
+		case o.RequestBody != nil && strings.HasPrefix(body, "--b"):
+			r.send(r.path(), "--b--\r\n")
+		case o.RequestBody != nil:
+			r.send(r.path(), "{")
+		case o.parameter("limit"):
+			r.send(r.path()+"?limit=0", "")
+		case o.parameter("since"):
+			r.send(r.path()+"?since=yesterday", "")
+		default:
+			operator.send(r.path(), body)
+		}
+	}
+	if o.has(http.StatusNotFound) {
+		r.unknown(body)
+	}
+	if o.has(http.StatusRequestEntityTooLarge) && !strings.HasPrefix(body, "--b") {
+		r.send(r.path(), `{"a":"`+strings.Repeat("x", 1<<20)+`"}`)
+	}
+	if o.has(http.StatusUnsupportedMediaType) {
+		r.send(r.path(), body, "Content-Type", "text/plain")
+	}
+}
+
+// unknown asks for what is not there.
+func (r *trial) unknown(body string) {
+	ids := r.ids
+	defer func() { r.ids = ids }()
+	r.ids = nil
+	path := r.o.path
+	for _, p := range r.o.Parameters {
+		switch {
+		case p.Value.In == "path" && p.Value.Name == "sequence":
+			path = strings.Replace(path, "{sequence}", "999999", 1)
+		case p.Value.In == "path":
+			path = strings.Replace(path, "{"+p.Value.Name+"}", missing, 1)
+		case p.Value.Name == "companyId":
+			path += "?companyId=" + missing
+		}
+	}
+	r.send(path, body)
+}
+
+func TestDocumentIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.browser(w.base).done(http.StatusOK, http.MethodGet, "/openapi.json", "")
+	if a.body != strings.TrimSpace(string(panel.OpenAPI())) || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+		t.Errorf("got %d bytes, want the document", len(a.body))
+	}
+}
+
+// What the APIs describe they describe in the same words.
+func TestSharedSchemasAreTheSame(t *testing.T) {
+	t.Parallel()
+	theirs, err := os.ReadFile("../widget-api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours, others struct {
+		Components struct{ Schemas map[string]any }
+	}
+	for raw, into := range map[string]any{string(panel.OpenAPI()): &ours, string(theirs): &others} {
+		if err := json.Unmarshal([]byte(raw), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared := 0
+	for name, schema := range ours.Components.Schemas {
+		other, ok := others.Components.Schemas[name]
+		if !ok {
+			continue
+		}
+		shared++
+		if a, b := fmt.Sprint(schema), fmt.Sprint(other); a != b {
+			t.Errorf("schema %s: got %s and %s, want the same", name, a, b)
+		}
+	}
+	if shared < 20 {
+		t.Errorf("got %d shared schemas, want those of messages and errors", shared)
+	}
+}
+
+func TestDocumentIsReadable(t *testing.T) {
+	t.Parallel()
+	for _, fault := range httpapitest.Readable(t, panel.OpenAPI()) {
+		t.Error(fault)
+	}
+	if version := document.Info.Version; version != strings.TrimPrefix(ops.ReadBuild().Version, "v") {
+		t.Errorf("got the version %s, want that of the build", version)
+	}
+}
+
+// A body that breaks off is answered as the document shows.
+func TestUnreadableBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	req := w.browser(w.base).request(http.MethodPost, "/api/session", "")
+	conn, err := net.Dial("tcp", req.URL.Host)
+	w.must(err)
+	defer conn.Close()
+	_, err = fmt.Fprint(conn, "POST /api/session HTTP/1.1\r\nHost: panel\r\nX-CSRF-Token: none\r\nContent-Type: application/json\r\n"+
+		"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nno length\r\n")
+	w.must(err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	w.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	w.must(err)
+	if err := w.contract.Check(req, resp.StatusCode, resp.Header, body); err != nil || !strings.Contains(string(body), `"BAD_REQUEST"`) {
+		t.Errorf("got %s with %s, %v, want BAD_REQUEST", resp.Status, body, err)
+	}
+}
+
+// The errors of the document that no other test gets.
+func TestRareErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	owner, chats := w.session(w.acme.users[account.Owner]), "/api/chats/"+w.acme.chat
+	wantCode := func(code, method, path, body string, headers ...string) {
+		t.Helper()
+		if a := owner.do(method, path, body, headers...); !strings.Contains(a.body, `"code":"`+code+`"`) {
+			t.Errorf("%s %s: got %d %s, want %s", method, path, a.status, a.body, code)
+		}
+	}
+	const text = `{"type":"TEXT","data":{"text":"x"}}`
+	form := []string{"Content-Type", "multipart/form-data; boundary=b", "Idempotency-Key", "file"}
+	wantCode("IDEMPOTENCY_KEY_INVALID", http.MethodPost, chats+"/messages", text, "Idempotency-Key", `"`)
+	wantCode("MALFORMED_FORM", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nbroken off", form...)
+	wantCode("WEBHOOK_DELIVERY_NOT_FOUND", http.MethodPost, "/api/webhooks/"+w.acme.endpoint+"/replay", `{"id":"`+exampleDelivery+`"}`)
+	for range webhook.MaxEndpoints - 1 {
+		owner.done(http.StatusCreated, http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)
+	}
+	wantCode("TOO_MANY_ENDPOINTS", http.MethodPost, "/api/webhooks", `{"url":"https://crm.example"}`)
+	owner.done(http.StatusOK, http.MethodPut, "/api/templates/"+w.acme.template, `{"name":"x","text":"y"}`)
+	wantCode("TEMPLATE_NOT_APPROVED", http.MethodPost, chats+"/messages", `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "t")
+
+	owner.done(http.StatusCreated, http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
+	w.fill(subject.Replies)
+	wantCode("STREAM_FULL", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "second")
+	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has something then
+	w.fill(bus.FilesStream)
+	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...)
+}
+
+// fill leaves no room in a stream for one message more.
+func (w *world) fill(name string) {
+	w.t.Helper()
+	nc, err := nats.Connect(w.natsURL)
+	w.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	w.must(err)
+	stream, err := js.Stream(w.t.Context(), name)
+	w.must(err)
+	cfg := stream.CachedInfo().Config
+	cfg.MaxMsgs = max(1, int64(stream.CachedInfo().State.Msgs))
+	_, err = js.UpdateStream(w.t.Context(), cfg)
+	w.must(err)
+}
