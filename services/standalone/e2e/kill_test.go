@@ -29,7 +29,7 @@ import (
 // Three gateways and two processors: whichever of them is killed with SIGKILL in the middle of its work, and NATS, visitors end with whole
 // answers, agents and visitors with one truth, and companies with every webhook.
 func TestKilledGatewaysAndProcessors(t *testing.T) {
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	f.accounts = true
 	f.settings = []string{"WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", "WEBHOOK_TIMEOUT=2s"}
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -57,8 +57,8 @@ func TestKilledGatewaysAndProcessors(t *testing.T) {
 	f.permissions(t)
 }
 
-// add adds a service to those that start with the fleet.
-func (f *fleet) add(t *testing.T, name string) {
+// add adds a service to those that start with the deployment.
+func (f *deployment) add(t *testing.T, name string) {
 	t.Helper()
 	f.services = append(f.services, name)
 	for _, addresses := range []map[string]string{f.addr, f.ops} {
@@ -69,7 +69,7 @@ func (f *fleet) add(t *testing.T, name string) {
 }
 
 // killed kills a process. The function that it returns starts it again.
-func (f *fleet) killed(t *testing.T, name string) (again func()) {
+func (f *deployment) killed(t *testing.T, name string) (again func()) {
 	t.Helper()
 	check(t, f.run[name].kill())
 	return func() {
@@ -79,7 +79,7 @@ func (f *fleet) killed(t *testing.T, name string) (again func()) {
 }
 
 // figure returns one sample of a service's metrics, such as parley_gateway_sockets; 0 where it does not show it.
-func (f *fleet) figure(t *testing.T, name, sample string) float64 {
+func (f *deployment) figure(t *testing.T, name, sample string) float64 {
 	t.Helper()
 	answer, err := http.Get("http://" + f.ops[name] + "/metrics")
 	check(t, err)
@@ -97,7 +97,7 @@ func (f *fleet) figure(t *testing.T, name, sample string) float64 {
 }
 
 // figures are a sample of the services whose names begin with a word.
-func (f *fleet) figures(t *testing.T, kind, sample string) map[string]float64 {
+func (f *deployment) figures(t *testing.T, kind, sample string) map[string]float64 {
 	t.Helper()
 	all := make(map[string]float64)
 	for _, name := range f.services {
@@ -119,7 +119,7 @@ func grown(before, after map[string]float64) (name string) {
 }
 
 // onEachGateway connects the visitor through the edge until there is a socket on every gateway, and returns one of each.
-func (f *fleet) onEachGateway(t *testing.T, v *visitor) map[string]*socket {
+func (f *deployment) onEachGateway(t *testing.T, v *visitor) map[string]*socket {
 	t.Helper()
 	const gauge = "parley_gateway_sockets"
 	sum := func(figures map[string]float64) (n float64) {
@@ -164,7 +164,7 @@ type answering struct {
 	reader, writer string // the gateway that reads the parts from the stream, the processor whose bot writes them
 }
 
-func (f *fleet) answering(t *testing.T) *answering {
+func (f *deployment) answering(t *testing.T) *answering {
 	t.Helper()
 	a := &answering{visitor: register(t, f.place, f.widgetAPI(t)), shown: map[string]*reading{}}
 	a.told, a.sockets = a.history(t), f.onEachGateway(t, a.visitor)
@@ -173,7 +173,7 @@ func (f *fleet) answering(t *testing.T) *answering {
 }
 
 // write lets the bot write for the visitor, until every socket shows some of it.
-func (f *fleet) write(t *testing.T, a *answering) {
+func (f *deployment) write(t *testing.T, a *answering) {
 	t.Helper()
 	const emitted, published = `parley_gateway_parts_total{result="ok"}`, `parley_bus_publish_seconds_count{result="ok"}`
 	before, unwritten := f.figures(t, "gateway", emitted), f.figures(t, "processor", published)
@@ -212,7 +212,7 @@ func (a *answering) finish(t *testing.T) {
 
 // visitorsGatewayKilled kills a gateway that has a socket of the visitor and does not read the visitor's parts. The socket comes back to another
 // gateway and ends with the answer; typing from before is not repeated, the read cursor only advances, and the visitor stays online.
-func (f *fleet) visitorsGatewayKilled(t *testing.T) {
+func (f *deployment) visitorsGatewayKilled(t *testing.T) {
 	a := f.answering(t)
 	host := ""
 	for name := range a.sockets {
@@ -278,7 +278,7 @@ func (a *answering) knows(id string) bool {
 }
 
 // chatUser asks an operator for a visitor and the visitor's chat.
-func (f *fleet) chatUser(t *testing.T, v *visitor) (chatUserID, chatID string) {
+func (f *deployment) chatUser(t *testing.T, v *visitor) (chatUserID, chatID string) {
 	t.Helper()
 	chats := ask[[]struct{ ID, ChatUserID string }](f.operator(t), "chats", "list", "--app", f.AppID, "--email", v.email)
 	if len(chats) != 1 {
@@ -289,7 +289,7 @@ func (f *fleet) chatUser(t *testing.T, v *visitor) (chatUserID, chatID string) {
 
 // presence waits until somebody is online, by an entry that ends by itself. The function that it returns removes the entry, as if it had ended,
 // and waits until another gateway has written it again.
-func (f *fleet) presence(t *testing.T, key string) (again func()) {
+func (f *deployment) presence(t *testing.T, key string) (again func()) {
 	t.Helper()
 	client, err := redisclient.New(f.redisURL("operator"), redisclient.Timeouts{})
 	check(t, err)
@@ -318,7 +318,7 @@ func (f *fleet) presence(t *testing.T, key string) (again func()) {
 
 // typing says once that support types. The function that it returns says so under another name until every socket has heard it; by then none may
 // hear the first name.
-func (f *fleet) typing(t *testing.T, chatUserID string) (again func(name string, sockets map[string]*socket)) {
+func (f *deployment) typing(t *testing.T, chatUserID string) (again func(name string, sockets map[string]*socket)) {
 	t.Helper()
 	nc, err := nats.Connect(f.natsURL("panel"), nats.CustomInboxPrefix("_INBOX.panel"))
 	check(t, err)
@@ -352,7 +352,7 @@ func (f *fleet) typing(t *testing.T, chatUserID string) (again func(name string,
 }
 
 // processorKilled kills the processor whose bot writes while the receiver of the webhooks is away and a chat is handed over.
-func (f *fleet) processorKilled(t *testing.T) {
+func (f *deployment) processorKilled(t *testing.T) {
 	stored := openStore(t, f.place)
 	check(t, stored.SetSupport(t.Context(), f.AppID, chat.Support{HandoverButton: true, Rating: true}))
 	o, r := f.operator(t), newReceiver(t)
