@@ -79,7 +79,8 @@ var document = func() *openapi3.T {
 
 // eventSchemas are the schemas of live updates by name.
 var eventSchemas = map[string]string{
-	"message": "MessageEvent", "chat": "ChatEvent", "status": "StatusEvent", "registered": "RegisteredEvent", "read": "ReadEvent",
+	"message": "MessageEvent", "chat": "ChatEvent", "status": "StatusEvent", "registered": "RegisteredEvent", "rated": "RatedEvent",
+	"read": "ReadEvent",
 	"presence": "PresenceEvent", "typing": "TypingEvent", "seen": "SeenEvent", "ready": "EmptyEvent", "reset": "EmptyEvent", "offline": "EmptyEvent",
 	"event": "TailEvent",
 }
