@@ -80,7 +80,7 @@ var document = func() *openapi3.T {
 // eventSchemas are the schemas of live updates by name.
 var eventSchemas = map[string]string{
 	"message": "MessageEvent", "chat": "ChatEvent", "status": "StatusEvent", "registered": "RegisteredEvent", "rated": "RatedEvent",
-	"read": "ReadEvent",
+	"read":     "ReadEvent",
 	"presence": "PresenceEvent", "typing": "TypingEvent", "seen": "SeenEvent", "ready": "EmptyEvent", "reset": "EmptyEvent", "offline": "EmptyEvent",
 	"event": "TailEvent",
 }
