@@ -113,7 +113,6 @@ func (s *Socket) refused(err error) {
 
 // sendAnswer sends the CONNECT packet, and then what the socket was sent meanwhile.
 func (s *Socket) sendAnswer() {
-	s.accepted.Store(true)
 	s.client.session.Confirm() // again: another socket of the client may have left meanwhile
 	batch := []*engineio.Message{s.answerMessage()}
 	for len(batch) > 0 {

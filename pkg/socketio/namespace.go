@@ -124,6 +124,7 @@ func (n *Namespace) admit(s *Socket) bool {
 	n.sockets[s.id] = s
 	n.srv.sockets.Add(1)
 	s.listedOnce = true
+	s.accepted.Store(true) // from now on the client gets a CONNECT answer, and what follows it
 	return true
 }
 

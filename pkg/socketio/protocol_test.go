@@ -406,6 +406,34 @@ func TestDisconnects(t *testing.T) {
 	check("transport close after 0")
 }
 
+// A socket that is disconnected as soon as its namespace lists it tells its client so, after the CONNECT answer.
+func TestDisconnectDuringConnectIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Options{})
+	nsp := h.srv.Of("/")
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				for _, s := range nsp.Sockets() {
+					s.Disconnect(false)
+				}
+			}
+		}
+	})
+	defer wg.Wait()
+	defer close(done)
+	w := h.dial()
+	for range 300 {
+		w.connect("/", "")
+		w.want("41")
+	}
+}
+
 // TestRoomsAreCounted; which sockets an event reaches is the contract of package adaptertest.
 func TestRoomsAreCounted(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ type Socket struct {
 	nsp    *Namespace
 	client *client
 
-	accepted atomic.Bool // the CONNECT answer has been sent
+	accepted atomic.Bool // the client is told, or will be, that it is connected
 
 	mu           sync.Mutex
 	state        socketState
@@ -305,7 +305,10 @@ func (s *Socket) close(reason string) {
 	if s.idSubscribed {
 		left = append(left, s.id)
 	}
-	s.rooms, s.early, s.held, s.auth = nil, nil, holding{}, nil
+	s.rooms, s.held, s.auth = nil, holding{}, nil
+	if !s.accepted.Load() {
+		s.early = nil // otherwise it goes out after the CONNECT answer, with the DISCONNECT packet
+	}
 	if s.done != nil {
 		close(s.done)
 	}
