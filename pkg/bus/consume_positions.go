@@ -305,7 +305,6 @@ func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jets
 		return fmt.Errorf("creating the consumer: %w", err)
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
 	consuming, err := consumer.Consume(
 		func(m jetstream.Msg) {
 			if err := p.receive(ctx, m); err != nil {
@@ -316,11 +315,15 @@ func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jets
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { end(err) }),
 	)
 	if err != nil {
+		end(nil)
 		return fmt.Errorf("reading the consumer: %w", err)
 	}
 	g.interrupted.Store(false)
-	defer func() { <-consuming.Closed() }()
-	defer consuming.Stop()
+	defer func() {
+		end(nil) // a delivery that waits for room
+		consuming.Stop()
+		<-consuming.Closed()
+	}()
 	select {
 	case <-ctx.Done():
 		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {

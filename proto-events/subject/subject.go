@@ -219,7 +219,9 @@ func Position(stream, group string, partition int) string {
 }
 
 // AllPositions is the filter of [Position] for all partitions of a stream; group may be "*".
-func AllPositions(stream, group string) string { return "parley.position." + stream + "." + group + ".*" }
+func AllPositions(stream, group string) string {
+	return "parley.position." + stream + "." + group + ".*"
+}
 
 // ParseInvalidation returns the kind and the key in the subject of an invalidation.
 func ParseInvalidation(s string) (kind, key string, ok bool) {
