@@ -65,9 +65,9 @@ type Consumer struct {
 	Durable string   // the group: replicas that use the same name share the deliveries
 	Filters []string // subjects on which was published; empty: all of the stream
 	Order   Order
-	// Positions keeps how far each partition has been handled in place of acknowledgements (see consume_positions.go). That costs a fifth
-	// of an acknowledged delivery, and suits handlers that end soon and do no harm when they run again: after a crash, all deliveries of the last
-	// half second come again. It needs ByPartition, and starts at the stream's beginning.
+	// Positions stores how far each partition has been handled instead of acknowledging each delivery (see consume_positions.go), at about half
+	// of the cost in NATS. It suits handlers that end soon and may run twice for a delivery: after a crash, the deliveries of the last half
+	// second are handled again. It requires ByPartition and starts at the stream's beginning.
 	Positions bool
 	// Handle handles a delivery; its error decides what becomes of it (see consume_disposition.go). It must be able to handle
 	// the same delivery again. Its ctx is cancelled only when the bus closes, and carries the delivery's origin: the request and

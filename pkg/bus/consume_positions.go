@@ -16,11 +16,11 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// A group with Positions reads as a Kafka consumer does. All partitions of a replica come through one consumer of JetStream that keeps
-// nothing (AckNone), and how far each partition has been handled is written to the stream POSITIONS twice a second and when the partition is
-// given away. Whoever takes the partition goes on from there. No pin fences the readers: each hands on a gapless run of a partition in its
-// order, from a position on up to which everything has been handled, so that whoever drops what is not newer than the last that it has seen
-// of a key loses nothing, also while two replicas read the same partition for a moment.
+// A group with Positions reads like a Kafka consumer group. One JetStream consumer without acknowledgements (AckNone) delivers all partitions
+// of a replica. How far each partition has been handled is written to the stream POSITIONS twice a second and when the replica releases the
+// partition; the next reader starts there. Readers are not fenced: each handles a gapless, ordered run of a partition that starts at a
+// position up to which everything has been handled. A receiver that drops what is not newer than the last event of a key therefore loses
+// nothing, even while two replicas read the same partition for a moment.
 
 const (
 	// positionEvery is how much of a busy partition may come again after a crash.
@@ -33,8 +33,8 @@ const (
 	gatherPartitions = 10 * time.Millisecond
 	pulledAtOnce     = 512
 
-	// In a dense stream, deliveries of gatherDeliveries are handed on together: a process that wakes up for each one spends more on waking up
-	// than on the delivery. Dense is a stream of denseRate deliveries or more in each denseWindow.
+	// In a dense stream, one with at least denseRate deliveries in each denseWindow, the deliveries of gatherDeliveries are handled together:
+	// waking up for each one costs more than the delivery.
 	gatherDeliveries = 2 * time.Millisecond
 	denseWindow      = 20 * time.Millisecond
 	denseRate        = 30

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 	"github.com/parley-chat/parley/pkg/idempotency"
 )
 
@@ -78,7 +79,7 @@ func newAPI(cfg httpapi.Config) *api {
 	fails("/unavailable", apperr.Away("MongoDB", errors.New("mongodb://secret-host: refused")))
 	fails("/internal", apperr.New(apperr.Internal, "SECRET_REASON", "secret message").Wrap(errors.New("secret cause")))
 	fails("/uncoded", errors.New("secret cause"))
-	httpapi.Docs(a.Echo, "Test API", []byte("{}"))
+	apidoc.Serve(a.Echo, "Test API", []byte("{}"))
 	fails("/echo", echo.NewHTTPError(http.StatusTeapot, "secret"))
 	fails("/echo500", echo.NewHTTPError(http.StatusBadGateway, "secret"))
 	a.GET("/panic", func(echo.Context) error { panic("secret cause") })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
@@ -71,7 +72,7 @@ func things() http.Handler {
 	})
 	e.GET("/secret", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
 	e.GET("/demo/page", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
-	httpapi.Docs(e, "t", []byte(document))
+	apidoc.Serve(e, "t", []byte(document))
 	return e
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/tracing"
@@ -91,6 +92,6 @@ func New(cfg Config) *echo.Echo {
 	e.GET("/chats/:id", a.forCompany(a.getChat))
 	e.GET("/chats/:id/messages", a.forCompany(a.getMessages, "limit", "before"))
 	e.GET("/templates", a.forCompany(a.getTemplates, "status", "limit", "after"))
-	httpapi.Docs(e, "Parley Client API", cfg.OpenAPI)
+	apidoc.Serve(e, "Parley Client API", cfg.OpenAPI)
 	return e
 }

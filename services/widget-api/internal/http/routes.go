@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/file"
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/pkg/ratelimit"
 	"github.com/parley-chat/parley/pkg/tracing"
@@ -121,7 +122,7 @@ func New(cfg Config) *echo.Echo {
 	e.GET("/files/:id/:name", a.getFile)
 	e.GET("/.well-known/jwks.json", a.getKeys)
 	web.New(web.Config{MaxFileBytes: a.Uploads.MaxBytes}).Routes(e)
-	httpapi.Docs(e, "Parley Widget API", cfg.OpenAPI)
+	apidoc.Serve(e, "Parley Widget API", cfg.OpenAPI)
 	return e
 }
 

@@ -1,22 +1,33 @@
-package httpapi_test
+package apidoc_test
 
 import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/parley-chat/parley/pkg/httpapi"
+	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 )
 
 func TestDocsComeOutOfTheBinary(t *testing.T) {
 	t.Parallel()
-	a := newAPI(httpapi.Config{})
-	httpapi.Docs(a.Echo, "Test API", []byte(`{"openapi":"3.1.0"}`))
-	rec := a.do("GET", "/openapi.json")
+	e := httpapi.New(httpapi.Config{Service: "test", Registerer: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	apidoc.Serve(e, "Test API", []byte(`{"openapi":"3.1.0"}`))
+	do := func(method, path string) *httptest.ResponseRecorder {
+		rec := httptest.NewRecorder()
+		e.ServeHTTP(rec, httptest.NewRequest(method, path, http.NoBody))
+		return rec
+	}
+	rec := do("GET", "/openapi.json")
 	if rec.Code != 200 || rec.Body.String() != `{"openapi":"3.1.0"}` || rec.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("/openapi.json: got %d %s, want the document", rec.Code, rec.Body)
 	}
-	page := a.do("GET", "/docs")
+	page := do("GET", "/docs")
 	if page.Code != 200 || !strings.Contains(page.Body.String(), "Test API") || !strings.Contains(page.Body.String(), "/openapi.json") {
 		t.Fatalf("/docs: got %d, want a page that shows the document", page.Code)
 	}
@@ -32,22 +43,11 @@ func TestDocsComeOutOfTheBinary(t *testing.T) {
 			t.Errorf("asset: got %s, want one of our own", asset[1])
 			continue
 		}
-		if got := a.do("GET", asset[1]); got.Code != 200 || got.Body.Len() == 0 {
+		if got := do("GET", asset[1]); got.Code != 200 || got.Body.Len() == 0 {
 			t.Errorf("%s: got %d, want 200", asset[1], got.Code)
 		}
 	}
-	if head := a.do("HEAD", "/docs"); head.Code != 200 {
+	if head := do("HEAD", "/docs"); head.Code != 200 {
 		t.Errorf("HEAD /docs: got %d, want 200", head.Code)
-	}
-}
-
-func TestWithVersion(t *testing.T) {
-	t.Parallel()
-	const document = `{"info":{"title":"t","version" : "dev"},"x":{"version":"1"}}`
-	if got, want := string(httpapi.WithVersion([]byte(document), "v1.2.3-4-gab\"c")), `{"info":{"title":"t","version": "1.2.3-4-gab\"c"},"x":{"version":"1"}}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := string(httpapi.WithVersion([]byte(`{}`), "v1")); got != `{}` {
-		t.Errorf("got %s, want a document without a version as it is", got)
 	}
 }

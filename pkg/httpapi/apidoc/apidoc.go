@@ -1,44 +1,25 @@
-package httpapi
+// Package apidoc serves an API's OpenAPI document with a page to read it. It is apart from [httpapi], because the page's assets are
+// megabytes in every binary that imports it.
+package apidoc
 
 import (
 	"net/http"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 	"github.com/swaggest/swgui"
 	"github.com/swaggest/swgui/v5emb"
 
-	"github.com/parley-chat/parley/pkg/chat"
+	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// Document serves the OpenAPI document at GET /openapi.json.
-func Document(e *echo.Echo, openapi []byte) {
-	e.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, openapi) })
-}
-
-// Docs serves the OpenAPI document and, at GET /docs, a page to read it. All assets come out of the binary.
-func Docs(e *echo.Echo, title string, openapi []byte) {
-	Document(e, openapi)
+// Serve serves the OpenAPI document as [httpapi.Document] does and, at GET /docs, a page to read it. All assets come out of the binary.
+func Serve(e *echo.Echo, title string, openapi []byte) {
+	httpapi.Document(e, openapi)
 	page := servePage(v5emb.NewWithConfig(swgui.Config{SettingsUI: map[string]string{
 		"persistAuthorization": "true", // a reload keeps the token that was entered
 	}})(title, "/openapi.json", "/docs/"))
 	e.GET("/docs", page)
 	e.GET("/docs/*", page)
-}
-
-var documentVersion = regexp.MustCompile(`"version"\s*:\s*"[^"]*"`)
-
-// WithVersion returns an OpenAPI document in JSON with the version of the release, without the v of its tag. In the document, the
-// version of info stands before any other member of that name.
-func WithVersion(openapi []byte, version string) []byte {
-	at := documentVersion.FindIndex(openapi)
-	if at == nil {
-		return openapi
-	}
-	release := chat.AppendString([]byte(`"version": `), strings.TrimPrefix(version, "v"))
-	return slices.Concat(openapi[:at[0]], release, openapi[at[1]:])
 }
 
 // servePage answers with what pages has, and as everywhere else where it has nothing.

@@ -1,0 +1,30 @@
+package httpapi
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/parley-chat/parley/pkg/chat"
+)
+
+// Document serves the OpenAPI document at GET /openapi.json.
+func Document(e *echo.Echo, openapi []byte) {
+	e.GET("/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, openapi) })
+}
+
+var documentVersion = regexp.MustCompile(`"version"\s*:\s*"[^"]*"`)
+
+// WithVersion returns an OpenAPI document in JSON with the version of the release, without the v of its tag. In the document, the
+// version of info stands before any other member of that name.
+func WithVersion(openapi []byte, version string) []byte {
+	at := documentVersion.FindIndex(openapi)
+	if at == nil {
+		return openapi
+	}
+	release := chat.AppendString([]byte(`"version": `), strings.TrimPrefix(version, "v"))
+	return slices.Concat(openapi[:at[0]], release, openapi[at[1]:])
+}
