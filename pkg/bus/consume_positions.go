@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/proto-events/subject"
 )
 
 // A group with Positions reads like a Kafka consumer group. One JetStream consumer without acknowledgements (AckNone) delivers all partitions
@@ -53,7 +53,7 @@ type positions struct {
 
 	mu       sync.Mutex
 	readers  map[int]*positionReader // by partition
-	reading  []*positionReader       // those of the session
+	reading  map[int]*positionReader // those that the session began with
 	reached  uint64                  // everything up to here that the session selects has arrived
 	expected uint64                  // the next delivery's number in the session
 	created  time.Time               // the stream; zero: not known yet
@@ -217,12 +217,19 @@ func (p *positions) remove(r *positionReader) {
 
 // arrived returns up to where everything of a partition has arrived. It is called with the lock held.
 func (p *positions) arrived(r *positionReader) uint64 {
-	for _, other := range p.reading {
-		if other == r && p.readers[r.slot.number] == r {
-			return max(r.received, p.reached)
-		}
+	if p.reader(r.slot.number) == r {
+		return max(r.received, p.reached)
 	}
 	return r.received
+}
+
+// reader returns the reader of a partition that the session began with; nil: there is none, or it has gone. One that has come since, also
+// for the same partition, waits for a session that begins at its position. It is called with the lock held.
+func (p *positions) reader(number int) *positionReader {
+	if r := p.reading[number]; r != nil && p.readers[number] == r {
+		return r
+	}
+	return nil
 }
 
 // position returns up to where everything of the partition has been handled.
@@ -270,11 +277,10 @@ func (p *positions) begin(ctx context.Context) (config jetstream.ConsumerConfig,
 	for _, r := range p.readers {
 		r.received = min(p.arrived(r), last) // a server that was killed may have lost its last messages
 	}
-	p.reading = p.reading[:0]
+	p.reading = maps.Clone(p.readers)
 	var filters, numbers []string
 	start := last
 	for number, r := range p.readers {
-		p.reading = append(p.reading, r)
 		filters = append(filters, r.slot.filters...)
 		numbers = append(numbers, strconv.Itoa(number))
 		start = min(start, r.received)
@@ -363,9 +369,10 @@ func (p *positions) receive(ctx context.Context, m jetstream.Msg) error {
 	}
 	p.expected++
 	sequence := meta.Sequence.Stream
-	if r := p.reader(m.Subject()); r != nil && sequence > r.received {
-		t := newPositionTask(m, meta)
-		t.partition, t.key = r.partition, g.cfg.Key(t.delivery)
+	if r := p.reader(p.partitionOf(m.Subject())); r != nil && sequence > r.received {
+		t := &task{delivery: readDelivery(m, meta), delivered: 1, touched: time.Now(), partition: r.partition}
+		t.delivery.TraceParent = t.delivery.Header.Get(headerTraceParent)
+		t.key = g.cfg.Key(t.delivery)
 		if r.ledger.take(t) {
 			g.took(t)
 			g.queue.add(t)
@@ -376,29 +383,17 @@ func (p *positions) receive(ctx context.Context, m jetstream.Msg) error {
 	return nil
 }
 
-// reader returns who reads the partition of a stored subject. It is called with the lock held.
-func (p *positions) reader(stored string) *positionReader {
+// partitionOf returns the partition of a stored subject; -1: it has none.
+func (p *positions) partitionOf(stored string) int {
 	if p.single {
-		return p.readers[0]
+		return 0
 	}
 	number, _, _ := strings.Cut(stored, ".")
 	n, err := strconv.Atoi(number)
 	if err != nil {
-		return nil
+		return -1
 	}
-	return p.readers[n]
-}
-
-func newPositionTask(m jetstream.Msg, meta *jetstream.MsgMetadata) *task {
-	h := m.Headers()
-	return &task{
-		delivery: Delivery{
-			Stream: meta.Stream, Subject: subject.Published(m.Subject()), Data: m.Data(), Header: h, ID: h.Get(headerMsgID),
-			Sequence: meta.Sequence.Stream, Time: meta.Timestamp.UTC(), TraceParent: h.Get(headerTraceParent),
-		},
-		delivered: 1,
-		touched:   time.Now(),
-	}
+	return n
 }
 
 // keepWriting writes the positions again and again until ctx is done.

@@ -5,8 +5,8 @@
 //
 //   - publish: publish.go, publish_ack.go (acknowledgements), publish_batch.go (one write for what is ready).
 //   - consume: consume.go (what a consumer is), consume_group.go (a replica's share), consume_members.go and consume_assign.go (who
-//     reads what), consume_reader.go with consume_pull.go, consume_reorder.go and consume_ledger.go (one partition), consume_queue.go
-//     and consume_handle.go (keys beside each other), consume_disposition.go (the one table that says what becomes of a delivery whose
+//     reads what), consume_reader.go with consume_pull.go, consume_reorder.go and consume_ledger.go (one partition), consume_positions.go with
+//     position.go (all partitions of a replica, without acknowledgements), consume_queue.go and consume_handle.go (keys beside each other), consume_disposition.go (the one table that says what becomes of a delivery whose
 //     handler failed), consume_deadletter.go.
 //   - read: read.go (spans), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
 //
@@ -21,7 +21,8 @@
 //   - A delivery leaves the consumer in one of two ways: acknowledged, or, after its content has safely arrived in DEAD,
 //     terminated.
 //   - The replicas of a consumer compute which of them reads each partition, and the server pins that reader. This needs nats-server 2.11
-//     or later.
+//     or later. A consumer with Positions has no pin and no acknowledgements: after a crash, or while a partition moves, deliveries may be
+//     handled again, in order.
 //   - Subjects are those of the publish. Streams store them with their partition, which only this package and other readers of
 //     the stream see.
 //   - Consume returns only when no handler runs and every handled delivery has been acknowledged or terminated.

@@ -175,10 +175,15 @@ func (r *reader) read(m jetstream.Msg) (reading, error) {
 		return reading{}, fmt.Errorf("reading stream %s: %w", r.span.Stream, err)
 	}
 	r.pending = meta.NumPending
-	return reading{pending: meta.NumPending, Delivery: Delivery{
+	return reading{pending: meta.NumPending, Delivery: readDelivery(m, meta)}, nil
+}
+
+// readDelivery returns a message of a consumer that acknowledges nothing.
+func readDelivery(m jetstream.Msg, meta *jetstream.MsgMetadata) Delivery {
+	return Delivery{
 		Stream: meta.Stream, Subject: subject.Published(m.Subject()), Data: m.Data(), Header: m.Headers(), ID: m.Headers().Get(headerMsgID),
 		Sequence: meta.Sequence.Stream, Time: meta.Timestamp.UTC(),
-	}}, nil
+	}
 }
 
 // close stops reading and spares the server the wait for a reader that is gone.

@@ -31,7 +31,7 @@ type PartitionInfo struct {
 	AckPending  int    // delivered and not acknowledged
 	Redelivered int
 	Delivered   uint64    // the last sequence of the stream that was
-	AckFloor    uint64    // up to this sequence of the stream all of the partition are acknowledged
+	AckFloor    uint64    // up to this sequence of the stream all of the partition are acknowledged, or handled in a group with positions
 	Active      time.Time // the last delivery; zero: none
 	Read        bool      // a replica reads it
 }

@@ -66,7 +66,7 @@ func TestBotTypes(t *testing.T) {
 	}
 }
 
-// A panic of an answerer, which the bus survives, leaves no bot behind that types for ever.
+// When an answerer panics, the bot stops typing. The bus recovers from the panic.
 func TestTypingEndsWithAPanic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // a bubble must be empty at its end

@@ -3,7 +3,7 @@
 // expiry.go (a socket ends with its token, unless that is renewed), deliver.go (a reply in, an emit into its room out),
 // live.go (who types and who has read), presence.go (who is connected), offset.go (how events are numbered), part.go and unfinished.go
 // (messages that are still being written), room.go (each event once and in order), log.go and recover.go (what a client has
-// missed), receipt.go (who hears that a message was delivered), ackfloor.go and gap.go (what this gateway has missed), drain.go,
+// missed), receipt.go (who hears that a message was delivered), floor.go and gap.go (what this gateway has missed), drain.go,
 // metrics.go.
 //
 // The engine (pkg/socketio) knows sockets and rooms, the bus knows streams; what a visitor and a reply are is known here.
@@ -66,7 +66,7 @@ type Authenticator struct {
 	log         *Log
 	unfinished  *Unfinished
 	recoveries  *ratelimit.Limiter // nil: no limit
-	floors      *AckFloors
+	floors      *Floors
 	metrics     *Metrics
 	now         func() time.Time
 	logger      *slog.Logger

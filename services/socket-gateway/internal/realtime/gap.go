@@ -27,7 +27,7 @@ const (
 type Gap struct {
 	rooms  *Rooms
 	log    *Log
-	floors *AckFloors
+	floors *Floors
 	logger *slog.Logger
 
 	wake chan struct{} // holds at most one
@@ -40,7 +40,7 @@ type Gap struct {
 }
 
 // NewGap returns a gap that is closed by Run.
-func NewGap(rooms *Rooms, log *Log, floors *AckFloors, logger *slog.Logger) *Gap {
+func NewGap(rooms *Rooms, log *Log, floors *Floors, logger *slog.Logger) *Gap {
 	return &Gap{rooms: rooms, log: log, floors: floors, logger: logger, wake: make(chan struct{}, 1)}
 }
 

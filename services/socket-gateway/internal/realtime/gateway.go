@@ -43,7 +43,7 @@ type Gateway struct {
 	parts     *Parts
 	rooms     *Rooms
 	receipts  *Receipts
-	floors    *AckFloors
+	floors    *Floors
 	gap       *Gap
 	expiry    *Expiry
 	origins   *Origins
@@ -58,7 +58,7 @@ func New(cfg Config) *Gateway {
 	g.receipts = NewReceipts(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
 	g.rooms = NewRooms(cfg.Namespace, cfg.Metrics, cfg.Now, g.receipts.Note)
 	g.rooms.tracer = cfg.Tracer
-	g.floors = NewAckFloors(log, g.rooms.Renew)
+	g.floors = NewFloors(log, g.rooms.Renew)
 	g.gap = NewGap(g.rooms, log, g.floors, cfg.Logger)
 	g.live = &Live{
 		namespace: cfg.Namespace, rooms: g.rooms, signals: cfg.Bus, reader: cfg.Bus, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,

@@ -15,9 +15,9 @@ const (
 	floorsKept = 120
 )
 
-// AckFloors knows how far the replies have come in each partition: up to a position of the stream every reply of the partition has
+// Floors knows how far the replies have come in each partition: up to a position of the stream every reply of the partition has
 // been passed on to all gateways. What is above may have been passed on as well.
-type AckFloors struct {
+type Floors struct {
 	log     *Log
 	renewed func() // the stream is another one: its sequences begin anew
 
@@ -34,13 +34,13 @@ type position struct {
 	floors []uint64
 }
 
-// NewAckFloors returns floors that are unknown until Run. renewed is called when the stream has been created anew.
-func NewAckFloors(log *Log, renewed func()) *AckFloors {
-	return &AckFloors{log: log, renewed: renewed, known: make(chan struct{})}
+// NewFloors returns floors that are unknown until Run. renewed is called when the stream has been created anew.
+func NewFloors(log *Log, renewed func()) *Floors {
+	return &Floors{log: log, renewed: renewed, known: make(chan struct{})}
 }
 
 // Run keeps looking until ctx is done.
-func (f *AckFloors) Run(ctx context.Context) {
+func (f *Floors) Run(ctx context.Context) {
 	wait := 20 * time.Millisecond // until the consumers are there
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -58,7 +58,7 @@ func (f *AckFloors) Run(ctx context.Context) {
 }
 
 // look asks once. Where NATS is away nothing is new: what was passed on stays passed on.
-func (f *AckFloors) look(ctx context.Context) bool {
+func (f *Floors) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	at := time.Now()
@@ -81,7 +81,7 @@ func (f *AckFloors) look(ctx context.Context) bool {
 
 // note never goes back, also where a consumer was lost and begins at the stream's beginning again. It reports whether
 // the stream is another one than before.
-func (f *AckFloors) note(at time.Time, floors []uint64, created time.Time) (renewed bool) {
+func (f *Floors) note(at time.Time, floors []uint64, created time.Time) (renewed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	first := f.created.IsZero()
@@ -120,7 +120,7 @@ func at(floors []uint64, partition int) uint64 {
 
 // Position returns up to where every reply of a visitor, named by its subject, had been passed on a moment ago, and when the stream
 // was created. It waits until that is known.
-func (f *AckFloors) Position(ctx context.Context, subj string) (floor uint64, stream time.Time, err error) {
+func (f *Floors) Position(ctx context.Context, subj string) (floor uint64, stream time.Time, err error) {
 	select {
 	case <-f.known:
 	case <-ctx.Done():
@@ -133,7 +133,7 @@ func (f *AckFloors) Position(ctx context.Context, subj string) (floor uint64, st
 
 // At returns up to where everything had been passed on at a time, by partition; ok is false where that is forgotten, and floors then
 // are the oldest that are remembered.
-func (f *AckFloors) At(t time.Time) (floors []uint64, ok bool) {
+func (f *Floors) At(t time.Time) (floors []uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := len(f.past) - 1; i >= 0; i-- {

@@ -1,0 +1,30 @@
+package bus
+
+import (
+	"maps"
+	"testing"
+)
+
+// A partition that goes and comes back while a session runs gets nothing from that session: it has passed what the reader before has
+// left unhandled.
+func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
+	t.Parallel()
+	p := &positions{readers: make(map[int]*positionReader), changed: make(chan struct{}, 1)}
+	newReader := func(received uint64) *positionReader {
+		return &positionReader{partition: newPartition(nil, slot{number: 3}, nil, nil), all: p, received: received}
+	}
+	before, after := newReader(5), newReader(5)
+	p.add(before)
+	p.reading, p.reached = maps.Clone(p.readers), 9
+	if got := p.reader(3); got != before || p.arrived(before) != 9 {
+		t.Errorf("got %p, arrived %d, want the reader of the session, which has come to 9", got, p.arrived(before))
+	}
+	p.remove(before)
+	if got := p.reader(3); got != nil || before.received != 9 {
+		t.Errorf("got %p, received %d, want no reader, and that the one that has gone came to 9", got, before.received)
+	}
+	p.add(after)
+	if got := p.reader(3); got != nil || p.arrived(after) != 5 {
+		t.Errorf("got %p, arrived %d, want the new reader to wait at 5", got, p.arrived(after))
+	}
+}
