@@ -55,3 +55,24 @@ func TestNamespaceHandlers(t *testing.T) {
 	w.write(`429["who"]`)
 	w.want(`439["own"]`)
 }
+
+// TestExceptASocketThatIsConnecting: the ID of a socket excludes it as soon as it is in a room, before the namespace lists it.
+func TestExceptASocketThatIsConnecting(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Options{})
+	nsp := h.srv.Of("/")
+	nsp.Use(func(_ context.Context, s *Socket) error {
+		if err := s.Join("lobby"); err != nil {
+			return err
+		}
+		sel := Selection{Rooms: []string{"lobby"}, Except: []string{s.ID()}}
+		if n := nsp.Deliver(&Broadcast{Selection: sel, Data: []byte(`["excluded"]`)}); n != 0 {
+			t.Errorf("got %d sockets, want none", n)
+		}
+		nsp.Deliver(&Broadcast{Selection: Selection{Rooms: sel.Rooms}, Data: []byte(`["all"]`)})
+		return nil
+	})
+	c := h.dial()
+	c.connect("/", "")
+	c.want(`42["all"]`)
+}

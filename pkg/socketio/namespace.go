@@ -211,11 +211,12 @@ func (n *Namespace) selected(sel Selection, dst []*Socket) []*Socket {
 	}
 	excluded := make(map[*Socket]bool)
 	for _, room := range sel.Except {
-		for _, s := range n.members(nil, room) {
+		for _, s := range n.rooms.append(nil, room) {
 			excluded[s] = true
 		}
 	}
-	return slices.DeleteFunc(dst, func(s *Socket) bool { return excluded[s] })
+	// The ID of a socket excludes it also while it is connecting, in rooms but not listed yet.
+	return slices.DeleteFunc(dst, func(s *Socket) bool { return excluded[s] || slices.Contains(sel.Except, s.id) })
 }
 
 // members appends the sockets of a room; each socket also is alone in the room of its ID.

@@ -56,8 +56,8 @@ func (r *Rooms) AheadOfParts(name, socket string, mark metadata.Part) {
 // arrivePart delivers a part, unless the room has had it.
 func (r *Rooms) arrivePart(b *socketio.Broadcast, mark metadata.Part) int {
 	rm := r.find(b.Rooms[0])
-	if rm == nil {
-		return r.members.Deliver(b)
+	if rm == nil { // not hosted here; a socket that joins from now on is sent the message as far as it is
+		return 0
 	}
 	rm.mu.Lock()
 	defer rm.mu.Unlock()

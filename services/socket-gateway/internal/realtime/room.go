@@ -140,7 +140,10 @@ func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	r.mu.RLock()
 	rm, held := r.byName[b.Rooms[0]], r.held.on
 	r.mu.RUnlock()
-	if held && r.keep(b) {
+	switch {
+	case held && r.keep(b):
+		return 0
+	case rm == nil: // not hosted here; a socket that joins from now on reads what it has missed from the log
 		return 0
 	}
 	return r.deliver(rm, b, m)
@@ -148,9 +151,6 @@ func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 
 // deliver is a critical section of the room: the higher offset comes second, or the lower one is dropped.
 func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, m metadata.Metadata) int {
-	if rm == nil {
-		return r.emit(b, m)
-	}
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
 	if m.Offset <= rm.last {

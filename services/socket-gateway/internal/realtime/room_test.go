@@ -188,3 +188,17 @@ func TestOffsets(t *testing.T) {
 		}
 	}
 }
+
+// An event that found no room when it arrived does not reach a socket that joins afterwards: that has read it from the log.
+func TestEventForARoomThatIsNotHosted(t *testing.T) {
+	t.Parallel()
+	a := &audience{}
+	r := newTestRooms(t, a)
+	arrive(r, 1)
+	part := eventAt(0)
+	metadata.Metadata{Part: metadata.Part{MessageID: "m", N: 1}}.Put(part)
+	r.Arrive(part)
+	if len(a.got) != 0 {
+		t.Errorf("got %v delivered, want nothing", a.got)
+	}
+}
