@@ -47,12 +47,13 @@ type Adapter interface {
 	Close() error
 }
 
-// BatchAdapter is an Adapter that can publish several broadcasts together.
-type BatchAdapter interface {
+// OrderedAdapter is an Adapter whose carrier brings what PublishOrdered hands it to all nodes, this one included, in one order for each
+// room.
+type OrderedAdapter interface {
 	Adapter
-	// PublishAll is Publish for each of batch, in order. It returns nil if all were accepted, or else the error
-	// of each. It may last longer than ctx, within a time limit of its own.
-	PublishAll(ctx context.Context, batch []*Broadcast) []error
+	// PublishOrdered hands each of batch to all nodes, in order. It returns nil if all were accepted, or else the error of each. It may
+	// last longer than ctx, within a time limit of its own.
+	PublishOrdered(ctx context.Context, batch []*Broadcast) []error
 }
 
 // Command changes the sockets that its Selection names. Exactly one kind of change is set.

@@ -84,27 +84,20 @@ func (t Target) EmitContext(ctx context.Context, event string, args ...any) erro
 	return nil
 }
 
-// EmitAll emits events that are encoded already, in order, and publishes them to the other nodes together: that costs
-// far less than one Emit for each. The Data of each must be valid JSON in UTF-8, an array whose first element is the
-// event's name; it is not checked. EmitAll returns nil, or an error for each event, in their order: an event that was
-// not published has not reached local sockets either.
+// EmitAll emits events that are encoded already, together: that costs far less than one Emit for each. With an [OrderedAdapter] they reach
+// local sockets by the carrier as well, so that all sockets of a room see what several nodes emit to it in one order; with another one,
+// local sockets get them as from Emit. The Data of each must be valid JSON in UTF-8, an array whose first element is the event's name;
+// it is not checked. EmitAll returns nil, or an error for each event, in their order: an event that was not published has not reached
+// local sockets either.
 func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
-	errs := n.publishAll(ctx, events)
-	for i, b := range events {
-		if errs == nil || errs[i] == nil {
-			n.arrive(b)
-		}
-	}
-	return errs
-}
-
-func (n *Namespace) publishAll(ctx context.Context, events []*Broadcast) []error {
-	if a, ok := n.adapter.(BatchAdapter); ok {
-		return a.PublishAll(ctx, events)
+	if a, ok := n.adapter.(OrderedAdapter); ok {
+		return a.PublishOrdered(ctx, events)
 	}
 	errs := make([]error, len(events))
 	for i, b := range events {
-		errs[i] = n.adapter.Publish(ctx, b)
+		if errs[i] = n.adapter.Publish(ctx, b); errs[i] == nil {
+			n.arrive(b)
+		}
 	}
 	return errs
 }

@@ -4,6 +4,7 @@ package adaptertest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,6 +55,7 @@ func Test(t *testing.T, carrier Carrier) {
 	run("disconnect", (*cluster).disconnect)
 	run("server-side emit", (*cluster).serverSideEmit)
 	if carrier.Adapter != nil {
+		run("one order", (*cluster).oneOrder)
 		run("node leaves", (*cluster).nodeLeaves)
 	}
 	if carrier.Stop != nil {
@@ -163,6 +165,33 @@ func (c *cluster) order() {
 	for i := range 2 * many {
 		here.WantEvent(fmt.Sprintf(`["red",%d]`, i))
 		there.WantEvent(fmt.Sprintf(`["blue",%d]`, i))
+	}
+}
+
+// oneOrder: what several nodes emit together to a room reaches all its sockets in one order.
+func (c *cluster) oneOrder() {
+	const batches, size = 20, 3
+	here, there := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
+	emitted := make(chan error, 2)
+	for i, n := range []*Node{c.a, c.b} {
+		go func() {
+			var errs []error
+			for k := range batches {
+				batch := make([]*socketio.Broadcast, size)
+				for j := range batch {
+					batch[j] = &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"room"}}, Data: fmt.Appendf(nil, `["e",%d,%d]`, i, k*size+j)}
+				}
+				errs = append(errs, n.EmitAll(c.t.Context(), batch)...)
+			}
+			emitted <- errors.Join(errs...)
+		}()
+	}
+	c.ok(<-emitted)
+	c.ok(<-emitted)
+	for i := range 2 * batches * size {
+		if got, want := there.next(), here.next(); got != want {
+			c.t.Fatalf("event %d: got %s on one node and %s on the other, want one order", i, got, want)
+		}
 	}
 }
 

@@ -58,6 +58,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// emitterUID is the sender of broadcasts that come from no node: @socket.io/redis-emitter uses it, and every node accepts what it sends.
+const emitterUID = "emitter"
+
 // maxJobs bounds the requests of other nodes that wait; more are dropped.
 const maxJobs = 1024
 
@@ -69,8 +72,8 @@ type format interface {
 	roomChannel(room string) (name string, own bool)
 	// requestChannel is where all nodes listen.
 	requestChannel() string
-	// appendBroadcast appends the payload to dst.
-	appendBroadcast(dst []byte, b *socketio.Broadcast) (channel string, payload []byte, err error)
+	// appendBroadcast appends the payload of a broadcast from uid to dst.
+	appendBroadcast(dst []byte, uid string, b *socketio.Broadcast) (channel string, payload []byte, err error)
 	encodeCommand(c socketio.Command) ([]byte, error)
 	encodeFetch(requestID string, sel socketio.Selection) ([]byte, error)
 	encodeServerSide(data json.RawMessage) ([]byte, error)
@@ -192,13 +195,14 @@ func (a *adapter) onState(connected bool, at time.Time) {
 
 // Publish implements socketio.Adapter.
 func (a *adapter) Publish(ctx context.Context, b *socketio.Broadcast) error {
-	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return a.format.appendBroadcast(dst, b) })
+	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return a.format.appendBroadcast(dst, a.uid, b) })
 }
 
-// PublishAll implements socketio.BatchAdapter.
-func (a *adapter) PublishAll(ctx context.Context, batch []*socketio.Broadcast) []error {
+// PublishOrdered implements socketio.OrderedAdapter: Redis passes on what is published to a channel in one order to all who subscribe to
+// it, and this node takes what comes from emitterUID like the others.
+func (a *adapter) PublishOrdered(ctx context.Context, batch []*socketio.Broadcast) []error {
 	return a.pub.publishAll(ctx, len(batch), func(i int, dst []byte) (string, []byte, error) {
-		return a.format.appendBroadcast(dst, batch[i])
+		return a.format.appendBroadcast(dst, emitterUID, batch[i])
 	})
 }
 

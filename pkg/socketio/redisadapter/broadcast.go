@@ -17,10 +17,10 @@ const metadataMember = "metadata"
 
 // appendBroadcast writes [uid, packet, options], and after it the event's JSON if MessagePack cannot
 // carry it byte for byte: the official nodes read the first three.
-func (c *classic) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []byte, error) {
+func (c *classic) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast) (string, []byte, error) {
 	start := len(dst)
 	dst = slices.Grow(dst, len(b.Data)+128)
-	dst = msgp.AppendString(append(dst, 0x93), c.uid)
+	dst = msgp.AppendString(append(dst, 0x93), uid)
 	dst = msgp.AppendString(msgp.AppendMapHeader(dst, 3), "type")
 	dst = msgp.AppendString(msgp.AppendUint64(dst, eventType), "data")
 	dst, exact, err := appendJSON(dst, b.Data, b.Attachments)

@@ -67,7 +67,7 @@ func TestClassicIsByteExact(t *testing.T) {
 }
 
 func checkClassic(t *testing.T, text []byte) {
-	_, payload, err := newTestClassic().appendBroadcast(nil, &socketio.Broadcast{Data: text})
+	_, payload, err := newTestClassic().appendBroadcast(nil, "uid", &socketio.Broadcast{Data: text})
 	if err != nil {
 		return // too deep
 	}
@@ -83,7 +83,7 @@ func checkClassic(t *testing.T, text []byte) {
 func TestClassicPlainMessageIsNotDoubled(t *testing.T) {
 	t.Parallel()
 	text := []byte(`["message",{"id":"0194","text":"hello","n":[1,2.5]},"12"]`)
-	_, payload, err := newTestClassic().appendBroadcast(nil, &socketio.Broadcast{Data: text})
+	_, payload, err := newTestClassic().appendBroadcast(nil, "uid", &socketio.Broadcast{Data: text})
 	if err != nil || payload[0] != 0x93 {
 		t.Errorf("got head %x, %v, want three elements", payload[0], err)
 	}
@@ -121,7 +121,7 @@ func FuzzClassicExact(f *testing.F) {
 }
 
 func FuzzDecodeClassic(f *testing.F) {
-	_, payload, _ := newTestClassic().appendBroadcast(nil, &socketio.Broadcast{
+	_, payload, _ := newTestClassic().appendBroadcast(nil, "uid", &socketio.Broadcast{
 		Selection: socketio.Selection{Rooms: []string{"a"}, Except: []string{"b"}},
 		Data:      []byte(`["e",{"_placeholder":true,"num":0}]`), Attachments: [][]byte{{1}}, Volatile: true,
 	})
@@ -163,10 +163,10 @@ func (l validLocal) Deliver(b *socketio.Broadcast) int {
 // FuzzHandle gives both formats whatever Redis may bring.
 func FuzzHandle(f *testing.F) {
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"a"}}, Data: []byte(`["e",1.50,{"_placeholder":true,"num":0}]`)}
-	_, inJSON, _ := newSharded(&adapter{local: fakeLocal{}, uid: "other"}).appendBroadcast(nil, b)
+	_, inJSON, _ := newSharded(&adapter{local: fakeLocal{}, uid: "other"}).appendBroadcast(nil, "other", b)
 	b.Attachments = [][]byte{{1}}
-	_, inMsgpack, _ := newSharded(&adapter{local: fakeLocal{}, uid: "other"}).appendBroadcast(nil, b)
-	_, classicPayload, _ := newClassic(&adapter{local: fakeLocal{}, uid: "other"}).appendBroadcast(nil, b)
+	_, inMsgpack, _ := newSharded(&adapter{local: fakeLocal{}, uid: "other"}).appendBroadcast(nil, "other", b)
+	_, classicPayload, _ := newClassic(&adapter{local: fakeLocal{}, uid: "other"}).appendBroadcast(nil, "other", b)
 	for _, seed := range []string{
 		string(inJSON), string(inMsgpack), string(classicPayload), "", "{", `{"uid":"uid"`, `{"uid":"x","nsp":"/n","type":3}`,
 		`{"uid":"x","nsp":"/n","type":3,"data":{"packet":{"data":["e",1,]},"opts":{}}}`,
@@ -195,13 +195,13 @@ func BenchmarkEncodeBroadcast(b *testing.B) {
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		_, buf, _ = c.appendBroadcast(buf[:0], msg)
+		_, buf, _ = c.appendBroadcast(buf[:0], "other", msg)
 	}
 }
 
 func BenchmarkDecodeBroadcast(b *testing.B) {
 	c := newTestClassic()
-	_, payload, _ := c.appendBroadcast(nil, &socketio.Broadcast{
+	_, payload, _ := c.appendBroadcast(nil, "uid", &socketio.Broadcast{
 		Selection: socketio.Selection{Rooms: []string{"app-user"}},
 		Data:      []byte(`["message",{"id":"0194f0b5","type":"TEXT","data":{"text":"hello there, how are you?"},"isFromSupport":true},"12345"]`),
 	})
@@ -214,7 +214,7 @@ func BenchmarkDecodeBroadcast(b *testing.B) {
 
 func BenchmarkHandleSharded(b *testing.B) {
 	s := newSharded(&adapter{local: fakeLocal{}, opts: Options{}.withDefaults(), uid: "other"})
-	_, payload, _ := s.appendBroadcast(nil, &socketio.Broadcast{
+	_, payload, _ := s.appendBroadcast(nil, "uid", &socketio.Broadcast{
 		Selection: socketio.Selection{Rooms: []string{"app-user"}},
 		Data:      []byte(`["message",{"id":"0194f0b5","type":"TEXT","data":{"text":"hello there, how are you?"},"isFromSupport":true},"12345"]`),
 	})

@@ -38,19 +38,18 @@ type sharded struct {
 	channel, response string
 
 	nsp            string // the namespace's name in JSON
-	head           string // of our broadcasts, up to the event
+	head           string // of broadcasts, from the sender up to the event
 	own, ownBinary string // how our own messages begin, in JSON and in MessagePack
 }
 
 func newSharded(a *adapter) *sharded {
 	channel := a.opts.Prefix + "#" + a.local.Name() + "#"
 	nsp, _ := json.Marshal(a.local.Name()) // cannot fail
-	own := `{"uid":"` + a.uid + `"`
 	return &sharded{
 		adapter: a, channel: channel, response: channel + a.uid + "#",
 		nsp:  string(nsp),
-		head: own + `,"nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
-		own:  own, ownBinary: string(msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, 4), "uid"), a.uid)),
+		head: `","nsp":` + string(nsp) + `,"type":3,"data":{"packet":{"type":2,"data":`,
+		own:  `{"uid":"` + a.uid + `"`, ownBinary: string(msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, 4), "uid"), a.uid)),
 	}
 }
 
@@ -94,11 +93,11 @@ func (s *sharded) encode(typ int, data shardedData) ([]byte, error) {
 
 // appendBroadcast writes JSON, in which the event stands byte for byte, or MessagePack if there is
 // anything binary.
-func (s *sharded) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []byte, error) {
+func (s *sharded) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast) (string, []byte, error) {
 	var err error
 	if len(b.Attachments) == 0 {
-		dst, err = s.appendBroadcastJSON(dst, b)
-	} else if text, jsonErr := s.appendBroadcastJSON(nil, b); jsonErr != nil {
+		dst, err = s.appendBroadcastJSON(dst, uid, b)
+	} else if text, jsonErr := s.appendBroadcastJSON(nil, uid, b); jsonErr != nil {
 		err = jsonErr
 	} else {
 		dst, _, err = appendJSON(dst, text, b.Attachments)
@@ -115,9 +114,10 @@ func (s *sharded) appendBroadcast(dst []byte, b *socketio.Broadcast) (string, []
 }
 
 // appendBroadcastJSON writes by hand what encoding/json would reformat.
-func (s *sharded) appendBroadcastJSON(dst []byte, b *socketio.Broadcast) ([]byte, error) {
+func (s *sharded) appendBroadcastJSON(dst []byte, uid string, b *socketio.Broadcast) ([]byte, error) {
 	dst = slices.Grow(dst, len(s.head)+len(b.Data)+len(s.nsp)+128)
-	dst = append(append(dst, s.head...), b.Data...)
+	dst = append(append(append(dst, `{"uid":"`...), uid...), s.head...)
+	dst = append(dst, b.Data...)
 	dst = append(append(dst, `,"nsp":`...), s.nsp...)
 	dst = append(dst, `},"opts":{`...)
 	var err error

@@ -44,8 +44,8 @@ func (d *Deliverer) consumer() bus.Consumer {
 	}
 }
 
-// deliver emits replies to different visitors. Other gateways are told first, over Redis: when that fails nobody has got the
-// reply for sure, and it is tried again until Redis is back. That it may arrive twice is the rooms' business.
+// deliver emits replies to different visitors. All gateways, this one too, get them over Redis, so that rooms see one order even while two
+// gateways read the same partition. What Redis does not take is tried again until it is back; rooms drop what arrives twice.
 func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
 	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))

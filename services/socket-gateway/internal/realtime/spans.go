@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// A reply's trace goes on from its delivery (the bus's span) through the broadcast: its publish to the other gateways is a span
+// A reply's trace goes on from its delivery (the bus's span) through the broadcast: its publish to all gateways is a span
 // whose traceparent they get with it, and handing it to the sockets of a room is one, on each gateway that has any.
 
 // TracePublishes returns what makes an adapter whose publishes are spans; without a tracer it is adapter itself.
@@ -22,21 +22,21 @@ func TracePublishes(adapter func(socketio.Local) socketio.Adapter, tracer *traci
 	}
 	return func(local socketio.Local) socketio.Adapter {
 		inner := adapter(local)
-		batches, ok := inner.(socketio.BatchAdapter)
+		ordered, ok := inner.(socketio.OrderedAdapter)
 		if !ok {
 			return inner
 		}
-		return &tracedAdapter{BatchAdapter: batches, tracer: tracer}
+		return &tracedAdapter{OrderedAdapter: ordered, tracer: tracer}
 	}
 }
 
 type tracedAdapter struct {
-	socketio.BatchAdapter
+	socketio.OrderedAdapter
 	tracer *tracing.Tracer
 }
 
-// PublishAll implements [socketio.BatchAdapter]. What the other gateways do is below the publish, and what this one does beside it.
-func (a *tracedAdapter) PublishAll(ctx context.Context, batch []*socketio.Broadcast) []error {
+// PublishOrdered implements [socketio.OrderedAdapter]. What the gateways do with the events is below the publish.
+func (a *tracedAdapter) PublishOrdered(ctx context.Context, batch []*socketio.Broadcast) []error {
 	before, spans := make([]map[string]string, len(batch)), make([]*tracing.Span, len(batch))
 	for i, b := range batch {
 		before[i] = b.Metadata
@@ -47,7 +47,7 @@ func (a *tracedAdapter) PublishAll(ctx context.Context, batch []*socketio.Broadc
 		m.TraceParent, spans[i] = a.begin(ctx, b, m.TraceParent, len(batch))
 		m.Put(b)
 	}
-	errs := a.BatchAdapter.PublishAll(ctx, batch)
+	errs := a.OrderedAdapter.PublishOrdered(ctx, batch)
 	for i, b := range batch {
 		b.Metadata = before[i]
 		if errs != nil {
