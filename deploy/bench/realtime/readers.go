@@ -43,7 +43,11 @@ func (b *bench) readers(ctx context.Context, c contender, gateways int) (r reade
 	if _, err = s.pace(ctx, b.rooms, pace{b.cost.rate, b.warm}); err != nil {
 		return r, err
 	}
-	if r.outcome, err = s.pace(ctx, b.rooms, b.cost); err != nil {
+	err = b.profiled(ctx, s, fmt.Sprintf("readers-%d", gateways), b.cost.time, func() (err error) {
+		r.outcome, err = s.pace(ctx, b.rooms, b.cost)
+		return err
+	})
+	if err != nil {
 		return r, err
 	}
 	for _, ops := range s.ops {
