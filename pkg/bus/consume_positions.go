@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -31,13 +32,12 @@ const (
 	positionReaderLife = 5 * time.Second
 	// gatherPartitions is how long a change of the partitions waits for another: they come and go together.
 	gatherPartitions = 10 * time.Millisecond
-	pulledAtOnce     = 512
 
-	// In a dense stream, one with at least denseRate deliveries in each denseWindow, the deliveries of gatherDeliveries are handled together:
-	// waking up for each one costs more than the delivery.
-	gatherDeliveries = 2 * time.Millisecond
-	denseWindow      = 20 * time.Millisecond
-	denseRate        = 30
+	// A consumer with the filters of several partitions costs the server a look at all their subjects for each delivery, once it has fallen
+	// behind by more messages than a block of the stream has subjects. One without filters reads on. From behindFrom messages on a replica
+	// therefore reads all partitions, and passes over those of others, until at most caughtUpAt are left.
+	behindFrom = 1000
+	caughtUpAt = 100
 )
 
 var (
@@ -48,7 +48,7 @@ var (
 // positions is what a replica reads of a stream by positions.
 type positions struct {
 	group   *group
-	single  bool          // the stream has one partition
+	count   int           // partitions of the stream
 	changed chan struct{} // holds at most one: partitions have come or gone
 
 	mu       sync.Mutex
@@ -56,32 +56,9 @@ type positions struct {
 	reading  map[int]*positionReader // those that the session began with
 	reached  uint64                  // everything up to here that the session selects has arrived
 	expected uint64                  // the next delivery's number in the session
+	filtered bool                    // the session gets only the partitions that it reads
 	created  time.Time               // the stream; zero: not known yet
 	sessions int
-
-	gathering gathering
-}
-
-// gathering notices whether deliveries come densely. It belongs to the goroutine to which they come.
-type gathering struct {
-	window time.Time // when the count began
-	count  int
-	dense  bool
-	paused time.Time // when the last pause ended
-}
-
-// note counts a delivery, after a pause where others are likely to follow it at once.
-func (g *gathering) note() {
-	now := time.Now()
-	if passed := now.Sub(g.window); passed >= denseWindow {
-		g.dense = g.count >= denseRate && passed < 2*denseWindow
-		g.window, g.count = now, 0
-	}
-	g.count++
-	if g.dense && now.Sub(g.paused) >= gatherDeliveries {
-		time.Sleep(gatherDeliveries)
-		g.paused = time.Now()
-	}
 }
 
 // positionReader is one partition that is read by position.
@@ -97,7 +74,7 @@ type positionReader struct {
 
 // readPositions reads what readers ask for until stop is called.
 func (g *group) readPositions(slots []slot) (stop func()) {
-	p := &positions{group: g, single: len(slots) == 1, changed: make(chan struct{}, 1), readers: make(map[int]*positionReader)}
+	p := &positions{group: g, count: len(slots), changed: make(chan struct{}, 1), readers: make(map[int]*positionReader)}
 	g.positions = p
 	ctx, cancel := context.WithCancel(g.handlers)
 	var running sync.WaitGroup
@@ -285,6 +262,9 @@ func (p *positions) begin(ctx context.Context) (config jetstream.ConsumerConfig,
 		numbers = append(numbers, strconv.Itoa(number))
 		start = min(start, r.received)
 	}
+	if p.filtered = len(p.readers) < p.count && last-start <= behindFrom; !p.filtered {
+		filters = nil
+	}
 	p.reached, p.expected = start, 1
 	p.sessions++
 	return jetstream.ConsumerConfig{
@@ -305,87 +285,124 @@ func (p *positions) begin(ctx context.Context) (config jetstream.ConsumerConfig,
 func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jetstream.ConsumerConfig) error {
 	g := p.group
 	creating, cancel := g.bus.state.request(ctx, apiTimeout)
-	consumer, err := g.bus.js.CreateConsumer(creating, g.cfg.Stream, config)
+	_, err := g.bus.js.CreateConsumer(creating, g.cfg.Stream, config)
 	cancel()
 	if err != nil {
 		return fmt.Errorf("creating the consumer: %w", err)
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	consuming, err := consumer.Consume(
-		func(m jetstream.Msg) {
-			if err := p.receive(ctx, m); err != nil {
-				end(err)
-			}
-		},
-		jetstream.PullMaxMessages(pulledAtOnce), jetstream.PullExpiry(pullExpires), jetstream.PullHeartbeat(pullExpires/3),
-		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { end(err) }),
-	)
+	r, err := newRounds(g.bus.conn, g.cfg.Stream, config.Name)
 	if err != nil {
-		end(nil)
-		return fmt.Errorf("reading the consumer: %w", err)
+		return err
 	}
+	defer r.close()
 	g.interrupted.Store(false)
-	defer func() {
-		end(nil) // a delivery that waits for room
-		consuming.Stop()
-		<-consuming.Closed()
-	}()
-	select {
-	case <-ctx.Done():
-		if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+	silence := time.NewTimer(r.patience())
+	defer silence.Stop()
+	for {
+		if err := r.next(ctx); err != nil {
 			return err
 		}
-	case <-p.changed:
-		_ = sleep(ctx, gatherPartitions)
-	case <-up: // what was on its way has died with the old connection
+		again, err := p.round(ctx, up, r, silence)
+		if err != nil || !again {
+			return err
+		}
+		r.end()
+	}
+}
+
+// round takes the deliveries of a round when there is room for them. It reports false where the session has ended: ctx is done, partitions
+// have come or gone, the connection has come back, or another consumer suits better.
+func (p *positions) round(ctx context.Context, up <-chan struct{}, r *rounds, silence *time.Timer) (again bool, err error) {
+	g := p.group
+	silence.Reset(r.patience())
+	for ended := false; !ended; {
+		incoming, freed := r.incoming, g.freed.wait()
+		if g.hasRoom() {
+			freed = nil
+		} else {
+			incoming = nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-p.changed:
+			_ = sleep(ctx, gatherPartitions)
+			return false, nil
+		case <-up: // what was on its way has died with the old connection
+			return false, nil
+		case <-freed:
+			silence.Reset(r.patience())
+		case <-silence.C:
+			if incoming != nil {
+				return false, errSilent
+			}
+		case m := <-incoming:
+			silence.Reset(r.patience())
+			if m.Reply == "" {
+				ended, err = r.status(m)
+			} else {
+				ended = r.take(m)
+			}
+			if err == nil {
+				err = p.receive(r.taken(ended))
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+	}
+	return p.suits(r.pending()), nil
+}
+
+// suits reports whether the session's consumer is the right one for so many messages that it has left to deliver.
+func (p *positions) suits(pending uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.filtered {
+		return pending <= behindFrom
+	}
+	return len(p.reading) == p.count || pending > caughtUpAt
+}
+
+// receive takes deliveries of the session.
+func (p *positions) receive(messages []*nats.Msg) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, tasks := time.Now(), make([]*task, 0, len(messages))
+	defer func() { p.group.queue.add(tasks...) }() // with the lock held: a partition is released after it has gone from the readers
+	for _, m := range messages {
+		t, number, err := newTask(m, now)
+		if err != nil {
+			return fmt.Errorf("reading a delivery: %w", err)
+		}
+		if number != p.expected {
+			return errGap
+		}
+		p.expected++
+		if p.take(t, p.partitionOf(m.Subject)) {
+			tasks = append(tasks, t)
+		}
 	}
 	return nil
 }
 
-// receive takes one delivery of the session, when there is room for it.
-func (p *positions) receive(ctx context.Context, m jetstream.Msg) error {
-	g := p.group
-	for freed := g.freed.wait(); !g.hasRoom(); freed = g.freed.wait() {
-		select {
-		case <-ctx.Done():
-		case <-freed:
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-	}
-	p.gathering.note()
-	meta, err := m.Metadata()
-	if err != nil {
-		return fmt.Errorf("reading a delivery: %w", err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if ctx.Err() != nil {
-		return nil
-	}
-	if meta.Sequence.Consumer != p.expected {
-		return errGap
-	}
-	p.expected++
-	sequence := meta.Sequence.Stream
-	if r := p.reader(p.partitionOf(m.Subject())); r != nil && sequence > r.received {
-		t := &task{delivery: readDelivery(m, meta), delivered: 1, touched: time.Now(), partition: r.partition}
-		t.delivery.TraceParent = t.delivery.Header.Get(headerTraceParent)
-		t.key = g.cfg.Key(t.delivery)
-		if r.ledger.take(t) {
-			g.took(t)
-			g.queue.add(t)
+// take notes a delivery of a partition, and reports whether it is to be handled here. It is called with the lock held.
+func (p *positions) take(t *task, number int) (taken bool) {
+	sequence := t.delivery.Sequence
+	if r := p.reader(number); r != nil && sequence > r.received {
+		t.partition, t.key = r.partition, p.group.cfg.Key(t.delivery)
+		if taken = r.ledger.take(t); taken {
+			p.group.took(t)
 		}
 		r.received = sequence
 	}
 	p.reached = sequence
-	return nil
+	return taken
 }
 
 // partitionOf returns the partition of a stored subject; -1: it has none.
 func (p *positions) partitionOf(stored string) int {
-	if p.single {
+	if p.count == 1 {
 		return 0
 	}
 	number, _, _ := strings.Cut(stored, ".")

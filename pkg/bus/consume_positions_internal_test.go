@@ -28,3 +28,28 @@ func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 		t.Errorf("got %p, arrived %d, want the new reader to wait at 5", got, p.arrived(after))
 	}
 }
+
+// A consumer with filters suits a replica that is not far behind, one without a replica that is, or that reads all partitions.
+func TestConsumerSuits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		filtered bool
+		reads    int
+		pending  uint64
+		want     bool
+	}{
+		{filtered: true, reads: 1, pending: behindFrom, want: true},
+		{filtered: true, reads: 1, pending: behindFrom + 1},
+		{reads: 1, pending: caughtUpAt + 1, want: true},
+		{reads: 1, pending: caughtUpAt},
+		{reads: 2, want: true},
+	} {
+		p := &positions{count: 2, filtered: c.filtered, reading: make(map[int]*positionReader)}
+		for number := range c.reads {
+			p.reading[number] = nil
+		}
+		if got := p.suits(c.pending); got != c.want {
+			t.Errorf("%+v: got %v", c, got)
+		}
+	}
+}

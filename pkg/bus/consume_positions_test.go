@@ -196,6 +196,11 @@ func TestPositionBeyondTheStream(t *testing.T) {
 	first := startReplica(t, url, byPosition(handled.handle))
 	await(t, "it is handled", func() bool { return handled.len() == 1 })
 	first.end()
+	read := func() bool {
+		g, err := b.Group(t.Context(), subject.Replies, "tester")
+		return err == nil && g.Total().Read
+	}
+	await(t, "the partitions are not read any more", func() bool { return !read() })
 	state, err := b.State(t.Context(), subject.Replies)
 	if err != nil {
 		t.Fatal(err)
@@ -204,10 +209,44 @@ func TestPositionBeyondTheStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	startReplica(t, url, byPosition(handled.handle))
-	await(t, "the partitions are read", func() bool {
-		g, err := b.Group(t.Context(), subject.Replies, "tester")
-		return err == nil && g.Total().Read
-	})
+	await(t, "the partitions are read", read)
 	publish(t, b, reply("visitor", 1))
 	await(t, "the next is handled", func() bool { return handled.len() == 2 })
+}
+
+// Replicas that are far behind read all partitions, each for its own, and only their own when they have caught up.
+func TestReplicasCatchUp(t *testing.T) {
+	t.Parallel()
+	url := bustest.Start(t).URL()
+	b := bustest.Open(t, url)
+	handled, open := newReceivers(), make(chan struct{})
+	c := byPosition(func(ctx context.Context, d bus.Delivery) error {
+		<-open
+		return handled.handle(ctx, d)
+	})
+	const keys, each = 64, 80
+	publishAll(t, b, keys, 0, each)
+	replicas := []*replica{startReplica(t, url, c), startReplica(t, url, c)}
+	awaitEven(t, replicas...)
+	reading := func() (own, all int) {
+		s, err := b.JetStream().Stream(t.Context(), subject.Replies)
+		if err != nil {
+			return 0, 0
+		}
+		for info := range s.ListConsumers(t.Context()).Info() {
+			switch current := info.NumWaiting > 0 || info.NumPending > 0; {
+			case !current: // of an earlier session
+			case len(info.Config.FilterSubjects) == 0:
+				all++
+			default:
+				own++
+			}
+		}
+		return own, all
+	}
+	await(t, "both read all partitions", func() bool { _, all := reading(); return all >= 2 })
+	close(open)
+	await(t, "all are handled", func() bool { return handled.len() == keys*each })
+	handled.check(t, keys, each)
+	await(t, "both read their own", func() bool { own, all := reading(); return own == 2 && all == 0 })
 }

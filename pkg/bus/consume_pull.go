@@ -44,6 +44,7 @@ type pullRequest struct {
 	Batch     int           `json:"batch"`
 	Expires   time.Duration `json:"expires"`
 	Heartbeat time.Duration `json:"idle_heartbeat"`
+	NoWait    bool          `json:"no_wait,omitempty"` // the request ends when it has brought some and there are no more
 	Group     string        `json:"group,omitempty"`
 	Pin       string        `json:"id,omitempty"`
 }
@@ -65,7 +66,9 @@ func (p *puller) ask() error {
 	if p.shared {
 		group = ""
 	}
-	request, err := json.Marshal(pullRequest{p.batch - p.asked, p.expires, p.heartbeat(), group, p.pin})
+	request, err := json.Marshal(pullRequest{
+		Batch: p.batch - p.asked, Expires: p.expires, Heartbeat: p.heartbeat(), Group: group, Pin: p.pin,
+	})
 	if err != nil {
 		return fmt.Errorf("encoding the pull request: %w", err)
 	}

@@ -49,18 +49,20 @@ func newKeyedQueue(concurrency, most int, run func([]*task, []outcome)) *keyedQu
 	return &keyedQueue{run: run, concurrency: concurrency, most: most, byKey: make(map[queueKey]*taskQueue)}
 }
 
-// add puts t after all tasks of the same key.
-func (q *keyedQueue) add(t *task) {
+// add puts each task after all of the same key. A call takes as many of them together as it may.
+func (q *keyedQueue) add(tasks ...*task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := queueKey{t.partition, t.key}
-	if known, ok := q.byKey[key]; ok {
-		known.tasks = append(known.tasks, t)
-		return
+	for _, t := range tasks {
+		key := queueKey{t.partition, t.key}
+		if known, ok := q.byKey[key]; ok {
+			known.tasks = append(known.tasks, t)
+			continue
+		}
+		fresh := &taskQueue{key: key, tasks: []*task{t}}
+		q.byKey[key] = fresh
+		q.makeReady(fresh)
 	}
-	fresh := &taskQueue{key: key, tasks: []*task{t}}
-	q.byKey[key] = fresh
-	q.makeReady(fresh)
 }
 
 // makeReady is called with the lock held.
