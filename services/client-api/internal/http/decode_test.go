@@ -46,7 +46,7 @@ func FuzzPushRequest(f *testing.F) {
 		if !httpapitest.Accepts(t, body, &r) {
 			return
 		}
-		o, faults := r.order()
+		o, faults := r.read()
 		_, isID := chat.ParseID(o.TemplateID)
 		_, isPhone := chat.ParsePhone(o.Source)
 		if len(faults) > 0 || !isID || !isPhone || len(o.Source) < 11 || o.Username != nil && utf8.RuneCountInString(*o.Username) < 3 {

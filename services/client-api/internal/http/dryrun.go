@@ -6,9 +6,6 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// dryRunSuccess is what the answers to both dry runs begin with; the object is still open.
-const dryRunSuccess = `{"message":"Message would be sent","dryRun":true`
-
 // dryRun says whether a request wants everything checked and nothing sent.
 type dryRun uint8
 

@@ -3,9 +3,7 @@ package http
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -45,11 +43,11 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if idempotency.Asked(c.Request().Header) {
 		return a.sendOnce(c, companyID, &r)
 	}
-	body, err := a.send(c.Request().Context(), companyID, r.draft(), chat.MessageIdentity{})
+	answer, err := a.send(c.Request().Context(), companyID, r.draft(), chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}
-	return httpapi.JSON(c, http.StatusOK, body)
+	return ok(c, answer)
 }
 
 func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
@@ -58,19 +56,18 @@ func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 		same = append(same, *r.SenderName)
 	}
 	return a.Once.Answer(c, "POST /message/send|"+companyID, idempotency.Fingerprint(same...), func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-		body, err := a.send(ctx, companyID, r.draft(), identity)
-		return idempotency.Answer{Status: http.StatusOK, Body: body}, err
+		return onceAnswer(a.send(ctx, companyID, r.draft(), identity))
 	})
 }
 
-// send returns the body of the answer.
-func (a api) send(ctx context.Context, companyID string, d message.Draft, identity chat.MessageIdentity) ([]byte, error) {
+func (a api) send(ctx context.Context, companyID string, d message.Draft, identity chat.MessageIdentity) (sendAnswer, error) {
 	sent, err := a.Messages.Send(ctx, companyID, d, identity)
 	if err != nil {
-		return nil, err
+		return sendAnswer{}, err
 	}
-	body := appendSuccess(make([]byte, 0, 160), sent.MessageID)
-	return append(appendWindow(body, sent.WindowExpiresAt), '}'), nil
+	answer := accepted(sent.MessageID)
+	answer.WindowExpiresAt = timestamp(sent.WindowExpiresAt)
+	return answer, nil
 }
 
 // checkMessage answers a dry run.
@@ -79,16 +76,7 @@ func (a api) checkMessage(c echo.Context, companyID string, d message.Draft) err
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, append(appendWindow([]byte(dryRunSuccess), windowExpiresAt), '}'))
-}
-
-func appendWindow(dst []byte, expiresAt time.Time) []byte {
-	dst = append(dst, `,"windowExpiresAt":"`...)
-	return append(chat.AppendTime(dst, expiresAt), '"')
-}
-
-// appendSuccess appends what both answers begin with; the object is still open.
-func appendSuccess(dst []byte, messageID string) []byte {
-	dst = append(dst, `{"message":"Message sent successfully","messageId":`...)
-	return chat.AppendString(dst, messageID)
+	answer := checked()
+	answer.WindowExpiresAt = timestamp(windowExpiresAt)
+	return ok(c, answer)
 }

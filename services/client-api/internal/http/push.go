@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -23,10 +22,11 @@ type pushRequest struct {
 	Username   *string        `json:"username"`
 	Parameters httpapi.Object `json:"parameters"`
 	dryRun     dryRun
+	order      push.Order // that Validate has read
 }
 
-// order returns the order, and which of its parameters are no text. One that is null counts as absent.
-func (r *pushRequest) order() (push.Order, apperr.Fields) {
+// read returns the order, and which of its parameters are no text. One that is null counts as absent.
+func (r *pushRequest) read() (push.Order, apperr.Fields) {
 	o := push.Order{TemplateID: r.TemplateID, Source: r.Source, Username: r.Username}
 	var members map[string]*json.RawMessage
 	if len(r.Parameters) == 0 || json.Unmarshal(r.Parameters, &members) != nil { // an object it is: the decoder saw to that
@@ -49,8 +49,9 @@ func (r *pushRequest) order() (push.Order, apperr.Fields) {
 
 // Validate implements [httpapi.Validator].
 func (r *pushRequest) Validate() apperr.Fields {
-	o, faults := r.order()
-	return r.dryRun.validate(append(o.Validate(), faults...))
+	order, faults := r.read()
+	r.order = order
+	return r.dryRun.validate(append(order.Validate(), faults...))
 }
 
 func (a api) pushMessage(c echo.Context, companyID string) error {
@@ -58,21 +59,20 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	order, _ := r.order()
 	if r.dryRun == dryRunYes {
-		return a.checkPush(c, companyID, order)
+		return a.checkPush(c, companyID, r.order)
 	}
 	if err := a.Limits.publish(c, companyID, len(r.Parameters)+chat.MaxTextLength); err != nil {
 		return err
 	}
 	if idempotency.Asked(c.Request().Header) {
-		return a.pushOnce(c, companyID, order)
+		return a.pushOnce(c, companyID, r.order)
 	}
-	body, err := a.push(c.Request().Context(), companyID, order, chat.MessageIdentity{})
+	answer, err := a.push(c.Request().Context(), companyID, r.order, chat.MessageIdentity{})
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, body)
+	return ok(c, answer)
 }
 
 func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
@@ -85,22 +85,18 @@ func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
 	}
 	return a.Once.Answer(c, "POST /push-message|"+companyID, idempotency.Fingerprint(parts...),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
-			body, err := a.push(ctx, companyID, o, identity)
-			return idempotency.Answer{Status: http.StatusOK, Body: body}, err
+			return onceAnswer(a.push(ctx, companyID, o, identity))
 		})
 }
 
-// push returns the body of the answer.
-func (a api) push(ctx context.Context, companyID string, o push.Order, identity chat.MessageIdentity) ([]byte, error) {
+func (a api) push(ctx context.Context, companyID string, o push.Order, identity chat.MessageIdentity) (sendAnswer, error) {
 	pushed, err := a.Pushes.Push(ctx, companyID, o, identity)
 	if err != nil {
-		return nil, err
+		return sendAnswer{}, err
 	}
-	body := appendSuccess(nil, pushed.MessageID)
-	if pushed.ChatID != "" {
-		body = chat.AppendString(append(body, `,"chatId":`...), pushed.ChatID)
-	}
-	return append(body, '}'), nil
+	answer := accepted(pushed.MessageID)
+	answer.ChatID = pushed.ChatID
+	return answer, nil
 }
 
 // checkPush answers a dry run.
@@ -108,5 +104,5 @@ func (a api) checkPush(c echo.Context, companyID string, o push.Order) error {
 	if err := a.Pushes.Check(c.Request().Context(), companyID, o); err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, []byte(dryRunSuccess+"}"))
+	return ok(c, checked())
 }
