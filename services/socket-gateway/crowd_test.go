@@ -79,8 +79,8 @@ func (c *child) terminate() {
 	<-c.ended
 }
 
-// limiter is a way of TCP to several gateways: each connection goes to the next one that answers. It can be cut.
-type limiter struct {
+// tcpProxy forwards TCP to several gateways: each connection goes to the next one that answers. It can be cut.
+type tcpProxy struct {
 	t        *testing.T
 	listener net.Listener
 	url      string
@@ -93,9 +93,9 @@ type limiter struct {
 	conns    map[net.Conn]struct{}
 }
 
-func newDoor(t *testing.T) *limiter {
+func newProxy(t *testing.T) *tcpProxy {
 	t.Helper()
-	d := &limiter{t: t, listener: listen(t), conns: make(map[net.Conn]struct{})}
+	d := &tcpProxy{t: t, listener: listen(t), conns: make(map[net.Conn]struct{})}
 	d.url = "http://" + d.addr()
 	d.serving.Go(d.accept)
 	t.Cleanup(func() {
@@ -106,23 +106,23 @@ func newDoor(t *testing.T) *limiter {
 	return d
 }
 
-func (d *limiter) addr() string { return d.listener.Addr().String() }
+func (d *tcpProxy) addr() string { return d.listener.Addr().String() }
 
-func (d *limiter) open(url string) {
+func (d *tcpProxy) open(url string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.backends = append(d.backends, strings.TrimPrefix(url, "http://"))
 }
 
 // close sends nobody there any more; who is there stays.
-func (d *limiter) close(url string) {
+func (d *tcpProxy) close(url string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.backends = slices.DeleteFunc(d.backends, func(b string) bool { return b == strings.TrimPrefix(url, "http://") })
 }
 
 // shake breaks all connections.
-func (d *limiter) shake() {
+func (d *tcpProxy) shake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.conns {
@@ -131,20 +131,20 @@ func (d *limiter) shake() {
 }
 
 // cut breaks all connections and lets none through until repair.
-func (d *limiter) cut() {
+func (d *tcpProxy) cut() {
 	d.mu.Lock()
 	d.shut = true
 	d.mu.Unlock()
 	d.shake()
 }
 
-func (d *limiter) repair() {
+func (d *tcpProxy) repair() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shut = false
 }
 
-func (d *limiter) accept() {
+func (d *tcpProxy) accept() {
 	for {
 		c, err := d.listener.Accept()
 		if err != nil {
@@ -154,7 +154,7 @@ func (d *limiter) accept() {
 	}
 }
 
-func (d *limiter) serve(c net.Conn) {
+func (d *tcpProxy) serve(c net.Conn) {
 	defer c.Close()
 	to := d.dial()
 	if to == nil {
@@ -173,7 +173,7 @@ func (d *limiter) serve(c net.Conn) {
 	to.Close()
 }
 
-func (d *limiter) dial() net.Conn {
+func (d *tcpProxy) dial() net.Conn {
 	d.mu.Lock()
 	backends, shut := slices.Clone(d.backends), d.shut
 	d.next++
@@ -191,7 +191,7 @@ func (d *limiter) dial() net.Conn {
 	return nil
 }
 
-func (d *limiter) note(conns ...net.Conn) bool {
+func (d *tcpProxy) note(conns ...net.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range conns {
@@ -200,7 +200,7 @@ func (d *limiter) note(conns ...net.Conn) bool {
 	return !d.shut
 }
 
-func (d *limiter) forget(conns ...net.Conn) {
+func (d *tcpProxy) forget(conns ...net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range conns {

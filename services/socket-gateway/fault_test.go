@@ -40,16 +40,16 @@ func TestFaultNetworkDrops(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			registries := []*prometheus.Registry{prometheus.NewRegistry(), prometheus.NewRegistry()}
-			limiter := newDoor(t)
+			proxy := newProxy(t)
 			for _, r := range registries {
-				limiter.open(w.start(func(c *socketgateway.Config) { c.Registerer = r }).url)
+				proxy.open(w.start(func(c *socketgateway.Config) { c.Registerer = r }).url)
 			}
-			crowd := newCrowd(t, w, limiter.url, transports, crowdSize)
+			crowd := newCrowd(t, w, proxy.url, transports, crowdSize)
 			crowd.publish()
 			crowd.awaitEach(3)
-			limiter.cut()
+			proxy.cut()
 			outage(lasting(time.Second, 30*time.Second))
-			limiter.repair()
+			proxy.repair()
 			crowd.awaitRecovered(crowdSize)
 			crowd.finish()
 			hits := 0.0
@@ -67,14 +67,14 @@ func TestFaultNetworkDrops(t *testing.T) {
 func TestFaultNetworkDropsBeforeTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	limiter := newDoor(t)
-	limiter.open(w.start().url)
-	crowd := newCrowd(t, w, limiter.url, "websocket", crowdSize)
-	limiter.cut()
+	proxy := newProxy(t)
+	proxy.open(w.start().url)
+	crowd := newCrowd(t, w, proxy.url, "websocket", crowdSize)
+	proxy.cut()
 	crowd.awaitGone()
 	crowd.publish()
 	crowd.awaitSent(crowdSize * 5)
-	limiter.repair()
+	proxy.repair()
 	crowd.awaitRecovered(crowdSize)
 	crowd.finish()
 }
@@ -84,16 +84,16 @@ func TestFaultGatewayKilled(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	first := w.startChild()
-	limiter := newDoor(t)
-	limiter.open(first.url)
-	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
+	proxy := newProxy(t)
+	proxy.open(first.url)
+	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
 	crowd.publish()
 	crowd.awaitEach(3)
 	second := w.startChild()
 	w.awaitServing(second)
-	limiter.open(second.url)
+	proxy.open(second.url)
 	first.kill()
-	limiter.close(first.url)
+	proxy.close(first.url)
 	crowd.awaitRecovered(crowdSize)
 	crowd.finish()
 }
@@ -102,22 +102,22 @@ func TestFaultGatewayKilled(t *testing.T) {
 func TestFaultRollingRestart(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
-	limiter := newDoor(t)
+	proxy := newProxy(t)
 	var running []*child
 	for range 3 {
 		p := w.startChild()
 		w.awaitServing(p)
-		limiter.open(p.url)
+		proxy.open(p.url)
 		running = append(running, p)
 	}
-	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
+	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
 	crowd.publish()
 	for _, old := range running {
 		crowd.awaitEach(3)
 		p := w.startChild()
 		w.awaitServing(p)
-		limiter.open(p.url)
-		limiter.close(old.url)
+		proxy.open(p.url)
+		proxy.close(old.url)
 		old.terminate()
 	}
 	crowd.finish()
@@ -130,14 +130,14 @@ func TestFaultRollingRestart(t *testing.T) {
 func TestFaultRedisRestart(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
-	limiter := newDoor(t)
+	proxy := newProxy(t)
 	var gateways []*gateway
 	for range 2 {
 		g := w.start()
 		gateways = append(gateways, g)
-		limiter.open(g.url)
+		proxy.open(g.url)
 	}
-	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
+	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
 	crowd.publish()
 	for range 2 {
 		crowd.awaitEach(3)
@@ -155,17 +155,17 @@ func TestFaultRedisRestart(t *testing.T) {
 func TestFaultGatewayLosesRedis(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
-	lane := newDoor(t) // to Redis
-	lane.open("http://" + w.redis.addr)
+	proxy := newProxy(t) // to Redis
+	proxy.open("http://" + w.redis.addr)
 	near := w.start()
 	w.awaitReady(near, http.StatusOK)
-	far := w.start(func(c *socketgateway.Config) { c.RedisURL = "redis://" + lane.addr() })
+	far := w.start(func(c *socketgateway.Config) { c.RedisURL = "redis://" + proxy.addr() })
 	crowd := newCrowd(t, w.world, far.url, "websocket", crowdSize)
 	crowd.publish()
 	crowd.awaitEach(3)
-	lane.cut()
+	proxy.cut()
 	outage(lasting(time.Second, 30*time.Second))
-	lane.repair()
+	proxy.repair()
 	w.awaitReady(far, http.StatusOK)
 	crowd.finish()
 	if crowd.connects != crowdSize {
@@ -177,16 +177,16 @@ func TestFaultGatewayLosesRedis(t *testing.T) {
 func TestFaultNATSRestart(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
-	limiter := newDoor(t)
+	proxy := newProxy(t)
 	for range 2 {
-		limiter.open(w.start().url)
+		proxy.open(w.start().url)
 	}
-	crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
+	crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
 	crowd.publish()
 	for range 2 {
 		crowd.awaitEach(3)
 		w.nats.Stop()
-		limiter.shake() // those who come back meanwhile are not lost either
+		proxy.shake() // those who come back meanwhile are not lost either
 		outage(lasting(time.Second, 10*time.Second))
 		w.nats = startNATS(t, w.natsAddr, w.natsDir)
 	}
@@ -201,15 +201,15 @@ func TestFaultOrderAndOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("%d gateways", gateways), func(t *testing.T) {
 			t.Parallel()
 			w := newFaultWorld(t)
-			limiter := newDoor(t)
+			proxy := newProxy(t)
 			var running []*child
 			for range gateways {
 				p := w.startChild()
 				w.awaitServing(p)
-				limiter.open(p.url)
+				proxy.open(p.url)
 				running = append(running, p)
 			}
-			crowd := newCrowd(t, w.world, limiter.url, "websocket", crowdSize)
+			crowd := newCrowd(t, w.world, proxy.url, "websocket", crowdSize)
 			crowd.publish()
 			for _, p := range running {
 				crowd.awaitEach(3)
@@ -219,11 +219,11 @@ func TestFaultOrderAndOnce(t *testing.T) {
 			}
 			for _, p := range running {
 				crowd.awaitEach(3)
-				limiter.close(p.url)
+				proxy.close(p.url)
 				p.kill()
 				fresh := w.startChild()
 				w.awaitServing(fresh)
-				limiter.open(fresh.url)
+				proxy.open(fresh.url)
 			}
 			crowd.finish()
 		})

@@ -10,10 +10,9 @@
 //
 // Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in 0014-partitions.md):
 //
-//   - A reply is acknowledged only when Redis has taken it, and a reply of the same room follows only after that.
-//   - A room here sees rising offsets only; what is not after its last one has been delivered, or was passed on before the
-//     room had a socket.
-//   - A client that comes back with pid and offset gets what is after them from the stream, and live only what is after that.
+//   - The position of a partition passes a reply only after Redis has accepted it, and the next reply of the same room follows only then.
+//   - A room delivers rising offsets only; an event that is not newer has been delivered, or was passed on before the room had a socket.
+//   - A client that reconnects with pid and offset receives what follows them from the stream, and live only what follows that.
 package realtime
 
 import (
@@ -39,13 +38,13 @@ const Namespace = "/message"
 // headerOrigin is the one header of a connection that is kept: where the page is from.
 const headerOrigin = "Origin"
 
-// KeptHeaders are the headers of a connection that the gate looks at.
+// KeptHeaders are the headers of a connection that the Authenticator reads.
 func KeptHeaders() []string { return []string{headerOrigin} }
 
 // joinTimeout is how long a socket waits for Redis before it is told to try again.
 const joinTimeout = 3 * time.Second
 
-// Room is the room of a visitor, in which all sockets of theirs are.
+// Room returns the room that all sockets of a visitor join.
 func Room(appID, chatUserID string) string { return appID + "-" + chatUserID }
 
 // Tokens returns the visitor of a token. Its error is apperr.Unauthenticated for a token that is not valid, and
@@ -74,15 +73,15 @@ type Authenticator struct {
 	presence    *Presence
 }
 
-// guard puts the gate before the namespace. Of the events of clients, fresh tokens are taken here, and live.go takes what happens at this
-// moment; visitors write over HTTP.
+// guard makes the namespace admit only sockets with a valid token. Of the clients' events, fresh tokens are handled here, typing and read
+// cursors in live.go; visitors write over HTTP.
 func (g *Authenticator) guard() {
 	g.namespace.Use(g.admit)
 	g.namespace.OnConnection(g.connected)
 	g.namespace.On(EventToken, g.renew)
 }
 
-// session is what is known of a socket's visitor.
+// session is the state of a socket of a visitor.
 type session struct {
 	room   string
 	appLen int  // of the room's name, which begins with the id of the application
@@ -95,13 +94,13 @@ type session struct {
 	part     metadata.Part // the last part that it has had of a message that is being written
 }
 
-// handshake is what a client shows when it connects: a token, and, when it comes back, its session and its last offset.
+// handshake is the auth object of a CONNECT: a token, and, on a reconnect, the session and the last offset.
 type handshake struct {
 	Token  string `json:"token"`
 	PID    string `json:"pid"`
 	Offset string `json:"offset"`
 
-	Unread flag `json:"unread"` // the client wants to know how far its chat is read
+	Unread flag `json:"unread"` // the client wants EventUnread
 }
 
 // flag is true where JSON says true; anything else is false, and no error.
@@ -130,9 +129,9 @@ func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, socketio.ErrDisconnected) || ctx.Err() != nil:
-		return err // nobody is there to be told
+		return err // the client has gone
 	case shown.PID != "" && apperr.CodeOf(err) == apperr.Unavailable:
-		s.CloseConnection() // a client that is refused does not try again by itself; one that was connected before shall
+		s.CloseConnection() // the official client reconnects after that, and not after a refusal
 		g.metrics.connectError(codeUnavailable)
 		return err
 	}
@@ -150,8 +149,8 @@ func (g *Authenticator) enter(ctx context.Context, token, origin string) (creden
 	return claims, g.origins.Check(ctx, claims.AppID, origin)
 }
 
-// join puts the socket into its room. The session begins at the position before that: what is after it and does not reach
-// the client live is there when the client comes back.
+// join puts the socket into its room. The session begins at the position read before the join: a later event that does not reach the
+// client live is replayed when the client reconnects.
 func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
@@ -185,8 +184,8 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	return s.AddAnswer("pid", pid)
 }
 
-// showUnfinished sends the message that a bot is writing for the visitor as far as it is, and holds back the parts that are in that.
-// Where it cannot be read the socket goes on without: the bot repeats the text.
+// showUnfinished sends the text so far of the message that a bot is writing for the visitor, and holds back the parts that it contains.
+// If it cannot be read, the socket is connected without it: the bot repeats the text.
 func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims) {
 	whole, ok, err := g.unfinished.Of(ctx, claims.AppID, claims.ChatUserID)
 	if err != nil {
@@ -204,8 +203,8 @@ func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, 
 	}
 }
 
-// recover sends what the client has missed, after the answer to its CONNECT. That answer repeats the pid, which tells the
-// client that nothing is missing; a new one tells it to load the history, as does one that comes back too often.
+// recover sends the events that the client has missed, after the answer to its CONNECT. An answer with the same pid tells the client that
+// nothing is missing; a new pid, also the answer to a client that reconnects too often, tells it to load the history.
 func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
 	if !g.recoveries.Take(ctx, known.room).Allowed {
 		g.metrics.recovery(recoveryLimited)
@@ -234,7 +233,7 @@ func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *
 	return shown.PID, nil
 }
 
-// connected is called only for sockets that have got their answer, and whose end will therefore be told.
+// connected is called after a socket has received its CONNECT answer; only then is OnDisconnect called for it.
 func (g *Authenticator) connected(s *socketio.Socket) {
 	known := s.Data().(*session)
 	if known.held {
@@ -251,7 +250,7 @@ func (g *Authenticator) connected(s *socketio.Socket) {
 	}
 }
 
-// isNew reports whether an event that was held back is after what the client has had.
+// isNew reports whether an event that was held back is newer than the last one that the client has received.
 func (s *session) isNew(b *socketio.Broadcast) bool {
 	m := metadata.Of(b)
 	if m.Part != (metadata.Part{}) {
@@ -260,7 +259,7 @@ func (s *session) isNew(b *socketio.Broadcast) bool {
 	return m.Offset == 0 || m.Offset > s.caughtUp
 }
 
-// readHandshake takes what is there. What is malformed is no token, and no session that could be recovered.
+// readHandshake reads the members that are there. A malformed handshake has no token, and a session that cannot be recovered.
 func readHandshake(auth json.RawMessage) (h handshake) {
 	if token, ok := onlyToken(auth); ok {
 		return handshake{Token: token}
@@ -271,7 +270,7 @@ func readHandshake(auth json.RawMessage) (h handshake) {
 	return h
 }
 
-// onlyToken recognises what every client shows that comes for the first time.
+// onlyToken reads the handshake of a first connection, {"token":"..."}, without a JSON decoder.
 func onlyToken(auth []byte) (token string, ok bool) {
 	rest, head := bytes.CutPrefix(auth, []byte(`{"token":"`))
 	rest, tail := bytes.CutSuffix(rest, []byte(`"}`))
@@ -298,7 +297,7 @@ type refusalData struct {
 	Code string `json:"code"`
 }
 
-// refusal is the one table from an error's code to what a client is told. What is our fault is logged, a wrong token only
+// refusal returns the message and the code that a client receives for an error. Errors of the service are logged, wrong tokens are only
 // counted.
 func (g *Authenticator) refusal(ctx context.Context, err error) (message, code string) {
 	if errors.Is(err, errOriginNotAllowed) {

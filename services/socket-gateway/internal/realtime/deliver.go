@@ -34,9 +34,8 @@ type Deliverer struct {
 	traced    bool // events carry the spans of their deliveries
 }
 
-// consumer takes replies from the stream; one visitor's are emitted one after the other, in stream order, and those of
-// several visitors together. What could not be emitted is tried again, and when the consumer ends it is left to other
-// gateways.
+// consumer reads replies; those of one visitor are emitted one after the other, in stream order, those of several visitors together. A
+// reply that could not be emitted is tried again, and left to other gateways when the consumer ends.
 func (d *Deliverer) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream: subject.Replies, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause,
@@ -67,8 +66,8 @@ func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	return errs
 }
 
-// broadcast encodes a reply for its room. There is none for what lay about for longer than a conversation lasts: that is for
-// the history to show, not to pop up in a page. It happens when a lost consumer begins again at the stream's beginning.
+// broadcast encodes a reply for its room. It returns nil for a reply that is older than a conversation lasts: the history shows it, and it
+// must not pop up in a page. That happens when positions are lost and the stream is read from its beginning.
 func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	e, err := event.DecodeReply(delivery.Subject, delivery.Data)
 	if err != nil {
@@ -79,7 +78,7 @@ func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, erro
 		return nil, nil
 	}
 	data := encodeReply(&e, delivery.Sequence, len(delivery.Data))
-	if !utf8.Valid(data) { // JSON it is: the decoder saw to that
+	if !utf8.Valid(data) { // the decoder has checked that it is JSON
 		return nil, apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is not UTF-8")
 	}
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(e.AppID, e.ChatUserID)}}, Data: data}

@@ -22,8 +22,8 @@ const (
 	gapRead   = 30 * time.Second
 )
 
-// Gap brings to the rooms here what passed while the subscriptions at Redis were lost. Deliveries are held back from the loss
-// until the missing ones have been read from the log.
+// Gap replays to the rooms here the replies that were published while the subscriptions at Redis were lost. Deliveries are held back from
+// the loss until the missing ones have been read from the log.
 type Gap struct {
 	rooms  *Rooms
 	log    *Log
@@ -82,7 +82,7 @@ func (g *Gap) Run(ctx context.Context) {
 	}
 }
 
-// close replays until everything is there, or the subscriptions are lost again; then Back calls it again.
+// close replays until nothing is missing, or the subscriptions are lost again; then Back calls it again.
 func (g *Gap) close(ctx context.Context) {
 	losses := g.rooms.Losses()
 	g.mu.Lock()
@@ -174,7 +174,7 @@ func (g *Gap) deliver(d bus.Delivery) int {
 	}
 	reply, err := event.Decode[event.Reply](d.Subject, d.Data)
 	if err != nil {
-		return 0 // the consumer's affair
+		return 0 // the consumer makes it a dead letter
 	}
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{room}}, Data: encodeReply(&reply, d.Sequence, len(d.Data))}
 	metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}.Put(b)

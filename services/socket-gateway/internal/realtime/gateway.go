@@ -27,7 +27,7 @@ type Config struct {
 	Logger    *slog.Logger
 	Now       func() time.Time
 	Tracer    *tracing.Tracer                              // nil: no traces
-	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked; nil: nobody else has sockets
+	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked; nil: only this gateway has sockets
 
 	RecoveryRate config.Rate // of one visitor; the zero Rate is no limit
 
@@ -37,18 +37,18 @@ type Config struct {
 
 // Gateway is the namespace of the visitors and what happens in it.
 type Gateway struct {
-	cfg       Config
-	gate      *Authenticator
-	deliverer *Deliverer
-	parts     *Parts
-	rooms     *Rooms
-	receipts  *Receipts
-	floors    *Floors
-	gap       *Gap
-	expiry    *Expiry
-	origins   *Origins
-	live      *Live
-	presence  *Presence
+	cfg           Config
+	authenticator *Authenticator
+	deliverer     *Deliverer
+	parts         *Parts
+	rooms         *Rooms
+	receipts      *Receipts
+	floors        *Floors
+	gap           *Gap
+	expiry        *Expiry
+	origins       *Origins
+	live          *Live
+	presence      *Presence
 }
 
 // New puts a gateway into its namespace. Sockets are admitted while Run runs.
@@ -67,7 +67,7 @@ func New(cfg Config) *Gateway {
 		coming: make(chan *socketio.Broadcast, signalRoom),
 	}
 	g.presence = NewPresence(cfg.Presence, cfg.Namespace, cfg.ID, cfg.Now, cfg.Logger)
-	g.gate = &Authenticator{
+	g.authenticator = &Authenticator{
 		namespace: cfg.Namespace, tokens: cfg.Tokens, expiry: g.expiry, revocations: newRevocations(), origins: g.origins, rooms: g.rooms,
 		receipts: g.receipts, log: log, unfinished: NewUnfinished(cfg.Bus, cfg.Now),
 		recoveries: ratelimit.New(ratelimit.Config{Name: "recovery", Rate: cfg.RecoveryRate, Now: cfg.Now}),
@@ -76,7 +76,7 @@ func New(cfg Config) *Gateway {
 	g.deliverer = &Deliverer{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now, traced: cfg.Tracer != nil}
 	g.parts = &Parts{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now}
 	cfg.Namespace.OnBroadcast(g.rooms.Arrive)
-	g.gate.guard()
+	g.authenticator.guard()
 	g.live.listen()
 	return g
 }
@@ -100,7 +100,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 // Enter returns the visitor of a token that is valid, not revoked, and allowed on pages of that origin. The
 // origin is empty where it is no page.
 func (g *Gateway) Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
-	return g.gate.enter(ctx, token, origin)
+	return g.authenticator.enter(ctx, token, origin)
 }
 
 // Deliver takes replies and parts and emits them until ctx is done; then another gateway does. It returns when none is in hand.

@@ -12,7 +12,7 @@ import (
 
 const (
 	stateTimeout = 2 * time.Second
-	// replicaPause is the wait for a replica that has not got yet what its leader has.
+	// replicaPause is the wait for a replica that lags behind its leader.
 	replicaPause = 20 * time.Millisecond
 )
 
@@ -25,7 +25,7 @@ type Log struct {
 	running bool
 }
 
-// stateCall is one question for the state, on behalf of all who asked before it began.
+// stateCall is one request for the state, shared by all callers that came before it began.
 type stateCall struct {
 	done  chan struct{}
 	state bus.StreamState
@@ -35,7 +35,7 @@ type stateCall struct {
 // NewLog returns the log of the stream REPLIES.
 func NewLog(b *bus.Bus) *Log { return &Log{bus: b} }
 
-// State returns the state of a moment after it was called. Thousands who ask at once share a few requests.
+// State returns a state of the stream from after the call. Concurrent callers share requests.
 func (l *Log) State(ctx context.Context) (bus.StreamState, error) {
 	call := l.joinCall()
 	select {
@@ -117,5 +117,5 @@ func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
 	return l.bus.LastSequence(ctx, subject.Replies, stored)
 }
 
-// emitted reports whether a reply was emitted before: it came again for another consumer that had given up on it.
+// emitted reports whether a reply was emitted before: it was published again for another consumer, which had made it a dead letter.
 func emitted(d bus.Delivery) bool { return !bus.MeantFor(d.Header, durable) }

@@ -86,7 +86,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// begin shows counters from the start: of one that appears with its first event nobody sees that it grew.
+// begin creates the counters at zero: Prometheus sees no increase in a counter that appears with its first event.
 func (m *Metrics) begin() {
 	for counter, values := range map[*prometheus.CounterVec][]string{
 		m.drops:         {dropRepeated, dropSlow},

@@ -19,15 +19,15 @@ const (
 
 	keptApplications = 10_000
 	originsBelieved  = 10 * time.Second
-	originsPause     = time.Second // until it is asked again where nobody could tell
+	originsPause     = time.Second // until the next try after an error
 )
 
 var errOriginNotAllowed = apperr.New(apperr.Invalid, codeOriginNotAllowed, "Origin is not allowed")
 
-// AskOrigins asks which origins an application allows. Its error is apperr.Unavailable when nobody can tell.
+// AskOrigins asks which origins an application allows. Its error is apperr.Unavailable when the answer is not available.
 type AskOrigins func(ctx context.Context, appID string) (origins []string, found bool, err error)
 
-// Origins knows for a while what it has asked. It is safe for concurrent use.
+// Origins caches the allowed origins of applications. It is safe for concurrent use.
 type Origins struct {
 	ask     AskOrigins
 	now     func() time.Time
@@ -44,7 +44,7 @@ type originRules struct {
 	until   time.Time // from then on they are asked for again
 }
 
-// NewOrigins returns origins of which nothing is known yet.
+// NewOrigins returns an empty cache. now is the clock.
 func NewOrigins(ask AskOrigins, now func() time.Time) *Origins {
 	known, err := lru.New[string, originRules](keptApplications)
 	if err != nil {
@@ -53,8 +53,8 @@ func NewOrigins(ask AskOrigins, now func() time.Time) *Origins {
 	return &Origins{ask: ask, now: now, known: known}
 }
 
-// Check refuses a page of an origin that the application does not allow. Who names no origin is no page of a browser, and
-// costs no question. It returns apperr.Unavailable when nobody could ever tell what the application allows.
+// Check refuses a page of an origin that the application does not allow. A request without an origin does not come from a browser's page
+// and passes. It returns apperr.Unavailable while the application's origins have never been read.
 func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 	if origin == "" {
 		return nil
@@ -75,7 +75,7 @@ func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 	return nil
 }
 
-// fetch shares one question among all who come at once. It outlives the one who began it, since others wait for it.
+// fetch shares one question among all concurrent callers. It does not end with the context of the caller that began it.
 func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) {
 	flight := o.flights.DoChan(appID, func() (any, error) { return o.load(context.WithoutCancel(ctx), appID) })
 	select {
@@ -89,8 +89,8 @@ func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) 
 	}
 }
 
-// load asks, and keeps the answer unless something was forgotten in the meantime: it might be what was asked for. Where
-// nobody can tell, what was known before goes on.
+// load asks, and keeps the answer unless something was forgotten in the meantime: that may have been this answer. After an error the
+// origins of before stay valid.
 func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
 	o.mu.Lock()
 	forgotten := o.forgotten
@@ -113,8 +113,8 @@ func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
 	return rules, nil
 }
 
-// Forget is called with every invalidation. What is forgotten is asked for again when it is needed next, and goes on only
-// where nobody can tell.
+// Forget is called with every invalidation. Forgotten origins are asked for again when they are needed next; they stay valid only if that
+// fails.
 func (o *Origins) Forget(kind, key string) {
 	if kind != KindApplication {
 		return

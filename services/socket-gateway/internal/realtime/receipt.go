@@ -25,7 +25,7 @@ const (
 	receiptFarewell = 2 * time.Second
 )
 
-// receiptTail ends the payload of a message whose sender wants to know what becomes of it: the widget then says when it was read.
+// receiptTail ends the payload of a message whose sender wants a receipt: the widget then reports when it was read.
 const receiptTail = `,"receipt":true}`
 
 // Publisher returns after the event is in its stream.
@@ -33,8 +33,8 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Receipts reports that messages were delivered, in its own time: nobody who delivers waits for it. A message that is handed
-// to several sockets is reported by each gateway once, and the stream drops the others' word.
+// Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports a message once, and the
+// stream drops the reports of the others.
 type Receipts struct {
 	publisher Publisher
 	metrics   *Metrics
@@ -52,7 +52,7 @@ func NewReceipts(publisher Publisher, metrics *Metrics, logger *slog.Logger, now
 	return &Receipts{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
 }
 
-// Note says that a message was handed to a socket of a visitor of that company.
+// Note records that a message was delivered to a socket of a visitor of that company.
 func (r *Receipts) Note(company string, receipt metadata.Receipt) {
 	r.add(event.MessageStatusChanged{
 		CompanyID: company, MessageID: receipt.MessageID, ChatID: receipt.ChatID, Status: chat.StatusDelivered, At: r.now(),

@@ -53,15 +53,15 @@ func TestARoomAsksForAReceiptOnce(t *testing.T) {
 	}
 }
 
-// desk publishes, or not.
-type desk struct {
+// fakePublisher publishes, or fails.
+type fakePublisher struct {
 	mu   sync.Mutex
 	err  error
 	got  []event.Event
 	fail int
 }
 
-func (d *desk) Publish(_ context.Context, e event.Event) error {
+func (d *fakePublisher) Publish(_ context.Context, e event.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
@@ -72,27 +72,27 @@ func (d *desk) Publish(_ context.Context, e event.Event) error {
 	return nil
 }
 
-func (d *desk) set(err error) {
+func (d *fakePublisher) set(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
 }
 
-func (d *desk) counts() (got, failed int) {
+func (d *fakePublisher) counts() (got, failed int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.got), d.fail
 }
 
 // reporting runs receipts in virtual time; stop ends them and waits.
-func reporting(t *testing.T, test func(t *testing.T, r *Receipts, d *desk, stop func())) {
+func reporting(t *testing.T, test func(t *testing.T, r *Receipts, d *fakePublisher, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		metrics, err := NewMetrics(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &desk{}
+		d := &fakePublisher{}
 		r := NewReceipts(d, metrics, slog.New(slog.DiscardHandler), time.Now)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -105,7 +105,7 @@ func reporting(t *testing.T, test func(t *testing.T, r *Receipts, d *desk, stop 
 
 func TestReceiptsAreGatheredAndReported(t *testing.T) {
 	t.Parallel()
-	reporting(t, func(t *testing.T, r *Receipts, d *desk, stop func()) {
+	reporting(t, func(t *testing.T, r *Receipts, d *fakePublisher, stop func()) {
 		began := time.Now()
 		for range 200 {
 			r.Note("company", receiptOf(aReply(true, "{}")))
@@ -133,7 +133,7 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 
 func TestReceiptsWaitForTheStream(t *testing.T) {
 	t.Parallel()
-	reporting(t, func(t *testing.T, r *Receipts, d *desk, _ func()) {
+	reporting(t, func(t *testing.T, r *Receipts, d *fakePublisher, _ func()) {
 		d.set(apperr.Away("NATS", errors.New("away")))
 		for range receiptLimit + 10 {
 			r.Note("company", receiptOf(aReply(true, "{}")))

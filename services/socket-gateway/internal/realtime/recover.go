@@ -19,7 +19,7 @@ const (
 	replayBytes  = 512 << 10
 )
 
-// errNotRecoverable means that what a client has missed cannot be told.
+// errNotRecoverable means that the events that a client has missed cannot be replayed.
 var errNotRecoverable = errors.New("the session cannot be recovered")
 
 // missedEvent is an event that a client has not had.
@@ -29,15 +29,14 @@ type missedEvent struct {
 	receipt metadata.Receipt
 }
 
-// missed is what a client gets before anything new.
+// missed is the events that a client receives before new ones.
 type missed struct {
 	events []missedEvent
 	upTo   uint64 // it has had everything up to here
 }
 
-// Missed reads what a client that shows pid and offset has not had of its visitor's replies. It returns errNotRecoverable
-// where that is more than we send, partly gone from the stream, or where the client shows something that we have not
-// given it; and apperr.Unavailable where the stream cannot be read.
+// Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if there are too many, if some are
+// gone from the stream, or if the pid or the offset is not one of ours; and apperr.Unavailable if the stream cannot be read.
 func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := l.State(ctx)
 	if err != nil {
@@ -88,7 +87,7 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 	return found, err
 }
 
-// confirm makes sure that the replica that has answered had what the stream's leader has.
+// confirm reads on until the replica that answers has caught up with the stream's leader.
 func (l *Log) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
 		last, err := l.lastOf(ctx, stored)

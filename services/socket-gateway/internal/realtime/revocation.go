@@ -12,7 +12,7 @@ import (
 )
 
 // revocations is what the stream of revocations holds: from when on a visitor's tokens are valid. Until it has been read once,
-// nobody is let in (docs/decisions/0017-visitor-token-revocation.md).
+// no socket is admitted (docs/decisions/0017-visitor-token-revocation.md).
 type revocations struct {
 	read     chan struct{} // closed when the stream has been read
 	readOnce sync.Once
@@ -81,8 +81,8 @@ func (g *Authenticator) revoke(chatUserID string, validFrom time.Time) bool {
 // followRevocations reads the stream until ctx is done.
 func (g *Gateway) followRevocations(ctx context.Context) {
 	g.cfg.Bus.FollowRevocations(ctx, func(chatUserID string, validFrom time.Time) {
-		if g.gate.revoke(chatUserID, validFrom) && g.cfg.Revoked != nil {
+		if g.authenticator.revoke(chatUserID, validFrom) && g.cfg.Revoked != nil {
 			g.cfg.Revoked(ctx, chatUserID)
 		}
-	}, g.gate.revocations.caughtUp)
+	}, g.authenticator.revocations.caughtUp)
 }

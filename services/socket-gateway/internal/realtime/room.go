@@ -29,9 +29,8 @@ type Members interface {
 	Socket(id string) *socketio.Socket
 }
 
-// Rooms sees to it that the sockets of a room get each event once and in order: it remembers the last offset that each
-// hosted room has had, and drops what is not after it: a redelivery, or the word of a gateway that has not noticed
-// yet that another one has taken over.
+// Rooms delivers each event once and in order to the sockets of a room: it remembers the last offset of each hosted room, and drops an
+// event that is not newer: a redelivery, or one from a gateway that has not noticed yet that another one has taken over.
 type Rooms struct {
 	members Members
 	metrics *Metrics
@@ -45,7 +44,7 @@ type Rooms struct {
 	held   hold
 }
 
-// room is what is known of one room. It outlives its sockets for a while.
+// room is the state of one room. It outlives its sockets by roomGrace.
 type room struct {
 	mu     sync.Mutex
 	last   uint64  // the offset of the last event, or one up to which all had been passed on before
@@ -95,7 +94,7 @@ func (r *Rooms) Open(name, company string, floor uint64) {
 	}
 }
 
-// Ahead keeps what is not after upTo from a socket that has had it from the log.
+// Ahead keeps events up to upTo from a socket that has received them from the log.
 func (r *Rooms) Ahead(name, socket string, upTo uint64) {
 	rm := r.find(name)
 	if rm == nil {
@@ -113,7 +112,7 @@ func (r *Rooms) Ahead(name, socket string, upTo uint64) {
 	rm.ahead = append(rm.ahead, ahead{socket, upTo, now})
 }
 
-// company is whose visitor a room's is; empty for a room that is not hosted here.
+// company returns the company of a room's visitor; empty for a room that is not hosted here.
 func (r *Rooms) company(name string) string {
 	rm := r.find(name)
 	if rm == nil {
@@ -168,7 +167,7 @@ func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, m metadata.Metadata) in
 	return n
 }
 
-// exclude returns the sockets that have had the event of this offset, and forgets those that have caught up.
+// exclude returns the sockets that have received the event of this offset from the log, and forgets those that have caught up.
 func (rm *room) exclude(offset uint64) (sockets []string) {
 	rm.ahead = slices.DeleteFunc(rm.ahead, func(a ahead) bool { return a.upTo < offset })
 	for _, a := range rm.ahead {
@@ -188,7 +187,7 @@ func (r *Rooms) Hold() {
 	r.held.losses++
 }
 
-// Losses tells how often Hold was called.
+// Losses returns how often Hold was called.
 func (r *Rooms) Losses() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -212,7 +211,7 @@ func (r *Rooms) keep(b *socketio.Broadcast) bool {
 	return true
 }
 
-// Wants tells whether a reply of the log is news for sockets here.
+// Wants reports whether a reply of the log is new for sockets here.
 func (r *Rooms) Wants(name string, offset uint64) bool {
 	rm := r.find(name)
 	if rm == nil || r.members.RoomSize(name) == 0 {
@@ -223,7 +222,7 @@ func (r *Rooms) Wants(name string, offset uint64) bool {
 	return offset > rm.last
 }
 
-// Replay delivers what the log has, past the hold.
+// Replay delivers an event of the log, also while events are held back.
 func (r *Rooms) Replay(b *socketio.Broadcast) int {
 	rm := r.find(b.Rooms[0])
 	if rm == nil {
@@ -232,8 +231,8 @@ func (r *Rooms) Replay(b *socketio.Broadcast) int {
 	return r.deliver(rm, b, metadata.Of(b))
 }
 
-// Release delivers what was held back and ends the hold, if all that there was no room for has been replayed up to reached
-// and nothing was lost again since losses was read. It reports whether the hold has ended.
+// Release delivers the events that were held back and ends the hold, if the dropped ones have been replayed up to reached and no
+// subscription was lost since losses was read. It reports whether the hold has ended.
 func (r *Rooms) Release(reached uint64, losses int) bool {
 	for {
 		r.mu.Lock()
@@ -255,7 +254,7 @@ func (r *Rooms) Release(reached uint64, losses int) bool {
 	}
 }
 
-// Renew begins anew: the stream is another one, and its sequences have begun anew.
+// Renew forgets all offsets: the stream was created anew, and its sequences have begun again.
 func (r *Rooms) Renew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,7 +265,7 @@ func (r *Rooms) Renew() {
 	}
 }
 
-// Run forgets rooms that have been left, until ctx is done.
+// Run forgets empty rooms until ctx is done.
 func (r *Rooms) Run(ctx context.Context) {
 	tick := time.NewTicker(roomSweep)
 	defer tick.Stop()
@@ -280,7 +279,7 @@ func (r *Rooms) Run(ctx context.Context) {
 	}
 }
 
-// sweep forgets rooms that nobody is in any more.
+// sweep forgets rooms without sockets.
 func (r *Rooms) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

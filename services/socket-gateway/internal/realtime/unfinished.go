@@ -58,7 +58,7 @@ func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole ev
 	}
 	part, err := event.Decode[event.MessagePart](subj, last.Data)
 	if err != nil || part.Done {
-		return whole, false, nil // nobody shows what is malformed
+		return whole, false, nil // malformed
 	}
 	if part.Offset == 0 {
 		return part, true, nil
