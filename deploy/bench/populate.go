@@ -38,7 +38,7 @@ type population struct {
 	cursors   []string // ids of messages of the long chat
 }
 
-// openPopulation opens the store; nobody is in it yet.
+// openPopulation opens an empty store.
 func openPopulation(r *bench) (*population, error) {
 	keys, err := credential.LoadKeySet(os.Getenv("VISITOR_KEYS_FILE"))
 	if err != nil {

@@ -80,7 +80,7 @@ type Consumer struct {
 	// MaxBatch is how many deliveries HandleBatch gets at most; 0: 128.
 	MaxBatch int
 	// GaveUp is told of a delivery that the consumer gives up on, before its dead letter is written and before the key's next delivery
-	// is handled; nil: nobody is told. Where it fails it is called again until it succeeds, also by another process, so it must be able
+	// is handled; nil: it is not called. Where it fails it is called again until it succeeds, also by another process, so it must be able
 	// to do its work twice.
 	GaveUp func(ctx context.Context, d Delivery) error
 	// Key names what must stay in order; nil: the subject. It must not panic.

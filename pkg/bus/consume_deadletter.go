@@ -26,7 +26,7 @@ const (
 	HeaderDeadSequence  = "Parley-Dead-Sequence"
 	HeaderDeadAttempts  = "Parley-Dead-Attempts"
 	HeaderDeadReason    = "Parley-Dead-Reason"  // the error's code, a colon, and what happened
-	HeaderDeadMessage   = "Parley-Dead-Message" // what may be told of that to whom the event belongs
+	HeaderDeadMessage   = "Parley-Dead-Message" // the part of the reason that the event's owner may see
 	HeaderDeadTime      = "Parley-Dead-Time"
 	HeaderDeadMessageID = "Parley-Dead-Message-Id" // the original's Nats-Msg-Id
 	HeaderDeadTruncated = "Parley-Dead-Truncated"  // "true": the payload was too large to travel with these headers

@@ -29,8 +29,8 @@ type group struct {
 
 	positions *positions // nil: deliveries are acknowledged
 
-	failing     atomic.Bool // the last try failed for want of something that we need
-	interrupted atomic.Bool // somebody has been told that no deliveries come
+	failing     atomic.Bool // the last try failed because a dependency is away
+	interrupted atomic.Bool // it has been logged that no deliveries come
 	held, bytes atomic.Int64
 	freed       signal // there is room again
 	repartition chan struct{}
@@ -74,7 +74,7 @@ func (g *group) run(ctx context.Context) {
 	}
 }
 
-// share reads what falls to this replica, until ctx is done or the stream has another number of partitions.
+// share reads this replica's partitions, until ctx is done or the stream has another number of partitions.
 func (g *group) share(ctx context.Context, slots []slot) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -101,7 +101,7 @@ func (g *group) share(ctx context.Context, slots []slot) {
 	g.leave()
 }
 
-// leave returns when the last handler has ended. Meanwhile the other replicas hear in which partitions handlers run.
+// leave returns when the last handler has ended. Until then it states to the other replicas in which partitions handlers run.
 func (g *group) leave() {
 	ended := make(chan struct{})
 	go func() { defer close(ended); g.ending.Wait() }()
@@ -136,7 +136,7 @@ func (g *group) spread(ctx context.Context, slots []slot) {
 		case <-g.members.changed:
 			g.recheck()
 		case <-g.members.asked:
-		case <-up: // nobody could be heard
+		case <-up: // heartbeats could not arrive
 			up = g.bus.linkUp.wait()
 			g.members.refresh(time.Now())
 		case now := <-tick.C:
@@ -150,13 +150,13 @@ func (g *group) spread(ctx context.Context, slots []slot) {
 	}
 }
 
-// hello hears who else is there before the first partition is taken.
+// hello waits for the states of the other replicas before the first partition is taken.
 func (g *group) hello(ctx context.Context) {
 	g.state(statement{Hello: true})
 	_ = sleep(ctx, memberHello)
 }
 
-// assign makes the readers those that the live replicas leave to this one.
+// assign starts and stops readers so that they are this replica's share.
 func (g *group) assign(ctx context.Context, slots []slot) {
 	owners := assign(len(slots), g.members.active())
 	mine := 0
@@ -217,7 +217,7 @@ func (g *group) state(s statement) {
 	g.members.say(s)
 }
 
-// recheck makes readers that have got nothing yet look whether a replica that is gone is in their way.
+// recheck makes readers that have received nothing yet check whether a replica that is gone still holds their partition.
 func (g *group) recheck() {
 	for _, r := range g.all() {
 		wake(r.look)
@@ -252,7 +252,7 @@ func (g *group) dropped(t *task) {
 	}
 }
 
-// care tells the server again and again that what is here is in good hands, and measures it, until stop is called.
+// care sends the server progress acknowledgements for the deliveries that are held here, and measures them, until stop is called.
 func (g *group) care() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -98,8 +98,7 @@ func readyOf(err error) <-chan struct{} {
 	return nil
 }
 
-// handleBatch calls the handler once for all. Where that panics it is called for each by itself: only the delivery that is
-// to blame shall bear the consequences.
+// handleBatch calls the handler once for all. After a panic it is called for each delivery alone, so that only the one that causes it fails.
 func (g *group) handleBatch(tasks []*task, errs []error) {
 	batch := make([]Delivery, len(tasks))
 	for i, t := range tasks {
@@ -153,8 +152,8 @@ func (g *group) count(err error) {
 	g.bus.metrics.handled.WithLabelValues(g.cfg.Stream, g.cfg.Durable, string(apperr.CodeOf(err))).Inc()
 }
 
-// note logs a failed try: a fault of ours each time, an outage once for all deliveries that it hits. The other tries, and what
-// may only be early, are for who debugs.
+// note logs a failed try: an internal error each time, an outage once for all deliveries that it affects. Other failures, and those that are
+// only early, are logged at debug level.
 func (g *group) note(t *task, err error, wait time.Duration) {
 	level, outage := slog.LevelDebug, false
 	switch apperr.CodeOf(err) {
@@ -199,7 +198,7 @@ func (g *group) giveUp(t *task, err error) outcome {
 	return g.deadLetter(t)
 }
 
-// tell calls GaveUp. What panics there would do so again.
+// tell calls GaveUp. A panic there counts as done: it would happen again.
 func (g *group) tell(ctx context.Context, t *task) (err error) {
 	if g.cfg.GaveUp == nil || t.told {
 		return nil
@@ -216,8 +215,8 @@ func (g *group) tell(ctx context.Context, t *task) (err error) {
 	return err
 }
 
-// deadLetter tells of t, publishes its dead letter, and only when DEAD has it ends the delivery. It never gives up: the alternative is
-// to lose it.
+// deadLetter calls GaveUp, publishes the dead letter of t, and ends the delivery only when DEAD has stored it. It never gives up, since that
+// would lose the delivery.
 func (g *group) deadLetter(t *task) outcome {
 	t.tries++
 	ctx := context.WithoutCancel(g.originOf(t))

@@ -14,7 +14,7 @@ import (
 const (
 	ackDone     = "+ACK"
 	ackProgress = "+WPI" // not yet, but it is being worked on: do not deliver it again
-	ackRetry    = "-NAK" // give it to somebody else now
+	ackRetry    = "-NAK" // deliver it again now
 	ackTerm     = "+TERM"
 )
 
@@ -35,11 +35,11 @@ type task struct {
 
 	place   uint64    // in the order of arrival here
 	reply   string    // where the server wants to hear of it; changes when it is delivered again
-	touched time.Time // when the server last knew that it is in good hands
+	touched time.Time // the last delivery or progress acknowledgement
 	failed  *failure  // the last try; nil: none has failed
 }
 
-// failure is a try that did not work, for whoever asks what becomes of a delivery.
+// failure is a failed try, for the answers of [Bus.Progress].
 type failure struct {
 	attempt int
 	reason  string
@@ -56,8 +56,8 @@ func (t *task) identity() identity {
 	return identity{t.delivery.Sequence, t.delivery.Time.UnixNano()}
 }
 
-// ledger knows every delivery that this process holds, and the last ones that it is done with: an acknowledgement may get
-// lost with the connection, and then the delivery comes again though nothing is left to do.
+// ledger holds every delivery of this process, and the last ones that are done: an acknowledgement may get lost with the connection, and then
+// the delivery comes again though nothing is left to do.
 type ledger struct {
 	send func(reply, ack string)
 
@@ -87,8 +87,8 @@ func newLedger(remember int, send func(reply, ack string)) *ledger {
 	}
 }
 
-// take notes a delivery and reports whether it is new here. A repetition gives the task its new reply subject, and one of a
-// task that is done is answered again.
+// take adds a delivery and reports whether it is new here. A redelivery gives the task its new reply subject; that of a task that is done is
+// acknowledged again.
 func (l *ledger) take(t *task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,14 +142,14 @@ func (l *ledger) lowest() (sequence uint64, ok bool) {
 	return sequence, ok
 }
 
-// fail notes a try that did not work.
+// fail records a failed try.
 func (l *ledger) fail(t *task, f failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.failed = &f
 }
 
-// giveBack returns a task that was not handled to the server, for whoever comes next.
+// giveBack returns a task that was not handled to the server, for the next reader.
 func (l *ledger) giveBack(t *task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,8 +157,8 @@ func (l *ledger) giveBack(t *task) {
 	l.send(t.reply, ackRetry)
 }
 
-// touch tells the server of every task that has been here for longer than age that it is in good hands. It returns when the
-// stream took the oldest of all that is held; zero where nothing is.
+// touch sends the server a progress acknowledgement for every task that has been here for longer than age. It returns the time at which the
+// stream stored the oldest task; zero if there is none.
 func (l *ledger) touch(now time.Time, age time.Duration) (oldest time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

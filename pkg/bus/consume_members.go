@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// memberHeartbeat is how often a replica says that it lives, memberLost after how long without a word it counts as dead.
+	// memberHeartbeat is the interval of a replica's heartbeats; after memberLost without one it counts as dead.
 	// A replica that is wrongly taken for dead does no harm: the server pins one reader of each partition.
 	memberHeartbeat = 500 * time.Millisecond
 	memberLost      = 2 * time.Second
@@ -21,7 +21,7 @@ const (
 	memberHello = 150 * time.Millisecond
 )
 
-// statement is what a replica tells the others of its group, over core NATS.
+// statement is the state that a replica sends to the others of its group, over core NATS.
 type statement struct {
 	ID string `json:"id"`
 	// Hello asks all others to state at once how things are.
@@ -39,7 +39,7 @@ type members struct {
 	conn    *nats.Conn
 	subject string
 	changed chan struct{} // holds at most one
-	asked   chan struct{} // holds at most one: somebody wants to hear of us
+	asked   chan struct{} // holds at most one: another replica has asked for our state
 
 	mu    sync.Mutex
 	known map[string]member // the others
@@ -57,7 +57,7 @@ func newMembers(conn *nats.Conn, stream, durable string) *members {
 	}
 }
 
-// listen hears the others until stop is called.
+// listen receives the states of the others until stop is called.
 func (m *members) listen() (stop func()) {
 	sub, err := m.conn.Subscribe(m.subject, func(msg *nats.Msg) {
 		var s statement
@@ -88,7 +88,7 @@ func (m *members) hear(s statement, now time.Time) {
 	}
 }
 
-// say tells the others; who misses it hears the next one.
+// say sends this replica's state to the others. One that misses it receives the next one.
 func (m *members) say(s statement) {
 	s.ID = m.self
 	if data, err := json.Marshal(s); err == nil {
@@ -108,7 +108,7 @@ func (m *members) expire(now time.Time) {
 	}
 }
 
-// refresh gives everybody a new respite: nobody could be heard.
+// refresh restarts the timeout of every replica: the connection was away, and no heartbeat could arrive.
 func (m *members) refresh(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *members) refresh(now time.Time) {
 	}
 }
 
-// active returns who takes partitions, this replica included.
+// active returns the replicas that take partitions, this one included.
 func (m *members) active() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

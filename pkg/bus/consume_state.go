@@ -36,8 +36,8 @@ type Progress struct {
 	NextTry   time.Time     `json:"nextTry,omitzero"`
 }
 
-// Progress asks the processes of a consumer what has become of the delivery with that sequence. NotFound means that none of them
-// knows: no process runs, or it has not come to it yet, or it was done with long ago.
+// Progress asks the processes of a consumer for the state of the delivery with that sequence. NotFound means that none of them
+// has it: no process runs, it has not been delivered yet, or it was done long ago.
 func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
 	return b.ask(ctx, subject.Progress(stream, consumer), consumer, sequence)
 }
@@ -88,7 +88,7 @@ func (g *group) answer(subj string, about func(sequence uint64) (Progress, bool)
 			return
 		}
 		if answer, err := json.Marshal(p); err == nil {
-			_ = m.Respond(answer) // who asked asks again
+			_ = m.Respond(answer) // the caller asks again
 		}
 	})
 	if err != nil { // the bus is closed
@@ -148,7 +148,7 @@ func (g *group) progress(sequence uint64) (p Progress, ok bool) {
 	return p, false
 }
 
-// progress finds a delivery by its sequence. It looks through all that the ledger holds: it is asked by people.
+// progress finds a delivery by its sequence. It is a linear search: only operators ask.
 func (l *ledger) progress(sequence uint64) (Progress, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

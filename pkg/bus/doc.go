@@ -4,10 +4,10 @@
 // Read bus.go first (the connection and its lifetime), with streams.go and partitions.go; then by the files' prefixes:
 //
 //   - publish: publish.go, publish_ack.go (acknowledgements), publish_batch.go (one write for what is ready).
-//   - consume: consume.go (what a consumer is), consume_group.go (a replica's share), consume_members.go and consume_assign.go (who
-//     reads what), consume_reader.go with consume_pull.go, consume_reorder.go and consume_ledger.go (one partition), consume_positions.go with
-//     position.go (all partitions of a replica, without acknowledgements), consume_queue.go and consume_handle.go (keys beside each other), consume_disposition.go (the one table that says what becomes of a delivery whose
-//     handler failed), consume_deadletter.go.
+//   - consume: consume.go (what a consumer is), consume_group.go (a replica's share), consume_members.go and consume_assign.go (which
+//     replica reads which partition), consume_reader.go with consume_pull.go, consume_reorder.go and consume_ledger.go (one partition),
+//     consume_positions.go with consume_rounds.go and position.go (all partitions of a replica, without acknowledgements), consume_queue.go
+//     and consume_handle.go (keys beside each other), consume_disposition.go (what follows a failed try), consume_deadletter.go.
 //   - read: read.go (spans), read_tail.go, read_last.go, read_group.go, read_accepted.go, read_deadletter.go.
 //
 // Invariants:

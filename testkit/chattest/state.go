@@ -14,7 +14,7 @@ import (
 // IdleClose is how long a visitor may be silent in the tests of the table.
 const IdleClose = 30 * 24 * time.Hour
 
-// Bring makes a chat of the visitor that is in a state at now, and returns its id; of no chat, one that nobody has. Chats are
+// Bring makes a chat of the visitor that is in a state at now, and returns its id; of no chat, one that does not exist. Chats are
 // at the edge of their state: an active one has a window that ends at now, one whose window has passed is idle from now on.
 func Bring(t testing.TB, s store.Store, v chat.Visitor, channel chat.Channel, state string, now time.Time) (chatID string) {
 	t.Helper()

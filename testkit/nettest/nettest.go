@@ -21,7 +21,7 @@ func Addr(t testing.TB) string {
 
 // FreeAddr returns an address on 127.0.0.1 that is free, for a server that has to be told one, or that goes away and comes back to
 // it. Its port lies below the range from which systems take ports for those who do not care, and so does the one 10,000 above,
-// which Redis takes for a cluster: nobody gets them by accident meanwhile.
+// which Redis takes for a cluster: no other process gets them by accident meanwhile.
 func FreeAddr() (string, error) {
 	for range 100 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(12_000)))

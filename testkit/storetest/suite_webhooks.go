@@ -120,7 +120,7 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	want(t, "what is due", due(1), []string{all[0].ID, all[1].ID})
 	want(t, "what is due without an endpoint", due(10, newID(), first.ID), nil)
 
-	// Of several processors one gets a delivery, and nobody gets it again before the lease ends.
+	// Of several processors one gets a delivery, and none gets it again before the lease ends.
 	results := together(t, 8, func(int) (bool, error) {
 		d, claimed, err := s.ClaimWebhookDelivery(ctx, all[0].ID, at(time.Second), at(time.Minute))
 		if claimed && (d.ID != all[0].ID || !d.DueAt.Equal(at(time.Minute))) {

@@ -160,7 +160,7 @@ func (m *measurements) hanging(ctx context.Context) error {
 	c.writing.Go(func() { c.write(ctx, stuck, 1) })
 	during := c.measure(ctx, m.span)
 	m.add(fmt.Sprintf("a message that hangs for %s: p99 of the others before, during", m.hang), fmt.Sprintf("%s, %s", round(before.p99), round(during.p99)), "within 10%")
-	stuck.came <- struct{}{} // nobody waits for it
+	stuck.came <- struct{}{} // nothing waits for it
 	return m.end(ctx, c, time.Minute)
 }
 

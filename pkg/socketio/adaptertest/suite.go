@@ -113,7 +113,7 @@ func (c *cluster) rooms() {
 		{c.a.To(bob.ID), "private", []*Client{bob}},
 		{c.a.To("nobody"), "nobody", nil},
 		{c.a.To().Except("other"), "all except a room", []*Client{alice, bob}},
-		{c.b.To(), "all", all}, // and nobody has got one of the others
+		{c.b.To(), "all", all}, // and no client has received one of the others
 	} {
 		c.ok(e.target.Emit(e.event))
 		for _, client := range e.reaches { // order holds by room only
@@ -332,7 +332,7 @@ func (c *cluster) serverSideEmit() {
 	}
 }
 
-// nodeLeaves: nobody waits for a node that has closed.
+// nodeLeaves: requests do not wait for a node that has closed.
 func (c *cluster) nodeLeaves() {
 	gone := c.start()
 	c.meet(c.a, c.b, gone)
@@ -346,7 +346,7 @@ func (c *cluster) nodeLeaves() {
 	bob.WantEvent(`["left"]`)
 }
 
-// outage: without the carrier an emit fails and reaches nobody, here neither; with it back, rooms are as before.
+// outage: without the carrier an emit fails and reaches no socket, not even here; when it is back, rooms are as before.
 func (c *cluster) outage() {
 	alice, bob := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	c.carrier.Stop()

@@ -1,4 +1,4 @@
-// Package metadata is what gateways tell each other about an event, beside it: the sockets do not get it, and nobody has to look for it in
+// Package metadata is what gateways tell each other about an event, beside it: the sockets do not get it, and no reader has to look for it in
 // the event's JSON.
 package metadata
 

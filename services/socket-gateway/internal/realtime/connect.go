@@ -1,14 +1,13 @@
-// Package realtime is what the socket gateway does. Reading order: connect.go (who may join which room), origin.go (from
-// which pages), token.go and
-// expiry.go (a socket ends with its token, unless that is renewed), deliver.go (a reply in, an emit into its room out),
-// live.go (who types and who has read), presence.go (who is connected), offset.go (how events are numbered), part.go and unfinished.go
-// (messages that are still being written), room.go (each event once and in order), log.go and recover.go (what a client has
-// missed), receipt.go (who hears that a message was delivered), floor.go and gap.go (what this gateway has missed), drain.go,
-// metrics.go.
+// Package realtime connects visitors' sockets to the stream of replies. Reading order: connect.go (which sockets join which room), origin.go
+// (from which pages), token.go and expiry.go (a socket ends with its token, unless that is renewed), deliver.go (from a reply to an emit
+// into its room), live.go (typing and read cursors), presence.go (connected visitors), offset.go (the numbers of events), part.go and
+// unfinished.go (messages that are still being written), room.go (each event once and in order), log.go and recover.go (replay for a client),
+// receipt.go (delivery reports), floor.go and gap.go (replay for this gateway), drain.go, metrics.go.
 //
-// The engine (pkg/socketio) knows sockets and rooms, the bus knows streams; what a visitor and a reply are is known here.
+// The engine (pkg/socketio) knows sockets and rooms, the bus knows streams; visitors and replies are known only here.
 //
-// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in 0014-partitions.md):
+// Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in 0014-partitions.md,
+// 0027-positions.md and 0029-one-order-in-redis.md):
 //
 //   - The position of a partition passes a reply only after Redis has accepted it, and the next reply of the same room follows only then.
 //   - A room delivers rising offsets only; an event that is not newer has been delivered, or was passed on before the room had a socket.
