@@ -45,6 +45,16 @@ test('a visitor\'s message moves its chat to the top and makes it unread; a repl
   assert.equal(l.find('c')!.unread, false);
 });
 
+test('a visitor\'s message is counted once, also after a reply that is newer', async () => {
+  const { l } = await list([{ items: [chat('a', 10, { visitorWroteAt: at(10), unread: true, unreadCount: 1, lastMessage: message('reply', 12, true) })], next: '' }]);
+  l.onMessage({ chatId: 'a', message: message('1', 10) });
+  assert.equal(l.find('a')!.unreadCount, 1, 'the answer has counted it');
+  l.onMessage({ chatId: 'a', message: message('2', 11) });
+  l.onMessage({ chatId: 'a', message: message('2', 11) });
+  assert.equal(l.find('a')!.unreadCount, 2);
+  assert.equal(l.find('a')!.lastMessage!.id, 'reply');
+});
+
 test('a chat that is not in the list is asked for once', async () => {
   const { l, asked, ids } = await list([{ items: [chat('a', 30)], next: '' }], { known: [chat('n', 60)] });
   l.onMessage({ chatId: 'n', message: message('1', 60) });

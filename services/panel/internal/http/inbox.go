@@ -88,6 +88,10 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: 1})
 			if len(last) > 0 {
 				views[i].LastMessage = last[0].AppendJSON(nil)
+				if !last[0].IsFromSupport && last[0].CreatedAt.After(e.Chat.VisitorWroteAt) { // it was stored after the chat was read
+					e.Chat.VisitorWroteAt = last[0].CreatedAt
+					views[i].VisitorWroteAt, views[i].Unread = instant(e.Chat.VisitorWroteAt), e.Chat.Unread()
+				}
 			}
 			if err == nil && e.Chat.Unread() {
 				views[i].UnreadCount, err = a.Store.CountUnread(ctx, e.Chat.ID, false, e.Chat.AgentsRead(), bus.MaxUnread)

@@ -136,12 +136,14 @@ export class ChatList {
     const fromVisitor = !message.isFromSupport;
     this.#change(chatId, (c) => {
       const newer = !c.lastMessage || c.lastMessage.createdAt <= message.createdAt;
+      const isNews = !c.visitorWroteAt || c.visitorWroteAt < message.createdAt;
       return {
         ...c,
         ...(newer && { lastMessage: message }),
         ...(fromVisitor && {
-          activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, visitorWroteAt: message.createdAt, unread: !this.config.seen(chatId), inWindow: true,
-          unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (newer && c.lastMessage?.id !== message.id ? 1 : 0),
+          activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, unread: !this.config.seen(chatId), inWindow: true,
+          // An answer counts the visitor's messages up to visitorWroteAt; the last message may be a reply that is newer than this one.
+          ...(isNews && { visitorWroteAt: message.createdAt }), unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (isNews ? 1 : 0),
           windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString(), status: c.status === 'pending' ? 'active' : c.status,
         }),
       };
