@@ -14,7 +14,8 @@ import (
 
 const (
 	// memberHeartbeat is the interval of a replica's heartbeats; after memberLost without one it counts as dead.
-	// A replica that is wrongly taken for dead does no harm: the server pins one reader of each partition.
+	// A replica that is wrongly taken for dead does no harm: the server pins one reader of each
+	// partition, and receivers of a group with positions drop what comes twice.
 	memberHeartbeat = 500 * time.Millisecond
 	memberLost      = 2 * time.Second
 	// memberHello is how long a replica listens for others before it takes partitions.

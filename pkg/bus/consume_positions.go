@@ -33,11 +33,11 @@ const (
 	// gatherPartitions is how long a change of the partitions waits for another: they come and go together.
 	gatherPartitions = 10 * time.Millisecond
 
-	// A consumer with the filters of several partitions costs the server a look at all their subjects for each delivery, once it has fallen
-	// behind by more messages than a block of the stream has subjects. One without filters reads on. From behindFrom messages on a replica
-	// therefore reads all partitions, and passes over those of others, until at most caughtUpAt are left.
-	behindFrom = 1000
-	caughtUpAt = 100
+	// With the filters of several partitions the server scans all their subjects for each delivery, once the consumer lags by more messages
+	// than a block of the stream has subjects. Without filters it reads sequentially. A replica that lags by more than catchUpFrom messages
+	// therefore reads all partitions and skips those of others, until at most caughtUpAt are left.
+	catchUpFrom = 1000
+	caughtUpAt  = 100
 )
 
 var (
@@ -262,7 +262,7 @@ func (p *positions) begin(ctx context.Context) (config jetstream.ConsumerConfig,
 		numbers = append(numbers, strconv.Itoa(number))
 		start = min(start, r.received)
 	}
-	if p.filtered = len(p.readers) < p.count && last-start <= behindFrom; !p.filtered {
+	if p.filtered = len(p.readers) < p.count && last-start <= catchUpFrom; !p.filtered {
 		filters = nil
 	}
 	p.reached, p.expected = start, 1
@@ -359,7 +359,7 @@ func (p *positions) suits(pending uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.filtered {
-		return pending <= behindFrom
+		return pending <= catchUpFrom
 	}
 	return len(p.reading) == p.count || pending > caughtUpAt
 }

@@ -214,7 +214,7 @@ func TestPositionBeyondTheStream(t *testing.T) {
 	await(t, "the next is handled", func() bool { return handled.len() == 2 })
 }
 
-// Replicas that are far behind read all partitions, each for its own, and only their own when they have caught up.
+// Replicas that lag far read without filters, and with filters again when they have caught up.
 func TestReplicasCatchUp(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()

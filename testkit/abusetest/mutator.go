@@ -20,7 +20,7 @@ type Config struct {
 	Live  map[string]string
 	Paths map[string][]string
 	// LiveOneIn is how many requests that would change something there are to one that is about real things and holds. All others
-	// ask for what does not exist, with tokens that belong to no one: they get as far, and leave nothing behind.
+	// ask for what does not exist, with tokens that belong to no one: they get as far, and change nothing.
 	LiveOneIn int
 }
 
