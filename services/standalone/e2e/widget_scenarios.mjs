@@ -576,6 +576,7 @@ export async function tabs({ open, say }) {
   assert.deepEqual(sent, ['first away', 'second away', 'third away']);
 
   // What comes while the chat is closed is counted, on the launcher, in the title and for the site.
+  await eventually('the replies are read', async () => assert.equal(await two.getByRole('button', { name: /^Close chat: \d/ }).count(), 0));
   await two.evaluate(() => Parley.close());
   const title = await two.title();
   await companyWrites(two);
