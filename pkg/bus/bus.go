@@ -141,7 +141,7 @@ func (b *Bus) connect() error {
 	b.outbox.handOver = conn.PublishMsg
 	b.outbox.refused = func(m *nats.Msg, reason error) { b.acks.answer(m.Reply, reason) }
 	if conn.Status() != nats.CONNECTED {
-		b.log.Warn("NATS is away, connecting in the background", "url", b.where())
+		b.log.Warn("NATS is not connected, connecting in the background", "url", b.redactedURL())
 	}
 	b.js, err = jetstream.New(conn)
 	return err
@@ -163,7 +163,7 @@ func (b *Bus) options() []nats.Option {
 		nats.ReconnectHandler(func(c *nats.Conn) { b.connected(c) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { b.disconnected(err) }),
 		nats.ClosedHandler(func(c *nats.Conn) { b.closed(c) }),
-		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) { b.trouble(s, err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) { b.asyncError(s, err) }),
 	}
 	if b.cfg.CredsFile != "" {
 		options = append(options, nats.UserCredentials(b.cfg.CredsFile))
@@ -200,7 +200,7 @@ func (b *Bus) start() error {
 // connected, disconnected and closed run on the connection's own goroutine, perhaps before connect has returned: they use
 // the connection that they are given.
 func (b *Bus) connected(conn *nats.Conn) {
-	b.log.Info("NATS is there", "server", conn.ConnectedAddr())
+	b.log.Info("NATS connected", "server", conn.ConnectedAddr())
 	b.partitions.forgetAll()
 	b.guards.renewed()
 	b.streams.check()
@@ -208,30 +208,30 @@ func (b *Bus) connected(conn *nats.Conn) {
 }
 
 func (b *Bus) disconnected(err error) {
-	b.state.broke()
+	b.state.disconnected()
 	b.acks.failAll(nats.ErrDisconnected)
 	if !b.closing.Load() {
-		b.log.Warn("NATS is away, reconnecting", "url", b.where(), "error", err)
+		b.log.Warn("NATS disconnected, reconnecting", "url", b.redactedURL(), "error", err)
 	}
 }
 
 func (b *Bus) closed(conn *nats.Conn) {
 	b.acks.failAll(nats.ErrConnectionClosed)
 	if !b.closing.Load() {
-		b.log.Error("NATS closed the connection for good", "error", conn.LastError())
+		b.log.Error("NATS connection closed", "error", conn.LastError())
 	}
 }
 
-func (b *Bus) trouble(s *nats.Subscription, err error) {
+func (b *Bus) asyncError(s *nats.Subscription, err error) {
 	if s != nil {
-		b.log.Error("NATS reports trouble", "subject", s.Subject, "error", err)
+		b.log.Error("NATS reported an error", "subject", s.Subject, "error", err)
 		return
 	}
-	b.log.Error("NATS reports trouble", "error", err)
+	b.log.Error("NATS reported an error", "error", err)
 }
 
 // where returns the address for the log, without the secrets of the URL: a user without a password is a token.
-func (b *Bus) where() string {
+func (b *Bus) redactedURL() string {
 	if b.cfg.InProcess != nil {
 		return "in process"
 	}

@@ -21,8 +21,8 @@ func newConnState(parent context.Context) *connState {
 	return l
 }
 
-// broke ends the requests over the connection that is gone.
-func (l *connState) broke() {
+// disconnected cancels the requests over the lost connection.
+func (l *connState) disconnected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cancel()

@@ -71,7 +71,7 @@ type Consumer struct {
 	Positions bool
 	// Handle handles a delivery; its error decides what becomes of it (see consume_disposition.go). It must be able to handle
 	// the same delivery again. Its ctx is cancelled only when the bus closes, and carries the delivery's origin: the request and
-	// the trace that it comes from.
+	// the trace that it continues.
 	Handle func(ctx context.Context, d Delivery) error
 	// HandleBatch, in the place of Handle, handles deliveries of different keys together: all that wait, up to MaxBatch. It
 	// returns an error for each, in their order, or nil when all are handled. Its ctx carries no origin, but each delivery has
@@ -79,7 +79,7 @@ type Consumer struct {
 	HandleBatch func(ctx context.Context, batch []Delivery) []error
 	// MaxBatch is how many deliveries HandleBatch gets at most; 0: 128.
 	MaxBatch int
-	// GaveUp is told of a delivery that the consumer gives up on, before its dead letter is written and before the key's next delivery
+	// GaveUp is called with a delivery that the consumer gives up on, before its dead letter is written and before the key's next delivery
 	// is handled; nil: it is not called. Where it fails it is called again until it succeeds, also by another process, so it must be able
 	// to do its work twice.
 	GaveUp func(ctx context.Context, d Delivery) error

@@ -8,7 +8,7 @@ import (
 )
 
 // assign spreads partitions over members, each of which gets as many as any other or one more. It is rendezvous hashing with a
-// bound: every replica that knows the same members comes to the same result, and when a member comes or goes few partitions of the
+// bound: every replica that knows the same members computes the same result, and when a member joins or leaves, few partitions of the
 // others move. The result has the member of each partition.
 func assign(partitions int, members []string) []string {
 	owners := make([]string, partitions)

@@ -56,7 +56,7 @@ func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	return m
 }
 
-// deadHeader copies the original's headers but for those that would tell JetStream what to do with the letter.
+// deadHeader copies the original's headers but for those that JetStream would act on.
 func deadHeader(d Delivery) nats.Header {
 	h := make(nats.Header, len(d.Header)+8)
 	for name, values := range d.Header {

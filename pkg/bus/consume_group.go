@@ -29,8 +29,8 @@ type group struct {
 
 	positions *positions // nil: deliveries are acknowledged
 
-	failing     atomic.Bool // the last try failed because a dependency is away
-	interrupted atomic.Bool // it has been logged that no deliveries come
+	failing     atomic.Bool // the last try failed because a dependency is unavailable
+	interrupted atomic.Bool // the interruption has been logged
 	held, bytes atomic.Int64
 	freed       signal // there is room again
 	repartition chan struct{}
@@ -108,10 +108,10 @@ func (g *group) leave() {
 	tick := time.NewTicker(memberHeartbeat)
 	defer tick.Stop()
 	for {
-		g.state(statement{Leaving: true})
+		g.state(memberState{Leaving: true})
 		select {
 		case <-ended:
-			g.state(statement{Gone: true})
+			g.state(memberState{Left: true})
 			return
 		case <-tick.C:
 		case <-g.members.changed: // a reader has ended
@@ -120,7 +120,7 @@ func (g *group) leave() {
 	}
 }
 
-// spread starts and stops readers as replicas come and go.
+// spread starts and stops readers as replicas join and leave.
 func (g *group) spread(ctx context.Context, slots []slot) {
 	g.hello(ctx)
 	tick := time.NewTicker(memberHeartbeat)
@@ -146,13 +146,13 @@ func (g *group) spread(ctx context.Context, slots []slot) {
 				g.members.refresh(now)
 			}
 		}
-		g.state(statement{})
+		g.state(memberState{})
 	}
 }
 
 // hello waits for the states of the other replicas before the first partition is taken.
 func (g *group) hello(ctx context.Context) {
-	g.state(statement{Hello: true})
+	g.state(memberState{Hello: true})
 	_ = sleep(ctx, memberHello)
 }
 
@@ -205,7 +205,7 @@ func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partit
 }
 
 // state says which partitions are being finished.
-func (g *group) state(s statement) {
+func (g *group) state(s memberState) {
 	g.mu.Lock()
 	for name, r := range g.readers {
 		if r.stopping.Load() {
@@ -214,10 +214,10 @@ func (g *group) state(s statement) {
 	}
 	g.mu.Unlock()
 	slices.Sort(s.Finishing)
-	g.members.say(s)
+	g.members.publish(s)
 }
 
-// recheck makes readers that have received nothing yet check whether a replica that is gone still holds their partition.
+// recheck makes readers that have received nothing yet check whether a dead replica still holds their partition.
 func (g *group) recheck() {
 	for _, r := range g.all() {
 		wake(r.look)

@@ -21,7 +21,7 @@ func (g *group) handleAll(tasks []*task, outcomes []outcome) {
 			outcomes[i] = g.deadLetter(t)
 		case t.skipped.Load():
 			outcomes[i] = g.giveUp(t, errSkipped(t.partition.ledger.lastFailure(t)))
-		case !meantFor(t.delivery.Header, g.cfg.Durable):
+		case !addressedTo(t.delivery.Header, g.cfg.Durable):
 			g.finish(t, ackDone)
 		default:
 			live, places = append(live, t), append(places, i)
@@ -32,7 +32,7 @@ func (g *group) handleAll(tasks []*task, outcomes []outcome) {
 	}
 }
 
-// finish ends a task: the server is told, and there is room for another.
+// finish ends a task: it acknowledges the delivery and makes room for another one.
 func (g *group) finish(t *task, ack string) {
 	t.partition.ledger.finish(t, ack)
 	g.dropped(t)
@@ -174,7 +174,7 @@ func (g *group) note(t *task, err error, wait time.Duration) {
 		g.bus.log.LogAttrs(ctx, level, "deliveries cannot be handled, retrying until they can", attrs...)
 		return
 	}
-	g.bus.log.LogAttrs(ctx, level, "handling a delivery failed, trying again", attrs...)
+	g.bus.log.LogAttrs(ctx, level, "handling a delivery failed, retrying", attrs...)
 }
 
 // describe says in the log which delivery it is about.
@@ -198,20 +198,20 @@ func (g *group) giveUp(t *task, err error) outcome {
 	return g.deadLetter(t)
 }
 
-// tell calls GaveUp. A panic there counts as done: it would happen again.
-func (g *group) tell(ctx context.Context, t *task) (err error) {
-	if g.cfg.GaveUp == nil || t.told {
+// notifyGaveUp calls GaveUp. A panic there counts as done: it would happen again.
+func (g *group) notifyGaveUp(ctx context.Context, t *task) (err error) {
+	if g.cfg.GaveUp == nil || t.notified {
 		return nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			g.bus.log.LogAttrs(ctx, slog.LevelError, "telling of a delivery that is given up failed", append(g.describe(t),
+			g.bus.log.LogAttrs(ctx, slog.LevelError, "reporting a delivery that is given up panicked", append(g.describe(t),
 				slog.String("error", fmt.Sprintf("panic: %v\n%s", p, debug.Stack())))...)
-			t.told = true
+			t.notified = true
 		}
 	}()
 	err = g.cfg.GaveUp(ctx, t.delivery)
-	t.told = err == nil
+	t.notified = err == nil
 	return err
 }
 
@@ -220,16 +220,16 @@ func (g *group) tell(ctx context.Context, t *task) (err error) {
 func (g *group) deadLetter(t *task) outcome {
 	t.tries++
 	ctx := context.WithoutCancel(g.originOf(t))
-	if err := g.tell(ctx, t); err != nil {
+	if err := g.notifyGaveUp(ctx, t); err != nil {
 		if t.tries == 1 {
-			g.bus.log.LogAttrs(ctx, slog.LevelWarn, "telling of a delivery that is given up failed, trying until it succeeds",
+			g.bus.log.LogAttrs(ctx, slog.LevelWarn, "reporting a delivery that is given up failed, retrying until it succeeds",
 				append(g.describe(t), errorAttr(err))...)
 		}
 		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}
 	if err := g.bus.publishDead(ctx, newDeadLetter(g.cfg, t)); err != nil {
 		if t.tries == 1 {
-			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, trying until it is there", append(g.describe(t), errorAttr(err))...)
+			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, retrying until it is stored", append(g.describe(t), errorAttr(err))...)
 		}
 		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}

@@ -18,7 +18,7 @@ const (
 	ackTerm     = "+TERM"
 )
 
-// task is a delivery in this process, from its arrival until the server has been told its end. Its fields belong to the
+// task is a delivery in this process, from its arrival until its end has been acknowledged. Its fields belong to the
 // worker that has it, except for the last four, which the ledger guards.
 type task struct {
 	delivery  Delivery
@@ -28,7 +28,7 @@ type task struct {
 	tries     int       // in this process
 	started   time.Time // the first of them
 	dead      error     // why it goes to DEAD; nil: it does not
-	told      bool      // GaveUp has succeeded
+	notified  bool      // GaveUp has succeeded
 	resumed   bool      // the next call of the handler is not another try (apperr.Error.Ready)
 
 	skipped atomic.Bool // an operator wants no other try
@@ -57,7 +57,7 @@ func (t *task) identity() identity {
 }
 
 // ledger holds every delivery of this process, and the last ones that are done: an acknowledgement may get lost with the connection, and then
-// the delivery comes again though nothing is left to do.
+// the delivery is redelivered though nothing is left to do.
 type ledger struct {
 	send func(reply, ack string)
 
@@ -107,7 +107,7 @@ func (l *ledger) take(t *task) bool {
 	return true
 }
 
-// finish acknowledges a task and remembers it. Where the connection is away the acknowledgement is made up for when the
+// finish acknowledges a task and remembers it. Without a connection the acknowledgement is made up for when the
 // server delivers the task again.
 func (l *ledger) finish(t *task, ack string) {
 	l.mu.Lock()
@@ -179,7 +179,7 @@ func (l *ledger) mark() uint64 {
 	return l.came
 }
 
-// stillHeld counts the tasks that had come before mark and are here now: all that time the server had them out.
+// stillHeld counts the tasks that arrived before mark and are still held: the server counts them as pending all that time.
 func (l *ledger) stillHeld(mark uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,26 +15,26 @@ import (
 const (
 	// memberHeartbeat is the interval of a replica's heartbeats; after memberLost without one it counts as dead.
 	// A replica that is wrongly taken for dead does no harm: the server pins one reader of each
-	// partition, and receivers of a group with positions drop what comes twice.
+	// partition, and receivers of a group with positions drop duplicates.
 	memberHeartbeat = 500 * time.Millisecond
 	memberLost      = 2 * time.Second
 	// memberHello is how long a replica listens for others before it takes partitions.
 	memberHello = 150 * time.Millisecond
 )
 
-// statement is the state that a replica sends to the others of its group, over core NATS.
-type statement struct {
+// memberState is the state that a replica sends to the others of its group, over core NATS.
+type memberState struct {
 	ID string `json:"id"`
-	// Hello asks all others to state at once how things are.
+	// Hello asks all others to publish their state at once.
 	Hello bool `json:"hello,omitempty"`
-	// Leaving says that the replica takes no more partitions, Gone that this is its last word.
+	// Leaving: the replica takes no more partitions. Left: this is its last message.
 	Leaving bool `json:"leaving,omitempty"`
-	Gone    bool `json:"gone,omitempty"`
+	Left    bool `json:"left,omitempty"`
 	// Finishing are partitions that it has released and in which its handlers still run.
 	Finishing []string `json:"finishing,omitempty"`
 }
 
-// members knows the replicas of a group that live. It tells the group when that changes.
+// members keeps the live replicas of a group, and signals the group when they change.
 type members struct {
 	self    string
 	conn    *nats.Conn
@@ -47,7 +47,7 @@ type members struct {
 }
 
 type member struct {
-	statement
+	memberState
 	heard time.Time
 }
 
@@ -61,27 +61,27 @@ func newMembers(conn *nats.Conn, stream, durable string) *members {
 // listen receives the states of the others until stop is called.
 func (m *members) listen() (stop func()) {
 	sub, err := m.conn.Subscribe(m.subject, func(msg *nats.Msg) {
-		var s statement
+		var s memberState
 		if json.Unmarshal(msg.Data, &s) == nil && s.ID != "" && s.ID != m.self {
-			m.hear(s, time.Now())
+			m.receive(s, time.Now())
 		}
 	})
 	if err != nil { // the bus is closed
 		return func() {}
 	}
-	return func() { _ = sub.Unsubscribe() } // fails only where the connection, and with it the subscription, is gone
+	return func() { _ = sub.Unsubscribe() } // fails only where the connection, and with it the subscription, has ended
 }
 
-func (m *members) hear(s statement, now time.Time) {
+func (m *members) receive(s memberState, now time.Time) {
 	m.mu.Lock()
 	before, known := m.known[s.ID]
-	if s.Gone {
+	if s.Left {
 		delete(m.known, s.ID)
 	} else {
 		m.known[s.ID] = member{s, now}
 	}
 	m.mu.Unlock()
-	if !known || s.Gone || before.Leaving != s.Leaving || !slices.Equal(before.Finishing, s.Finishing) {
+	if !known || s.Left || before.Leaving != s.Leaving || !slices.Equal(before.Finishing, s.Finishing) {
 		wake(m.changed)
 	}
 	if s.Hello {
@@ -89,8 +89,8 @@ func (m *members) hear(s statement, now time.Time) {
 	}
 }
 
-// say sends this replica's state to the others. One that misses it receives the next one.
-func (m *members) say(s statement) {
+// publish sends this replica's state to the others. One that misses it receives the next one.
+func (m *members) publish(s memberState) {
 	s.ID = m.self
 	if data, err := json.Marshal(s); err == nil {
 		_ = m.conn.Publish(m.subject, data)
@@ -109,7 +109,7 @@ func (m *members) expire(now time.Time) {
 	}
 }
 
-// refresh restarts the timeout of every replica: the connection was away, and no heartbeat could arrive.
+// refresh restarts the timeout of every replica: while the connection was lost no heartbeat could arrive.
 func (m *members) refresh(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

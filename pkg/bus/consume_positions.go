@@ -24,13 +24,13 @@ import (
 // nothing, even while two replicas read the same partition for a moment.
 
 const (
-	// positionEvery is how much of a busy partition may come again after a crash.
+	// positionEvery is how much of a busy partition may be delivered again after a crash.
 	positionEvery = 500 * time.Millisecond
 	// idlePositionEvery is how often the position of a partition is written that follows the others without deliveries of its own.
 	idlePositionEvery = 5 * time.Second
 	// positionReaderLife is how long the server keeps the consumer of a replica that is silent.
 	positionReaderLife = 5 * time.Second
-	// gatherPartitions is how long a change of the partitions waits for another: they come and go together.
+	// gatherPartitions is how long a change of the partitions waits for another: several are added and removed together.
 	gatherPartitions = 10 * time.Millisecond
 
 	// With the filters of several partitions the server scans all their subjects for each delivery, once the consumer lags by more messages
@@ -49,7 +49,7 @@ var (
 type positions struct {
 	group   *group
 	count   int           // partitions of the stream
-	changed chan struct{} // holds at most one: partitions have come or gone
+	changed chan struct{} // holds at most one: partitions were added or removed
 
 	mu       sync.Mutex
 	readers  map[int]*positionReader // by partition
@@ -200,7 +200,7 @@ func (p *positions) arrived(r *positionReader) uint64 {
 	return r.received
 }
 
-// reader returns the reader of a partition that the session began with; nil: there is none, or it has gone. One that has come since, also
+// reader returns the reader of a partition that the session began with; nil: there is none, or it was removed. One that was added since, also
 // for the same partition, waits for a session that begins at its position. It is called with the lock held.
 func (p *positions) reader(number int) *positionReader {
 	if r := p.reading[number]; r != nil && p.readers[number] == r {
@@ -220,7 +220,7 @@ func (r *positionReader) position() uint64 {
 	return arrived
 }
 
-// session reads the partitions of the moment until others come or go, ctx is done, or something is wrong.
+// session reads the current partitions until they change, ctx is done, or something is wrong.
 func (p *positions) session(ctx context.Context, up <-chan struct{}) error {
 	select {
 	case <-p.changed: // begin looks after this
@@ -311,7 +311,7 @@ func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jets
 }
 
 // round takes the deliveries of a round when there is room for them. It reports false where the session has ended: ctx is done, partitions
-// have come or gone, the connection has come back, or another consumer suits better.
+// were added or removed, the connection was re-established, or another consumer suits better.
 func (p *positions) round(ctx context.Context, up <-chan struct{}, r *rounds, silence *time.Timer) (again bool, err error) {
 	g := p.group
 	silence.Reset(r.patience())
@@ -369,7 +369,7 @@ func (p *positions) receive(messages []*nats.Msg) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, tasks := time.Now(), make([]*task, 0, len(messages))
-	defer func() { p.group.queue.add(tasks...) }() // with the lock held: a partition is released after it has gone from the readers
+	defer func() { p.group.queue.add(tasks...) }() // with the lock held: a partition is released after it was removed from the readers
 	for _, m := range messages {
 		t, number, err := newTask(m, now)
 		if err != nil {

@@ -19,7 +19,7 @@ const (
 
 var (
 	errSilent        = errors.New("the consumer is silent")
-	errConsumerGone  = errors.New("the consumer is gone")
+	errConsumerGone  = errors.New("the consumer does not exist any more")
 	errRepartitioned = errors.New("the stream has another number of partitions")
 )
 
@@ -85,7 +85,7 @@ func (p *puller) again() error {
 	return p.ask()
 }
 
-// count notes that a delivery has come, and asks for more in good time.
+// count counts a delivery, and requests more before the server runs out of requests.
 func (p *puller) count(pin string) error {
 	if pin != "" {
 		p.pin = pin

@@ -94,7 +94,7 @@ func (q *keyedQueue) work() {
 func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.letGather()
+	q.yieldToProducers()
 	n := copy(held, q.ready)
 	for i, k := range held[:n] {
 		tasks[i], k.running = k.tasks[0], true
@@ -111,8 +111,8 @@ func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	return n
 }
 
-// letGather lets goroutines run first that are about to add more, where tasks are taken together. It is called with the lock held.
-func (q *keyedQueue) letGather() {
+// yieldToProducers lets goroutines run first that are about to add more, where tasks are taken together. It is called with the lock held.
+func (q *keyedQueue) yieldToProducers() {
 	if q.most > 1 && len(q.ready) < q.most {
 		q.mu.Unlock()
 		runtime.Gosched()
@@ -183,8 +183,8 @@ func (q *keyedQueue) retry(k *taskQueue, turn int) {
 	}
 }
 
-// hurry lets a task run again now if it waits for that.
-func (q *keyedQueue) hurry(t *task) {
+// retryNow lets a task run again now if it waits for that.
+func (q *keyedQueue) retryNow(t *task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if k := q.byKey[queueKey{t.partition, t.key}]; k != nil && k.timer != nil && k.tasks[0] == t {

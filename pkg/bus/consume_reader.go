@@ -81,7 +81,7 @@ func (r *partitionReader) sessions(ctx context.Context) {
 }
 
 // session makes sure of the consumer and takes its deliveries, until ctx is done or the server behaves as if the consumer
-// were gone.
+// did not exist.
 func (r *partitionReader) session(ctx context.Context, up <-chan struct{}) error {
 	consumer, err := r.declare(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func sameSlots(slots []slot, s slot) bool {
 	return false
 }
 
-// receiveAll takes m and what else has come already.
+// receiveAll takes m and what else has arrived.
 func (r *partitionReader) receiveAll(ctx context.Context, consumer jetstream.Consumer, m *nats.Msg) error {
 	for range r.pull.batch {
 		if err := r.receive(ctx, consumer, m); err != nil {
@@ -257,7 +257,7 @@ func (r *partitionReader) hangUp(sub *nats.Subscription) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
 	if conn := r.group.bus.conn; sub.Drain() == nil && conn.IsConnected() {
-		_ = conn.FlushWithContext(ctx) // fails where NATS is away, and then nothing comes
+		_ = conn.FlushWithContext(ctx) // fails where NATS is not connected, and then nothing arrives
 	}
 	for {
 		select {
@@ -283,7 +283,7 @@ func (r *partitionReader) refuse(m *nats.Msg) {
 	}
 }
 
-// giveBack returns tasks to the server, for the replica that comes next.
+// giveBack returns tasks to the server, for the next replica.
 func (r *partitionReader) giveBack(tasks []*task) {
 	sortTasks(tasks)
 	for _, t := range tasks {

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The deliveries of a sparse stream come one by one, as soon as the server has them. In a dense one, of at least denseRate deliveries a
-// second, those of gatherDeliveries come together: waking up for each one, in the server, here and in Redis, costs more than the delivery.
+// The deliveries of a sparse stream arrive one by one, as soon as the server stores them. In a dense one, of at least denseRate deliveries a
+// second, gatherDeliveries arrive together: waking up for each one, in the server, here and in Redis, costs more than the delivery.
 const (
 	sparseRound      = 32
 	denseRound       = 512
@@ -131,7 +131,7 @@ func (r *rounds) gather() time.Duration {
 	return min(max(wait, gatherAtLeast), gatherAtMost)
 }
 
-// end notes how densely deliveries come.
+// end measures the rate of deliveries.
 func (r *rounds) end() {
 	r.ended = time.Now()
 	r.count += r.received

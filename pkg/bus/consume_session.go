@@ -14,7 +14,7 @@ const (
 )
 
 // sessions calls session again and again until ctx is done, at once where it ends without an error, and else after a pause that grows.
-// up closes when the connection has come back since the session began. name is that of the consumer, for the log.
+// up closes when the connection is re-established after the session began. name is that of the consumer, for the log.
 func (g *group) sessions(ctx context.Context, name string, session func(ctx context.Context, up <-chan struct{}) error) {
 	wait := minSessionWait
 	for ctx.Err() == nil {
@@ -32,10 +32,10 @@ func (g *group) sessions(ctx context.Context, name string, session func(ctx cont
 	}
 }
 
-// report says why sessions end, once they have ended a few times in a row; that NATS is away the connection has said.
+// report logs why sessions end, once they have ended a few times in a row. The connection itself logs that it was lost.
 func (g *group) report(name string, err error, wait time.Duration) {
 	if g.bus.conn.IsConnected() && wait == 8*minSessionWait && !g.interrupted.Swap(true) {
-		g.bus.log.Warn("consumer is interrupted, trying until it works", "stream", g.cfg.Stream, "consumer", name, "error", err)
+		g.bus.log.Warn("consumer is interrupted, retrying until it works", "stream", g.cfg.Stream, "consumer", name, "error", err)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		g.bus.partitions.forget(g.cfg.Stream)

@@ -21,7 +21,7 @@ const progressTimeout = time.Second
 type ProgressState string
 
 const (
-	ProgressWaiting  ProgressState = "waiting"      // it has come, and its turn has not, or its first try runs
+	ProgressWaiting  ProgressState = "waiting"      // it has arrived; its turn has not come, or its first try runs
 	ProgressRetrying ProgressState = "retrying"     // tries have failed, and another one follows
 	ProgressDone     ProgressState = "acknowledged" // handled
 	ProgressDead     ProgressState = "dead"         // given up: a letter is in DEAD
@@ -94,7 +94,7 @@ func (g *group) answer(subj string, about func(sequence uint64) (Progress, bool)
 	if err != nil { // the bus is closed
 		return func() {}
 	}
-	return func() { _ = sub.Unsubscribe() } // fails only where the connection, and with it the subscription, is gone
+	return func() { _ = sub.Unsubscribe() } // fails only once the connection, and with it the subscription, is closed
 }
 
 // skip marks a delivery that is held here; see [Bus.Skip].
@@ -105,7 +105,7 @@ func (g *group) skip(sequence uint64) (p Progress, ok bool) {
 	for _, r := range g.all() {
 		if t := r.ledger.find(sequence); t != nil {
 			t.skipped.Store(true)
-			g.queue.hurry(t)
+			g.queue.retryNow(t)
 		}
 	}
 	return p, true

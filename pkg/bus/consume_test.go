@@ -599,7 +599,7 @@ func TestConsumerSurvivesAServerRestart(t *testing.T) {
 	await(t, "all but the last are handled", func() bool { return handled.len() == keys*(each-1) && held.Load() == keys })
 	e.stop()
 	close(release)
-	await(t, "the last are handled while NATS is away", func() bool { return handled.len() == keys*each })
+	await(t, "the last are handled while NATS is not connected", func() bool { return handled.len() == keys*each })
 	e.start()
 	bustest.AwaitReady(t, b)
 	publishAll(t, b, keys, each, each)

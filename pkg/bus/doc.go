@@ -15,7 +15,7 @@
 //   - No bus creates or changes a stream. The declaration is streams.go, and [Apply] (apply.go) makes the server match it.
 //   - An event whose Publish returned nil is in its stream. One whose Publish failed may be there too: publishing the same
 //     event again is harmless, because its id is its Nats-Msg-Id.
-//   - Nothing is buffered while NATS is away: Publish fails at once.
+//   - Nothing is buffered while NATS is not connected: Publish fails at once.
 //   - The deliveries of one key are handled one after the other in stream order, also after a crash and while partitions move between
 //     replicas. A delivery that must be tried again holds up its own key and no other.
 //   - A delivery leaves the consumer in one of two ways: acknowledged, or, after its content has safely arrived in DEAD,

@@ -31,5 +31,5 @@ func (b *Bus) OnHello(service string, heard func(text []byte)) (stop func(), err
 	if err != nil {
 		return nil, fmt.Errorf("listening for replicas: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is gone
+	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
 }

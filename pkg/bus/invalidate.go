@@ -33,7 +33,7 @@ func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 }
 
 // OnInvalidate calls forget, one call at a time, for every invalidation until stop is called. It may be called while NATS is
-// away, and holds over reconnects.
+// not connected, and survives reconnects.
 func (b *Bus) OnInvalidate(forget func(kind, key string)) (stop func(), err error) {
 	sub, err := b.conn.Subscribe(subject.AllInvalidations, func(m *nats.Msg) {
 		if kind, key, ok := subject.ParseInvalidation(m.Subject); ok {
@@ -43,5 +43,5 @@ func (b *Bus) OnInvalidate(forget func(kind, key string)) (stop func(), err erro
 	if err != nil {
 		return nil, fmt.Errorf("listening for invalidations: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only where the connection, and with it the subscription, is gone
+	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
 }

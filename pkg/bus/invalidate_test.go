@@ -18,12 +18,12 @@ func TestInvalidationReachesAllBuses(t *testing.T) {
 	}
 	t.Cleanup(one.Close)
 	heard := make(chan string, 10)
-	stop, err := one.OnInvalidate(func(kind, key string) { heard <- "one " + kind + " " + key }) // while NATS is away
+	stop, err := one.OnInvalidate(func(kind, key string) { heard <- "one " + kind + " " + key }) // while NATS is not connected
 	if err != nil {
-		t.Fatalf("listening while NATS is away: %v", err)
+		t.Fatalf("listening while NATS is not connected: %v", err)
 	}
 	if err := one.Invalidate(t.Context(), "chat", "k0"); !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("while NATS is away: got %v, want Unavailable", err)
+		t.Errorf("while NATS is not connected: got %v, want Unavailable", err)
 	}
 	e.start()
 	bustest.AwaitReady(t, one)

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Signal publishes a signal on core NATS. It does not wait for the server; while NATS is away the signal is dropped, because it would be
+// Signal publishes a signal on core NATS. It does not wait for the server; while NATS is not connected the signal is dropped, because it would be
 // worthless when NATS is back.
 func (b *Bus) Signal(s event.Signal) error {
 	if !validSubject(s.Subject()) {
@@ -49,7 +49,7 @@ func (b *Bus) OnSignal(filter, group string, heard func(subj string, data []byte
 	if b.conn.IsConnected() {
 		_ = b.conn.FlushTimeout(signalFlush) // otherwise it is sent after the reconnect
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is gone
+	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
 }
 
 const (
@@ -95,7 +95,7 @@ func (b *Bus) ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messag
 	var answer readingAnswer
 	switch {
 	case len(m.Data) == 0 || json.Unmarshal(m.Data, &answer) != nil:
-		return Reading{}, apperr.Away("the Widget API", errors.New("it cannot tell how far a chat was read"))
+		return Reading{}, apperr.Away("the Widget API", errors.New("it did not answer how far a chat was read"))
 	case answer.Code != "":
 		return Reading{}, apperr.New(apperr.NotFound, answer.Code, "There is no such message in the open chat")
 	}

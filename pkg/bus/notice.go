@@ -23,5 +23,5 @@ func (b *Bus) OnNotice(subj string, heard func(data []byte)) (stop func(), err e
 	if err != nil {
 		return nil, fmt.Errorf("listening for notices: %w", apperr.Away("NATS", err))
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is gone
+	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
 }

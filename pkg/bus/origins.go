@@ -40,7 +40,7 @@ func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []strin
 	}
 	var answer originsAnswer
 	if len(m.Data) == 0 || json.Unmarshal(m.Data, &answer) != nil {
-		return nil, false, apperr.Away("the Widget API", errors.New("it cannot tell the allowed origins"))
+		return nil, false, apperr.Away("the Widget API", errors.New("it did not answer which origins are allowed"))
 	}
 	return answer.AllowedOrigins, answer.Found, nil
 }
@@ -72,7 +72,7 @@ func (a *answerer) listen(b *Bus, filter, group string) (stop func(), err error)
 		return nil, fmt.Errorf("listening for questions: %w", err)
 	}
 	return func() {
-		_ = sub.Unsubscribe() // fails only where the connection is gone
+		_ = sub.Unsubscribe() // fails only once the connection is closed
 		a.stop()
 	}, nil
 }

@@ -94,7 +94,7 @@ func (b *Bus) Stored(ctx context.Context, stream, subj string) (string, error) {
 }
 
 // Partitions returns how many partitions a stream has: 1 where it has not been divided. It is NotFound where there is no such
-// stream, Unavailable while NATS is away.
+// stream, Unavailable while NATS is not connected.
 func (b *Bus) Partitions(ctx context.Context, stream string) (int, error) {
 	ctx, cancel := b.state.request(ctx, apiTimeout)
 	defer cancel()

@@ -43,7 +43,7 @@ func (b *Bus) position(ctx context.Context, stream, group string, partition int)
 
 // Positions returns how far a group that keeps positions has handled each partition of a stream, by partition; those that have never
 // been read are missing, and so are those of another stream of that name, which was created at another time. It is Unavailable while NATS is
-// away. A replica may answer that lacks the newest moment.
+// not connected. A replica that lacks the newest messages may answer.
 func (b *Bus) Positions(ctx context.Context, stream, group string, created time.Time) (map[int]uint64, error) {
 	all, err := b.allPositions(ctx, stream, group)
 	if err != nil {

@@ -38,14 +38,14 @@ const (
 	headerContentType = "ce-datacontenttype"
 	headerMsgID       = jetstream.MsgIDHeader
 	headerTraceParent = "traceparent"
-	headerRequestID   = "ce-requestid" // an extension: X-Request-Id of the HTTP request that the event comes from
+	headerRequestID   = "ce-requestid" // an extension: X-Request-Id of the HTTP request that caused the event
 
 	specVersion = "1.0"
 	contentType = "application/json"
 )
 
 // Publish returns nil after the event's stream has acknowledged it. It waits for 5 seconds, or until ctx ends. It
-// fails at once while NATS is away, or cannot write the stream. Errors are apperr.Unavailable, with the reason STREAM_FULL where
+// fails at once while NATS is not connected, or cannot write the stream. Errors are apperr.Unavailable, with the reason STREAM_FULL where
 // the stream's limit refused the event and STREAM_NOT_WRITABLE where NATS cannot write it, and apperr.Invalid for an event that no
 // stream can take.
 func (b *Bus) Publish(ctx context.Context, e event.Event) error {
@@ -127,15 +127,15 @@ func publishOutcome(err error) (result string, coded error) {
 	if errors.Is(err, nats.ErrBadSubject) {
 		return resultInvalid, apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").Wrap(err)
 	}
-	away := apperr.Away("NATS", err)
+	unavailable := apperr.Away("NATS", err)
 	if IsFull(err) {
-		away.Reason, away.RetryAfter = "STREAM_FULL", fullRetryAfter
-		return resultFull, away
+		unavailable.Reason, unavailable.RetryAfter = "STREAM_FULL", fullRetryAfter
+		return resultFull, unavailable
 	}
-	if NotWritable(err, away) {
-		return resultNotWritable, away
+	if NotWritable(err, unavailable) {
+		return resultNotWritable, unavailable
 	}
-	return resultUnavailable, away
+	return resultUnavailable, unavailable
 }
 
 // Error codes of JetStream (the server's errors.json) that nats.go has no names for.
@@ -164,11 +164,11 @@ func IsFull(err error) bool {
 	return false
 }
 
-// NotWritable reports whether err says that NATS cannot write a stream, and then gives away the reason of that.
-func NotWritable(err error, away *apperr.Error) bool {
+// NotWritable reports whether err means that NATS cannot write a stream, and then sets the reason and the pause of answer.
+func NotWritable(err error, answer *apperr.Error) bool {
 	_, ok := errors.AsType[*notWritableError](err)
 	if ok {
-		away.Reason, away.RetryAfter = "STREAM_NOT_WRITABLE", notWritableRetryAfter
+		answer.Reason, answer.RetryAfter = "STREAM_NOT_WRITABLE", notWritableRetryAfter
 	}
 	return ok
 }

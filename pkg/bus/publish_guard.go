@@ -120,7 +120,7 @@ func (a attempt) end(err error, waited time.Duration) error {
 	return &notWritableError{g.stream}
 }
 
-// overdue reports whether an acknowledgement has not come in a time in which it should have.
+// overdue reports whether an acknowledgement is later than it should be.
 func overdue(err error, waited time.Duration) bool {
 	return errors.Is(err, errAckTimeout) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) && waited >= probeTimeout
 }
@@ -198,7 +198,7 @@ func (all writeGuards) of(subj string) *WriteGuard {
 // renewed opens all: what could not be written before a connection may be written after it.
 func (all writeGuards) renewed() {
 	for _, s := range all {
-		s.guard.open("NATS is there again")
+		s.guard.open("NATS connected again")
 	}
 }
 

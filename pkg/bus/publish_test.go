@@ -269,7 +269,7 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 		}
 		return !t.Failed()
 	})
-	for line, want := range map[string]int{"NATS is away, reconnecting": 1, "NATS is there": 2} {
+	for line, want := range map[string]int{"NATS disconnected, reconnecting": 1, "NATS connected": 2} {
 		if got := strings.Count(log.String(), line); got != want {
 			t.Errorf("got %d log lines %q, want %d:\n%s", got, line, want, log.String())
 		}
@@ -296,16 +296,16 @@ func TestStartWithNATSAway(t *testing.T) {
 	if err := b.Ready(t.Context()); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("ready: got %v, want Unavailable", err)
 	}
-	if got := strings.Count(log.String(), "NATS is away"); got != 1 || strings.Contains(log.String(), "secret") {
-		t.Errorf("got the log\n%s\nwant one line that NATS is away, without the password", log.String())
+	if got := strings.Count(log.String(), "NATS is not connected"); got != 1 || strings.Contains(log.String(), "secret") {
+		t.Errorf("got the log\n%s\nwant one line that NATS is not connected, without the password", log.String())
 	}
 	e.start()
 	bustest.AwaitReady(t, b)
 	if err := b.Publish(t.Context(), reply("visitor", 1)); err != nil {
 		t.Errorf("publish when NATS is there: got %v, want no error", err)
 	}
-	if got := strings.Count(log.String(), "NATS is there"); got != 1 {
-		t.Errorf("got the log\n%s\nwant one line that NATS is there", log.String())
+	if got := strings.Count(log.String(), "NATS connected"); got != 1 {
+		t.Errorf("got the log\n%s\nwant one line that NATS is connected", log.String())
 	}
 }
 

@@ -51,7 +51,7 @@ func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
 	return c
 }
 
-// Read reads a span in stream order, without taking anything away from anybody. It ends with the span, with ctx (of a span that
+// Read reads a span in stream order, without affecting any consumer. It ends with the span, with ctx (of a span that
 // follows, that is no error), or with an error.
 func (b *Bus) Read(ctx context.Context, s Span) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
@@ -186,7 +186,7 @@ func readDelivery(m jetstream.Msg, meta *jetstream.MsgMetadata) Delivery {
 	}
 }
 
-// close stops reading and spares the server the wait for a reader that is gone.
+// close stops reading and deletes the reader's consumer, which the server would otherwise keep for a while.
 func (r *reader) close() {
 	r.messages.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)

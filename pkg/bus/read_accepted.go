@@ -16,7 +16,7 @@ const (
 	acceptedAfter  = publishTimeout + 5*time.Second
 
 	// acceptedAgain is how long a request may be sent again with its Idempotency-Key, a little more: its message keeps the id of the
-	// first try, and may come into the stream as much later.
+	// first try, and may reach the stream as much later.
 	acceptedAgain = 25 * time.Hour
 
 	acceptedTimeout = 5 * time.Second
@@ -26,14 +26,14 @@ const (
 
 // Accepted returns the event with which the Client API accepted a company's message (CompanyMessageAccepted or PushAccepted),
 // as stored in SENDS, from the API's answer until the stream drops it. The company "*" matches any. Errors: NotFound, and
-// Unavailable while NATS is away.
+// Unavailable while NATS is not connected.
 //
 // Its cost grows with the number of events that the company sent in the seconds around the id's time. Use it before the store
 // has the message, and for operators.
 func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delivery, error) {
 	made, ok := chat.IDTime(messageID)
 	if !ok || made.After(time.Now().Add(acceptedAfter)) || companyID != "*" && !subject.Valid(companyID) {
-		return Delivery{}, noMessage()
+		return Delivery{}, messageNotFound()
 	}
 	ctx, cancel := context.WithTimeout(ctx, acceptedTimeout)
 	defer cancel()
@@ -67,10 +67,12 @@ func (b *Bus) acceptedIn(ctx context.Context, companyID, messageID string, from,
 			}
 		}
 	}
-	return Delivery{}, noMessage()
+	return Delivery{}, messageNotFound()
 }
 
-func noMessage() error { return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found") }
+func messageNotFound() error {
+	return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+}
 
 // EventID is the id of the event that a delivery carries. Unlike the delivery's own id it stays when the event is replayed.
 func (d Delivery) EventID() string { return d.Header.Get(headerID) }

@@ -18,7 +18,7 @@ import (
 
 // Headers of a dead letter that was published again.
 const (
-	// HeaderReplayFor names the one consumer for which the event comes again. The others have had it, and pass it over.
+	// HeaderReplayFor names the one consumer that handles the event again. The others skip it.
 	HeaderReplayFor = "Parley-Replay-For"
 	// HeaderReplayLetter is the sequence that the letter had in DEAD.
 	HeaderReplayLetter = "Parley-Replay-Letter"
@@ -47,11 +47,11 @@ type DeadLetter struct {
 	Data      []byte
 }
 
-// MeantFor reports whether a consumer should handle a delivery with these headers: it should, unless the event came again for
+// AddressedTo reports whether a consumer should handle a delivery with these headers: it should, unless the event came again for
 // another consumer.
-func MeantFor(h nats.Header, consumer string) bool { return meantFor(h, consumer) }
+func AddressedTo(h nats.Header, consumer string) bool { return addressedTo(h, consumer) }
 
-func meantFor(h nats.Header, consumer string) bool {
+func addressedTo(h nats.Header, consumer string) bool {
 	names, again := h[HeaderReplayFor]
 	return !again || len(names) == 0 || names[0] == consumer
 }
@@ -77,12 +77,12 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string) iter.Seq
 func (b *Bus) DeadLetter(ctx context.Context, sequence uint64) (DeadLetter, error) {
 	d, err := b.Get(ctx, subject.Dead, sequence)
 	if apperr.Is(err, apperr.NotFound) {
-		return DeadLetter{}, noLetter(sequence)
+		return DeadLetter{}, deadLetterNotFound(sequence)
 	}
 	return deadLetter(d), err
 }
 
-func noLetter(sequence uint64) error {
+func deadLetterNotFound(sequence uint64) error {
 	return apperr.New(apperr.NotFound, "DEAD_LETTER_NOT_FOUND", fmt.Sprintf("There is no dead letter %d", sequence))
 }
 

@@ -63,7 +63,7 @@ func (b *Bus) direct(ctx context.Context, stream string, ask directGet, yield fu
 		fail(err)
 		return
 	}
-	defer sub.Unsubscribe() //nolint:errcheck // fails only where the connection, and with it the subscription, is gone
+	defer sub.Unsubscribe() //nolint:errcheck // fails only once the connection, and with it the subscription, is closed
 	ask.Batch, ask.MaxBytes = directBatch, directBytes
 	for more := true; more; {
 		var last uint64

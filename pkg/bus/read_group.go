@@ -24,7 +24,7 @@ type GroupInfo struct {
 	whole      bool            // one consumer reads all of them
 }
 
-// PartitionInfo is how far a consumer has come in one partition.
+// PartitionInfo is the progress of a consumer in one partition.
 type PartitionInfo struct {
 	Partition   int
 	Pending     uint64 // not delivered yet
@@ -206,7 +206,7 @@ func newPartitionInfo(info *jetstream.ConsumerInfo) PartitionInfo {
 	return p
 }
 
-// Of returns how far the consumer has come with what was published on subj: nowhere while its partition has no consumer yet.
+// Of returns the progress of the consumer in the partition of subj: zero while the partition has no consumer yet.
 func (g GroupInfo) Of(subj string) PartitionInfo {
 	if g.whole {
 		return g.Partitions[0]

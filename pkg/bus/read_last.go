@@ -17,7 +17,7 @@ import (
 const lastTimeout = 2 * time.Second
 
 // Last returns the last message that a stream holds on a subject, with its payload and the time at which the stream took it.
-// Errors: NotFound, and Unavailable while NATS is away. The answer may come from a replica that lacks the newest
+// Errors: NotFound, and Unavailable while NATS is not connected. The answer may come from a replica that lacks the newest
 // messages (JetStream direct get).
 func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	if !b.conn.IsConnected() {
@@ -51,7 +51,7 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 const lastsAtOnce = 500
 
 // Lasts returns the last message that a stream holds on each of the subjects, by subject; those without one are missing. It is
-// Unavailable while NATS is away. A replica may answer that lacks the newest moment.
+// Unavailable while NATS is not connected. A replica that lacks the newest messages may answer.
 func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[string]Delivery, error) {
 	partitions, err := b.Partitions(ctx, stream)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[
 	if err != nil {
 		return nil, apperr.Away("NATS", fmt.Errorf("reading the last messages of %s: %w", stream, err))
 	}
-	defer sub.Unsubscribe() //nolint:errcheck // fails only where the connection, and with it the subscription, is gone
+	defer sub.Unsubscribe() //nolint:errcheck // fails only once the connection, and with it the subscription, is closed
 	found := make(map[string]Delivery)
 	for some := range slices.Chunk(subjects, lastsAtOnce) {
 		stored := make([]string, len(some))

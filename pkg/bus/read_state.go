@@ -12,14 +12,14 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// StreamState is how far a stream has come.
+// StreamState is the state of a stream.
 type StreamState struct {
 	First, Last uint64 // sequences of its messages; First is Last+1 if it is empty
 	Created     time.Time
 	Replicas    int
 }
 
-// State asks the stream's leader. It returns NotFound where there is no such stream, Unavailable while NATS is away.
+// State asks the stream's leader. It returns NotFound where there is no such stream, Unavailable while NATS is not connected.
 func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	if !b.conn.IsConnected() {
 		return StreamState{}, apperr.Away("NATS", nats.ErrDisconnected)
@@ -39,7 +39,7 @@ func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 }
 
 // LastSequence asks the stream's leader for the sequence of the last message on a subject or filter in its stored form (see
-// [Bus.Stored]); 0: no message. Unavailable while NATS is away.
+// [Bus.Stored]); 0: no message. Unavailable while NATS is not connected.
 func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, error) {
 	ask, err := json.Marshal(map[string]string{"last_by_subj": stored})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Tail reads spans of several streams as one: what is stored already in the order in which the streams took it, and then, where
-// the spans follow, what comes as it comes.
+// the spans follow, and new messages as they arrive.
 func (b *Bus) Tail(ctx context.Context, spans ...Span) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -34,14 +34,14 @@ func (b *Bus) RevokeVisitorTokens(ctx context.Context, chatUserID string, validF
 	return nil
 }
 
-// FollowRevocations calls revoked, one call at a time, with every revocation that is kept and then with each that comes, until ctx is
+// FollowRevocations calls revoked, one call at a time, with every stored revocation and then with each new one, until ctx is
 // done. caughtUp is called after the stored ones. It waits for NATS and the stream, and starts again after an error: revoked may be
 // called more than once for a revocation.
 func (b *Bus) FollowRevocations(ctx context.Context, revoked func(chatUserID string, validFrom time.Time), caughtUp func()) {
 	for pause := minRevocationPause; ctx.Err() == nil; pause = min(2*pause, maxRevocationPause) {
 		for r, err := range b.read(ctx, Span{Stream: subject.Revocations, Follow: true}) {
 			if err != nil {
-				b.log.DebugContext(ctx, "reading revocations failed, trying again", "error", err)
+				b.log.DebugContext(ctx, "reading revocations failed, retrying", "error", err)
 				break
 			}
 			pause = minRevocationPause

@@ -18,7 +18,7 @@ type Server struct {
 	Certificate *x509.Certificate // nil without TLS
 }
 
-// Server returns the server of the moment; it is empty while NATS is away.
+// Server returns the server that the bus is connected to; it is empty while NATS is not connected.
 func (b *Bus) Server() Server {
 	s := Server{Version: b.conn.ConnectedServerVersion(), MaxPayload: b.conn.MaxPayload()}
 	if state, err := b.conn.TLSConnectionState(); err == nil && len(state.PeerCertificates) > 0 {

@@ -161,7 +161,7 @@ func TestFailuresInTheLog(t *testing.T) {
 			t.Errorf("got %s, want the event, its request and its trace", line)
 		}
 	}
-	if !found["gave up on a delivery ERROR"] || !found["handling a delivery failed, trying again DEBUG"] {
+	if !found["gave up on a delivery ERROR"] || !found["handling a delivery failed, retrying DEBUG"] {
 		t.Errorf("got lines %v, want one for each failure", found)
 	}
 	if strings.Contains(book.String(), "ada@example.org") {

@@ -44,5 +44,5 @@ func (b *Bus) AnswerStops(stop func(appID, chatUserID, messageID string) bool) (
 	if err != nil {
 		return nil, fmt.Errorf("listening for requests to stop: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only where the connection, and with it the subscription, is gone
+	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
 }

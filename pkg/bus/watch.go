@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	lookTimeout = 5 * time.Second
-	minLookWait = 100 * time.Millisecond
-	maxLookWait = 5 * time.Second
+	checkTimeout = 5 * time.Second
+	minCheckWait = 100 * time.Millisecond
+	maxCheckWait = 5 * time.Second
 )
 
-var errNotLooked = errors.New("the streams are not looked at yet")
+var errNotChecked = errors.New("the streams have not been checked yet")
 
 // missingStreamError names a missing stream and the command that creates it.
 type missingStreamError struct{ stream string }
@@ -27,7 +27,7 @@ func (e *missingStreamError) Error() string {
 	return "stream " + e.stream + " is missing: run `parleyctl streams apply`"
 }
 
-// streamWatcher looks whether the streams are there, whenever there is a reason to doubt it. It changes nothing.
+// streamWatcher checks that the streams exist, whenever there is a reason to doubt it. It changes nothing.
 type streamWatcher struct {
 	bus   *Bus
 	doubt chan struct{} // holds at most one
@@ -38,7 +38,7 @@ type streamWatcher struct {
 }
 
 func newStreamWatcher(b *Bus) *streamWatcher {
-	w := &streamWatcher{bus: b, doubt: make(chan struct{}, 1), err: errNotLooked}
+	w := &streamWatcher{bus: b, doubt: make(chan struct{}, 1), err: errNotChecked}
 	if b.cfg.Observe {
 		w.err = nil
 	}
@@ -47,12 +47,12 @@ func newStreamWatcher(b *Bus) *streamWatcher {
 
 func (w *streamWatcher) start() {
 	w.ended.Go(w.run)
-	w.check() // the connection may have come before anybody listened
+	w.check() // the connection may have opened before run began
 }
 
 func (w *streamWatcher) wait() { w.ended.Wait() }
 
-// check makes the watcher look again. It never blocks.
+// check requests another check. It never blocks.
 func (w *streamWatcher) check() {
 	if w.bus.cfg.Observe {
 		return
@@ -75,27 +75,27 @@ func (w *streamWatcher) run() {
 		case <-w.bus.ctx.Done():
 			return
 		case <-w.doubt:
-			w.lookUntilThere()
+			w.checkUntilFound()
 		}
 	}
 }
 
-// lookUntilThere gives up only when the connection is away (its return is a new reason to look) or the bus closes.
-func (w *streamWatcher) lookUntilThere() {
-	wait := minLookWait
+// checkUntilFound returns when the streams exist, the connection is lost (reconnecting requests another check) or the bus closes.
+func (w *streamWatcher) checkUntilFound() {
+	wait := minCheckWait
 	for w.bus.ctx.Err() == nil && w.bus.conn.IsConnected() {
-		if w.note(w.look()) {
+		if w.note(w.checkAll()) {
 			return
 		}
 		select {
 		case <-w.bus.ctx.Done():
 		case <-time.After(wait):
 		}
-		wait = min(2*wait, maxLookWait)
+		wait = min(2*wait, maxCheckWait)
 	}
 }
 
-// note keeps the outcome, logs what is new in it, and reports whether the streams are there.
+// note keeps the outcome, logs what is new in it, and reports whether the streams exist.
 func (w *streamWatcher) note(err error) bool {
 	w.mu.Lock()
 	before := w.err
@@ -106,19 +106,19 @@ func (w *streamWatcher) note(err error) bool {
 		if missing, ok := errors.AsType[*missingStreamError](err); ok {
 			w.bus.log.Error("a stream is missing: run `parleyctl streams apply`", "stream", missing.stream)
 		} else {
-			w.bus.log.Error("looking at the streams failed, trying again", "error", err)
+			w.bus.log.Error("checking the streams failed, retrying", "error", err)
 		}
 	}
 	if err == nil && before != nil {
-		w.bus.log.Info("the streams are there")
+		w.bus.log.Info("streams found")
 	}
 	return err == nil
 }
 
-func (w *streamWatcher) look() error {
+func (w *streamWatcher) checkAll() error {
 	for _, name := range w.bus.cfg.Streams {
-		ctx, cancel := w.bus.state.request(w.bus.ctx, lookTimeout)
-		err := w.lookAt(ctx, name)
+		ctx, cancel := w.bus.state.request(w.bus.ctx, checkTimeout)
+		err := w.checkOne(ctx, name)
 		cancel()
 		if err != nil {
 			return err
@@ -127,13 +127,13 @@ func (w *streamWatcher) look() error {
 	return nil
 }
 
-func (w *streamWatcher) lookAt(ctx context.Context, name string) error {
+func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
 	_, err := w.bus.js.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return &missingStreamError{name}
 	case err != nil:
-		return fmt.Errorf("looking at stream %s: %w", name, err)
+		return fmt.Errorf("checking stream %s: %w", name, err)
 	}
 	return nil
 }

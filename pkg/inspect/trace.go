@@ -280,7 +280,7 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) (TracedConsumer, error) {
 	at := g.Of(d.Subject)
 	c := TracedConsumer{Name: g.Name}
-	if !bus.MeantFor(d.Header, g.Name) {
+	if !bus.AddressedTo(d.Header, g.Name) {
 		c.State = ConsumerPassedOver
 		return c, nil
 	}

@@ -15,7 +15,7 @@ type Broadcast struct {
 	Attachments [][]byte
 	// Volatile drops the event for sockets that cannot take it at once.
 	Volatile bool
-	// Metadata goes to other nodes with the event, and not to the sockets: what the application's nodes tell each other about it. Official
+	// Metadata goes to other nodes with the event, and not to the sockets: what the application's nodes attach to it. Official
 	// nodes ignore it.
 	Metadata map[string]string
 }

@@ -193,7 +193,7 @@ func (n *Namespace) deliverWithAck(b *Broadcast, timeout time.Duration, ack func
 	return len(pending)
 }
 
-// forgetAcks gives up the answers that do not come in time.
+// forgetAcks gives up on acknowledgements that do not arrive in time.
 func (n *Namespace) forgetAcks(pending map[*Socket]uint64, timeout time.Duration, done <-chan struct{}) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

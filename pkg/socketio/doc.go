@@ -30,5 +30,5 @@
 //   - A socket is closed once, by Socket.close, whatever the cause.
 //   - A broadcast is encoded once, WebSocket framing included, however many sockets get it.
 //   - A client that reads too slowly is closed when Options.SendBuffer bytes wait for it; it never delays others.
-//   - The client sees its CONNECT answer before anything else, and broadcasts that came meanwhile after it.
+//   - The client sees its CONNECT answer before anything else, and broadcasts that arrived meanwhile after it.
 package socketio

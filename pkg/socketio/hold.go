@@ -18,7 +18,7 @@ type heldEvent struct {
 }
 
 // Hold keeps broadcasts back from the socket until Release; what is sent with Emit passes. It lets an
-// application send what a client has missed before what is new. A socket that is connecting is held by
+// application send missed events before new ones. A socket that is connecting is held by
 // itself; Hold in a middleware makes that last until Release. At most Options.SendBuffer bytes are kept,
 // more closes the session as slow.
 func (s *Socket) Hold() {

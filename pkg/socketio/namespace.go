@@ -43,7 +43,7 @@ func newNamespace(srv *Server, name string) *Namespace {
 // Name returns the name, which starts with a slash.
 func (n *Namespace) Name() string { return n.name }
 
-// Use adds a middleware after those already there.
+// Use appends a middleware.
 func (n *Namespace) Use(fn Middleware) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -42,7 +42,7 @@ type Socket struct {
 	nsp    *Namespace
 	client *client
 
-	accepted atomic.Bool // the client is told, or will be, that it is connected
+	accepted atomic.Bool // the CONNECT packet is sent, or will be
 
 	mu           sync.Mutex
 	state        socketState

@@ -5,7 +5,7 @@
 // visitor's sockets on whichever gateway they are. Of messages whose sender asks for a receipt it reports on STATUS that they
 // were delivered; it publishes nothing else.
 //
-// service.go and edge.go are the wiring; internal/realtime says who may join and what is delivered. Before the engine stand
+// service.go and ingress.go are the wiring; internal/realtime authenticates sockets and delivers replies. Before the engine stand
 // internal/peer (a request goes to the gateway that holds its session), internal/admission (bounds) and internal/legacy
 // (clients of Socket.IO 1 and 2, in a process of their own).
 package socketgateway

@@ -96,7 +96,7 @@ func (e *ingress) register(ctx context.Context, addr string) {
 	}
 }
 
-// run keeps the gateway registered until rest is done, and then ends what is being passed on to others. The legacy server
+// run keeps the gateway registered until rest is done, and then ends the requests that are being forwarded. The legacy server
 // closes its sockets when ctx is done, while the gateway closes its own.
 func (e *ingress) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
 	var running sync.WaitGroup

@@ -30,7 +30,7 @@ func (s *Service) openLegacy(id peer.ID) (*legacy.Process, error) {
 			PingInterval: s.cfg.PingInterval, PingTimeout: s.cfg.PingTimeout,
 			SessionPrefix: id.Prefix(), MaxSockets: s.cfg.MaxSocketsPerVisitor, DrainTimeout: s.cfg.DrainTimeout,
 		},
-		MaxStrangers: s.cfg.MaxPending, MaxStrangersPerAddress: s.cfg.MaxPendingPerAddress, Address: httpapi.AddressOf(s.cfg.TrustedProxies),
+		MaxUnauthorized: s.cfg.MaxPending, MaxUnauthorizedPerAddress: s.cfg.MaxPendingPerAddress, Address: httpapi.AddressOf(s.cfg.TrustedProxies),
 		Tokens: s.gateway, Room: realtime.Room, Registerer: s.cfg.Registerer, Logger: s.cfg.Logger,
 	})
 }

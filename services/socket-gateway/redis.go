@@ -18,7 +18,7 @@ import (
 
 const (
 	redisDialTimeout = 2 * time.Second
-	redisWatch       = time.Second // how often the log looks whether Redis has gone or come
+	redisWatch       = time.Second // the interval between checks of the Redis connection
 )
 
 var errNotSubscribed = errors.New("the rooms are not subscribed again yet")
@@ -67,7 +67,7 @@ func (r *redisConn) onBack(since time.Time) {
 	}
 }
 
-// ready returns nil when Redis answers and what is published arrives here.
+// ready returns nil when Redis answers and the subscriptions are complete.
 func (r *redisConn) ready(ctx context.Context) error {
 	began := time.Now()
 	if err := r.client.Ping(ctx).Err(); err != nil {
@@ -80,7 +80,7 @@ func (r *redisConn) ready(ctx context.Context) error {
 	return nil
 }
 
-// watch writes one line when Redis is away, at the start or later, and one when it is there again.
+// watch logs one line when Redis becomes unavailable, at the start or later, and one when it is connected again.
 func (r *redisConn) watch(ctx context.Context) {
 	tick := time.NewTicker(redisWatch)
 	defer tick.Stop()

@@ -63,13 +63,13 @@ type Config struct {
 	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
 	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
 
-	Presence   presence.Store       `env:"-"` // where it is kept which visitors are connected; nil: in Redis, if there is one
+	Presence   presence.Store       `env:"-"` // which visitors are connected; nil: in Redis, if configured
 	KeySource  credential.KeySource `env:"-"` // instead of JWKSURL
 	Listener   net.Listener         `env:"-"` // taken over instead of HTTPAddr
 	LegacyArgv []string             `env:"-"` // the process that calls LegacyMain; nil: this binary with the argument "legacy"
 }
 
-// Validate says what is wrong with the gateway's own variables; see [config.Check].
+// Validate checks the gateway's own variables; see [config.Check].
 func (c Config) Validate() []string {
 	var problems []string
 	if c.KeySource == nil && !config.WebURL(c.JWKSURL) {
@@ -130,12 +130,12 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-// Handler returns what is served at /socket.io/. It works while Run does.
+// Handler returns the handler of /socket.io/. It works while Run does.
 func (s *Service) Handler() http.Handler { return s.handler }
 
 // Run serves sockets and delivers replies until ctx is done. Then it takes no new sockets, leaves the consumer to another
 // gateway when what it has taken is emitted, closes the sockets one by one over DrainTimeout, whose clients connect
-// elsewhere, and returns nil. NATS, Redis and the keys may be away
+// elsewhere, and returns nil. NATS, Redis and the keys may be unavailable
 // when it starts: sockets are refused until they are there.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
@@ -184,7 +184,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		KeepHeaders:          realtime.KeptHeaders(), // each socket holds its own
 		DropQuery:            true,
 
-		LocalIDs: true, // rooms are what is emitted to; a subscription for each socket would be a second round trip
+		LocalIDs: true, // only rooms are emitted to; a subscription for each socket would be a second round trip
 		Adapter:  s.redis.newAdapter(s.cfg),
 		Logger:   s.cfg.Logger,
 		Metrics:  metrics.Engine(),
@@ -234,7 +234,7 @@ func (s *Service) checks(p *service.Process) {
 	}
 }
 
-// serve runs what there is to run. The consumer goes by ctx; the rest lives on until the consumer has finished.
+// serve runs the consumer until ctx is done, and everything else until the consumer has finished.
 func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	ln, err := web.Listen(p, s.cfg.Listener, s.cfg.HTTPAddr)
 	if err != nil {

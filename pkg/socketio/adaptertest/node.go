@@ -157,7 +157,7 @@ func (c *Client) WantDisconnect() {
 	c.Want("41" + c.prefix)
 }
 
-// WantClose waits for the end of the connection, before which a DISCONNECT packet may come.
+// WantClose waits for the end of the connection, before which a DISCONNECT packet may arrive.
 func (c *Client) WantClose() {
 	c.t.Helper()
 	late := time.After(patience)
@@ -176,7 +176,7 @@ func (c *Client) WantClose() {
 	}
 }
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected event.
 const patience = 20 * time.Second
 
 func eventually(t testing.TB, what string, cond func() bool) {

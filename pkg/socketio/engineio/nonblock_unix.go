@@ -90,7 +90,7 @@ func (w *rawWrite) attemptRead(fd uintptr) bool {
 	return true
 }
 
-// readNow reads what is there into b; with nothing there it returns errWouldBlock.
+// readNow reads available bytes into b; without any it returns errWouldBlock.
 func (c *rawConn) readNow(b []byte) (int, error) {
 	w := c.pools.writes.Get().(*rawWrite)
 	w.b = b

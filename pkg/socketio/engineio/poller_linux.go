@@ -8,7 +8,7 @@ import (
 )
 
 // poller watches idle connections with one epoll instance, so that a connection takes a goroutine, and
-// with it a stack, only while it has something to read. It comes beside the runtime's own poller, which
+// with it a stack, only while it has something to read. It runs beside the runtime's own poller, which
 // wakes goroutines and so needs one for each connection.
 //
 // Events are one-shot: after one, the connection belongs to the goroutine that reads it, until that arms

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// servePoll answers a GET request: with what is queued, or with what comes first (protocol, "Receiving
+// servePoll answers a GET request: with what is queued, or else with the next message (protocol, "Receiving
 // data").
 func (s *Session) servePoll(w http.ResponseWriter, r *http.Request) {
 	wake, upgrading, refusal := s.beginPoll()
@@ -64,14 +64,14 @@ func (s *Session) beginPoll() (wake <-chan struct{}, upgrading bool, refusal *re
 	return poll, upgrading, nil
 }
 
-// A poll that comes after the probe was answered is held for upgradeHold, in steps: of a process that was held up
+// A poll that arrives after the probe was answered is held for upgradeHold, in steps: of a process that was held up
 // itself, each step waits for its other goroutines.
 const (
 	upgradeHold  = 100 * time.Millisecond
 	upgradeSteps = 5
 )
 
-// awaitUpgrade holds a poll that came while the session upgrades. A client sends its upgrade packet when no poll of its
+// awaitUpgrade holds a poll that arrived while the session upgrades. A client sends its upgrade packet when no poll of its
 // own is left, so a poll that meets that packet was sent after it, whichever of the two connections was faster: it
 // reports true, and the poll is over.
 func (s *Session) awaitUpgrade(r *http.Request, wake <-chan struct{}) (upgraded bool) {
@@ -242,5 +242,5 @@ func writeText(w http.ResponseWriter, contentType string, body []byte) {
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write(body) // a client that is gone is noticed by the heartbeat
+	_, _ = w.Write(body) // the heartbeat notices a client that has disconnected
 }

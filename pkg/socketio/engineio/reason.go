@@ -1,6 +1,6 @@
 package engineio
 
-// Reason says why a session was closed. The texts are those that Socket.IO shows to its users.
+// Reason is why a session was closed. Its text is the one that Socket.IO defines.
 type Reason string
 
 // The reasons of a close.
@@ -15,7 +15,7 @@ const (
 	ReasonUnconfirmed    Reason = "connect timeout"      // the layer above did not confirm it in time
 )
 
-// abrupt reasons end the connection without a word: the client is gone, or does not read.
+// abrupt reasons end the connection without a close packet: the client has disconnected, or does not read.
 func (r Reason) abrupt() bool {
 	return r == ReasonTransportClose || r == ReasonPingTimeout || r == ReasonSlow
 }

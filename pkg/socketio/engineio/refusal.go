@@ -60,5 +60,5 @@ func (srv *Server) refuse(w http.ResponseWriter, r *refusal) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(r.status)
-	_ = json.NewEncoder(w).Encode(r) // the client may be gone
+	_ = json.NewEncoder(w).Encode(r) // the client may have disconnected
 }

@@ -13,7 +13,7 @@ import (
 type Request struct {
 	// RemoteAddr is the network address that sent the request.
 	RemoteAddr string
-	// Time is when the request came.
+	// Time is when the request arrived.
 	Time time.Time
 
 	query string

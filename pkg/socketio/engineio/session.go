@@ -19,7 +19,7 @@ var errHeartbeat = errors.New("engineio: invalid heartbeat direction")
 // closeGrace is how long a closed WebSocket may take to end its side.
 const closeGrace = 2 * time.Second
 
-// Handler receives what a client sends. Its calls come one at a time, in order.
+// Handler receives what a client sends. It is called for one message at a time, in order.
 type Handler interface {
 	// OnMessage is called with each message; data is valid only during the call. An error closes the
 	// session with ReasonParseError.
@@ -64,7 +64,7 @@ type Session struct {
 	queue        []*Message
 	pong         *Message         // the answer to the client's last ping frame: RFC 6455 §5.5.3 asks for no other
 	queued       int              // cost of what was accepted and not yet handed to the kernel
-	heartbeat    time.Duration    // when the last ping was sent or the last pong came
+	heartbeat    time.Duration    // when the last ping was sent or the last pong arrived
 	opened       time.Duration    // or when Unconfirm was called
 	awaited      [2]time.Duration // since when the rest of a message, and of a packet, is awaited; 0: it is not
 	packets      packetCount      // touched by the one running POST request
@@ -399,8 +399,8 @@ func (s *Session) isOpen() bool {
 	return s.state == stateOpen
 }
 
-// onPong notes the client's life sign; the wheel plans the next ping when its hand comes by. After an interval without
-// one it would come by only at the timeout.
+// onPong records that the client is alive; the wheel schedules the next ping when it reaches the session. After an interval without
+// a pong it would reach it only at the timeout.
 func (s *Session) onPong() {
 	now := s.srv.wheel.now()
 	s.mu.Lock()
@@ -496,7 +496,7 @@ func (s *Session) silentLocked() bool {
 	return s.state == stateOpen && s.ws == nil && s.poll == nil && s.srv.wheel.now() >= s.heartbeat+allowed
 }
 
-// Close ends the session with ReasonForced after sending what is queued.
+// Close ends the session with ReasonForced after flushing the queue.
 func (s *Session) Close() { s.close(ReasonForced, closeNormal) }
 
 // CloseSlow ends the session with ReasonSlow: the layer above keeps more for it than it may.
@@ -589,8 +589,8 @@ func (s *Session) readerEnded(c *wsConn, err error) {
 	s.terminate()
 }
 
-// endIdlePolling terminates a closed session that has no request to answer: with the server gone, no
-// other would come.
+// endIdlePolling terminates a closed session that has no request to answer: with the server closed, no
+// other would arrive.
 func (s *Session) endIdlePolling() {
 	s.mu.Lock()
 	idle := s.ws == nil && s.poll == nil

@@ -26,7 +26,7 @@ func (u *unconfirmed) init(opts Options) {
 	u.byAddress = make(map[string]*list.List)
 }
 
-// add enters s as the newest, and closes those for which there is no room.
+// add adds s as the newest, and closes the oldest beyond the limit.
 func (u *unconfirmed) add(s *Session) {
 	for _, old := range u.enter(s) {
 		old.closeUnconfirmed()
@@ -57,7 +57,7 @@ func (u *unconfirmed) enter(s *Session) (tooMany []*Session) {
 	return tooMany
 }
 
-// remove takes s out if it is there.
+// remove removes s if present.
 func (u *unconfirmed) remove(s *Session) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

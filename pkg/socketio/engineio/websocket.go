@@ -31,7 +31,7 @@ func newPools() *pools {
 	}
 }
 
-// wsConn is one WebSocket. Its reader calls the session; writes come from the goroutine that holds the session's
+// wsConn is one WebSocket. Its reader calls the session; writes are made by the goroutine that holds the session's
 // write turn.
 type wsConn struct {
 	conn    net.Conn
@@ -57,7 +57,7 @@ func newWSConn(conn net.Conn, s *Session) *wsConn {
 	}
 }
 
-// start begins to read. early holds bytes that came with the handshake. The caller has counted c in the
+// start begins to read. early holds bytes that arrived with the handshake. The caller has counted c in the
 // server's wait group; the goroutine that ends c takes it out.
 func (c *wsConn) start(early []byte) {
 	if len(early) == 0 && c.watch() {
@@ -92,7 +92,7 @@ func (c *wsConn) ended(err error) {
 	c.conn.Close()
 }
 
-// readBurst reads what is there. It returns nil when c should be watched again.
+// readBurst reads what has arrived. It returns nil when c should be watched again.
 func (c *wsConn) readBurst() error {
 	buf := c.session.srv.pools.reads.Get().(*[]byte)
 	defer c.session.srv.pools.reads.Put(buf)

@@ -58,7 +58,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// emitterUID is the sender of broadcasts that come from no node: @socket.io/redis-emitter uses it, and every node accepts what it sends.
+// emitterUID is the sender of broadcasts that no node sent: @socket.io/redis-emitter uses it, and every node accepts what it sends.
 const emitterUID = "emitter"
 
 // maxJobs bounds the requests of other nodes that wait; more are dropped.
@@ -66,7 +66,7 @@ const maxJobs = 1024
 
 // format is one of the two wire formats.
 type format interface {
-	// channels are those that a node always listens to.
+	// channels are the channels that a node always subscribes to.
 	channels() []string
 	// roomChannel is where broadcasts for a room travel; it is none of its own if own is false.
 	roomChannel(room string) (name string, own bool)
@@ -173,7 +173,7 @@ func (a *adapter) startSubscriber(client redis.UniversalClient, rehome func(*sub
 }
 
 // onState combines the states of all connections: reconnected means that all are back. The callbacks
-// come one at a time, in the order of the events.
+// are made one at a time, in the order of the events.
 func (a *adapter) onState(connected bool, at time.Time) {
 	a.states.Lock()
 	defer a.states.Unlock()
@@ -198,8 +198,8 @@ func (a *adapter) Publish(ctx context.Context, b *socketio.Broadcast) error {
 	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return a.format.appendBroadcast(dst, a.uid, b) })
 }
 
-// PublishOrdered implements socketio.OrderedAdapter: Redis passes on what is published to a channel in one order to all who subscribe to
-// it, and this node takes what comes from emitterUID like the others.
+// PublishOrdered implements socketio.OrderedAdapter: Redis sends the messages of a channel to all its subscribers in one order,
+// and this node accepts broadcasts of emitterUID like the others.
 func (a *adapter) PublishOrdered(ctx context.Context, batch []*socketio.Broadcast) []error {
 	return a.pub.publishAll(ctx, len(batch), func(i int, dst []byte) (string, []byte, error) {
 		return a.format.appendBroadcast(dst, emitterUID, batch[i])

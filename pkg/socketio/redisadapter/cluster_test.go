@@ -79,7 +79,7 @@ func TestOnlyHostedRoomsAreSubscribed(t *testing.T) {
 	eventually(t, "the room is given up", func() bool { return client.PubSubNumSub(ctx, channel).Val()[channel] == 0 })
 }
 
-// TestGapIsReported: the callbacks tell that Redis is away, and since when; when they tell that it is back, so are the subscriptions.
+// TestGapIsReported: the callbacks report that Redis is lost, and since when; when they report that it is back, the subscriptions are complete.
 func TestGapIsReported(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t)

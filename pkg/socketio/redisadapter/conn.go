@@ -46,7 +46,7 @@ func (c *connection) close() {
 	_ = c.client.Close()
 }
 
-// nodeOf picks any master of a cluster: all its nodes know what is published on one.
+// nodeOf picks any master of a cluster: a message published on one reaches the subscribers of all.
 func nodeOf(ctx context.Context, client redis.UniversalClient) (*redis.Client, error) {
 	switch c := client.(type) {
 	case *redis.Client:
@@ -79,7 +79,7 @@ func connectionOptions(ctx context.Context, o redis.Options, timeout time.Durati
 	return &o
 }
 
-// signOfLife notes when something came.
+// signOfLife records when Redis last sent something.
 type signOfLife struct {
 	net.Conn
 	at *atomic.Int64

@@ -22,7 +22,7 @@ var errClosed = errors.New("redisadapter: closed")
 // maxKept bounds the buffers that are kept for the next round trip.
 const maxKept = 256 << 10
 
-// publisher sends messages in the order in which they come, many in one round trip when they come faster
+// publisher sends messages in call order, many in one round trip when they are published faster
 // than Redis answers.
 type publisher struct {
 	client  redis.UniversalClient
@@ -106,7 +106,7 @@ func publishOptions(o redis.Options) *redis.Options {
 	return &o
 }
 
-// roundTrip sends messages and notes of each whether Redis has taken it. The caller holds mu.
+// roundTrip sends messages and records for each whether Redis accepted it. The caller holds mu.
 func (p *publisher) roundTrip(batch []*publication) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
 	defer cancel()

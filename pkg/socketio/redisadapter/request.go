@@ -67,7 +67,7 @@ func (r *requests) collected(q *request) []socketio.SocketInfo {
 	return q.sockets
 }
 
-// FetchSockets implements socketio.Adapter. On an error the answers that did come are returned with it.
+// FetchSockets implements socketio.Adapter. On an error it also returns the answers that have arrived.
 func (a *adapter) FetchSockets(ctx context.Context, sel socketio.Selection) ([]socketio.SocketInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.RequestTimeout)
 	defer cancel()

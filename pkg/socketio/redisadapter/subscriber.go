@@ -325,8 +325,8 @@ func (s *subscriber) wakeLocked(sub *subscription) {
 	sub.waiters = nil
 }
 
-// watch sends pings while nothing else comes, and gives a silent connection up. Redis has its time from when a ping was
-// written: on a machine that is late the next tick of a clock could come at once.
+// watch sends pings while nothing else arrives, and gives a silent connection up. The timeout begins when a ping has been
+// written: on a delayed machine the next tick of a clock could follow at once.
 func (s *subscriber) watch(ctx context.Context, ping func(context.Context, ...string) error) error {
 	timer := time.NewTimer(s.health)
 	defer timer.Stop()

@@ -31,13 +31,13 @@ const (
 	visitorWait = 30 * time.Second
 )
 
-// Config says what is too much. Zero means no bound.
+// Config has the limits. Zero means no limit.
 type Config struct {
 	MaxConnections       int
 	ConnectRate          int // handshakes a second
 	MaxSocketsPerVisitor int
 
-	// Connections counts those that are open now and have joined.
+	// Connections counts the open connections that have joined.
 	Connections func() int
 	// Refuse answers a handshake with the error that Refusal finds in the request's context.
 	Refuse     http.Handler
@@ -51,7 +51,7 @@ type Limiter struct {
 	refusals *prometheus.CounterVec
 	shut     atomic.Bool
 
-	visitors sync.Mutex // makes counting a visitor's sockets and turning one away a single step
+	visitors sync.Mutex // makes counting a visitor's sockets and refusing one a single step
 }
 
 // New returns a limiter with the bounds of cfg.
@@ -71,8 +71,8 @@ func New(cfg Config) (*Limiter, error) {
 // Shut refuses all new connections: this gateway stops, and others accept them.
 func (d *Limiter) Shut() { d.shut.Store(true) }
 
-// Handler lets handshakes through to next within the bounds, and all other requests. Of several that come at once more
-// may pass than there is room for: next bounds those that join.
+// Handler passes handshakes to next within the limits, and all other requests. Of several concurrent ones more
+// may pass than the limit allows: next bounds those that join.
 func (d *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isHandshake(r) {
@@ -126,7 +126,7 @@ func (d *Limiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	d.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
 }
 
-// Guard bounds the sockets of a visitor on this gateway. It comes after the middleware that puts a socket into its
+// Guard bounds the sockets of a visitor on this gateway. It runs after the middleware that puts a socket into its
 // visitor's room: each socket in the room counts, and leaves the count with the room, however it ends.
 func (d *Limiter) Guard(n *socketio.Namespace) {
 	if d.cfg.MaxSocketsPerVisitor > 0 {
@@ -146,7 +146,7 @@ func (d *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
 		if n.RoomSize(room) <= d.cfg.MaxSocketsPerVisitor {
 			continue
 		}
-		s.Leave(room) // now, so that of several that come at once only those on top are turned away
+		s.Leave(room) // now, so that of several concurrent ones only the excess is refused
 		d.refusals.WithLabelValues("visitor").Inc()
 		return &socketio.ConnectError{Message: messageTooMany, Data: refusalData{codeTooMany, int(visitorWait / time.Second)}}
 	}

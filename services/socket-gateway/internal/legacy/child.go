@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	telling           = 500 * time.Millisecond
+	statusInterval    = 500 * time.Millisecond
 	readHeaderTimeout = 10 * time.Second
 )
 
@@ -69,7 +69,7 @@ func (c Child) serve(ctx context.Context, setup Setup) error {
 	web := &http.Server{Handler: s, ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug)}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
-	if err = c.tell(ctx, s, served); err == nil {
+	if err = c.reportStatus(ctx, s, served); err == nil {
 		s.drain(setup.DrainTimeout)
 	}
 	s.close()
@@ -77,17 +77,17 @@ func (c Child) serve(ctx context.Context, setup Setup) error {
 	return err
 }
 
-// tell writes how the child is, until it is to end.
-func (c Child) tell(ctx context.Context, s *server, served <-chan error) error {
-	tick := time.NewTicker(telling)
+// reportStatus writes the child's status when it changes, until ctx is done or the server fails.
+func (c Child) reportStatus(ctx context.Context, s *server, served <-chan error) error {
+	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
 	out := json.NewEncoder(c.Stdout)
-	for told := (status{}); ; {
-		if now := (status{Ready: true, Connections: int(s.counts.open.Load())}); now != told {
+	for reported := (status{}); ; {
+		if now := (status{Ready: true, Connections: int(s.counts.open.Load())}); now != reported {
 			if err := out.Encode(now); err != nil {
 				return err
 			}
-			told = now
+			reported = now
 		}
 		select {
 		case <-ctx.Done():

@@ -2,7 +2,7 @@
 // that library does wrong must not harm the sockets of the gateway (docs/decisions/0005).
 //
 // In the gateway: process.go (the child process, started again when it dies), forward.go (a request of an old client: its
-// token is verified here, then the child gets it), messages.go (what the two processes tell each other).
+// token is verified here, then the child gets it), messages.go (what the two processes exchange).
 // In the child: child.go (its life), server.go (who may join, with the library's means), transport.go (mends around the
 // library's transports), hub.go (rooms, as another node of the cluster over Redis), socket.go (one client).
 //

@@ -27,23 +27,23 @@ type Tokens interface {
 	Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
 }
 
-// Is reports whether a request comes from an old client.
+// Is reports whether an old client sent the request.
 func Is(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "EIO=3") && r.URL.Query().Get("EIO") == "3"
 }
 
 // proxy is the way to the child.
 type proxy struct {
-	prefix    string
-	tokens    Tokens
-	room      func(appID, chatUserID string) string
-	strangers *strangers
-	reverse   *httputil.ReverseProxy
-	log       *slog.Logger
+	prefix       string
+	tokens       Tokens
+	room         func(appID, chatUserID string) string
+	unauthorized *unauthorizedLimiter
+	reverse      *httputil.ReverseProxy
+	log          *slog.Logger
 }
 
 func newProxy(cfg Config) *proxy {
-	p := &proxy{prefix: cfg.Setup.SessionPrefix, tokens: cfg.Tokens, room: cfg.Room, log: cfg.Logger, strangers: newStrangers(cfg)}
+	p := &proxy{prefix: cfg.Setup.SessionPrefix, tokens: cfg.Tokens, room: cfg.Room, log: cfg.Logger, unauthorized: newUnauthorizedLimiter(cfg)}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: "legacy"})
@@ -66,7 +66,7 @@ func newProxy(cfg Config) *proxy {
 
 func (p *proxy) close() { p.reverse.Transport.(*http.Transport).CloseIdleConnections() }
 
-// ServeHTTP serves a request for which Is holds. What the library would get wrong it does not see.
+// ServeHTTP serves a request for which Is returns true. Requests that the library would mishandle are answered here.
 func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.proxy.serve(w, r) }
 
 func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values
 	r.Header.Del(visitorHeader)
 	if opens {
 		v := p.visitor(r.Context(), query.Get("token"), r.Header.Get("Origin"))
-		if v.Refusal != nil && query.Get("sid") == "" && !p.strangers.admit(r) {
+		if v.Refusal != nil && query.Get("sid") == "" && !p.unauthorized.admit(r) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(keepRefused/time.Second)))
 			refuse(w, r, http.StatusServiceUnavailable, 4, refuseTooMany.Message)
 			return
@@ -121,7 +121,7 @@ func (p *proxy) visitor(ctx context.Context, token, origin string) visitor {
 	return visitor{Refusal: refuseUnavailable}
 }
 
-// failed answers when the child did not. A session that it held is gone with it.
+// failed answers when the child did not. The sessions of a dead child are lost.
 func failed(w http.ResponseWriter, r *http.Request, _ error) {
 	if r.Context().Err() != nil {
 		return // the client has left
@@ -158,5 +158,5 @@ func refuse(w http.ResponseWriter, r *http.Request, status, code int, message st
 	allowOrigin(w, r)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"code":%d,"message":%q}`, code, message) // the client may be gone
+	_, _ = fmt.Fprintf(w, `{"code":%d,"message":%q}`, code, message) // the client may have disconnected
 }

@@ -39,7 +39,7 @@ func newHub(adapter func(socketio.Local) socketio.Adapter, maxSockets int) *hub 
 	return h
 }
 
-// join puts a client into a room. When it returns, what is published to the room arrives.
+// join puts a client into a room. When it returns, events published to the room reach it.
 func (h *hub) join(ctx context.Context, s *socket) error {
 	if err := h.adapter.Subscribe(ctx, s.room); err != nil {
 		return err

@@ -33,13 +33,13 @@ type Config struct {
 	Argv  []string // the child's; nil: this binary with Command
 	Setup Setup    // Socket is filled in
 	// Connections whose token does not hold, in all and of one address, within the time for which they are kept. 0 is no bound.
-	MaxStrangers, MaxStrangersPerAddress int
-	Address                              func(*http.Request) string
-	Tokens                               Tokens
-	Room                                 func(appID, chatUserID string) string
-	Stderr                               io.Writer             // of the child; nil: ours
-	Registerer                           prometheus.Registerer // nil: no metrics
-	Logger                               *slog.Logger
+	MaxUnauthorized, MaxUnauthorizedPerAddress int
+	Address                                    func(*http.Request) string
+	Tokens                                     Tokens
+	Room                                       func(appID, chatUserID string) string
+	Stderr                                     io.Writer             // of the child; nil: ours
+	Registerer                                 prometheus.Registerer // nil: no metrics
+	Logger                                     *slog.Logger
 }
 
 // Process is the child and the way to it.
@@ -89,9 +89,9 @@ func (p *Process) register() error {
 	return errors.Join(p.cfg.Registerer.Register(p.open), p.cfg.Registerer.Register(p.starts))
 }
 
-// Connections counts the child's open connections, as of a moment ago, without those that have no token that holds.
+// Connections counts the child's open connections, as of a moment ago, without those that have no valid token.
 func (p *Process) Connections() int {
-	return max(int(p.connections.Load())-p.proxy.strangers.count(), 0)
+	return max(int(p.connections.Load())-p.proxy.unauthorized.count(), 0)
 }
 
 // Run keeps a child alive until ctx is done, and returns when it has ended.
@@ -107,7 +107,7 @@ func (p *Process) Run(ctx context.Context) {
 		if time.Since(started) > steady {
 			backoff = firstBackoff
 		}
-		p.cfg.Logger.WarnContext(ctx, "the legacy server has ended, starting it again", "error", err, "in", backoff.String())
+		p.cfg.Logger.WarnContext(ctx, "the legacy server exited, restarting it", "error", err, "in", backoff.String())
 		select {
 		case <-ctx.Done():
 			return
@@ -116,7 +116,7 @@ func (p *Process) Run(ctx context.Context) {
 	}
 }
 
-// Revoke ends the sockets of a visitor whose tokens are revoked. A child that is away has none.
+// Revoke ends the sockets of a visitor whose tokens are revoked. A child that is not running has none.
 func (p *Process) Revoke(ctx context.Context, chatUserID string) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -127,7 +127,7 @@ func (p *Process) Revoke(ctx context.Context, chatUserID string) {
 	}
 	response, err := p.proxy.reverse.Transport.RoundTrip(r)
 	if err != nil {
-		p.cfg.Logger.WarnContext(ctx, "telling the legacy server whose tokens are revoked", "error", err)
+		p.cfg.Logger.WarnContext(ctx, "sending a token revocation to the legacy server failed", "error", err)
 		return
 	}
 	_ = response.Body.Close()
@@ -138,7 +138,7 @@ func (p *Process) live(ctx context.Context) error {
 	_ = os.Remove(p.cfg.Setup.Socket) // left by one that was killed
 	child := exec.Command(p.cfg.Argv[0], p.cfg.Argv[1:]...)
 	child.Stderr = p.cfg.Stderr
-	// Half of the processors at most: what goes round in circles in there must not starve the gateway.
+	// Half of the processors at most: a busy loop of the library must not starve the gateway.
 	child.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(max(1, runtime.GOMAXPROCS(0)/2)))
 	stdin, err := child.StdinPipe()
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *Process) live(ctx context.Context) error {
 	ended := make(chan struct{})
 	defer close(ended)
 	go stopWith(ctx, ended, stdin, child.Process, p.cfg.Setup.DrainTimeout+stopGrace)
-	_ = json.NewEncoder(stdin).Encode(p.cfg.Setup) // a child that is gone is noticed by Wait
+	_ = json.NewEncoder(stdin).Encode(p.cfg.Setup) // Wait notices a child that has exited
 	p.follow(stdout)
 	if err := child.Wait(); err != nil {
 		return err

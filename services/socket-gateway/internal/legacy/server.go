@@ -22,7 +22,7 @@ const (
 	joinTimeout = 3 * time.Second
 	// joinWithin is how long a client may be connected without being in the namespace.
 	joinWithin = 10 * time.Second
-	// A client that may not join is kept for a while, or it would come again at once.
+	// A refused client stays connected for a while: it would reconnect at once.
 	keepRefused = 10 * time.Second
 	// maxLeaked sessions that the library never forgets are put up with; then the process begins anew.
 	maxLeaked = 20_000
@@ -149,7 +149,7 @@ func (s *server) serve(socket *socket, expires time.Time) {
 	socket.run()
 }
 
-// refuse tells a client why it may not join, and keeps it for a while: it would come again as soon as it is cut off.
+// refuse sends a client the reason, and closes its connection later: it would reconnect at once.
 func (s *server) refuse(conn connection, why *refusal) error {
 	data, _ := json.Marshal(why) // cannot fail
 	if err := write(conn, append([]byte(packetError), data...)); err != nil {
@@ -178,10 +178,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.library.ServeHTTP(w, r)
 }
 
-// full tells whether the library holds so much that it never forgets that it is time for a new process.
+// full reports whether the library has leaked so many sessions that a new process should replace this one.
 func (s *server) full() bool { return s.counts.leaked.Load() >= maxLeaked }
 
-// drain closes the sockets, spread evenly over a time, so that their clients do not come to other gateways all at once.
+// drain closes the sockets, spread evenly over a time, so that their clients do not reconnect to other gateways all at once.
 func (s *server) drain(within time.Duration) {
 	sockets := s.hub.all()
 	for _, socket := range sockets {

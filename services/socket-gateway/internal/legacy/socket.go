@@ -84,7 +84,7 @@ func (s *socket) wake() {
 	}
 }
 
-// run writes what is queued until the socket is stopped.
+// run writes queued packets until the socket is stopped.
 func (s *socket) run() {
 	for range s.work {
 		for {
@@ -103,7 +103,7 @@ func (s *socket) run() {
 	}
 }
 
-// take returns the next packet, nil where there is none yet; more is false when there will be none any more.
+// take returns the next packet, nil where there is none yet; more is false when no other packet follows.
 func (s *socket) take() (packet []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ const (
 	// noopEvery is how often a client that upgrades gets its poll answered, as the official server does it.
 	noopEvery = 50 * time.Millisecond
 	// retries are how many errors of a connection that closed during an upgrade the session is asked to disregard: it may be
-	// on its way to read and to write when the connection changes. If it comes again, there was no change.
+	// reading or writing when the connection changes. If the error repeats, the connection has not changed.
 	retries = 8
 )
 
@@ -53,7 +53,7 @@ func answerPolls(conn transport.Conn, done <-chan struct{}) {
 	}
 }
 
-// end ends the upgrade if there is one; closed says that the connection is over.
+// end ends the upgrade if there is one; closed reports that the connection has ended.
 func (u *upgrade) end(closed bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

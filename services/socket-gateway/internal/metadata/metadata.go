@@ -1,4 +1,4 @@
-// Package metadata is what gateways tell each other about an event, beside it: the sockets do not get it, and no reader has to look for it in
+// Package metadata is what gateways send each other beside an event: the sockets do not get it, and no reader has to look for it in
 // the event's JSON.
 package metadata
 
@@ -18,7 +18,7 @@ const (
 	keyTraceParent = "traceparent"
 )
 
-// Metadata is what is known of an event. The zero value is that of an event that another program has emitted.
+// Metadata describes an event. It is zero for events that other programs emit.
 type Metadata struct {
 	// Offset is the sequence of a reply in its stream; 0: it is no reply.
 	Offset uint64

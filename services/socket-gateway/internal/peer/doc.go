@@ -8,5 +8,5 @@
 // Invariants:
 //   - Only addresses that a gateway has registered are dialled; what a client sends chooses among them at most.
 //   - A request is passed on once. One that was passed on already is served where it arrives.
-//   - A session whose gateway is gone is answered like any unknown one, so that its client begins anew.
+//   - A session of a dead gateway is answered like an unknown one, so that its client starts a new session.
 package peer

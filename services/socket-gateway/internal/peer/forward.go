@@ -135,7 +135,7 @@ func (f *Forwarder) failed(w http.ResponseWriter, r *http.Request, _ error) {
 	h.next.ServeHTTP(w, h.original)
 }
 
-// Close cuts what is being passed on, WebSockets too, and returns when that has ended.
+// Close ends the forwarded requests, WebSockets too, and returns when they have ended.
 func (f *Forwarder) Close() {
 	f.mu.Lock()
 	f.closed = true

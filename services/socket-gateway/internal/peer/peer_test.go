@@ -68,7 +68,7 @@ func TestRegistry(t *testing.T) {
 	server.Close() // what is known holds
 	mine.known[there] = entry{addr: "10.0.0.7:8080", at: time.Now().Add(-time.Hour)}
 	if addr, ok := mine.Lookup(t.Context(), there); !ok || addr != "10.0.0.7:8080" {
-		t.Errorf("got %q while Redis is away, want the last known address", addr)
+		t.Errorf("got %q while Redis is not connected, want the last known address", addr)
 	}
 }
 

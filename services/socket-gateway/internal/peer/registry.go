@@ -44,7 +44,7 @@ func NewRegistry(client redis.UniversalClient, id ID, log *slog.Logger) *Registr
 	return &Registry{client: client, id: id, log: log, known: make(map[ID]entry)}
 }
 
-// Register enters this gateway. Redis may be away: Run tries again.
+// Register registers this gateway. Without Redis it fails, and Run retries.
 func (r *Registry) Register(ctx context.Context, addr string) error {
 	if r.client == nil {
 		return nil
@@ -82,8 +82,8 @@ func (r *Registry) leave(ctx context.Context) {
 	}
 }
 
-// Lookup returns the address of a gateway, and false when there is none of that id. While Redis is away the last known
-// address holds.
+// Lookup returns the address of a gateway, and false when the id is unknown. While Redis is not connected the last known
+// address is used.
 func (r *Registry) Lookup(ctx context.Context, id ID) (addr string, ok bool) {
 	if r.client == nil {
 		return "", false

@@ -40,14 +40,14 @@ const headerOrigin = "Origin"
 // KeptHeaders are the headers of a connection that the Authenticator reads.
 func KeptHeaders() []string { return []string{headerOrigin} }
 
-// joinTimeout is how long a socket waits for Redis before it is told to try again.
+// joinTimeout is how long a socket waits for Redis before it is refused with a request to retry.
 const joinTimeout = 3 * time.Second
 
 // Room returns the room that all sockets of a visitor join.
 func Room(appID, chatUserID string) string { return appID + "-" + chatUserID }
 
 // Tokens returns the visitor of a token. Its error is apperr.Unauthenticated for a token that is not valid, and
-// apperr.Unavailable when that cannot be told.
+// apperr.Unavailable when that is not known.
 type Tokens interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
@@ -116,7 +116,7 @@ func (s *session) appID() string { return s.room[:s.appLen] }
 func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
 
 // admit verifies the token of the CONNECT packet and puts the socket into its visitor's room. The room's subscription is
-// confirmed when the client gets its answer: what is published from then on reaches it.
+// confirmed when the client gets its answer: events published from then on reach it.
 func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	from := s.Handshake()
 	shown := readHandshake(from.Auth)
@@ -128,7 +128,7 @@ func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, socketio.ErrDisconnected) || ctx.Err() != nil:
-		return err // the client has gone
+		return err // the client has disconnected
 	case shown.PID != "" && apperr.CodeOf(err) == apperr.Unavailable:
 		s.CloseConnection() // the official client reconnects after that, and not after a refusal
 		g.metrics.connectError(codeUnavailable)
@@ -245,7 +245,7 @@ func (g *Authenticator) connected(s *socketio.Socket) {
 		g.presence.Changed(known.room)
 	})
 	if known.unread {
-		g.live.tellUnread(s, known)
+		g.live.sendUnread(s, known)
 	}
 }
 

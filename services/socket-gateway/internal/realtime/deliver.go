@@ -22,7 +22,7 @@ const (
 	durable = "socket-gateway"
 	// deliverers is how many batches of replies are in hand at once: one is encoded while the other is on its way to Redis.
 	deliverers = 2
-	// retryPause is the longest wait for a Redis that is away. It is short, because what waits is a conversation.
+	// retryPause is the longest pause between tries while Redis is not connected. It is short, because a conversation waits.
 	retryPause = 200 * time.Millisecond
 )
 

@@ -11,7 +11,7 @@ const drainStep = 20 * time.Millisecond
 // closer is a socket whose client is to connect elsewhere.
 type closer interface{ CloseConnection() }
 
-// drain closes sockets, spread evenly over a time, so that their clients do not come to the other gateways all at once.
+// drain closes sockets, spread evenly over a time, so that their clients do not reconnect to the other gateways all at once.
 func drain[S closer](ctx context.Context, sockets []S, within time.Duration) {
 	began := time.Now()
 	for closed := 0; closed < len(sockets); {

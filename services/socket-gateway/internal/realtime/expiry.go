@@ -10,7 +10,7 @@ import (
 // string, which the official clients would take for an offset.
 const EventExpiring = "token_expiring"
 
-// expiryNotice is how long before its end a socket is told.
+// expiryNotice is how long before its token expires a socket is warned.
 const expiryNotice = time.Minute
 
 // Holder is a socket, as far as its token is concerned.
@@ -24,7 +24,7 @@ type Lease struct {
 	holder Holder
 	until  time.Time
 	second int64 // under which it is noted
-	told   bool
+	warned bool
 	ended  bool
 }
 
@@ -47,7 +47,7 @@ func NewExpiry(now func() time.Time) *Expiry {
 func (x *Expiry) Watch(l *Lease, holder Holder, until time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	l.holder, l.until, l.told = holder, until, false
+	l.holder, l.until, l.warned = holder, until, false
 	x.note(l, until.Add(-expiryNotice))
 }
 
@@ -59,7 +59,7 @@ func (x *Expiry) Renew(l *Lease, until time.Time) bool {
 		return false
 	}
 	x.forget(l)
-	l.until, l.told = until, false
+	l.until, l.warned = until, false
 	x.note(l, until.Add(-expiryNotice))
 	return true
 }
@@ -104,26 +104,26 @@ func (x *Expiry) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			for _, tell := range x.take() {
-				tell()
+			for _, act := range x.take() {
+				act()
 			}
 		}
 	}
 }
 
-// take returns what is to be told to the sockets whose second has come.
-func (x *Expiry) take() (tell []func()) {
+// take returns the warnings and disconnects that are due.
+func (x *Expiry) take() (actions []func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := x.now()
 	for x.done < now.Unix() {
 		x.done++
 		for l := range x.due[x.done] {
-			tell = append(tell, x.advance(l, now))
+			actions = append(actions, x.advance(l, now))
 		}
 		delete(x.due, x.done)
 	}
-	return tell
+	return actions
 }
 
 // advance brings a lease to its next step.
@@ -133,10 +133,10 @@ func (x *Expiry) advance(l *Lease, now time.Time) func() {
 		l.ended = true
 		return func() { holder.Disconnect(true) }
 	}
-	told := l.told
-	l.told = true
+	warned := l.warned
+	l.warned = true
 	x.note(l, until)
-	if told {
+	if warned {
 		return func() {}
 	}
 	return func() {

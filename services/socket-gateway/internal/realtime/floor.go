@@ -11,12 +11,12 @@ import (
 
 const (
 	floorPoll = 500 * time.Millisecond
-	// floorsKept is how many positions are remembered: those of the last minute at least.
+	// floorsKept is how many positions are remembered: at least the last minute.
 	floorsKept = 120
 )
 
-// Floors knows how far the replies have come in each partition: up to a position of the stream every reply of the partition has
-// been passed on to all gateways. What is above may have been passed on as well.
+// Floors keeps a lower bound of the delivery progress of each partition: every reply of the partition up to that position of the stream
+// has been published to all gateways. Later replies may have been published as well.
 type Floors struct {
 	log     *Log
 	renewed func() // the stream is another one: its sequences begin anew
@@ -57,7 +57,7 @@ func (f *Floors) Run(ctx context.Context) {
 	}
 }
 
-// look asks once. Where NATS is away nothing is new: what was passed on stays passed on.
+// look asks once. Where NATS is not connected nothing is new: what was passed on stays passed on.
 func (f *Floors) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func (f *Floors) look(ctx context.Context) bool {
 	return true
 }
 
-// note never goes back, also where a consumer was lost and begins at the stream's beginning again. It reports whether
+// note never lowers a floor, not even when a lost consumer starts again at the beginning of the stream. It reports whether
 // the stream is another one than before.
 func (f *Floors) note(at time.Time, floors []uint64, created time.Time) (renewed bool) {
 	f.mu.Lock()

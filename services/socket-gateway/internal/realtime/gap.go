@@ -119,7 +119,7 @@ func (g *Gap) finish(reached uint64, losses int) bool {
 	return true
 }
 
-// replay reads each partition from a position to its end. It returns how far it has come in each, also where it fails, and up to
+// replay reads each partition from a position to its end. It returns the position reached in each, also on failure, and up to
 // which sequence nothing is missing any more.
 func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last []uint64, upTo uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gapRead)

@@ -81,7 +81,7 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-// Run does what goes on beside the deliveries, until ctx is done.
+// Run runs the background work beside the deliveries, until ctx is done.
 func (g *Gateway) Run(ctx context.Context) error {
 	stop, err := g.cfg.Bus.OnInvalidate(g.origins.Forget)
 	if err != nil {

@@ -107,7 +107,7 @@ func (l *Live) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ac
 		return
 	}
 	err := l.signals.Signal(event.Typing{
-		CompanyID: l.rooms.company(known.room), AppID: known.appID(), ChatUserID: known.chatUserID(), Side: subject.SideVisitor, At: l.now(),
+		CompanyID: l.rooms.companyOf(known.room), AppID: known.appID(), ChatUserID: known.chatUserID(), Side: subject.SideVisitor, At: l.now(),
 	})
 	if err != nil {
 		l.metrics.clientEvent(EventTyping, resultFailed)
@@ -137,7 +137,7 @@ func (l *Live) read(known *session, args socketio.Args) (result string, answer o
 	if !l.reads.Take(ctx, known.room).Allowed {
 		return resultLimited, tooMany
 	}
-	reading, err := l.reader.ReadUpTo(ctx, l.rooms.company(known.room), known.appID(), known.chatUserID(), upTo.MessageID)
+	reading, err := l.reader.ReadUpTo(ctx, l.rooms.companyOf(known.room), known.appID(), known.chatUserID(), upTo.MessageID)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
 		return resultInvalid, outcome{Code: apperr.ReasonOf(err), Message: "There is no such message in the open chat"}
@@ -148,14 +148,14 @@ func (l *Live) read(known *session, args socketio.Args) (result string, answer o
 	return resultAccepted, outcome{OK: true, Unread: &reading.Unread}
 }
 
-// tellUnread tells a socket that has asked for it how far its chat is read. A visitor without an open chat is told nothing.
-func (l *Live) tellUnread(s *socketio.Socket, known *session) {
+// sendUnread tells a socket that has asked for it how far its chat is read. A visitor without an open chat is told nothing.
+func (l *Live) sendUnread(s *socketio.Socket, known *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if !l.reads.Take(ctx, known.room).Allowed {
 		return
 	}
-	reading, err := l.reader.ReadUpTo(ctx, l.rooms.company(known.room), known.appID(), known.chatUserID(), "")
+	reading, err := l.reader.ReadUpTo(ctx, l.rooms.companyOf(known.room), known.appID(), known.chatUserID(), "")
 	if err != nil {
 		return // GET /message tells the same
 	}

@@ -25,7 +25,7 @@ type Log struct {
 	running bool
 }
 
-// stateCall is one request for the state, shared by all callers that came before it began.
+// stateCall is one request for the state, shared by all callers that arrived before it was sent.
 type stateCall struct {
 	done  chan struct{}
 	state bus.StreamState
@@ -98,7 +98,7 @@ func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, e
 
 var errNotRead = errors.New("no gateway has read some of the partitions yet")
 
-// read calls fn with what the stream holds after a sequence on stored subjects that match filter, in order, to its end. An error
+// read calls fn with the messages after a sequence on stored subjects that match filter, in order, to its end. An error
 // of fn ends it.
 func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
 	for d, err := range l.bus.After(ctx, subject.Replies, filter, after) {
@@ -118,4 +118,4 @@ func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
 }
 
 // emitted reports whether a reply was emitted before: it was published again for another consumer, which had made it a dead letter.
-func emitted(d bus.Delivery) bool { return !bus.MeantFor(d.Header, durable) }
+func emitted(d bus.Delivery) bool { return !bus.AddressedTo(d.Header, durable) }

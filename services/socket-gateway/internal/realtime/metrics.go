@@ -117,7 +117,7 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	}
 }
 
-// Watch registers what is asked of the engine when the metrics are read.
+// Watch registers the metrics that read the engine on each scrape.
 func (m *Metrics) Watch(stats func() socketio.Stats) error {
 	if m.registerer == nil {
 		return nil

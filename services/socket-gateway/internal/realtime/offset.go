@@ -41,7 +41,7 @@ func parseOffset(s string) (sequence uint64, ok bool) {
 
 const (
 	eventHead = `["` + Event + `",`
-	maxOffset = 24 // bytes of an offset with what is around it
+	maxOffset = 24 // bytes of an offset with its JSON syntax
 )
 
 // encodeReply returns the JSON array of the event's name and arguments. size is about what the reply takes.

@@ -53,7 +53,7 @@ func NewOrigins(ask AskOrigins, now func() time.Time) *Origins {
 	return &Origins{ask: ask, now: now, known: known}
 }
 
-// Check refuses a page of an origin that the application does not allow. A request without an origin does not come from a browser's page
+// Check refuses a page of an origin that the application does not allow. A request without an origin is not sent by a page in a browser
 // and passes. It returns apperr.Unavailable while the application's origins have never been read.
 func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 	if origin == "" {

@@ -67,7 +67,7 @@ func (p *Presence) Run(ctx context.Context) {
 		case <-ctx.Done():
 			rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 			defer cancel()
-			_ = p.flush(rest) // what is not written expires
+			_ = p.flush(rest) // entries that are not written expire
 			return
 		case <-flush.C:
 			err = p.flush(ctx)
@@ -93,7 +93,7 @@ func (p *Presence) take() map[string]struct{} {
 	return changed
 }
 
-// flush writes what has changed. What could not be written corrects itself: the next refresh holds who is here, and the rest expires.
+// flush writes the changes. A failed write needs no retry: the next refresh writes all connected visitors, and the rest expires.
 func (p *Presence) flush(ctx context.Context) error {
 	changed := p.take()
 	var here, gone []string

@@ -18,11 +18,11 @@ const (
 	// receiptPause is how long reports are gathered, and how long after a failure they are tried again.
 	receiptPause = 100 * time.Millisecond
 	receiptRetry = time.Second
-	// receiptLimit is how many reports may wait for a NATS that is away. What is more is lost: the widget will say, when it
+	// receiptLimit is how many reports may wait while NATS is not connected. Further ones are lost: the widget will say, when it
 	// loads the history or reads the message, that it was delivered.
-	receiptLimit    = 16 << 10
-	receiptsAtOnce  = 64
-	receiptFarewell = 2 * time.Second
+	receiptLimit      = 16 << 10
+	receiptsAtOnce    = 64
+	receiptFinalFlush = 2 * time.Second
 )
 
 // receiptTail ends the payload of a message whose sender wants a receipt: the widget then reports when it was read.
@@ -82,7 +82,7 @@ func (r *Receipts) take() []event.MessageStatusChanged {
 	return taken
 }
 
-// Run reports until ctx is done, and then what is left.
+// Run reports until ctx is done, and then reports the rest.
 func (r *Receipts) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -94,7 +94,7 @@ func (r *Receipts) Run(ctx context.Context) {
 			}
 		}
 	}
-	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), receiptFarewell)
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), receiptFinalFlush)
 	defer cancel()
 	r.flush(rest)
 }

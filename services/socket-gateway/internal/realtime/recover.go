@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// replayEvents and replayBytes bound what a client gets that comes back. Who has missed more loads the history, as at
+	// replayEvents and replayBytes bound what a reconnecting client gets. A client that has missed more loads the history, as at
 	// the first visit. The bytes are well below what may wait for one socket.
 	replayEvents = 1000
 	replayBytes  = 512 << 10
@@ -36,7 +36,7 @@ type missed struct {
 }
 
 // Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if there are too many, if some are
-// gone from the stream, or if the pid or the offset is not one of ours; and apperr.Unavailable if the stream cannot be read.
+// removed from the stream, or if the pid or the offset is not one of ours; and apperr.Unavailable if the stream cannot be read.
 func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := l.State(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	// roomGrace is how long a room without sockets is kept: longer than joining takes.
 	roomGrace = 30 * time.Second
 
-	// heldEvents and heldBytes bound what is kept while deliveries are held back. What is more comes from the log.
+	// heldEvents and heldBytes bound the events that are kept while deliveries are held back. Further ones are read from the log.
 	heldEvents = 4096
 	heldBytes  = 4 << 20
 )
@@ -35,7 +35,7 @@ type Rooms struct {
 	members Members
 	metrics *Metrics
 	now     func() time.Time
-	// receipt is told the company of what was delivered here and asks for a receipt.
+	// receipt is called with the company of what was delivered here and asks for a receipt.
 	receipt func(company string, r metadata.Receipt)
 	tracer  *tracing.Tracer // nil: no traces
 
@@ -70,7 +70,7 @@ type hold struct {
 	losses  int    // how often subscriptions were lost
 }
 
-// NewRooms returns rooms whose sockets are those of members. now is the clock; receipt is told the company of what was delivered here and
+// NewRooms returns rooms whose sockets are those of members. now is the clock; receipt is called with the company of what was delivered here and
 // asks for a receipt, and must not block.
 func NewRooms(members Members, metrics *Metrics, now func() time.Time, receipt func(company string, r metadata.Receipt)) *Rooms {
 	return &Rooms{members: members, metrics: metrics, now: now, receipt: receipt, byName: make(map[string]*room)}
@@ -113,7 +113,7 @@ func (r *Rooms) Ahead(name, socket string, upTo uint64) {
 }
 
 // company returns the company of a room's visitor; empty for a room that is not hosted here.
-func (r *Rooms) company(name string) string {
+func (r *Rooms) companyOf(name string) string {
 	rm := r.find(name)
 	if rm == nil {
 		return ""
@@ -194,7 +194,7 @@ func (r *Rooms) Losses() int {
 	return r.held.losses
 }
 
-// keep holds b back. It reports false where nothing is held any more.
+// keep holds b back, or returns false when deliveries are no longer held.
 func (r *Rooms) keep(b *socketio.Broadcast) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

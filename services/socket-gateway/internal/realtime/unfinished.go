@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// unfinishedTimeout is how long a joining socket waits for a message that is being written. Without an answer it goes on without: the
+	// unfinishedTimeout is how long a joining socket waits for a message that is being written. Without an answer it joins without: the
 	// bot repeats the whole text every few seconds.
 	unfinishedTimeout = time.Second
 )

@@ -9,7 +9,7 @@ import (
 func TestStrangersHaveABudget(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := newStrangers(Config{MaxStrangers: 3, MaxStrangersPerAddress: 2})
+	s := newUnauthorizedLimiter(Config{MaxUnauthorized: 3, MaxUnauthorizedPerAddress: 2})
 	s.now = func() time.Time { return now }
 	for _, step := range []struct {
 		from string
