@@ -146,7 +146,6 @@ generate: $(TOOLS)/buf-$(BUF_VERSION) $(TOOLS)/protoc-gen-go-$(PROTOC_GEN_GO_VER
 verify: generate ## what is generated is current, each module is tidy and builds alone
 	@git diff --exit-code -- proto-events docs clients || { echo "something generated is stale: run 'make generate' and commit"; exit 1; }
 	@for m in $(MODULES); do echo "GOWORK=off $$m"; (cd $$m && export GOWORK=off CGO_ENABLED=0 && go build -trimpath -o /dev/null ./... && go mod tidy -diff); done
-	@scripts/linked $(filter-out standalone,$(SERVICES))
 
 bench: build ## POST /message/send and the Widget API against their bounds, in ratios of one run
 	go run ./deploy/bench

@@ -15,7 +15,7 @@ import (
 )
 
 // errChatClosed is returned for what needs an open chat.
-var errChatClosed = apperr.New(apperr.Conflict, "CHAT_CLOSED", "The chat is closed")
+var errChatClosed = apperr.AgentChatClosed.New()
 
 // Draft is a message of an agent before it has an id, a time and a sender.
 type Draft struct {
@@ -65,7 +65,7 @@ func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d D
 	case !c.Open(now):
 		return chat.Message{}, errChatClosed
 	case !c.InWindow(now) && d.Type != chat.Template:
-		return chat.Message{}, apperr.New(apperr.Invalid, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.")
+		return chat.Message{}, apperr.ChatTooOld.New()
 	}
 	if d, err = s.fill(ctx, c, d); err != nil {
 		return chat.Message{}, err
@@ -88,11 +88,11 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 	t, err := s.store.Template(ctx, id)
 	switch {
 	case err == nil && t.CompanyID != c.CompanyID:
-		return d, store.TemplateNotFound()
+		return d, apperr.TemplateNotFound.New()
 	case err != nil:
 		return d, err
 	case t.Status != chat.TemplateApproved:
-		return d, apperr.New(apperr.Conflict, "TEMPLATE_NOT_APPROVED", "The template is not approved")
+		return d, apperr.UnapprovedTemplate.New()
 	}
 	v, err := s.store.Visitor(ctx, c.ChatUserID)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {

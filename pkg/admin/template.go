@@ -89,7 +89,7 @@ func (s *Service) SetTemplateStatus(ctx context.Context, by Actor, id, status, r
 		return t, err
 	}
 	if len(from) > 0 && !slices.Contains(from, t.Status) {
-		return t, apperr.New(apperr.Conflict, "TEMPLATE_STATE", "The template is "+t.Status)
+		return t, apperr.TemplateState.WithMessage("The template is " + t.Status)
 	}
 	c := change{companyID: t.CompanyID, action: "template." + status, target: "template", id: t.ID, before: fields{"status": t.Status}}
 	t.Status = status

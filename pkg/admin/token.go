@@ -53,7 +53,7 @@ func (s *Service) RotateToken(
 	}
 	now := s.now()
 	if !old.Valid(now) {
-		return "", fresh, old, apperr.New(apperr.Conflict, "TOKEN_NOT_ACTIVE", "The token does not hold any more")
+		return "", fresh, old, apperr.AccessTokenNotActive.New()
 	}
 	if secret, fresh, err = s.createToken(ctx, by, "token.rotate", old.CompanyID, old.Name, old.ExpiresAt); err != nil {
 		return "", fresh, old, err

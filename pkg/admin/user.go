@@ -12,7 +12,7 @@ import (
 
 // ErrLastOwner is returned for a change that would leave a company, or the installation, without an active user who can manage
 // users.
-var ErrLastOwner = apperr.New(apperr.Conflict, "LAST_OWNER", "This is the last one who can manage the users")
+var ErrLastOwner = apperr.LastOwner.New()
 
 func userFields(u account.User) fields {
 	return fields{"email": u.Email, "name": u.Name, "role": u.Role, "status": u.Status(), "totp": u.TOTPSecret != ""}
@@ -61,7 +61,7 @@ func (s *Service) RenewInvitation(ctx context.Context, by Actor, id string) (u a
 	secret := account.NewSecret()
 	u, err = s.UpdateUser(ctx, by, "user.invite", id, func(u *account.User) error {
 		if u.InvitationHash == "" {
-			return apperr.New(apperr.Conflict, "NOT_INVITED", "The user has accepted the invitation")
+			return apperr.NotInvited.New()
 		}
 		u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationLife)
 		return nil
@@ -77,7 +77,7 @@ func (s *Service) Invited(ctx context.Context, token string) (account.User, erro
 		return u, err
 	}
 	if err != nil || !account.SameSecret(secret, u.InvitationHash) || !s.now().Before(u.InvitationExpiresAt) || u.Disabled {
-		return account.User{}, apperr.New(apperr.NotFound, "INVITATION_NOT_FOUND", "The invitation is not valid any more")
+		return account.User{}, apperr.InvitationNotFound.New()
 	}
 	return u, nil
 }
@@ -97,7 +97,7 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 	}
 	return s.UpdateUser(ctx, ActorOf(u), "user.accept", u.ID, func(u *account.User) error {
 		if _, secret, _ := strings.Cut(token, "."); !account.SameSecret(secret, u.InvitationHash) {
-			return apperr.New(apperr.NotFound, "INVITATION_NOT_FOUND", "The invitation is not valid any more")
+			return apperr.InvitationNotFound.New()
 		}
 		if name = strings.TrimSpace(name); name != "" {
 			u.Name = name

@@ -66,7 +66,7 @@ func (s *Service) CreateWebhookEndpoint(ctx context.Context, by Actor, e webhook
 		return e, err
 	}
 	if len(existing) == webhook.MaxEndpoints {
-		return e, apperr.New(apperr.Conflict, "TOO_MANY_ENDPOINTS", "The company has as many webhook endpoints as it may have")
+		return e, apperr.TooManyEndpoints.New()
 	}
 	e.ID = chat.NewID()
 	e.CreatedAt, e.Secrets = store.UTC(s.now()), nil
@@ -187,7 +187,7 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 	case err != nil:
 		return webhook.Delivery{}, err
 	case !e.Enabled():
-		return webhook.Delivery{}, apperr.New(apperr.Conflict, "ENDPOINT_DISABLED", "The webhook endpoint is disabled")
+		return webhook.Delivery{}, apperr.EndpointDisabled.New()
 	}
 	key := chat.NewID()
 	now := store.UTC(s.now())
@@ -225,7 +225,7 @@ func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay)
 			return nil, err
 		}
 		if r.Filter.CompanyID != "" && d.CompanyID != r.Filter.CompanyID || r.Filter.EndpointID != "" && d.EndpointID != r.Filter.EndpointID {
-			return nil, store.WebhookDeliveryNotFound()
+			return nil, apperr.WebhookDeliveryNotFound.New()
 		}
 		return s.replay(ctx, by, []webhook.Delivery{d}, r.DryRun)
 	}

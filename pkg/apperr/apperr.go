@@ -1,4 +1,5 @@
-// Package apperr is Parley's one list of error codes and the error type that carries them.
+// Package apperr has the error codes, the error type that carries them, and the catalogue of all errors that callers of the APIs can get
+// (catalogue.go).
 //
 // A package wraps a failure into an [Error] where its meaning is known. Each protocol reads the code with [CodeOf] and translates it in
 // one table: httpapi to a status, bus to ack, retry or DEAD.
@@ -61,9 +62,9 @@ func (e *Error) Wrap(cause error) *Error {
 // Away says that dependency (NATS, MongoDB, ...) does not answer, and why.
 func Away(dependency string, cause error) *Error {
 	return &Error{
-		Code:       Unavailable,
-		Reason:     "SERVICE_UNAVAILABLE",
-		Message:    "Service is temporarily unavailable. Please try again.",
+		Code:       ServiceUnavailable.Code,
+		Reason:     ServiceUnavailable.Reason,
+		Message:    ServiceUnavailable.Message,
 		RetryAfter: 2 * time.Second,
 		Err:        fmt.Errorf("%s: %w", dependency, cause),
 	}
@@ -127,9 +128,9 @@ func (f Fields) Err() error {
 		return nil
 	}
 	return &Error{
-		Code:    Invalid,
-		Reason:  "VALIDATION_ERROR",
-		Message: "Validation failed: " + f[0].Name + " " + f[0].Message,
+		Code:    ValidationError.Code,
+		Reason:  ValidationError.Reason,
+		Message: ValidationError.Message + ": " + f[0].Name + " " + f[0].Message,
 		Fields:  f,
 	}
 }

@@ -17,7 +17,7 @@ const invalidateTimeout = 2 * time.Second
 // disconnected process misses it and relies on the short lifetime of its cache entries.
 func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 	if !subject.Valid(kind) || !subject.Valid(key) {
-		return apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").
+		return apperr.InvalidEvent.New().
 			Wrap(fmt.Errorf("invalidating %q %q: not tokens of a subject", kind, key))
 	}
 	ctx, cancel := context.WithTimeout(ctx, invalidateTimeout)

@@ -116,7 +116,7 @@ func (b *Bus) AnswerReading(read func(ctx context.Context, companyID, appID, cha
 		found, err := read(ctx, question.CompanyID, appID, chatUserID, question.MessageID)
 		answer := readingAnswer{Reading: found}
 		if apperr.Is(err, apperr.NotFound) {
-			answer.Code = "MESSAGE_NOT_FOUND"
+			answer.Code = apperr.MessageNotFound.Reason
 			if e, ok := errors.AsType[*apperr.Error](err); ok && e.Reason != "" {
 				answer.Code = e.Reason
 			}

@@ -122,14 +122,14 @@ func publishOutcome(err error) (result string, coded error) {
 		return resultOK, nil
 	}
 	if errors.Is(err, nats.ErrMaxPayload) || apiError(err) == codeMessageTooLarge {
-		return resultInvalid, apperr.New(apperr.Invalid, "EVENT_TOO_LARGE", "The content is too large.").Wrap(err)
+		return resultInvalid, apperr.EventTooLarge.Wrap(err)
 	}
 	if errors.Is(err, nats.ErrBadSubject) {
-		return resultInvalid, apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").Wrap(err)
+		return resultInvalid, apperr.InvalidEvent.Wrap(err)
 	}
 	unavailable := apperr.Away("NATS", err)
 	if IsFull(err) {
-		unavailable.Reason, unavailable.RetryAfter = "STREAM_FULL", fullRetryAfter
+		unavailable.Reason, unavailable.RetryAfter = apperr.StreamFull.Reason, fullRetryAfter
 		return resultFull, unavailable
 	}
 	if NotWritable(err, unavailable) {
@@ -168,7 +168,7 @@ func IsFull(err error) bool {
 func NotWritable(err error, answer *apperr.Error) bool {
 	_, ok := errors.AsType[*notWritableError](err)
 	if ok {
-		answer.Reason, answer.RetryAfter = "STREAM_NOT_WRITABLE", notWritableRetryAfter
+		answer.Reason, answer.RetryAfter = apperr.StreamNotWritable.Reason, notWritableRetryAfter
 	}
 	return ok
 }

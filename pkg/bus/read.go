@@ -123,7 +123,7 @@ func (b *Bus) openReader(ctx context.Context, s Span) (*reader, error) {
 
 func readError(stream string, err error) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return apperr.New(apperr.NotFound, "STREAM_NOT_FOUND", "There is no stream "+stream).Wrap(err)
+		return apperr.StreamNotFound.WithMessage("There is no stream " + stream).Wrap(err)
 	}
 	return apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err))
 }
@@ -211,7 +211,7 @@ func (b *Bus) Get(ctx context.Context, stream string, sequence uint64) (Delivery
 			Stream: stream, Subject: subject.Published(m.Subject), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Sequence: m.Sequence, Time: m.Time.UTC(),
 		}, nil
 	case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
-		return Delivery{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+		return Delivery{}, apperr.MessageNotFound.New()
 	}
 	return Delivery{}, readError(stream, err)
 }

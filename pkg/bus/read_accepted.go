@@ -33,7 +33,7 @@ const (
 func (b *Bus) Accepted(ctx context.Context, companyID, messageID string) (Delivery, error) {
 	made, ok := chat.IDTime(messageID)
 	if !ok || made.After(time.Now().Add(acceptedAfter)) || companyID != "*" && !subject.Valid(companyID) {
-		return Delivery{}, messageNotFound()
+		return Delivery{}, apperr.MessageNotFound.New()
 	}
 	ctx, cancel := context.WithTimeout(ctx, acceptedTimeout)
 	defer cancel()
@@ -67,11 +67,7 @@ func (b *Bus) acceptedIn(ctx context.Context, companyID, messageID string, from,
 			}
 		}
 	}
-	return Delivery{}, messageNotFound()
-}
-
-func messageNotFound() error {
-	return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+	return Delivery{}, apperr.MessageNotFound.New()
 }
 
 // EventID is the id of the event that a delivery carries. Unlike the delivery's own id it stays when the event is replayed.

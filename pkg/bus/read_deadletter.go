@@ -83,7 +83,7 @@ func (b *Bus) DeadLetter(ctx context.Context, sequence uint64) (DeadLetter, erro
 }
 
 func deadLetterNotFound(sequence uint64) error {
-	return apperr.New(apperr.NotFound, "DEAD_LETTER_NOT_FOUND", fmt.Sprintf("There is no dead letter %d", sequence))
+	return apperr.DeadLetterNotFound.WithMessage(fmt.Sprintf("There is no dead letter %d", sequence))
 }
 
 // ReadDeadLetter reads a delivery of DEAD.

@@ -36,7 +36,7 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	switch m.Header.Get("Status") {
 	case "":
 	case "404":
-		return Delivery{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+		return Delivery{}, apperr.MessageNotFound.New()
 	default:
 		return Delivery{}, apperr.Away("NATS", fmt.Errorf("reading the last message of %s: %s", stream, m.Header.Get("Description")))
 	}

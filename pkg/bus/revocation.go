@@ -23,7 +23,7 @@ const (
 // and end the visitor's sockets. It returns when the stream has it. A later call for the same visitor replaces an earlier one.
 func (b *Bus) RevokeVisitorTokens(ctx context.Context, chatUserID string, validFrom time.Time) error {
 	if !subject.Valid(chatUserID) {
-		return apperr.New(apperr.Invalid, "INVALID_EVENT", "The event is not valid.").Wrap(fmt.Errorf("%q is no visitor", chatUserID))
+		return apperr.InvalidEvent.Wrap(fmt.Errorf("%q is no visitor", chatUserID))
 	}
 	ctx, cancel := context.WithTimeout(ctx, revocationTimeout)
 	defer cancel()

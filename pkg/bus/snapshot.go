@@ -152,7 +152,7 @@ func snapshotError(e *jetstream.APIError) error {
 	case e == nil:
 		return nil
 	case e.ErrorCode == jetstream.JSErrCodeStreamNotFound:
-		return apperr.New(apperr.NotFound, "STREAM_NOT_FOUND", "There is no such stream").Wrap(e)
+		return apperr.StreamNotFound.WithMessage("There is no such stream").Wrap(e)
 	case e.ErrorCode == streamExists:
 		return apperr.New(apperr.Conflict, "STREAM_EXISTS", "The stream is there already").Wrap(e)
 	}

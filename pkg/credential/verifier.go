@@ -125,5 +125,5 @@ func unauthorized(err error) error {
 	if away, ok := errors.AsType[*apperr.Error](err); ok && away.Code == apperr.Unavailable {
 		return away
 	}
-	return apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized").Wrap(err)
+	return apperr.Unauthorized.Wrap(err)
 }

@@ -27,7 +27,7 @@ type Content interface {
 
 // Store keeps files. It is safe for concurrent use.
 //
-// Errors: apperr.NotFound for a missing file; apperr.Unavailable while the store is away, with the reason [ReasonFull] if it is full.
+// Errors: apperr.NotFound for a missing file; apperr.Unavailable while the store is away, with the reason of [apperr.FileStoreFull] if it is full.
 // Errors of the reader of Put are wrapped.
 type Store interface {
 	// Put keeps what content reads until its end, under f.ID, which must be new. It returns f with its size and time.
@@ -52,20 +52,17 @@ type Swept struct {
 // time that an upload may take.
 const OrphanAge = time.Hour
 
-// ReasonFull is the machine word of a store that has no room left.
-const ReasonFull = "FILE_STORE_FULL"
-
 // fullRetryAfter is long: space is freed when files expire or an operator adds some.
 const fullRetryAfter = 30 * time.Second
 
 // NotFound says that there is no such file.
 func NotFound() *apperr.Error {
-	return apperr.New(apperr.NotFound, "FILE_NOT_FOUND", "File not found")
+	return apperr.FileNotFound.New()
 }
 
 // Full says that the store has no room left, and why it thinks so.
 func Full(cause error) *apperr.Error {
 	e := apperr.Away("file store", cause)
-	e.Reason, e.RetryAfter = ReasonFull, fullRetryAfter
+	e.Reason, e.RetryAfter = apperr.FileStoreFull.Reason, fullRetryAfter
 	return e
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
-	"github.com/parley-chat/parley/pkg/idempotency"
 )
 
 // logBuffer is where a test's log goes.
@@ -74,7 +73,7 @@ func newAPI(cfg httpapi.Config) *api {
 	fails("/unauthenticated", apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized").Wrap(errors.New("token of Ada expired")))
 	fails("/notfound", apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found"))
 	fails("/conflict", apperr.New(apperr.Conflict, "IN_PROGRESS", "Still in progress"))
-	fails("/reused", apperr.New(apperr.Invalid, idempotency.ReasonKeyReused, "Another body"))
+	fails("/reused", apperr.IdempotencyKeyReused.WithMessage("Another body"))
 	fails("/toomany", &apperr.Error{Code: apperr.TooMany, RetryAfter: 1500 * time.Millisecond})
 	fails("/unavailable", apperr.Away("MongoDB", errors.New("mongodb://secret-host: refused")))
 	fails("/internal", apperr.New(apperr.Internal, "SECRET_REASON", "secret message").Wrap(errors.New("secret cause")))
@@ -445,15 +444,15 @@ func TestBearer(t *testing.T) {
 		want    string
 		reason  string
 	}{
-		{nil, "", httpapi.ReasonTokenMissing},
-		{[]string{""}, "", httpapi.ReasonTokenMissing},
-		{[]string{"Bearer"}, "", httpapi.ReasonTokenMissing},
-		{[]string{"Bearer "}, "", httpapi.ReasonTokenMissing},
-		{[]string{"Bearer    "}, "", httpapi.ReasonTokenMissing},
-		{[]string{"Basic abc"}, "", httpapi.ReasonWrongAuthScheme},
-		{[]string{"Bearerabc"}, "", httpapi.ReasonWrongAuthScheme},
-		{[]string{"abc.def"}, "", httpapi.ReasonWrongAuthScheme},
-		{[]string{"Bearer a", "Bearer b"}, "", httpapi.ReasonWrongAuthScheme},
+		{nil, "", apperr.TokenMissing.Reason},
+		{[]string{""}, "", apperr.TokenMissing.Reason},
+		{[]string{"Bearer"}, "", apperr.TokenMissing.Reason},
+		{[]string{"Bearer "}, "", apperr.TokenMissing.Reason},
+		{[]string{"Bearer    "}, "", apperr.TokenMissing.Reason},
+		{[]string{"Basic abc"}, "", apperr.WrongAuthScheme.Reason},
+		{[]string{"Bearerabc"}, "", apperr.WrongAuthScheme.Reason},
+		{[]string{"abc.def"}, "", apperr.WrongAuthScheme.Reason},
+		{[]string{"Bearer a", "Bearer b"}, "", apperr.WrongAuthScheme.Reason},
 		{[]string{"Bearer abc.def"}, "abc.def", ""},
 		{[]string{"bearer abc"}, "abc", ""},
 		{[]string{"BEARER   abc "}, "abc", ""},

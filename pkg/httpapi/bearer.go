@@ -10,12 +10,12 @@ import (
 
 // TokenMissing says that a request came without the credential that it needs; how says where that belongs.
 func TokenMissing(how string) error {
-	return apperr.New(apperr.Unauthenticated, ReasonTokenMissing, "Unauthorized: the token is missing. "+how)
+	return apperr.TokenMissing.WithMessage("Unauthorized: the token is missing. " + how)
 }
 
 // WrongAuthScheme says that a request has a credential, but not in the form that is asked for; how says which.
 func WrongAuthScheme(how string) error {
-	return apperr.New(apperr.Unauthenticated, ReasonWrongAuthScheme, "Unauthorized: the token is not sent as it must be. "+how)
+	return apperr.WrongAuthScheme.WithMessage("Unauthorized: the token is not sent in the required form. " + how)
 }
 
 const howBearer = "Send one header: Authorization: Bearer <accessToken>."

@@ -23,7 +23,7 @@ const (
 // has neither token nor body, so allowed decides by origin and route only.
 //
 // Answers to other origins have no CORS headers, and the browser withholds them from the page. A handler that knows more about the
-// caller may still refuse the origin with the reason ReasonOriginNotAllowed; that answer has no CORS headers either.
+// caller may still refuse the origin with [apperr.OriginNotAllowed]; that answer has no CORS headers either.
 func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -41,7 +41,7 @@ func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc 
 				header.Set(echo.HeaderAccessControlExposeHeaders, corsResponseHeaders)
 			}
 			err := next(c)
-			if e, known := errors.AsType[*apperr.Error](err); known && e.Reason == ReasonOriginNotAllowed {
+			if e, known := errors.AsType[*apperr.Error](err); known && e.Reason == apperr.OriginNotAllowed.Reason {
 				header.Del(echo.HeaderAccessControlAllowOrigin)
 				header.Del(echo.HeaderAccessControlExposeHeaders)
 			}

@@ -127,7 +127,7 @@ func readBody(req *http.Request, limit int64, buf *[]byte) error {
 			if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 				return tooLarge(e.Limit)
 			}
-			return apperr.New(apperr.Invalid, "BAD_REQUEST", "Request body could not be read.").Wrap(err)
+			return apperr.BadRequest.WithMessage("Request body could not be read.").Wrap(err)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func checkObject(body []byte) error {
 		start++
 	}
 	if start == len(body) {
-		return apperr.New(apperr.Invalid, ReasonMalformedJSON, "Request body is empty.")
+		return apperr.MalformedJSON.WithMessage("Request body is empty.")
 	}
 	if err := scan(body); err != nil {
 		return err
@@ -150,7 +150,7 @@ func checkObject(body []byte) error {
 	if err := checkSyntax(body); err != nil {
 		return malformed(body, err)
 	}
-	return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "Request body must be a JSON object.")
+	return apperr.ValidationError.WithMessage("Request body must be a JSON object.")
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
@@ -161,8 +161,7 @@ func checkSyntax(body []byte) error {
 }
 
 func tooLarge(limit int64) *apperr.Error {
-	return apperr.New(apperr.Invalid, ReasonPayloadTooLarge,
-		fmt.Sprintf("Request body must not be larger than %d bytes.", limit))
+	return apperr.PayloadTooLarge.WithMessage(fmt.Sprintf("Request body must not be larger than %d bytes.", limit))
 }
 
 // malformed says what is wrong with the syntax and where. Of the body it repeats one character at most.
@@ -171,7 +170,7 @@ func malformed(body []byte, err error) *apperr.Error {
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		message = fmt.Sprintf("Request body is not valid JSON: %s at %s.", syntaxFault(body, s), position(body, s.ByteOffset))
 	}
-	return apperr.New(apperr.Invalid, ReasonMalformedJSON, message).Wrap(err)
+	return apperr.MalformedJSON.WithMessage(message).Wrap(err)
 }
 
 func syntaxFault(body []byte, s *jsontext.SyntacticError) string {

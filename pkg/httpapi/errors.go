@@ -10,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
-	"github.com/parley-chat/parley/pkg/idempotency"
 )
 
 // Problem is the body of every error.
@@ -22,24 +21,6 @@ type Problem struct {
 	RequestID  string         `json:"requestId"`
 }
 
-// Machine words of errors that come from HTTP itself; they refine a status, see statusOfReason.
-const (
-	ReasonMalformedJSON        = "MALFORMED_JSON"
-	ReasonUnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE"
-	ReasonPayloadTooLarge      = "PAYLOAD_TOO_LARGE"
-	ReasonMethodNotAllowed     = "METHOD_NOT_ALLOWED"
-	ReasonRouteNotFound        = "NOT_FOUND"
-	ReasonOriginNotAllowed     = "ORIGIN_NOT_ALLOWED"
-	ReasonRequestTimeout       = "REQUEST_TIMEOUT"
-	ReasonRangeNotSatisfiable  = "RANGE_NOT_SATISFIABLE"
-	ReasonPreconditionFailed   = "PRECONDITION_FAILED"
-	ReasonFileQuotaExceeded    = "FILE_QUOTA_EXCEEDED"
-	ReasonForbidden            = "FORBIDDEN"
-	ReasonCSRF                 = "CSRF"
-	ReasonTokenMissing         = "TOKEN_MISSING"
-	ReasonWrongAuthScheme      = "WRONG_AUTH_SCHEME"
-)
-
 // statusClientGone is what is logged and counted when the caller hung up before we had an answer.
 const statusClientGone = 499
 
@@ -47,43 +28,46 @@ const statusClientGone = 499
 func answerOf(code apperr.Code) Problem {
 	switch code {
 	case apperr.Invalid:
-		return Problem{StatusCode: http.StatusBadRequest, Code: "BAD_REQUEST", Message: "Bad request"}
+		return Problem{StatusCode: http.StatusBadRequest, Code: apperr.BadRequest.Reason, Message: apperr.BadRequest.Message}
 	case apperr.Unauthenticated:
-		return Problem{StatusCode: http.StatusUnauthorized, Code: "UNAUTHORIZED", Message: "Unauthorized"}
+		return Problem{StatusCode: http.StatusUnauthorized, Code: apperr.Unauthorized.Reason, Message: apperr.Unauthorized.Message}
 	case apperr.NotFound:
-		return Problem{StatusCode: http.StatusNotFound, Code: "NOT_FOUND", Message: "Not found"}
+		return Problem{StatusCode: http.StatusNotFound, Code: apperr.RouteNotFound.Reason, Message: "Not found"}
 	case apperr.Conflict:
 		return Problem{StatusCode: http.StatusConflict, Code: "CONFLICT", Message: "Conflict"}
 	case apperr.TooMany:
-		return Problem{StatusCode: http.StatusTooManyRequests, Code: "TOO_MANY_REQUESTS", Message: "Too many requests"}
+		return Problem{StatusCode: http.StatusTooManyRequests, Code: apperr.TooManyRequests.Reason, Message: "Too many requests"}
 	case apperr.Unavailable:
-		return Problem{StatusCode: http.StatusServiceUnavailable, Code: "SERVICE_UNAVAILABLE", Message: "Service unavailable"}
+		return Problem{StatusCode: http.StatusServiceUnavailable, Code: apperr.ServiceUnavailable.Reason, Message: "Service unavailable"}
 	}
-	return Problem{StatusCode: http.StatusInternalServerError, Code: "INTERNAL_ERROR", Message: "Internal server error"}
+	return Problem{StatusCode: http.StatusInternalServerError, Code: apperr.InternalError.Reason, Message: apperr.InternalError.Message}
 }
 
 // statusOfReason refines the status of an invalid request for reasons that have an HTTP status.
 func statusOfReason(reason string, status int) int {
 	switch reason {
-	case ReasonUnsupportedMediaType:
+	case apperr.UnsupportedMediaType.Reason:
 		return http.StatusUnsupportedMediaType
-	case ReasonPayloadTooLarge, ReasonFileQuotaExceeded:
+	case apperr.PayloadTooLarge.Reason, apperr.FileQuotaExceeded.Reason:
 		return http.StatusRequestEntityTooLarge
-	case ReasonMethodNotAllowed:
+	case apperr.MethodNotAllowed.Reason:
 		return http.StatusMethodNotAllowed
-	case idempotency.ReasonKeyReused:
+	case apperr.IdempotencyKeyReused.Reason:
 		return http.StatusUnprocessableEntity
-	case ReasonOriginNotAllowed, ReasonForbidden, ReasonCSRF:
+	case apperr.OriginNotAllowed.Reason, apperr.Forbidden.Reason, apperr.CSRF.Reason:
 		return http.StatusForbidden
-	case ReasonRequestTimeout:
+	case apperr.RequestTimeout.Reason:
 		return http.StatusRequestTimeout
-	case ReasonRangeNotSatisfiable:
+	case apperr.RangeNotSatisfiable.Reason:
 		return http.StatusRequestedRangeNotSatisfiable
-	case ReasonPreconditionFailed:
+	case apperr.PreconditionFailed.Reason:
 		return http.StatusPreconditionFailed
 	}
 	return status
 }
+
+// StatusOf returns the status that an error is answered with.
+func StatusOf(err error) int { return problemOf(err).StatusCode }
 
 // problemOf translates an error into its answer.
 func problemOf(err error) Problem {
@@ -125,11 +109,11 @@ func asAppError(err error) (*apperr.Error, bool) {
 func fromEcho(e *echo.HTTPError) (*apperr.Error, bool) {
 	switch e.Code {
 	case http.StatusNotFound:
-		return apperr.New(apperr.NotFound, ReasonRouteNotFound, "Route not found"), true
+		return apperr.RouteNotFound.New(), true
 	case http.StatusMethodNotAllowed:
-		return apperr.New(apperr.Invalid, ReasonMethodNotAllowed, "Method not allowed"), true
+		return apperr.MethodNotAllowed.New(), true
 	case http.StatusRequestEntityTooLarge:
-		return apperr.New(apperr.Invalid, ReasonPayloadTooLarge, "Request body is too large"), true
+		return apperr.PayloadTooLarge.New(), true
 	case http.StatusUnsupportedMediaType:
 		return unsupportedMediaType(), true
 	case http.StatusUnauthorized:

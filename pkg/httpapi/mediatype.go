@@ -16,7 +16,7 @@ const mediaTypeJSON = "application/json"
 // A request with neither a type nor a body passes: the error about the empty body is more helpful.
 func checkMediaType(req *http.Request) error {
 	if len(req.Header[echo.HeaderContentEncoding]) != 0 && !strings.EqualFold(req.Header.Get(echo.HeaderContentEncoding), "identity") {
-		return apperr.New(apperr.Invalid, ReasonUnsupportedMediaType, "Content-Encoding is not supported.")
+		return apperr.UnsupportedMediaType.WithMessage("Content-Encoding is not supported.")
 	}
 	values := req.Header[echo.HeaderContentType]
 	switch {
@@ -35,5 +35,5 @@ func checkMediaType(req *http.Request) error {
 }
 
 func unsupportedMediaType() *apperr.Error {
-	return apperr.New(apperr.Invalid, ReasonUnsupportedMediaType, "Content-Type must be application/json.")
+	return apperr.UnsupportedMediaType.New()
 }

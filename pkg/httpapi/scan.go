@@ -27,14 +27,14 @@ func scan(body []byte) error {
 			continue
 		case c == '{' || c == '[':
 			if depth++; depth > maxDepth {
-				return apperr.New(apperr.Invalid, ReasonMalformedJSON, "Request body is nested too deeply.")
+				return apperr.MalformedJSON.WithMessage("Request body is nested too deeply.")
 			}
 		case c == '}' || c == ']':
 			depth--
 		case c == '-' || '0' <= c && c <= '9':
 			end := skipNumber(body, i)
 			if !inRange(body[i:end]) {
-				return apperr.New(apperr.Invalid, ReasonMalformedJSON, "Request body holds a number that is out of range.")
+				return apperr.MalformedJSON.WithMessage("Request body holds a number that is out of range.")
 			}
 			i = end
 			continue

@@ -73,7 +73,7 @@ func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, 
 	expired := !e.now().Before(seen.ExpiresAt)
 	switch {
 	case !expired && seen.Fingerprint != r.Fingerprint:
-		return c, false, reused()
+		return c, false, apperr.IdempotencyKeyReused.New()
 	case !expired && seen.Answer != "":
 		return seen, true, nil
 	case e.now().Before(seen.LeasedUntil):
@@ -154,15 +154,8 @@ func (e *Executor) release(ctx context.Context, c Record) {
 	}
 }
 
-// ReasonKeyReused says that a key came with another request than the first.
-const ReasonKeyReused = "IDEMPOTENCY_KEY_REUSED"
-
-func reused() error {
-	return apperr.New(apperr.Invalid, ReasonKeyReused, "This Idempotency-Key was used for another request.")
-}
-
 func inUse(wait time.Duration) error {
-	err := apperr.New(apperr.Conflict, "IDEMPOTENCY_KEY_IN_USE", "A request with this Idempotency-Key is in progress.")
+	err := apperr.IdempotencyKeyInUse.New()
 	err.RetryAfter = wait
 	return err
 }

@@ -22,17 +22,13 @@ func Asked(h http.Header) bool { return len(h[Header]) != 0 }
 func KeyOf(h http.Header) (string, error) {
 	values := h[Header]
 	if len(values) != 1 {
-		return "", malformed()
+		return "", apperr.IdempotencyKeyInvalid.New()
 	}
 	key, ok := parse(values[0])
 	if !ok || key == "" || len(key) > maxKey {
-		return "", malformed()
+		return "", apperr.IdempotencyKeyInvalid.New()
 	}
 	return key, nil
-}
-
-func malformed() error {
-	return apperr.New(apperr.Invalid, "IDEMPOTENCY_KEY_INVALID", `Idempotency-Key must be one string of 1 to 255 printable ASCII characters, such as "8e03978e-40d5-43dd-bc93-6894a57f9324".`)
 }
 
 func parse(value string) (key string, ok bool) {

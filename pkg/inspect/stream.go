@@ -61,7 +61,7 @@ func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream,
 	s, err := b.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, apperr.New(apperr.NotFound, "STREAM_NOT_FOUND", "There is no stream "+name)
+		return nil, apperr.StreamNotFound.WithMessage("There is no stream " + name)
 	case err != nil:
 		return nil, apperr.Away("NATS", err)
 	}

@@ -104,7 +104,7 @@ func (t *tracer) run(ctx context.Context) (Trace, error) {
 		}
 	}
 	if len(t.view.Events) == 0 && len(t.view.DeadLetters) == 0 && t.view.Stored == nil && t.view.Status == nil {
-		return t.view, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "There is no trace of message "+t.id)
+		return t.view, apperr.MessageNotFound.WithMessage("There is no trace of message " + t.id)
 	}
 	return t.view, nil
 }

@@ -56,7 +56,7 @@ func (l *Limiter) tell(c echo.Context, d Decision) error {
 	if d.Allowed {
 		return nil
 	}
-	e := apperr.New(apperr.TooMany, l.cfg.Reason, cmp.Or(l.cfg.Message, "Too many requests. Please try again later."))
+	e := cmp.Or(l.cfg.Refusal, apperr.TooManyRequests).New()
 	e.RetryAfter = d.Wait
 	return e
 }

@@ -9,6 +9,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/config"
 )
 
@@ -26,21 +27,17 @@ const (
 type Config struct {
 	Name       string // in the RateLimit fields, the metrics and Redis
 	Rate       config.Rate
-	Reason     string // machine word of a refusal; empty: TOO_MANY_REQUESTS
-	Message    string // sentence of a refusal; empty: one about requests
-	Redis      *Redis // nil: this replica counts by itself
+	Refusal    apperr.Definition // zero: [apperr.TooManyRequests]
+	Redis      *Redis            // nil: this replica counts by itself
 	Now        func() time.Time
 	Registerer prometheus.Registerer // nil: no metrics
 }
-
-// ReasonBytes is the machine word of a refusal by a byte budget.
-const ReasonBytes = "BYTE_BUDGET_EXCEEDED"
 
 // Bytes is the Config of a byte budget.
 func Bytes(name string, rate config.Rate, redis *Redis, now func() time.Time, registerer prometheus.Registerer) Config {
 	return Config{
 		Name: name, Rate: rate, Redis: redis, Now: now, Registerer: registerer,
-		Reason: ReasonBytes, Message: "Too much data was sent. Please try again later.",
+		Refusal: apperr.ByteBudgetExceeded,
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -173,7 +175,7 @@ func TestCacheForgetsWhatIsBeingRead(t *testing.T) {
 
 func TestCacheForgetsFailures(t *testing.T) {
 	t.Parallel()
-	for why, failure := range map[string]error{"not there": ChatNotFound(), "failed": errors.New("broken")} {
+	for why, failure := range map[string]error{"not there": apperr.ChatNotFound.New(), "failed": errors.New("broken")} {
 		s := newTestLookups(CacheConfig{TTL: time.Hour}, &counted{answer: func(read int64) (string, error) {
 			if read == 1 {
 				return "", failure

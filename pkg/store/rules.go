@@ -80,10 +80,10 @@ func CheckApplication(a chat.Application) (origins []string, err error) {
 // CheckVerification returns Invalid for a mode that the application cannot have.
 func CheckVerification(mode chat.Verification, current chat.IdentityVerification) error {
 	if !mode.Known() {
-		return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The verification must be off, session or required")
+		return apperr.ValidationError.WithMessage("The verification must be off, session or required")
 	}
 	if mode == chat.VerificationRequired && len(current.Secrets) == 0 {
-		return apperr.New(apperr.Invalid, "NO_IDENTITY_SECRET", "The application has no identity secret yet")
+		return apperr.NoIdentitySecret.New()
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func CheckVerification(mode chat.Verification, current chat.IdentityVerification
 func SortIdentities(identities []Identity) ([]Identity, error) {
 	sorted := slices.DeleteFunc(slices.Clone(identities), func(i Identity) bool { return i.Value == "" || i.rank() < 0 })
 	if len(sorted) == 0 {
-		return nil, apperr.New(apperr.Invalid, "VALIDATION_ERROR", "At least one of email, phone, userId is required")
+		return nil, apperr.ValidationError.WithMessage("At least one of email, phone, userId is required")
 	}
 	slices.SortStableFunc(sorted, func(a, b Identity) int { return a.rank() - b.rank() })
 	return sorted, nil

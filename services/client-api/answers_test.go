@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 		{"no token", "/message/send", "", message("TEXT", text, w.chatID), 401, "TOKEN_MISSING", missing, ""},
 		{"no form of a token", "/message/send", "secret", message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"a token with a scheme", "/message/send", "Bearer " + w.token, message("TEXT", text, w.chatID), 401, "WRONG_AUTH_SCHEME",
-			"Unauthorized: the token is not sent as it must be. Send one header: x-access-token: <company access token>.", ""},
+			"Unauthorized: the token is not sent in the required form. Send one header: x-access-token: <company access token>.", ""},
 		{"an unknown token", "/message/send", unknownToken(), message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"an expired token", "/message/send", expired, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"a revoked token", "/message/send", revoked, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},

@@ -100,7 +100,7 @@ func (a *app) sendReply(ctx context.Context, arg string, m chat.Message) error {
 		return err
 	}
 	if !c.Open(a.Now()) {
-		return apperr.New(apperr.Conflict, "CHAT_CLOSED", "The chat is closed")
+		return apperr.AgentChatClosed.New()
 	}
 	if err := admin.New(a.connections.store, b, a.Now).Send(ctx, c, m, false); err != nil {
 		return err

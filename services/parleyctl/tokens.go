@@ -194,7 +194,7 @@ func oneToken(ctx context.Context, s store.Store, reference string) (chat.Access
 	case err != nil:
 		return chat.AccessToken{}, err
 	case len(found) == 0:
-		return chat.AccessToken{}, apperr.New(apperr.NotFound, "ACCESS_TOKEN_NOT_FOUND", "No access token is named "+reference)
+		return chat.AccessToken{}, apperr.AccessTokenNotFound.WithMessage("No access token is named " + reference)
 	case len(found) > 1:
 		return chat.AccessToken{}, usage(fmt.Sprintf("%d tokens are named %s; give more of the hash", len(found), reference))
 	}

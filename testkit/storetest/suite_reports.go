@@ -134,7 +134,7 @@ func testIdempotency(t *testing.T, open Opener) {
 	}
 	r := fresh()
 	_, err := s.IdempotencyRecord(ctx, r.ID)
-	wantReason(t, "an unknown record", err, apperr.NotFound, "NOT_FOUND")
+	wantReason(t, "an unknown record", err, apperr.NotFound, "RECORD_NOT_FOUND")
 	_, err = s.LeaseIdempotencyRecord(ctx, r.ID, noon)
 	wantCode(t, "leasing an unknown record", err, apperr.NotFound)
 	_, err = s.AnswerIdempotencyRecord(ctx, r.ID, "x")

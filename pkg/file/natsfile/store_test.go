@@ -51,8 +51,8 @@ func TestFull(t *testing.T) {
 	h := open(t, 1<<20)
 	_, err := h.Store.Put(t.Context(), file.File{ID: file.NewID(time.Time{})}, io.LimitReader(zeros{}, 2<<20))
 	var coded *apperr.Error
-	if !errors.As(err, &coded) || coded.Code != apperr.Unavailable || coded.Reason != file.ReasonFull || coded.RetryAfter < time.Second {
-		t.Errorf("got %v, want Unavailable with %s", err, file.ReasonFull)
+	if !errors.As(err, &coded) || coded.Code != apperr.Unavailable || coded.Reason != apperr.FileStoreFull.Reason || coded.RetryAfter < time.Second {
+		t.Errorf("got %v, want Unavailable with %s", err, apperr.FileStoreFull.Reason)
 	}
 	if got := h.Leftovers(t); got != 0 {
 		t.Errorf("got %d messages, want none", got)

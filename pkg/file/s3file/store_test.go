@@ -128,8 +128,8 @@ func TestErrors(t *testing.T) {
 		code, reason string
 	}{
 		{http.StatusForbidden, "AccessDenied", "SERVICE_UNAVAILABLE"},
-		{http.StatusInsufficientStorage, "XMinioStorageFull", file.ReasonFull},
-		{http.StatusBadRequest, "XMinioAdminBucketQuotaExceeded", file.ReasonFull},
+		{http.StatusInsufficientStorage, "XMinioStorageFull", apperr.FileStoreFull.Reason},
+		{http.StatusBadRequest, "XMinioAdminBucketQuotaExceeded", apperr.FileStoreFull.Reason},
 	} {
 		f.fail(test.status, test.code)
 		_, err := s.Put(t.Context(), file.File{ID: file.NewID(time.Time{})}, strings.NewReader("x"))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/parley-chat/parley/pkg/chat"
@@ -51,7 +53,7 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 	}
 	inserted, err := s.insert(ctx, accessTokens, accessTokenDocumentOf(t))
 	if err == nil && !inserted {
-		return store.AccessTokenExists()
+		return apperr.AccessTokenExists.New()
 	}
 	return err
 }

@@ -91,7 +91,7 @@ func (s *Store) CloseChat(ctx context.Context, id string, at time.Time) error {
 func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error) {
 	visitorID, err := uuid.Parse(v.ID)
 	if err != nil {
-		return chat.Chat{}, false, apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The visitor's id is not a UUID").Wrap(err)
+		return chat.Chat{}, false, apperr.ValidationError.WithMessage("The visitor's id is not a UUID").Wrap(err)
 	}
 	for number := max(v.ChatNumber, 1); ; number++ {
 		c, opened, err = s.openNumber(ctx, store.ChatID(visitorID, number), number <= v.ChatNumber, v, n)
@@ -113,7 +113,7 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error) {
 	visitorID, err := uuid.Parse(v.ID)
 	if err != nil {
-		return chat.Chat{}, store.ChatNotFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	}
 	for number := max(v.ChatNumber, 1); ; number++ {
 		if c, err := s.Chat(ctx, store.ChatID(visitorID, number)); err != nil || c.Open(now) {

@@ -80,27 +80,27 @@ func transientCodes() []int {
 func notFound(c collection) error {
 	switch c {
 	case companies:
-		return store.CompanyNotFound()
+		return apperr.CompanyNotFound.New()
 	case accessTokens:
-		return store.AccessTokenNotFound()
+		return apperr.AccessTokenNotFound.New()
 	case applications:
-		return store.ApplicationNotFound()
+		return apperr.ApplicationNotFound.New()
 	case templates:
-		return store.TemplateNotFound()
+		return apperr.TemplateNotFound.New()
 	case visitors, identities:
-		return store.VisitorNotFound()
+		return apperr.VisitorNotFound.New()
 	case chats:
-		return store.ChatNotFound()
+		return apperr.ChatNotFound.New()
 	case users:
-		return store.UserNotFound()
+		return apperr.UserNotFound.New()
 	case sessions:
-		return store.SessionNotFound()
+		return apperr.SessionNotFound.New()
 	case webhookEndpoints:
-		return store.WebhookEndpointNotFound()
+		return apperr.WebhookEndpointNotFound.New()
 	case webhookDeliveries:
-		return store.WebhookDeliveryNotFound()
+		return apperr.WebhookDeliveryNotFound.New()
 	case messages, statuses:
-		return store.MessageNotFound()
+		return apperr.MessageNotFound.New()
 	}
 	return store.RecordNotFound()
 }

@@ -95,7 +95,7 @@ func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message
 	if err := s.removeMessage(ctx, d); err != nil {
 		return err
 	}
-	return store.ChatNotFound()
+	return apperr.ChatNotFound.New()
 }
 
 // insertMessage inserts the message. If it exists, d becomes what exists and counts the repeat.
@@ -113,7 +113,7 @@ func (s *Store) insertMessage(ctx context.Context, d *messageDocument) error {
 		if elsewhere, err := s.HasMessage(ctx, d.ID); err != nil {
 			return err
 		} else if elsewhere {
-			return store.MessageInOtherChat()
+			return apperr.MessageExists.New()
 		}
 	}
 	return translate(ctx, "inserting into "+string(messages), errContended)
@@ -205,7 +205,7 @@ func (s *Store) chatOr(ctx context.Context, chatID string, err error) error {
 // messageIn reads a message of the chat, or only the named fields of it.
 func (s *Store) messageIn(ctx context.Context, chatID, id string, fields ...string) (messageDocument, error) {
 	if !store.ValidMessageID(id) {
-		return messageDocument{}, store.MessageNotFound()
+		return messageDocument{}, apperr.MessageNotFound.New()
 	}
 	return findOne[messageDocument](ctx, s, messages, bson.D{{Key: "_id", Value: id}, {Key: "chatId", Value: chatID}}, fields...)
 }
@@ -219,7 +219,7 @@ func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, e
 // FindMessage implements [store.Messages].
 func (s *Store) FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error) {
 	if !store.ValidMessageID(id) {
-		return "", chat.Message{}, store.MessageNotFound()
+		return "", chat.Message{}, apperr.MessageNotFound.New()
 	}
 	d, err := get[messageDocument](ctx, s, messages, id)
 	return d.ChatID, d.message(), err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/parley-chat/parley/pkg/account"
@@ -48,7 +50,7 @@ func (s *Store) CreateUser(ctx context.Context, u account.User) error {
 	}
 	inserted, err := s.insert(ctx, users, userDocumentOf(u))
 	if err == nil && !inserted {
-		return store.EmailTaken()
+		return apperr.EmailTaken.New()
 	}
 	return err
 }
@@ -69,7 +71,7 @@ func (s *Store) UpdateUser(ctx context.Context, u account.User) error {
 	if _, err := s.User(ctx, u.ID); err != nil {
 		return err
 	}
-	return store.ChangedMeanwhile()
+	return apperr.ChangedMeanwhile.New()
 }
 
 // DeleteUser implements [store.Users]. The sessions go first: a crash in between leaves a user without any.
@@ -79,7 +81,7 @@ func (s *Store) DeleteUser(ctx context.Context, id string) error {
 	}
 	n, err := s.deleteAll(ctx, users, byID(id))
 	if err == nil && n == 0 {
-		return store.UserNotFound()
+		return apperr.UserNotFound.New()
 	}
 	return err
 }
@@ -136,7 +138,7 @@ func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.T
 	latest := bson.D{{Key: "lastSeenAt", Value: store.UTC(at)}, {Key: "expiresAt", Value: store.UTC(expiresAt)}}
 	found, err := s.update(ctx, sessions, id, bson.D{{Key: "$max", Value: latest}})
 	if err == nil && !found {
-		return store.SessionNotFound()
+		return apperr.SessionNotFound.New()
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func (s *Store) FindVisitor(ctx context.Context, i store.Identity) (chatUserID s
 	}
 	owner := resolved[d.ChatUserID]
 	if owner.pending { // the id has not left this package yet
-		return "", store.VisitorNotFound()
+		return "", apperr.VisitorNotFound.New()
 	}
 	return owner.id, nil
 }

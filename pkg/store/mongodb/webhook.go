@@ -73,7 +73,7 @@ func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 	if _, err := s.WebhookEndpoint(ctx, e.ID); err != nil {
 		return err
 	}
-	return store.ChangedMeanwhile()
+	return apperr.ChangedMeanwhile.New()
 }
 
 // DeleteWebhookEndpoint implements [store.WebhookEndpoints]. The deliveries go last: those that a crash leaves have no endpoint, and the
@@ -81,7 +81,7 @@ func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 func (s *Store) DeleteWebhookEndpoint(ctx context.Context, id string) error {
 	n, err := s.deleteAll(ctx, webhookEndpoints, byID(id))
 	if err == nil && n == 0 {
-		return store.WebhookEndpointNotFound()
+		return apperr.WebhookEndpointNotFound.New()
 	}
 	if err == nil {
 		_, err = s.deleteAll(ctx, webhookDeliveries, bson.D{{Key: "endpointId", Value: id}})

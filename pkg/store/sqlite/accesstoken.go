@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -20,7 +22,7 @@ func readToken(r *row) chat.AccessToken {
 // AccessToken implements [store.AccessTokens].
 func (s *Store) AccessToken(ctx context.Context, hash string) (chat.AccessToken, error) {
 	return one(ctx, s, "reading an access token", `SELECT `+tokenColumns+` FROM access_tokens WHERE hash = ?`,
-		readToken, store.AccessTokenNotFound, hash)
+		readToken, apperr.AccessTokenNotFound, hash)
 }
 
 // CreateAccessToken implements [store.AccessTokens].
@@ -34,14 +36,14 @@ func (s *Store) CreateAccessToken(ctx context.Context, t chat.AccessToken) error
 			return err
 		}
 		if !found {
-			return store.CompanyNotFound()
+			return apperr.CompanyNotFound.New()
 		}
 		taken, err := c.first(`SELECT 1 FROM access_tokens WHERE hash = ?`, func(*row) {}, t.Hash)
 		if err != nil {
 			return err
 		}
 		if taken {
-			return store.AccessTokenExists()
+			return apperr.AccessTokenExists.New()
 		}
 		return putToken(c, t)
 	})
@@ -94,7 +96,7 @@ func (s *Store) changeToken(ctx context.Context, sql, hash string, at time.Time)
 	return update(ctx, s, "changing an access token", func(c *conn) error {
 		changed, err := c.exec(sql, hash, at)
 		if err == nil && changed == 0 {
-			err = store.AccessTokenNotFound()
+			err = apperr.AccessTokenNotFound.New()
 		}
 		return err
 	})

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -40,7 +42,7 @@ func secretRecords(secrets []chat.IdentitySecret) (records []store.IdentitySecre
 // Application implements [store.Applications].
 func (s *Store) Application(ctx context.Context, id string) (chat.Application, error) {
 	return one(ctx, s, "reading an application", `SELECT `+applicationColumns+` FROM applications WHERE id = ?`,
-		readApplication, store.ApplicationNotFound, id)
+		readApplication, apperr.ApplicationNotFound, id)
 }
 
 // PutApplication implements [store.Applications].
@@ -113,7 +115,7 @@ func verification(c *conn, appID string) (v chat.IdentityVerification, err error
 	found, err := c.first(`SELECT `+applicationColumns+` FROM applications WHERE id = ?`,
 		func(r *row) { v = readApplication(r).Identity }, appID)
 	if err == nil && !found {
-		err = store.ApplicationNotFound()
+		err = apperr.ApplicationNotFound.New()
 	}
 	return v, err
 }

@@ -37,7 +37,7 @@ func (s *Store) withIdleClose(c chat.Chat) chat.Chat {
 
 // Chat implements [store.Chats].
 func (s *Store) Chat(ctx context.Context, id string) (chat.Chat, error) {
-	return one(ctx, s, "reading a chat", `SELECT `+chatColumns+` FROM chats WHERE id = ?`, s.readChat, store.ChatNotFound, id)
+	return one(ctx, s, "reading a chat", `SELECT `+chatColumns+` FROM chats WHERE id = ?`, s.readChat, apperr.ChatNotFound, id)
 }
 
 // CloseChat implements [store.Chats].
@@ -48,7 +48,7 @@ func (s *Store) CloseChat(ctx context.Context, id string, at time.Time) error {
 func closeChat(c *conn, id string, at time.Time) error {
 	changed, err := c.exec(`UPDATE chats SET closed_at = min(ifnull(closed_at, ?2), ?2) WHERE id = ?1`, id, at)
 	if err == nil && changed == 0 {
-		err = store.ChatNotFound()
+		err = apperr.ChatNotFound.New()
 	}
 	return err
 }
@@ -58,7 +58,7 @@ func (s *Store) CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) 
 	return read(ctx, s, "reading a visitor's chat", func(c *conn) (chat.Chat, error) {
 		current, found, err := s.unclosed(c, v.ID)
 		if err == nil && (!found || !current.Open(now)) {
-			return chat.Chat{}, store.ChatNotFound()
+			return chat.Chat{}, apperr.ChatNotFound.New()
 		}
 		return current, err
 	})
@@ -96,7 +96,7 @@ func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (
 }
 
 func invalidVisitorID(err error) error {
-	return apperr.New(apperr.Invalid, "VALIDATION_ERROR", "The visitor's id is not a UUID").Wrap(err)
+	return apperr.ValidationError.WithMessage("The visitor's id is not a UUID").Wrap(err)
 }
 
 func checkGreetings(n store.NewChat) error {
@@ -213,7 +213,7 @@ func chatList(c *conn, f store.ChatFilter, p store.Page) (sql string, args []any
 			return "", nil, err
 		}
 		if !found {
-			return "", nil, store.ChatNotFound()
+			return "", nil, apperr.ChatNotFound.New()
 		}
 		where, args = append(where, "(created_at < ? OR created_at = ? AND id > ?)"), append(args, after, after, p.After)
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -22,7 +23,7 @@ func putCompany(c *conn, v store.CompanyRecord) error {
 
 // Company implements [store.Companies].
 func (s *Store) Company(ctx context.Context, id string) (chat.Company, error) {
-	return one(ctx, s, "reading a company", `SELECT `+companyColumns+` FROM companies WHERE id = ?`, readCompany, store.CompanyNotFound, id)
+	return one(ctx, s, "reading a company", `SELECT `+companyColumns+` FROM companies WHERE id = ?`, readCompany, apperr.CompanyNotFound, id)
 }
 
 // PutCompany implements [store.Companies].

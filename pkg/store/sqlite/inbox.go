@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -22,7 +24,7 @@ func (s *Store) SetControl(ctx context.Context, id string, control chat.Control)
 		}
 		found, err := c.first(`SELECT `+chatColumns+` FROM chats WHERE id = ?`, func(r *row) { changed = s.readChat(r) }, id)
 		if err == nil && !found {
-			err = store.ChatNotFound()
+			err = apperr.ChatNotFound.New()
 		}
 		return changed, err
 	})
@@ -33,7 +35,7 @@ func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
 	return update(ctx, s, "noting that a chat was read", func(c *conn) error {
 		changed, err := c.exec(`UPDATE chats SET agents_read_at = max(ifnull(agents_read_at, ?2), ?2) WHERE id = ?1`, id, at)
 		if err == nil && changed == 0 {
-			err = store.ChatNotFound()
+			err = apperr.ChatNotFound.New()
 		}
 		return err
 	})

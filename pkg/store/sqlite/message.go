@@ -29,7 +29,7 @@ func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message
 		key, err := chatKey(c, chatID)
 		if apperr.Is(err, apperr.NotFound) {
 			if taken, err := c.first(`SELECT 1 FROM messages WHERE id = ?`, func(*row) {}, m.ID); err != nil || taken {
-				return orElse(err, store.MessageInOtherChat())
+				return orElse(err, apperr.MessageExists.New())
 			}
 		}
 		if err != nil {
@@ -62,7 +62,7 @@ func orElse(err, other error) error {
 func chatKey(c *conn, chatID string) (key int64, err error) {
 	found, err := c.first(`SELECT key FROM chats WHERE id = ?`, func(r *row) { key = r.int() }, chatID)
 	if err == nil && !found {
-		err = store.ChatNotFound()
+		err = apperr.ChatNotFound.New()
 	}
 	return key, err
 }
@@ -80,7 +80,7 @@ func isIn(c *conn, key int64, messageID string) error {
 	var there int64
 	_, err := c.first(`SELECT chat FROM messages WHERE id = ?`, func(r *row) { there = r.int() }, messageID)
 	if err == nil && there != key {
-		err = store.MessageInOtherChat()
+		err = apperr.MessageExists.New()
 	}
 	return err
 }
@@ -168,14 +168,14 @@ type located struct {
 // find returns a message by its id.
 func (s *Store) find(ctx context.Context, id string) (located, error) {
 	return one(ctx, s, "reading a message", findMessage,
-		func(r *row) located { return located{chatID: r.text(), message: readMessage(r, chat.Message{})} }, store.MessageNotFound, id)
+		func(r *row) located { return located{chatID: r.text(), message: readMessage(r, chat.Message{})} }, apperr.MessageNotFound, id)
 }
 
 // Message implements [store.Messages].
 func (s *Store) Message(ctx context.Context, chatID, id string) (chat.Message, error) {
 	l, err := s.find(ctx, id)
 	if err == nil && l.chatID != chatID {
-		return chat.Message{}, store.MessageNotFound()
+		return chat.Message{}, apperr.MessageNotFound.New()
 	}
 	return l.message, err
 }

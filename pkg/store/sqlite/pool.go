@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
 )
 
 // scanTimeout bounds a list, which may have to read a whole table.
@@ -144,12 +146,12 @@ func scan[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, e
 
 // one reads one thing; without a row it returns missing.
 func one[V any](
-	ctx context.Context, s *Store, act, sql string, decode func(*row) V, missing func() error, args ...any,
+	ctx context.Context, s *Store, act, sql string, decode func(*row) V, missing apperr.Definition, args ...any,
 ) (V, error) {
 	return read(ctx, s, act, func(c *conn) (v V, err error) {
 		found, err := c.first(sql, func(r *row) { v = decode(r) }, args...)
 		if err == nil && !found {
-			err = missing()
+			err = missing.New()
 		}
 		return v, err
 	})

@@ -29,7 +29,7 @@ func (s *Store) MessageStatus(ctx context.Context, companyID, messageID string) 
 func status(c *conn, key string) (known chat.MessageStatus, err error) {
 	found, err := c.first(`SELECT `+statusColumns+` FROM statuses WHERE key = ?`, func(r *row) { known = readStatus(r) }, key)
 	if err == nil && !found {
-		err = store.MessageNotFound()
+		err = apperr.MessageNotFound.New()
 	}
 	return known, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -16,7 +18,7 @@ func (s *Store) SetSupport(ctx context.Context, appID string, support chat.Suppo
 	return update(ctx, s, "setting how agents serve an application", func(c *conn) error {
 		changed, err := c.exec(`UPDATE applications SET support = ? WHERE id = ?`, store.SupportText(support), appID)
 		if err == nil && changed == 0 {
-			err = store.ApplicationNotFound()
+			err = apperr.ApplicationNotFound.New()
 		}
 		return err
 	})
@@ -32,7 +34,7 @@ func (s *Store) RateChat(ctx context.Context, id string, r chat.Rating) (chat.Ch
 		}
 		found, err := c.first(`SELECT `+chatColumns+` FROM chats WHERE id = ?`, func(r *row) { rated = s.readChat(r) }, id)
 		if err == nil && !found {
-			err = store.ChatNotFound()
+			err = apperr.ChatNotFound.New()
 		}
 		return rated, err
 	})

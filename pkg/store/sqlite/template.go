@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -19,7 +20,7 @@ func readTemplate(r *row) chat.MessageTemplate {
 
 // Template implements [store.Templates].
 func (s *Store) Template(ctx context.Context, id string) (chat.MessageTemplate, error) {
-	return one(ctx, s, "reading a template", `SELECT `+templateColumns+` FROM templates WHERE id = ?`, readTemplate, store.TemplateNotFound, id)
+	return one(ctx, s, "reading a template", `SELECT `+templateColumns+` FROM templates WHERE id = ?`, readTemplate, apperr.TemplateNotFound, id)
 }
 
 // PutTemplate implements [store.Templates].

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -28,7 +30,7 @@ func putUser(c *conn, u account.User) error {
 
 // User implements [store.Users].
 func (s *Store) User(ctx context.Context, id string) (account.User, error) {
-	return one(ctx, s, "reading a user", `SELECT `+userColumns+` FROM users WHERE id = ?`, readUser, store.UserNotFound, id)
+	return one(ctx, s, "reading a user", `SELECT `+userColumns+` FROM users WHERE id = ?`, readUser, apperr.UserNotFound, id)
 }
 
 // CreateUser implements [store.Users].
@@ -42,7 +44,7 @@ func (s *Store) CreateUser(ctx context.Context, u account.User) error {
 			return err
 		}
 		if taken {
-			return store.EmailTaken()
+			return apperr.EmailTaken.New()
 		}
 		return putUser(c, u)
 	})
@@ -57,9 +59,9 @@ func (s *Store) UpdateUser(ctx context.Context, u account.User) error {
 		case err != nil:
 			return err
 		case !found:
-			return store.UserNotFound()
+			return apperr.UserNotFound.New()
 		case revision != u.Revision:
-			return store.ChangedMeanwhile()
+			return apperr.ChangedMeanwhile.New()
 		}
 		u.Revision++
 		return putUser(c, u)
@@ -74,7 +76,7 @@ func (s *Store) DeleteUser(ctx context.Context, id string) error {
 		}
 		changed, err := c.exec(`DELETE FROM users WHERE id = ?`, id)
 		if err == nil && changed == 0 {
-			err = store.UserNotFound()
+			err = apperr.UserNotFound.New()
 		}
 		return err
 	})
@@ -96,7 +98,7 @@ func readSession(r *row) account.Session {
 
 // Session implements [store.Sessions].
 func (s *Store) Session(ctx context.Context, id string) (account.Session, error) {
-	return one(ctx, s, "reading a session", `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, readSession, store.SessionNotFound, id)
+	return one(ctx, s, "reading a session", `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, readSession, apperr.SessionNotFound, id)
 }
 
 // CreateSession implements [store.Sessions].
@@ -113,7 +115,7 @@ func (s *Store) SessionUsed(ctx context.Context, id string, at, expiresAt time.T
 	return update(ctx, s, "noting a session's use", func(c *conn) error {
 		changed, err := c.exec(`UPDATE sessions SET last_seen_at = max(last_seen_at, ?2), expires_at = max(expires_at, ?3) WHERE id = ?1`, id, at, expiresAt)
 		if err == nil && changed == 0 {
-			err = store.SessionNotFound()
+			err = apperr.SessionNotFound.New()
 		}
 		return err
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/google/uuid"
 
 	"github.com/parley-chat/parley/pkg/chat"
@@ -23,7 +25,7 @@ func readVisitor(r *row) chat.Visitor {
 
 // Visitor implements [store.Visitors].
 func (s *Store) Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error) {
-	return one(ctx, s, "reading a visitor", selectVisitor, readVisitor, store.VisitorNotFound, chatUserID)
+	return one(ctx, s, "reading a visitor", selectVisitor, readVisitor, apperr.VisitorNotFound, chatUserID)
 }
 
 // SaveVisitor implements [store.Visitors].
@@ -192,7 +194,7 @@ func (s *Store) FindVisitor(ctx context.Context, i store.Identity) (string, erro
 	return read(ctx, s, "reading an identity", func(c *conn) (string, error) {
 		owner, err := ownerOf(c, i)
 		if err == nil && owner == "" {
-			err = store.VisitorNotFound()
+			err = apperr.VisitorNotFound.New()
 		}
 		return owner, err
 	})
@@ -203,7 +205,7 @@ func (s *Store) RevokeVisitorTokens(ctx context.Context, chatUserID string, at t
 	return update(ctx, s, "revoking a visitor's tokens", func(c *conn) error {
 		changed, err := c.exec(`UPDATE visitors SET tokens_valid_from = max(ifnull(tokens_valid_from, ?2), ?2) WHERE id = ?1`, chatUserID, at)
 		if err == nil && changed == 0 {
-			err = store.VisitorNotFound()
+			err = apperr.VisitorNotFound.New()
 		}
 		return err
 	})

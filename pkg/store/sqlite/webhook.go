@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -36,7 +38,7 @@ func putEndpoint(c *conn, v store.WebhookEndpointRecord) error {
 // WebhookEndpoint implements [store.WebhookEndpoints].
 func (s *Store) WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error) {
 	return one(ctx, s, "reading a webhook endpoint", `SELECT `+endpointColumns+` FROM webhook_endpoints WHERE id = ?`, readEndpoint,
-		store.WebhookEndpointNotFound, id)
+		apperr.WebhookEndpointNotFound, id)
 }
 
 // CreateWebhookEndpoint implements [store.WebhookEndpoints].
@@ -59,9 +61,9 @@ func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 		case err != nil:
 			return err
 		case !found:
-			return store.WebhookEndpointNotFound()
+			return apperr.WebhookEndpointNotFound.New()
 		case revision != e.Revision:
-			return store.ChangedMeanwhile()
+			return apperr.ChangedMeanwhile.New()
 		}
 		v := store.WebhookEndpointRecordOf(e)
 		v.Revision++
@@ -77,7 +79,7 @@ func (s *Store) DeleteWebhookEndpoint(ctx context.Context, id string) error {
 			return err
 		}
 		if changed == 0 {
-			return store.WebhookEndpointNotFound()
+			return apperr.WebhookEndpointNotFound.New()
 		}
 		_, err = c.exec(`DELETE FROM webhook_deliveries WHERE endpoint_id = ?`, id)
 		return err
@@ -118,7 +120,7 @@ const oneDelivery = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHER
 
 // WebhookDelivery implements [store.WebhookDeliveries].
 func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error) {
-	return one(ctx, s, "reading a webhook delivery", oneDelivery, readDelivery, store.WebhookDeliveryNotFound, id)
+	return one(ctx, s, "reading a webhook delivery", oneDelivery, readDelivery, apperr.WebhookDeliveryNotFound, id)
 }
 
 // WebhookDeliveries implements [store.WebhookDeliveries].
@@ -164,7 +166,7 @@ func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, arg
 		var at time.Time
 		found, err := c.first(`SELECT created_at FROM webhook_deliveries WHERE id = ?`, func(r *row) { at = r.time() }, p.After)
 		if err != nil || !found {
-			return "", nil, orElse(err, store.WebhookDeliveryNotFound())
+			return "", nil, orElse(err, apperr.WebhookDeliveryNotFound.New())
 		}
 		where("created_at <= ? AND (created_at < ? OR id > ?)", at, at, p.After)
 	}
@@ -239,7 +241,7 @@ func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Ti
 	return write(ctx, s, "replaying a webhook delivery", func(c *conn) (bool, error) {
 		found, err := c.first(`SELECT 1 FROM webhook_deliveries WHERE id = ?`, func(*row) {}, id)
 		if err != nil || !found {
-			return false, orElse(err, store.WebhookDeliveryNotFound())
+			return false, orElse(err, apperr.WebhookDeliveryNotFound.New())
 		}
 		changed, err := c.exec(`UPDATE webhook_deliveries SET status = ?2, reason = '', due_at = ?3, tries = 0, expires_at = NULL
 			WHERE id = ?1 AND due_at IS NULL`, id, webhook.Pending, at)

@@ -86,7 +86,7 @@ func TestOneThatFailsIsUndoneAlone(t *testing.T) {
 	errs := group(t, s,
 		func(c *conn) error { return put(c, "a") },
 		func(c *conn) error { return errors.Join(put(c, "b"), failed) }, // after it has written
-		func(*conn) error { return store.ChatNotFound() },
+		func(*conn) error { return apperr.ChatNotFound.New() },
 		func(c *conn) error { return put(c, "a") }, // the constraint fails
 		func(c *conn) error { return put(c, "c") },
 	)

@@ -15,7 +15,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/config"
+	"github.com/parley-chat/parley/pkg/httpapi"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/services/panel"
 	"github.com/parley-chat/parley/services/processor"
@@ -30,6 +32,7 @@ const (
 	configurationPath   = "../../../docs/configuration.md"
 	processingLayerPath = "../../../docs/processing-layer.md"
 	examplePath         = "../../../docs/examples/processing-layer/main.go"
+	errorsPath          = "../../../docs/errors.md"
 )
 
 func readFile(t testing.TB, path string) string {
@@ -39,10 +42,11 @@ func readFile(t testing.TB, path string) string {
 	return string(data)
 }
 
-// TestDocumentsAreCurrent compares docs/configuration.md and the program in docs/processing-layer.md with the code.
+// TestDocumentsAreCurrent compares docs/configuration.md, docs/errors.md and the program in docs/processing-layer.md with the code.
 func TestDocumentsAreCurrent(t *testing.T) {
 	for _, part := range []struct{ path, start, end, content string }{
 		{configurationPath, "<!-- configuration -->\n", "\n## One process\n", configurationTables(t)},
+		{errorsPath, "<!-- errors -->\n", "<!-- end -->\n", errorTable(t)},
 		{processingLayerPath, "<!-- example: docs/examples/processing-layer/main.go -->\n```go\n", "```\n", readFile(t, examplePath)},
 	} {
 		text := readFile(t, part.path)
@@ -73,6 +77,37 @@ func between(t testing.TB, text, start, end, content string) string {
 		t.Fatalf("got no part between %q and %q", start, end)
 	}
 	return before + start + content + end + after
+}
+
+// errorTable lists the public errors that an API document names, with their status and the APIs. Each code of a document must be in the
+// catalogue.
+func errorTable(t *testing.T) string {
+	t.Helper()
+	defined := map[string]bool{}
+	apis := map[string][]string{}
+	for _, d := range apperr.Definitions() {
+		defined[d.Reason] = true
+	}
+	for _, api := range []struct{ service, name string }{{"client-api", "Client"}, {"widget-api", "Widget"}, {"panel", "panel"}} {
+		document := readFile(t, "../../"+api.service+"/openapi.json")
+		codes := map[string]bool{}
+		for _, m := range regexp.MustCompile(`"code": *"([A-Z_]+)"`).FindAllStringSubmatch(document, -1) {
+			codes[m[1]] = true
+			if !defined[m[1]] {
+				t.Errorf("%s/openapi.json: got code %s, want one of pkg/apperr/catalogue.go", api.service, m[1])
+			}
+		}
+		for code := range codes {
+			apis[code] = append(apis[code], api.name)
+		}
+	}
+	rows := map[string]bool{}
+	for _, d := range apperr.Definitions() {
+		if by := apis[d.Reason]; by != nil {
+			rows[fmt.Sprintf("| `%s` | %d | %s | %s |\n", d.Reason, httpapi.StatusOf(d.New()), d.Message, strings.Join(by, ", "))] = true
+		}
+	}
+	return "| code | status | message | API |\n|---|---|---|---|\n" + strings.Join(slices.Sorted(maps.Keys(rows)), "")
 }
 
 // configurationTables lists every variable of every service once, with the services that read it, grouped by who sets it.

@@ -31,20 +31,16 @@ func NewAuthenticator(tokens Tokens, now func() time.Time) *Authenticator {
 func (g *Authenticator) Company(ctx context.Context, secret string) (string, error) {
 	hash, ok := credential.HashAccessToken(secret)
 	if !ok {
-		return "", unauthorized()
+		return "", apperr.Unauthorized.New()
 	}
 	token, err := g.tokens.AccessToken(ctx, hash)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return "", unauthorized()
+		return "", apperr.Unauthorized.New()
 	case err != nil:
 		return "", err
 	case !token.Valid(g.now()):
-		return "", unauthorized()
+		return "", apperr.Unauthorized.New()
 	}
 	return token.CompanyID, nil
-}
-
-func unauthorized() error {
-	return apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized")
 }

@@ -97,7 +97,7 @@ func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageI
 func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now time.Time) (chat.Chat, error) {
 	id, ok := chat.ParseID(chatID)
 	if !ok {
-		return chat.Chat{}, notFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	}
 	c, err := s.directory.Chat(ctx, id)
 	if err == nil && c.CompanyID == companyID && !c.InWindow(now) {
@@ -105,15 +105,15 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 	}
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return chat.Chat{}, notFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	case err != nil:
 		return chat.Chat{}, err
 	case c.CompanyID != companyID:
-		return chat.Chat{}, notFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	case now.After(c.WindowExpiresAt()):
-		return chat.Chat{}, apperr.New(apperr.Invalid, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.")
+		return chat.Chat{}, apperr.ChatTooOld.New()
 	case !c.Open(now):
-		return chat.Chat{}, apperr.New(apperr.Invalid, "CHAT_CLOSED", "Chat is closed. Please start a new chat.")
+		return chat.Chat{}, apperr.ChatClosed.New()
 	}
 	return c, nil
 }
@@ -133,5 +133,3 @@ func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat, d Draft) (string
 	}
 	return app.BotName, err
 }
-
-func notFound() error { return apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found") }

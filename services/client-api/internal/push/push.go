@@ -203,20 +203,18 @@ func (d *Service) fitting(ctx context.Context, companyID string, o Order) (chat.
 func (d *Service) approved(ctx context.Context, companyID, templateID string) (chat.MessageTemplate, error) {
 	id, ok := chat.ParseID(templateID)
 	if !ok {
-		return chat.MessageTemplate{}, notFound()
+		return chat.MessageTemplate{}, apperr.TemplateNotFound.New()
 	}
 	t, err := d.cfg.Templates.Template(ctx, id)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return t, notFound()
+		return t, apperr.TemplateNotFound.New()
 	case err != nil:
 		return t, err
 	case t.CompanyID != companyID:
-		return t, notFound()
+		return t, apperr.TemplateNotFound.New()
 	case t.Status != chat.TemplateApproved:
-		return t, apperr.New(apperr.NotFound, "TEMPLATE_NOT_APPROVED", "Template not found: it exists, but it is not approved.")
+		return t, apperr.TemplateNotApproved.New()
 	}
 	return t, nil
 }
-
-func notFound() error { return apperr.New(apperr.NotFound, "TEMPLATE_NOT_FOUND", "Template not found") }

@@ -69,11 +69,11 @@ func (s *Service) Messages(ctx context.Context, companyID, chatID string, q stor
 func (s *Service) owned(ctx context.Context, companyID, chatID string) (chat.Chat, error) {
 	id, ok := chat.ParseID(chatID)
 	if !ok {
-		return chat.Chat{}, store.ChatNotFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	}
 	c, err := s.store.Chat(ctx, id)
 	if err == nil && c.CompanyID != companyID {
-		return chat.Chat{}, store.ChatNotFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	}
 	return c, err
 }

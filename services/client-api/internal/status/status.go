@@ -36,7 +36,7 @@ func New(statuses Statuses, inbound Inbound) *Service {
 func (d *Service) Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error) {
 	id, ok := chat.ParseID(messageID)
 	if !ok {
-		return "", s, notFound()
+		return "", s, apperr.MessageNotFound.New()
 	}
 	s, err = d.statuses.MessageStatus(ctx, companyID, id)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
@@ -48,9 +48,7 @@ func (d *Service) Status(ctx context.Context, companyID, messageID string) (id s
 	// Reports about a message that was never accepted are ignored.
 	at, chatID, err := d.inbound.Accepted(ctx, companyID, id)
 	if apperr.Is(err, apperr.NotFound) {
-		err = notFound()
+		err = apperr.MessageNotFound.New()
 	}
 	return id, s.Join(chat.MessageStatus{AcceptedAt: at, ChatID: chatID}), err
 }
-
-func notFound() error { return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found") }

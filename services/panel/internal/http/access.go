@@ -12,7 +12,6 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
 
@@ -25,8 +24,8 @@ const (
 )
 
 var (
-	errForbidden = apperr.New(apperr.Invalid, httpapi.ReasonForbidden, "Your role does not allow this")
-	errCSRF      = apperr.New(apperr.Invalid, httpapi.ReasonCSRF, "The request does not come from the panel. Load the page again.")
+	errForbidden = apperr.Forbidden.New()
+	errCSRF      = apperr.CSRF.New()
 )
 
 // caller is a user with a session, and what they may do.
@@ -160,7 +159,7 @@ func (a api) companyOf(c echo.Context, who caller) (string, error) {
 	}
 	id, ok := chat.ParseID(named)
 	if !ok || !who.sees(id) {
-		return "", store.CompanyNotFound()
+		return "", apperr.CompanyNotFound.New()
 	}
 	if _, err := a.Store.Company(ctxOf(c), id); err != nil {
 		return "", err

@@ -108,11 +108,11 @@ func answerJSON(c echo.Context, status int, v any) error {
 func (a api) application(c echo.Context, who caller) (chat.Application, error) {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {
-		return chat.Application{}, store.ApplicationNotFound()
+		return chat.Application{}, apperr.ApplicationNotFound.New()
 	}
 	app, err := a.Store.Application(ctxOf(c), id)
 	if err == nil && !who.sees(app.CompanyID) {
-		return chat.Application{}, store.ApplicationNotFound()
+		return chat.Application{}, apperr.ApplicationNotFound.New()
 	}
 	return app, err
 }
@@ -173,7 +173,7 @@ func (a api) updateApplication(c echo.Context, who caller) error {
 		return err
 	}
 	if wanted := strings.Trim(c.Request().Header.Get("If-Match"), `"`); wanted != "" && wanted != versionOf(app) {
-		return apperr.New(apperr.Invalid, httpapi.ReasonPreconditionFailed, "Somebody else has changed the application meanwhile")
+		return apperr.PreconditionFailed.WithMessage("Somebody else has changed the application meanwhile")
 	}
 	if app, err = r.apply(app); err != nil {
 		return err

@@ -3,6 +3,8 @@ package http
 import (
 	"net/http"
 
+	"github.com/parley-chat/parley/pkg/apperr"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/account"
@@ -44,7 +46,7 @@ func (a api) createCompany(c echo.Context, who caller) error {
 func (a api) renameCompany(c echo.Context, who caller) error {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok || !who.sees(id) {
-		return store.CompanyNotFound()
+		return apperr.CompanyNotFound.New()
 	}
 	if _, err := a.Store.Company(ctxOf(c), id); err != nil {
 		return err

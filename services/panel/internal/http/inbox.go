@@ -242,11 +242,11 @@ func (a api) countUnread(c echo.Context, who caller) error {
 func (a api) chat(c echo.Context, who caller) (chat.Chat, error) {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {
-		return chat.Chat{}, store.ChatNotFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	}
 	found, err := a.Store.Chat(ctxOf(c), id)
 	if err == nil && !who.sees(found.CompanyID) {
-		return chat.Chat{}, store.ChatNotFound()
+		return chat.Chat{}, apperr.ChatNotFound.New()
 	}
 	return found, err
 }
@@ -321,7 +321,7 @@ type replyRequest struct {
 	Values     map[string]string `json:"values"`
 }
 
-var errKeyRequired = apperr.New(apperr.Invalid, "IDEMPOTENCY_KEY_REQUIRED", "The header Idempotency-Key is required")
+var errKeyRequired = apperr.IdempotencyKeyRequired.New()
 
 // reply sends a message once for each Idempotency-Key, whatever ends in between.
 func (a api) reply(c echo.Context, who caller) error {

@@ -18,7 +18,7 @@ const (
 	oidcLife = 10 * time.Minute
 )
 
-var errNoOIDC = apperr.New(apperr.NotFound, "OIDC_NOT_CONFIGURED", "Signing in with an identity provider is not set up")
+var errNoOIDC = apperr.OIDCNotConfigured.New()
 
 // startOIDC sends the browser to the issuer.
 func (a api) startOIDC(c echo.Context) error {

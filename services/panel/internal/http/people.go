@@ -56,7 +56,7 @@ func (a api) getUsers(c echo.Context, who caller) error {
 func (a api) user(c echo.Context, who caller) (account.User, error) {
 	u, err := a.Store.User(ctxOf(c), c.Param("id"))
 	if err == nil && !who.sees(u.CompanyID) {
-		return account.User{}, store.UserNotFound()
+		return account.User{}, apperr.UserNotFound.New()
 	}
 	return u, err
 }

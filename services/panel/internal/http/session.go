@@ -8,7 +8,6 @@ import (
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
 
@@ -172,7 +171,7 @@ func (a api) endSession(c echo.Context, who caller) error {
 		return err
 	}
 	if s.UserID != who.User.ID {
-		return store.SessionNotFound()
+		return apperr.SessionNotFound.New()
 	}
 	if err := a.SignIn.End(ctxOf(c), s.ID); err != nil {
 		return err

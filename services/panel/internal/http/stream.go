@@ -160,7 +160,7 @@ func (a api) getLetters(c echo.Context, _ caller) error {
 func (a api) getLetter(c echo.Context, _ caller) error {
 	sequence, err := strconv.ParseUint(c.Param("sequence"), 10, 64)
 	if err != nil || sequence == 0 {
-		return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+		return apperr.MessageNotFound.New()
 	}
 	l, err := a.Streams.DeadLetter(ctxOf(c), sequence)
 	if err != nil {
@@ -263,7 +263,7 @@ const traceReach = time.Hour
 func (a api) getTrace(c echo.Context, _ caller) error {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {
-		return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
+		return apperr.MessageNotFound.New()
 	}
 	trace, err := inspect.TraceMessage(ctxOf(c), a.Streams, a.Store, id, traceReach)
 	if err != nil {

@@ -73,11 +73,11 @@ func (a api) getTemplates(c echo.Context, who caller) error {
 func (a api) template(c echo.Context, who caller) (chat.MessageTemplate, error) {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {
-		return chat.MessageTemplate{}, store.TemplateNotFound()
+		return chat.MessageTemplate{}, apperr.TemplateNotFound.New()
 	}
 	t, err := a.Store.Template(ctxOf(c), id)
 	if err == nil && !who.sees(t.CompanyID) {
-		return chat.MessageTemplate{}, store.TemplateNotFound()
+		return chat.MessageTemplate{}, apperr.TemplateNotFound.New()
 	}
 	return t, err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 type tokenView struct {
@@ -58,7 +57,7 @@ func (a api) getTokens(c echo.Context, who caller) error {
 func (a api) token(c echo.Context, who caller) (chat.AccessToken, error) {
 	t, err := a.Store.AccessToken(ctxOf(c), c.Param("id"))
 	if err == nil && !who.sees(t.CompanyID) {
-		return chat.AccessToken{}, store.AccessTokenNotFound()
+		return chat.AccessToken{}, apperr.AccessTokenNotFound.New()
 	}
 	return t, err
 }

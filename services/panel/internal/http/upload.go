@@ -14,12 +14,11 @@ import (
 	"github.com/parley-chat/parley/pkg/admin"
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/idempotency"
 	"github.com/parley-chat/parley/services/panel/internal/upload"
 )
 
-var errForm = apperr.New(apperr.Invalid, "MALFORMED_FORM", "The form is malformed")
+var errForm = apperr.MalformedForm.New()
 
 // replyFile sends a file once for each Idempotency-Key. The file of a repeated request is removed.
 func (a api) replyFile(c echo.Context, who caller) error {
@@ -63,7 +62,7 @@ func (a api) receive(c echo.Context, found chat.Chat) (kept upload.Kept, caption
 	r := c.Request()
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if err != nil || kind != "multipart/form-data" {
-		return kept, "", apperr.New(apperr.Invalid, httpapi.ReasonUnsupportedMediaType, "The Content-Type must be multipart/form-data")
+		return kept, "", apperr.UnsupportedMediaType.WithMessage("The Content-Type must be multipart/form-data")
 	}
 	app, err := a.Store.Application(ctxOf(c), found.AppID)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {

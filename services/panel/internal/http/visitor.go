@@ -9,7 +9,6 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
-	"github.com/parley-chat/parley/pkg/store"
 )
 
 func (a api) getVisitors(c echo.Context, who caller) error {
@@ -36,11 +35,11 @@ func (a api) getVisitors(c echo.Context, who caller) error {
 func (a api) visitor(c echo.Context, who caller) (chat.Visitor, error) {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {
-		return chat.Visitor{}, store.VisitorNotFound()
+		return chat.Visitor{}, apperr.VisitorNotFound.New()
 	}
 	v, err := a.Store.Visitor(ctxOf(c), id)
 	if err == nil && !who.sees(v.CompanyID) {
-		return chat.Visitor{}, store.VisitorNotFound()
+		return chat.Visitor{}, apperr.VisitorNotFound.New()
 	}
 	return v, err
 }

@@ -115,11 +115,11 @@ func (a api) getWebhooks(c echo.Context, who caller) error {
 func (a api) endpoint(c echo.Context, who caller) (webhook.Endpoint, error) {
 	id, ok := chat.ParseID(c.Param("id"))
 	if !ok {
-		return webhook.Endpoint{}, store.WebhookEndpointNotFound()
+		return webhook.Endpoint{}, apperr.WebhookEndpointNotFound.New()
 	}
 	e, err := a.Store.WebhookEndpoint(ctxOf(c), id)
 	if err == nil && !who.sees(e.CompanyID) {
-		return webhook.Endpoint{}, store.WebhookEndpointNotFound()
+		return webhook.Endpoint{}, apperr.WebhookEndpointNotFound.New()
 	}
 	return e, err
 }

@@ -36,7 +36,7 @@ type attempt struct {
 	Verifier string `json:"verifier"`
 }
 
-var errOIDC = apperr.New(apperr.Unauthenticated, "OIDC_FAILED", "The sign-in at the identity provider failed")
+var errOIDC = apperr.OIDCFailed.New()
 
 // discover asks the issuer for its endpoints, once it answers.
 func (o *OIDC) discover(ctx context.Context) (*oidc.Provider, error) {

@@ -59,10 +59,10 @@ type Who struct {
 type Credentials struct{ Email, Password, Code string }
 
 var (
-	errCredentials  = apperr.New(apperr.Unauthenticated, "INVALID_CREDENTIALS", "The e-mail address or the password is wrong")
-	errCodeRequired = apperr.New(apperr.Unauthenticated, "TOTP_REQUIRED", "A one-time code is required")
-	errCode         = apperr.New(apperr.Unauthenticated, "INVALID_CODE", "The one-time code is wrong")
-	errSession      = apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Sign in")
+	errCredentials  = apperr.InvalidCredentials.New()
+	errCodeRequired = apperr.TOTPRequired.New()
+	errCode         = apperr.InvalidCode.New()
+	errSession      = apperr.Unauthorized.WithMessage("Sign in")
 )
 
 // SignIn begins a session. Errors: Unauthenticated with INVALID_CREDENTIALS, TOTP_REQUIRED or INVALID_CODE; TooMany.
@@ -100,7 +100,9 @@ func (s *Service) admit(ctx context.Context, address, userID string) error {
 			continue
 		}
 		if d := limit.limiter.Take(ctx, limit.caller); !d.Allowed {
-			return &apperr.Error{Code: apperr.TooMany, Reason: "TOO_MANY_REQUESTS", Message: "Too many attempts. Try again later.", RetryAfter: d.Wait}
+			limited := apperr.TooManyRequests.WithMessage("Too many attempts. Try again later.")
+			limited.RetryAfter = d.Wait
+			return limited
 		}
 	}
 	return nil
@@ -187,7 +189,7 @@ func (s *Service) CheckPassword(ctx context.Context, who Who, password string, f
 	}
 	right, err := account.VerifyPassword(ctx, password, who.User.PasswordHash)
 	if err == nil && !right {
-		err = apperr.New(apperr.Invalid, "WRONG_PASSWORD", "The password is wrong")
+		err = apperr.WrongPassword.New()
 	}
 	return err
 }

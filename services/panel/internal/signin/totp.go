@@ -25,7 +25,7 @@ func (s *Service) ConfirmTOTP(ctx context.Context, who Who, code string) error {
 	_, err := s.Admin.UpdateUser(ctx, admin.ActorOf(who.User), "user.totp", who.User.ID, func(u *account.User) error {
 		step, ok := account.VerifyTOTP(u.TOTPPending, code, s.Now(), 0)
 		if !ok {
-			return apperr.New(apperr.Invalid, "INVALID_CODE", "The one-time code is wrong")
+			return apperr.UnconfirmedCode.New()
 		}
 		u.TOTPSecret, u.TOTPPending, u.TOTPStep = u.TOTPPending, "", step
 		return nil

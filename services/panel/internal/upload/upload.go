@@ -45,7 +45,7 @@ type Kept struct {
 	base   string
 }
 
-var errTooLarge = apperr.New(apperr.Invalid, "PAYLOAD_TOO_LARGE", "The file is too large")
+var errTooLarge = apperr.PayloadTooLarge.WithMessage("The file is too large")
 
 // Keep stores a file for a chat. Errors: Invalid for one that is empty or larger than MaxBytes, Unavailable.
 func (s *Service) Keep(ctx context.Context, c chat.Chat, app chat.Application, name, declaredType string, content io.Reader) (Kept, error) {

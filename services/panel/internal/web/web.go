@@ -95,7 +95,7 @@ func (a *Assets) Routes(e *echo.Echo) {
 	})
 }
 
-var errNotBuilt = &apperr.Error{Code: apperr.Unavailable, Reason: "PANEL_NOT_BUILT", Message: "This build has no panel. Run `make assets` and build again."}
+var errNotBuilt = apperr.PanelNotBuilt.New()
 
 func (a *Assets) serve(c echo.Context, name string) error {
 	f, ok := a.files[name]

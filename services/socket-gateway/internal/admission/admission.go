@@ -18,12 +18,6 @@ import (
 )
 
 const (
-	codeTooMany    = "TOO_MANY_CONNECTIONS"
-	messageTooMany = "Too many connections"
-
-	codeStopping    = "SERVICE_UNAVAILABLE"
-	messageStopping = "Service is temporarily unavailable. Please try again."
-
 	// How long to wait: until others have left, until the next second has tokens, until sockets that were lost without a
 	// word have timed out.
 	fullWait    = 10 * time.Second
@@ -93,22 +87,24 @@ func isHandshake(r *http.Request) bool {
 func (d *Limiter) admit() error {
 	if d.shut.Load() {
 		d.refusals.WithLabelValues("stopping").Inc()
-		return &apperr.Error{Code: apperr.Unavailable, Reason: codeStopping, Message: messageStopping, RetryAfter: rateWait}
+		return refusal(apperr.ServiceUnavailable, rateWait)
 	}
 	if d.cfg.MaxConnections > 0 && d.cfg.Connections() >= d.cfg.MaxConnections {
 		d.refusals.WithLabelValues("connections").Inc()
-		return tooMany(fullWait)
+		return refusal(apperr.TooManyConnections, fullWait)
 	}
 	if d.rate != nil && !d.rate.Allow() {
 		d.refusals.WithLabelValues("rate").Inc()
-		return tooMany(rateWait)
+		return refusal(apperr.TooManyConnections, rateWait)
 	}
 	return nil
 }
 
-// tooMany is a 503 and not a 429: the gateway is full, the caller did not exceed a limit.
-func tooMany(wait time.Duration) *apperr.Error {
-	return &apperr.Error{Code: apperr.Unavailable, Reason: codeTooMany, Message: messageTooMany, RetryAfter: wait}
+// refusal returns a public error with a Retry-After.
+func refusal(d apperr.Definition, wait time.Duration) *apperr.Error {
+	err := d.New()
+	err.RetryAfter = wait
+	return err
 }
 
 type refusalKey struct{}
@@ -148,7 +144,7 @@ func (d *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
 		}
 		s.Leave(room) // now, so that of several concurrent ones only the excess is refused
 		d.refusals.WithLabelValues("visitor").Inc()
-		return &socketio.ConnectError{Message: messageTooMany, Data: refusalData{codeTooMany, int(visitorWait / time.Second)}}
+		return &socketio.ConnectError{Message: apperr.TooManyConnections.Message, Data: refusalData{apperr.TooManyConnections.Reason, int(visitorWait / time.Second)}}
 	}
 	return nil
 }

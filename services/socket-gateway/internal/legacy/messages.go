@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/parley-chat/parley/pkg/apperr"
 )
 
 // Command is the argument that makes the gateway's binary the child.
@@ -53,13 +55,15 @@ type refusalData struct {
 }
 
 var (
-	refuseUnauthorized = &refusal{Message: "Unauthorized", Data: refusalData{Code: "UNAUTHORIZED"}}
-	refuseOrigin       = &refusal{Message: "Origin is not allowed", Data: refusalData{Code: "ORIGIN_NOT_ALLOWED"}}
-	refuseUnavailable  = &refusal{
-		Message: "Service is temporarily unavailable. Please try again.", Data: refusalData{Code: "SERVICE_UNAVAILABLE"},
-	}
-	refuseTooMany = &refusal{Message: "Too many connections", Data: refusalData{Code: "TOO_MANY_CONNECTIONS", RetryAfter: 30}}
+	refuseUnauthorized = refusalOf(apperr.Unauthorized, 0)
+	refuseOrigin       = refusalOf(apperr.OriginNotAllowed, 0)
+	refuseUnavailable  = refusalOf(apperr.ServiceUnavailable, 0)
+	refuseTooMany      = refusalOf(apperr.TooManyConnections, 30)
 )
+
+func refusalOf(d apperr.Definition, retryAfter int) *refusal {
+	return &refusal{Message: d.Message, Data: refusalData{Code: d.Reason, RetryAfter: retryAfter}}
+}
 
 func (v visitor) put(h http.Header) {
 	data, _ := json.Marshal(v) // cannot fail

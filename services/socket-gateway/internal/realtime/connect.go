@@ -131,12 +131,12 @@ func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 		return err // the client has disconnected
 	case shown.PID != "" && apperr.CodeOf(err) == apperr.Unavailable:
 		s.CloseConnection() // the official client reconnects after that, and not after a refusal
-		g.metrics.connectError(codeUnavailable)
+		g.metrics.connectError(apperr.ServiceUnavailable.Reason)
 		return err
 	}
-	message, code := g.refusal(ctx, err)
-	g.metrics.connectError(code)
-	return &socketio.ConnectError{Message: message, Data: refusalData{code}}
+	refused := g.refusal(ctx, err)
+	g.metrics.connectError(refused.Reason)
+	return &socketio.ConnectError{Message: refused.Message, Data: refusalData{refused.Reason}}
 }
 
 // enter returns the visitor of a token that is valid and allowed on pages of that origin.
@@ -284,32 +284,24 @@ func onlyToken(auth []byte) (token string, ok bool) {
 	return string(rest), true
 }
 
-// The codes of a CONNECT_ERROR's data.
-const (
-	codeUnauthorized     = "UNAUTHORIZED"
-	codeOriginNotAllowed = "ORIGIN_NOT_ALLOWED"
-	codeUnavailable      = "SERVICE_UNAVAILABLE"
-	codeInternal         = "INTERNAL"
-)
-
 type refusalData struct {
 	Code string `json:"code"`
 }
 
-// refusal returns the message and the code that a client receives for an error. Errors of the service are logged, wrong tokens are only
+// refusal returns the public error that a client receives for an error. Errors of the service are logged, wrong tokens are only
 // counted.
-func (g *Authenticator) refusal(ctx context.Context, err error) (message, code string) {
+func (g *Authenticator) refusal(ctx context.Context, err error) (refused apperr.Definition) {
 	if errors.Is(err, errOriginNotAllowed) {
-		return errOriginNotAllowed.Message, codeOriginNotAllowed
+		return apperr.OriginNotAllowed
 	}
 	switch apperr.CodeOf(err) {
 	case apperr.Unauthenticated, apperr.Invalid:
-		return "Unauthorized", codeUnauthorized
+		return apperr.Unauthorized
 	case apperr.Unavailable, apperr.TooMany:
 		g.logger.WarnContext(ctx, "socket refused", "error", err)
-		return "Service is temporarily unavailable. Please try again.", codeUnavailable
+		return apperr.ServiceUnavailable
 	default:
 		g.logger.ErrorContext(ctx, "socket refused", "error", err)
-		return "Internal server error", codeInternal
+		return apperr.InternalError
 	}
 }

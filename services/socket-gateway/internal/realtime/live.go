@@ -86,8 +86,8 @@ type outcome struct {
 }
 
 var (
-	tooMany = outcome{Code: "TOO_MANY_REQUESTS", Message: "Too many events. Please try again later."}
-	invalid = outcome{Code: "VALIDATION_ERROR", Message: "The argument must be an object with the id of a message: {messageId}"}
+	tooMany = outcome{Code: apperr.TooManyRequests.Reason, Message: "Too many events. Please try again later."}
+	invalid = outcome{Code: apperr.ValidationError.Reason, Message: "The argument must be an object with the id of a message: {messageId}"}
 )
 
 // Results of a visitor's event, for the metrics.
@@ -111,7 +111,7 @@ func (l *Live) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ac
 	})
 	if err != nil {
 		l.metrics.clientEvent(EventTyping, resultFailed)
-		_ = ack(outcome{Code: codeUnavailable, Message: "Service is temporarily unavailable. Please try again."})
+		_ = ack(outcome{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message})
 		return
 	}
 	l.metrics.clientEvent(EventTyping, resultAccepted)
@@ -143,7 +143,7 @@ func (l *Live) read(known *session, args socketio.Args) (result string, answer o
 		return resultInvalid, outcome{Code: apperr.ReasonOf(err), Message: "There is no such message in the open chat"}
 	case err != nil:
 		l.logger.WarnContext(ctx, "a visitor's reading cannot be stored", "error", err)
-		return resultFailed, outcome{Code: codeUnavailable, Message: "Service is temporarily unavailable. Please try again."}
+		return resultFailed, outcome{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message}
 	}
 	return resultAccepted, outcome{OK: true, Unread: &reading.Unread}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/socketio"
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
@@ -93,7 +94,7 @@ func (m *Metrics) begin() {
 		m.recoveries:    {recoveryHit, recoveryMiss, recoveryLimited, recoveryNone},
 		m.receipts:      {receiptReported, receiptFailed, receiptLost},
 		m.parts:         {partOK, partFailed, partDropped, partMalformed, partSnapshot, partUnread},
-		m.connectErrors: {codeUnauthorized, codeOriginNotAllowed, codeUnavailable, codeInternal},
+		m.connectErrors: {apperr.Unauthorized.Reason, apperr.OriginNotAllowed.Reason, apperr.ServiceUnavailable.Reason, apperr.InternalError.Reason},
 	} {
 		for _, value := range values {
 			counter.WithLabelValues(value)

@@ -22,7 +22,7 @@ const (
 	originsPause     = time.Second // until the next try after an error
 )
 
-var errOriginNotAllowed = apperr.New(apperr.Invalid, codeOriginNotAllowed, "Origin is not allowed")
+var errOriginNotAllowed = apperr.OriginNotAllowed.New()
 
 // AskOrigins asks which origins an application allows. Its error is apperr.Unavailable when the answer is not available.
 type AskOrigins func(ctx context.Context, appID string) (origins []string, found bool, err error)
@@ -68,7 +68,7 @@ func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 	}
 	switch {
 	case !rules.found:
-		return apperr.New(apperr.Unauthenticated, codeUnauthorized, "Unauthorized").Wrap(errors.New("the application is gone"))
+		return apperr.Unauthorized.Wrap(errors.New("the application is gone"))
 	case !rules.allowed.Allow(origin):
 		return errOriginNotAllowed
 	}

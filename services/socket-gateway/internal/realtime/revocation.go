@@ -59,7 +59,7 @@ func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !claims.IssuedSince(r.validFrom[claims.ChatUserID]) {
-		return apperr.New(apperr.Unauthenticated, codeUnauthorized, "Unauthorized")
+		return apperr.Unauthorized.New()
 	}
 	return nil
 }

@@ -34,14 +34,14 @@ func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
 	known := s.Data().(*session)
 	claims, err := g.verify(ctx, token)
 	if err == nil && Room(claims.AppID, claims.ChatUserID) != known.room {
-		err = apperr.New(apperr.Unauthenticated, codeUnauthorized, "Unauthorized") // somebody else's
+		err = apperr.Unauthorized.New() // somebody else's
 	}
 	if err == nil && !g.expiry.Renew(&known.lease, claims.ExpiresAt) {
-		err = apperr.New(apperr.Unauthenticated, codeUnauthorized, "Unauthorized") // too late
+		err = apperr.Unauthorized.New() // too late
 	}
 	if err != nil {
-		message, code := g.refusal(ctx, err)
-		return renewal{Code: code, Message: message}
+		refused := g.refusal(ctx, err)
+		return renewal{Code: refused.Reason, Message: refused.Message}
 	}
 	return renewal{OK: true}
 }

@@ -23,11 +23,11 @@ func NewFinder(directory Directory) *Finder { return &Finder{directory: director
 func (f *Finder) Find(ctx context.Context, id string) (chat.Application, error) {
 	canonical, ok := chat.ParseID(id)
 	if !ok {
-		return chat.Application{}, notFound()
+		return chat.Application{}, apperr.ApplicationNotFound.New()
 	}
 	app, err := f.directory.Application(ctx, canonical)
 	if apperr.Is(err, apperr.NotFound) {
-		return chat.Application{}, notFound()
+		return chat.Application{}, apperr.ApplicationNotFound.New()
 	}
 	return app, err
 }
@@ -36,13 +36,10 @@ func (f *Finder) Find(ctx context.Context, id string) (chat.Application, error) 
 func (f *Finder) FindWidget(ctx context.Context, id string) (chat.Application, error) {
 	app, err := f.Find(ctx, id)
 	if err == nil && app.Provider != chat.ProviderWidget {
-		return chat.Application{}, notFound()
+		return chat.Application{}, apperr.ApplicationNotFound.New()
 	}
 	return app, err
 }
-
-// ReasonOriginNotAllowed is the reason of CheckOrigin's error.
-const ReasonOriginNotAllowed = "ORIGIN_NOT_ALLOWED"
 
 // CheckOrigin returns an error if pages of that origin may not use the application. A request without an origin does not come from a
 // page and passes: other clients can send any origin.
@@ -50,9 +47,5 @@ func CheckOrigin(app chat.Application, origin string) error {
 	if origin == "" || app.AllowsOrigin(origin) {
 		return nil
 	}
-	return apperr.New(apperr.Invalid, ReasonOriginNotAllowed, "Origin is not allowed")
-}
-
-func notFound() error {
-	return apperr.New(apperr.NotFound, "APPLICATION_NOT_FOUND", "Chat application not found")
+	return apperr.OriginNotAllowed.New()
 }

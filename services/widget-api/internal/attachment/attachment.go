@@ -18,9 +18,6 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// ReasonTypeMismatch is the machine word of a file whose content is not what its sender says.
-const ReasonTypeMismatch = "FILE_TYPE_MISMATCH"
-
 // Config is what a [Service] needs.
 type Config struct {
 	Store     file.Store
@@ -127,7 +124,7 @@ func (s *Service) expiry(app chat.Application) time.Time {
 }
 
 func mismatch(k file.Kind) error {
-	e := apperr.New(apperr.Invalid, ReasonTypeMismatch, "The file is not what its Content-Type says.")
+	e := apperr.FileTypeMismatch.New()
 	e.Fields = apperr.Fields{{Name: "file", Message: "is declared as something else than its content, which is " + k.Mime}}
 	return e
 }

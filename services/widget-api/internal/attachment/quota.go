@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
 
@@ -164,5 +163,5 @@ func (q *quotas) drop(ctx context.Context, id string) {
 }
 
 func quotaExceeded(message string) error {
-	return apperr.New(apperr.Invalid, httpapi.ReasonFileQuotaExceeded, message)
+	return apperr.FileQuotaExceeded.WithMessage(message)
 }

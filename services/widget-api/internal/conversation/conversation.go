@@ -162,11 +162,11 @@ func (d *Service) visitor(ctx context.Context, who credential.VisitorClaims) (ch
 	v, err := d.cfg.Directory.Visitor(ctx, who.ChatUserID)
 	switch {
 	case apperr.Is(err, apperr.NotFound):
-		return v, unauthorized()
+		return v, apperr.Unauthorized.New()
 	case err != nil:
 		return v, err
 	case v.AppID != who.AppID || v.CompanyID != who.CompanyID, !who.IssuedSince(v.TokensValidFrom):
-		return v, unauthorized()
+		return v, apperr.Unauthorized.New()
 	}
 	return v, nil
 }
@@ -176,7 +176,7 @@ func (d *Service) visitor(ctx context.Context, who credential.VisitorClaims) (ch
 func (d *Service) admit(ctx context.Context, v chat.Visitor) (chat.Application, error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, v.AppID)
 	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {
-		return app, unauthorized()
+		return app, apperr.Unauthorized.New()
 	}
 	return app, err
 }
@@ -184,11 +184,7 @@ func (d *Service) admit(ctx context.Context, v chat.Visitor) (chat.Application, 
 // asNoChat says of whatever was not found that there is no chat: that is all that the visitor asked for.
 func asNoChat(err error) error {
 	if apperr.Is(err, apperr.NotFound) {
-		return apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found")
+		return apperr.ChatNotFound.New()
 	}
 	return err
-}
-
-func unauthorized() error {
-	return apperr.New(apperr.Unauthenticated, "UNAUTHORIZED", "Unauthorized")
 }

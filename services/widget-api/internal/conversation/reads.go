@@ -93,7 +93,7 @@ func tooManyReads(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e := apperr.New(apperr.Unavailable, "TOO_MANY_READS", "Too many histories are being read. Please try again.")
+	e := apperr.TooManyReads.New()
 	e.RetryAfter = readPatience / 4
 	return e
 }

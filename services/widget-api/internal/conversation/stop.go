@@ -38,5 +38,5 @@ func (d *Service) Stop(ctx context.Context, who credential.VisitorClaims, messag
 	if _, err := d.message(ctx, c, messageID); err != nil {
 		return err
 	}
-	return apperr.New(apperr.Conflict, "MESSAGE_COMPLETE", "Message is complete")
+	return apperr.MessageComplete.New()
 }

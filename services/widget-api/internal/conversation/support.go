@@ -44,7 +44,7 @@ func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (Stat
 	}
 	latest, err := d.cfg.Chats.Chats(ctx, store.ChatFilter{ChatUserID: visitor.ID}, store.Page{Limit: 1})
 	if err == nil && len(latest) == 0 {
-		err = store.ChatNotFound()
+		err = apperr.ChatNotFound.New()
 	}
 	if err != nil {
 		return State{}, err
@@ -60,7 +60,7 @@ func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (S
 	case err != nil:
 		return s, err
 	case !s.Chat.Open(d.now()):
-		return s, store.ChatNotFound()
+		return s, apperr.ChatNotFound.New()
 	case !s.Chat.Control.Agent && !s.Support.HandoverButton:
 		return s, errHandoverNotOffered
 	}
@@ -70,7 +70,7 @@ func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (S
 	return s, err
 }
 
-var errHandoverNotOffered = apperr.New(apperr.Conflict, "HANDOVER_NOT_OFFERED", "The application does not offer to talk to a person")
+var errHandoverNotOffered = apperr.HandoverNotOffered.New()
 
 // OfflineMessage is what a visitor leaves while the agents are away.
 type OfflineMessage struct {
@@ -157,7 +157,7 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID
 	}
 	id, ok := chat.ParseID(chatID)
 	if !ok {
-		return State{}, store.ChatNotFound()
+		return State{}, apperr.ChatNotFound.New()
 	}
 	c, err := d.cfg.Chats.Chat(ctx, id)
 	now := d.now()
@@ -165,13 +165,13 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID
 	case err != nil:
 		return State{}, asNoChat(err)
 	case c.ChatUserID != visitor.ID:
-		return State{}, store.ChatNotFound()
+		return State{}, apperr.ChatNotFound.New()
 	case !app.Support.Rating:
-		return State{}, apperr.New(apperr.Conflict, "RATING_NOT_OFFERED", "The application does not ask for ratings")
+		return State{}, apperr.RatingNotOffered.New()
 	case c.Open(now):
-		return State{}, apperr.New(apperr.Conflict, "CHAT_OPEN", "The chat is still open")
+		return State{}, apperr.ChatOpen.New()
 	case !c.Rateable(now):
-		return State{}, apperr.New(apperr.Conflict, "RATING_ENDED", "The chat can no longer be rated")
+		return State{}, apperr.RatingEnded.New()
 	}
 	// An event first, so that the recorder completes what a crash leaves half done.
 	r.At = store.UTC(now)

@@ -113,7 +113,8 @@ func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), 
 }
 
 func tooManyUploads(code apperr.Code) error {
-	e := apperr.New(code, "TOO_MANY_UPLOADS", "Too many files are being uploaded. Please try again.")
+	e := apperr.TooManyUploads.New()
+	e.Code = code
 	e.RetryAfter = busyRetryAfter
 	return e
 }
@@ -125,7 +126,7 @@ func (a api) baseURL(c echo.Context) (string, error) {
 	}
 	base := c.Scheme() + "://" + c.Request().Host
 	if u, err := url.Parse(base); err != nil || u.Hostname() == "" {
-		return "", apperr.New(apperr.Invalid, "BAD_REQUEST", "Host must be the address of this API.")
+		return "", apperr.BadRequest.WithMessage("Host must be the address of this API.")
 	}
 	return base, nil
 }
@@ -268,10 +269,10 @@ func (d *download) refusal(f file.File) error {
 	}
 	if d.refused == http.StatusRequestedRangeNotSatisfiable {
 		h.Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size)) // net/http says it only of ranges that it understands
-		return apperr.New(apperr.Invalid, httpapi.ReasonRangeNotSatisfiable, "The file has no such range.")
+		return apperr.RangeNotSatisfiable.New()
 	}
 	if d.refused == http.StatusPreconditionFailed {
-		return apperr.New(apperr.Invalid, httpapi.ReasonPreconditionFailed, "The file is not the one that the request is about.")
+		return apperr.PreconditionFailed.New()
 	}
 	return fmt.Errorf("serving a file: unexpected status %d", d.refused)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/file"
-	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
@@ -56,9 +55,9 @@ func openForm(c echo.Context, limits Uploads) (*form, error) {
 	coding := req.Header.Get(echo.HeaderContentEncoding)
 	switch {
 	case err == nil && mediaType != mediaTypeForm || len(req.Header.Values(echo.HeaderContentType)) > 1:
-		return nil, apperr.New(apperr.Invalid, httpapi.ReasonUnsupportedMediaType, "Content-Type must be application/json or multipart/form-data.")
+		return nil, apperr.UnsupportedMediaType.WithMessage("Content-Type must be application/json or multipart/form-data.")
 	case coding != "" && !strings.EqualFold(coding, "identity"):
-		return nil, apperr.New(apperr.Invalid, httpapi.ReasonUnsupportedMediaType, "Content-Encoding is not supported.")
+		return nil, apperr.UnsupportedMediaType.WithMessage("Content-Encoding is not supported.")
 	case err != nil || params["boundary"] == "":
 		return nil, malformedForm(errors.New("no boundary"))
 	case req.ContentLength > limits.MaxBytes+maxAround:
@@ -222,19 +221,19 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) fault(err error) error {
 	switch {
 	case errors.Is(b.err, errTooMuchAround):
-		return apperr.New(apperr.Invalid, httpapi.ReasonPayloadTooLarge, fmt.Sprintf("The form must have at most %d bytes beside its file.", maxAround))
+		return apperr.PayloadTooLarge.WithMessage(fmt.Sprintf("The form must have at most %d bytes beside its file.", maxAround))
 	case errors.Is(b.err, os.ErrDeadlineExceeded):
-		return apperr.New(apperr.Invalid, httpapi.ReasonRequestTimeout, "The upload took too long.").Wrap(err)
+		return apperr.RequestTimeout.Wrap(err)
 	case b.err != nil:
-		return apperr.New(apperr.Invalid, "BAD_REQUEST", "Request body could not be read.").Wrap(b.err)
+		return apperr.BadRequest.WithMessage("Request body could not be read.").Wrap(b.err)
 	}
 	return malformedForm(err)
 }
 
 func malformedForm(cause error) error {
-	return apperr.New(apperr.Invalid, "MALFORMED_MULTIPART", "Request body is not valid multipart/form-data.").Wrap(cause)
+	return apperr.MalformedMultipart.Wrap(cause)
 }
 
 func fileTooLarge(limit int64) error {
-	return apperr.New(apperr.Invalid, httpapi.ReasonPayloadTooLarge, fmt.Sprintf("File must not be larger than %d bytes.", limit))
+	return apperr.PayloadTooLarge.WithMessage(fmt.Sprintf("File must not be larger than %d bytes.", limit))
 }

@@ -132,7 +132,7 @@ func provedBy(proved *store.Identity) string {
 }
 
 func notVerified(field, problem string) error {
-	e := apperr.New(apperr.Invalid, "IDENTITY_NOT_VERIFIED", strings.TrimSpace("Identity could not be verified: "+field+" "+problem))
+	e := apperr.IdentityNotVerified.WithMessage(strings.TrimSpace("Identity could not be verified: " + field + " " + problem))
 	e.Fields = apperr.Fields{{Name: field, Message: problem}}
 	return e
 }

@@ -168,7 +168,7 @@ func missingFields(names []string) error {
 	for _, name := range names {
 		f.Add(name, "is required")
 	}
-	e := apperr.New(apperr.Invalid, "MISSING_REQUIRED_FIELDS", "Missing required fields: "+strings.Join(names, ", "))
+	e := apperr.MissingRequiredFields.WithMessage("Missing required fields: " + strings.Join(names, ", "))
 	e.Fields = f
 	return e
 }

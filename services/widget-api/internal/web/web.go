@@ -78,7 +78,7 @@ func (a *Assets) Routes(e *echo.Echo) {
 	e.GET("/widget/:file", func(c echo.Context) error { return a.serve(c, "widget/"+c.Param("file")) })
 }
 
-var errNotBuilt = &apperr.Error{Code: apperr.Unavailable, Reason: "WIDGET_NOT_BUILT", Message: "This build has no widget. Run `make assets` and build again."}
+var errNotBuilt = apperr.WidgetNotBuilt.New()
 
 func (a *Assets) serve(c echo.Context, name string) error {
 	f, ok := a.files[name]
