@@ -91,7 +91,7 @@ func TestValidateData(t *testing.T) {
 	}
 }
 
-// Every type that may be sent must have rules: a message of each with empty data is refused.
+// Every type that may be sent must have rules: empty data is rejected.
 func TestEveryTypeHasRules(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(chat.CompanyTypes(), chat.MultipleChoiceReply, chat.Template) {

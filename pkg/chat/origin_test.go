@@ -62,7 +62,7 @@ func TestAllowedOrigins(t *testing.T) {
 	}
 }
 
-func TestOriginsAreStoredAsBrowsersWriteThem(t *testing.T) {
+func TestOriginsAreStoredInCanonicalForm(t *testing.T) {
 	t.Parallel()
 	got, faults := chat.CheckOrigins([]string{
 		"HTTPS://Shop.Example.com:443", "http://localhost:03000", "https://*.EXAMPLE.com", "null", "http://[::1]:8080", "https://xn--bcher-kva.example",

@@ -44,7 +44,7 @@ func TestCheckWidgetConfigs(t *testing.T) {
 	}
 }
 
-// Whatever passes the check is read as encoding/json reads it, names in their case.
+// Configs that pass the check decode with encoding/json, with case-sensitive names.
 func FuzzCheckWidgetConfigs(f *testing.F) {
 	for _, seed := range []string{`{"requiredFields":["email"],"greetingMessages":[{"content":"Hi \u00e9"}]}`, `{"greetingMessages":[{},null]}`, `[`, `{"a":[{]}`} {
 		f.Add([]byte(seed))

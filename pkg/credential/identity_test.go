@@ -7,7 +7,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-func TestUserHashIsWhatOtherLanguagesMake(t *testing.T) {
+func TestUserHashMatchesOpenSSL(t *testing.T) {
 	t.Parallel()
 	// printf %s user-42 | openssl dgst -sha256 -hmac pis_secret
 	const want = "6dbcb094939460d0f2221328d82380d477fccc525c31a05e7deb5dabefd217c3"
