@@ -55,7 +55,7 @@ func message(t chat.MessageType, data, sender string, support bool) chat.Message
 	}
 }
 
-// samples returns one event of every type. TestEveryType compares the list with the contract.
+// samples returns one event of every type. TestEveryTypeOfTheContractHasASample compares the list with the contract.
 func samples() []sample {
 	return []sample{
 		{

@@ -32,7 +32,7 @@ func ChatNotFound() error {
 	return apperr.New(apperr.NotFound, "CHAT_NOT_FOUND", "Chat not found")
 }
 
-// MessageNotFound is returned when no message has the id, or not yet.
+// MessageNotFound is returned if no message has the id, possibly not yet.
 func MessageNotFound() error {
 	return apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
 }
@@ -83,7 +83,7 @@ func WebhookEndpointNotFound() error {
 	return apperr.New(apperr.NotFound, "WEBHOOK_ENDPOINT_NOT_FOUND", "Webhook endpoint not found")
 }
 
-// WebhookDeliveryNotFound is returned when no delivery has the id, or not any more.
+// WebhookDeliveryNotFound is returned if no delivery has the id, or it has expired.
 func WebhookDeliveryNotFound() error {
 	return apperr.New(apperr.NotFound, "WEBHOOK_DELIVERY_NOT_FOUND", "Webhook delivery not found")
 }

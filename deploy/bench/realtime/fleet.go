@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// underWay is how many handshakes the generator keeps going at once.
+// underWay is the maximum number of concurrent handshakes.
 const underWay = 100
 
-// fleet holds all connections of a stage. One goroutine, its loop, owns them; everything else asks the loop through do.
+// pool holds all connections of a stage. One goroutine, its loop, owns them; others access them through do.
 type fleet struct {
 	poller  *poller
-	clients []*client // every client that was ever dialled
+	clients []*client // all clients, including disconnected ones
 	byFD    []*client
 	dials   []dial
-	pending int // handshakes under way
+	pending int // handshakes in progress
 	buffer  []byte
 	trial   *trial
 	asks    chan func()
 	stopped chan struct{}
 	ended   chan struct{}
 	err     error // why the loop ended; read it after ended
-	fault   error // the first thing that went wrong with a client
+	fault   error // the first error of a client
 	closed  atomic.Int64
 }
 
-// dial is a connection to make.
+// dial is a connection to establish.
 type dial struct {
 	to    netip.AddrPort
 	hello *hello
@@ -36,9 +36,9 @@ type dial struct {
 	group *group
 }
 
-// group is what becomes of the connections of one call of connect.
+// group is the state of the connections of one call of connect.
 type group struct {
-	open   int // not settled yet
+	open   int // connections in progress
 	joined int
 	done   chan struct{}
 }
@@ -74,7 +74,7 @@ func (f *fleet) stop() {
 	<-f.ended
 }
 
-// do runs ask in the loop and returns when it has run; it reports false when the loop has ended instead.
+// do runs ask in the loop and returns when it has run; it returns false if the loop has ended.
 func (f *fleet) do(ask func()) bool {
 	ran := make(chan struct{})
 	select {
@@ -86,7 +86,7 @@ func (f *fleet) do(ask func()) bool {
 	}
 }
 
-// connect makes connections and returns how many of them came into their rooms within the time that ctx gives, and how long that took.
+// connect opens connections and returns how many joined their rooms before ctx ended, and how long that took.
 func (f *fleet) connect(ctx context.Context, dials []dial) (joined int, took time.Duration, err error) {
 	if len(dials) == 0 {
 		return 0, 0, nil
@@ -146,7 +146,7 @@ func (f *fleet) closeAll() {
 func (f *fleet) dialMore() {
 	for ; f.pending < underWay && len(f.dials) > 0; f.dials = f.dials[1:] {
 		d := f.dials[0]
-		// Several source addresses, so that ports do not run out.
+		// Several source addresses avoid running out of ports.
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + len(f.clients)%8)}), 0)
 		fd, err := f.poller.dial(from, d.to)
 		if err != nil {
@@ -217,7 +217,7 @@ func (f *fleet) event(c *client, packet []byte) {
 	}
 }
 
-// lose gives a client up.
+// lose drops a client.
 func (f *fleet) lose(c *client, err error) {
 	if c.state != joined {
 		f.pending--

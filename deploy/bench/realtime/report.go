@@ -11,13 +11,13 @@ import (
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
 )
 
-// line is one line of the main table: a figure of each contender, and what ours is to be.
+// line is one line of the main table: a figure of each contender, and our target.
 type line struct {
 	figure string
 	unit   string
-	of     func(*figures) float64 // NaN when it was not measured
+	of     func(*figures) float64 // NaN if not measured
 	target string
-	// met judges the value of ours and its ratio to Node's; without it, ours has to be 0 (if there is a target at all).
+	// met checks our value and its ratio to Node's; without it, our value must be 0 (if there is a target).
 	met func(ours, ratio float64) bool
 }
 
@@ -29,12 +29,12 @@ func atLeast(r float64) func(float64, float64) bool {
 	return func(_, ratio float64) bool { return ratio >= r }
 }
 
-// report is what was measured, as Markdown.
+// report formats the results as Markdown.
 func report(z sizes, results map[string]*figures) string {
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "Realtime, %s, %d cores, %s.\n\n", time.Now().Format("2006-01-02"), runtime.NumCPU(), runtime.Version())
 	if z.idle < fullSizes().idle {
-		fmt.Fprint(w, "Small sizes: this shows that all of it works. The figures and verdicts mean nothing.\n\n")
+		fmt.Fprint(w, "Small sizes: this only checks that the benchmark works. The figures and results are not meaningful.\n\n")
 	}
 	reportLines(w, z, results)
 	reportBroadcast(w, z, results)
@@ -112,7 +112,7 @@ func pacedLines(z sizes) []line {
 	}
 }
 
-// faults counts, over all the measured paced loads, what must not happen.
+// faults counts lost, doubled, disordered, astray and refused replies over all measured paced loads.
 func (f pacedFigure) faults() (n float64) {
 	for _, o := range []outcome{f.latency, f.cost, f.over} {
 		n += float64(o.lost() + o.doubled + o.disordered + o.astray + o.refused)
@@ -157,7 +157,7 @@ func verdict(ours float64, met bool) string {
 	}
 }
 
-// number prints a figure with as many digits as it has meaning.
+// number prints a figure with its significant digits.
 func number(v float64, unit string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) && unit == "" {
 		return ""
@@ -234,7 +234,7 @@ func label(name string) string {
 	}
 }
 
-// constant is how far the bytes that Redis sends may differ between one and three gateways and still be the same.
+// constant is the accepted ratio of the bytes that Redis sends with three gateways and with one.
 const constant = 1.05
 
 func reportRedis(w *strings.Builder, results map[string]*figures) {

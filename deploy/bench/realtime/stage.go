@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
 )
 
-// contender is a gateway to measure.
+// contender is a gateway under test.
 type contender struct {
 	name     string
 	args     []string // program and arguments
@@ -21,7 +21,7 @@ type contender struct {
 	profiled bool // whether it serves profiles
 }
 
-// stage is one contender's gateways on engines of their own, and the visitors' connections to them.
+// stage is one contender's gateways with their own Redis and NATS, and the visitors' connections to them.
 type stage struct {
 	engines   *engines
 	contender contender
@@ -29,21 +29,21 @@ type stage struct {
 	gateways  []*rig.Process
 	addrs     []netip.AddrPort
 	ops       []string
-	pprof     string   // of the last gateway that started
-	requests  [][]byte // the websocket handshake with each gateway
+	pprof     string   // of the gateway started last
+	requests  [][]byte // the websocket handshake for each gateway
 	publisher *publisher
 	publish   publishFunc
 	fleet     *fleet
 	visitors  []*visitor
 	trials    int
 	epoch     time.Time
-	parts     bool // its loads are parts of streamed answers, not replies
+	parts     bool // its loads are parts of streamed answers instead of replies
 }
 
-// publishFunc publishes a load under the marks of a trial, whose times count from epoch.
+// publishFunc publishes a load with the marks of a trial, with times relative to epoch.
 type publishFunc func(ctx context.Context, l load, trial int, epoch time.Time) (refused int, err error)
 
-// openStage starts it all and returns when every gateway is ready.
+// openStage starts all processes and returns when every gateway is ready.
 func (b *bench) openStage(ctx context.Context, c contender, gateways int) (s *stage, err error) {
 	s = &stage{contender: c, visitors: b.visitors.list, epoch: time.Now()}
 	defer func() {
@@ -117,7 +117,7 @@ func (s *stage) close() {
 	}
 }
 
-// cpu is what the gateways have used so far.
+// cpu returns the CPU time used by the gateways.
 func (s *stage) cpu() (total time.Duration) {
 	for _, g := range s.gateways {
 		total += g.CPU()
@@ -125,7 +125,7 @@ func (s *stage) cpu() (total time.Duration) {
 	return total
 }
 
-// rss is what the gateways hold now.
+// rss returns the current memory of the gateways.
 func (s *stage) rss() (total int64) {
 	for _, g := range s.gateways {
 		total += g.RSS()
@@ -133,7 +133,7 @@ func (s *stage) rss() (total int64) {
 	return total
 }
 
-// arrival is what became of a crowd that came in.
+// arrival is the result of connecting visitors.
 type arrival struct {
 	wanted, joined int
 	took           time.Duration
@@ -143,7 +143,7 @@ func (a arrival) rate() float64 { return float64(a.joined) / a.took.Seconds() }
 
 func (a arrival) lost() int { return a.wanted - a.joined }
 
-// come lets n more visitors come, each into the room that room gives the i-th, in turns to the gateways.
+// join connects n more visitors, each to the room returned by room for the i-th, distributed over the gateways.
 func (s *stage) come(ctx context.Context, from, n int, room func(i int) int) (arrival, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -161,16 +161,16 @@ func (s *stage) come(ctx context.Context, from, n int, room func(i int) int) (ar
 	}
 	joined, took, err := s.fleet.connect(ctx, dials)
 	if joined == 0 && n > 0 {
-		return arrival{}, fmt.Errorf("no connection came up: %w", errors.Join(err, ctx.Err()))
+		return arrival{}, fmt.Errorf("no connection succeeded: %w", errors.Join(err, ctx.Err()))
 	}
 	return arrival{wanted: n, joined: joined, took: took}, ctx.Err()
 }
 
-// own is the room of a visitor's own.
+// own returns the room of a visitor's own.
 func own(i int) int { return i }
 
-// replies publishes total replies to the first rooms, at a rate, and waits for what comes of them; patience is how long nothing
-// may come before the rest is given up as lost.
+// replies publishes total replies to the first rooms, at a rate, and waits for their deliveries; patience is the
+// longest wait without a delivery before the rest counts as lost.
 func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience time.Duration) (outcome, error) {
 	perRoom := (total + rooms - 1) / rooms
 	l := load{rooms: s.visitors[:rooms], rate: rate, total: total}
@@ -204,7 +204,7 @@ func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience ti
 	return o, nil
 }
 
-// expected is how many deliveries a load comes to with the connections that there are. It runs in the fleet's loop.
+// expected returns the number of deliveries of a load with the current connections. It runs in the pool's loop.
 func (s *stage) expected(l load) (n int) {
 	perRoom, more := l.total/len(l.rooms), l.total%len(l.rooms)
 	for _, c := range s.fleet.clients {

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMarkComesBackFromAnEvent(t *testing.T) {
+func TestMarkRoundTrip(t *testing.T) {
 	t.Parallel()
 	sent := mark{trial: 3, room: 14_999, sequence: 80_000, planned: 12345678 * time.Microsecond}
 	if got, ok := parseMark(deliveryPacket(sent)); !ok || got != sent {
@@ -37,7 +37,7 @@ func TestMarkComesBackFromAnEvent(t *testing.T) {
 	}
 }
 
-func TestTrialTellsWhatIsWrongWithADelivery(t *testing.T) {
+func TestTrialClassifiesDeliveries(t *testing.T) {
 	t.Parallel()
 	own := func(sequence int) mark { return mark{trial: 2, room: 7, sequence: sequence} }
 	foreign, straggler := mark{trial: 2, room: 8, sequence: 3}, mark{trial: 1, room: 7, sequence: 9}
@@ -89,8 +89,8 @@ func TestLatencyCountsFromThePlannedMoment(t *testing.T) {
 	}
 }
 
-// TestClientReadsWhateverTheCut feeds a whole conversation cut at every place.
-func TestClientReadsWhateverTheCut(t *testing.T) {
+// TestClientReadsWhateverTheCut splits a whole conversation at every position.
+func TestClientReadsSplitInput(t *testing.T) {
 	t.Parallel()
 	long := bytes.Repeat([]byte("x"), 70_000)
 	talk := []byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n")
@@ -118,7 +118,7 @@ func TestClientReadsWhateverTheCut(t *testing.T) {
 	}
 }
 
-func TestClientRefuses(t *testing.T) {
+func TestClientRejectsInvalidInput(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]byte{
 		"another status":      []byte("HTTP/1.1 503 Service Unavailable\r\n\r\n"),
@@ -183,7 +183,7 @@ func (b *bare) dropOne() {
 	b.conns[0].Close()
 }
 
-func TestConnectingToNobodyFails(t *testing.T) {
+func TestConnectingToAClosedPortFails(t *testing.T) {
 	f, err := newFleet()
 	if err != nil {
 		t.Fatal(err)
