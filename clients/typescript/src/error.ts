@@ -32,8 +32,8 @@ export class ParleyError extends Error {
         return new ParleyError(response.status, body.code, body.message, body.details, body.requestId ?? requestId);
       }
     } catch {
-      // The answer is not JSON.
+      // The response is not JSON.
     }
-    return new ParleyError(response.status, '', `the server answered with ${response.status}`, [], requestId);
+    return new ParleyError(response.status, '', `the server responded with ${response.status}`, [], requestId);
   }
 }

@@ -23,7 +23,7 @@ export type WebhookHeaders = Headers | Record<string, string | string[] | undefi
  * Verifies a request to a webhook endpoint (Standard Webhooks) and returns its event; throws a WebhookVerificationError.
  *
  * @param keys the endpoint's secret (`whsec_...`) or public key (`whpk_...`), or several of them during a rotation
- * @param body the body as it was received
+ * @param body the body exactly as received
  */
 export async function verifyWebhook(keys: string | readonly string[], body: string | Uint8Array, headers: WebhookHeaders, options: WebhookOptions = {}): Promise<WebhookEvent> {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => header(headers, name));

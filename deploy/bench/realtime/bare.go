@@ -143,7 +143,7 @@ func (s *stage) joinBare(addr string) (err error) {
 	s.publish = func(ctx context.Context, l load, trial int, _ time.Time) (int, error) {
 		return 0, askBare(ctx, addr, trial, l.total)
 	}
-	s.fleet, err = newFleet()
+	s.pool, err = newPool()
 	return err
 }
 

@@ -39,7 +39,7 @@ func measureHandshakes(ctx context.Context, b *bench, c contender, f *figures) e
 	defer s.close()
 	idle := &idleFigure{before: s.rss()}
 	err = b.profiled(ctx, s, "handshakes", b.settle, func() (err error) {
-		idle.arrival, err = s.come(ctx, 0, b.idle, own)
+		idle.arrival, err = s.join(ctx, 0, b.idle, own)
 		return err
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func measureHandshakes(ctx context.Context, b *bench, c contender, f *figures) e
 		return err
 	}
 	idle.after = s.rss()
-	idle.joined -= int(s.fleet.closed.Load()) // a connection accepted and then dropped is lost, too
+	idle.joined -= int(s.pool.closed.Load()) // a connection accepted and then dropped is lost, too
 	f.idle = idle
 	return b.profile(ctx, s, "idle", "heap", 0)
 }
@@ -66,7 +66,7 @@ func measurePaced(ctx context.Context, b *bench, c contender, f *figures) error 
 		return err
 	}
 	defer s.close()
-	if _, err := s.come(ctx, 0, b.rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, b.rooms, own); err != nil {
 		return err
 	}
 	var p pacedFigure
@@ -162,7 +162,7 @@ func measureBare(ctx context.Context, b *bench, f *figures) error {
 
 // broadcasts connects a crowd to one room and publishes bursts of replies to it, after one for warm-up.
 func (s *stage) broadcasts(ctx context.Context, z sizes) (bursts []outcome, err error) {
-	if _, err := s.come(ctx, 0, z.crowd, func(int) int { return 0 }); err != nil {
+	if _, err := s.join(ctx, 0, z.crowd, func(int) int { return 0 }); err != nil {
 		return nil, err
 	}
 	for i := range z.bursts + 1 {
@@ -196,7 +196,7 @@ func (b *bench) redisBytes(ctx context.Context, c contender, gateways int) (floa
 	}
 	defer s.close()
 	rooms := min(b.rooms, 300)
-	if _, err := s.come(ctx, 0, rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, rooms, own); err != nil {
 		return 0, err
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.engines.redisAddr)
@@ -237,7 +237,7 @@ func measureGrowth(ctx context.Context, b *bench, c contender, f *figures) error
 	defer s.close()
 	before, connected := s.rss(), 0
 	for i, level := range b.levels {
-		if _, err := s.come(ctx, connected, level-connected, own); err != nil {
+		if _, err := s.join(ctx, connected, level-connected, own); err != nil {
 			return err
 		}
 		connected = level

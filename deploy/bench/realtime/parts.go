@@ -54,7 +54,7 @@ func measureParts(ctx context.Context, b *bench, c contender, f *figures) error 
 	}
 	defer s.close()
 	s.parts = true
-	if _, err := s.come(ctx, 0, b.rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, b.rooms, own); err != nil {
 		return err
 	}
 	var p partsFigure

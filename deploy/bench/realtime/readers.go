@@ -37,7 +37,7 @@ func (b *bench) readers(ctx context.Context, c contender, gateways int) (r reade
 	}
 	defer s.close()
 	r.gateways = gateways
-	if _, err := s.come(ctx, 0, b.rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, b.rooms, own); err != nil {
 		return r, err
 	}
 	if _, err = s.pace(ctx, b.rooms, pace{b.cost.rate, b.warm}); err != nil {
@@ -100,7 +100,7 @@ func reportReaders(w *strings.Builder, z sizes, results map[string]*figures) {
 		for _, r := range f.readers {
 			ratio, target, met := r.cpuPerThousand()/f.readers[0].cpuPerThousand(), "", ""
 			if name == "parley" && r.gateways == 3 {
-				target, met = "at most 110%", verdict(ratio, !math.IsNaN(ratio) && ratio <= moreReaders && r.lost()+r.doubled+r.disordered+r.astray == 0)
+				target, met = "at most 110%", targetMet(ratio, !math.IsNaN(ratio) && ratio <= moreReaders && r.lost()+r.doubled+r.disordered+r.astray == 0)
 			}
 			fmt.Fprintf(w, "| %s | %d | %v | %s | %.0f%% | %s | %s | %d | %s | %s |\n", label(name), r.gateways, r.partitions, number(r.cpuPerThousand(), ""), 100*ratio,
 				number(r.enginesPerThousand(), ""), number(milliseconds(r.p99), "ms"), r.lost()+r.doubled+r.disordered+r.astray, target, met)

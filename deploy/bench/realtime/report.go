@@ -133,20 +133,20 @@ func (l line) print(w *strings.Builder, results map[string]*figures) {
 	}
 	ratio := parley / node
 	fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s |\n", l.figure, number(node, l.unit), number(sharded, l.unit),
-		number(parley, l.unit), number(ratio, ""), l.target, l.verdict(parley, ratio))
+		number(parley, l.unit), number(ratio, ""), l.target, l.result(parley, ratio))
 }
 
-func (l line) verdict(ours, ratio float64) string {
+func (l line) result(ours, ratio float64) string {
 	switch {
 	case l.target == "":
 		return ""
 	case l.met == nil:
-		return verdict(ours, ours == 0)
+		return targetMet(ours, ours == 0)
 	}
-	return verdict(ratio, l.met(ours, ratio))
+	return targetMet(ratio, l.met(ours, ratio))
 }
 
-func verdict(ours float64, met bool) string {
+func targetMet(ours float64, met bool) string {
 	switch {
 	case math.IsNaN(ours):
 		return ""
@@ -203,7 +203,7 @@ func reportBroadcast(w *strings.Builder, z sizes, results map[string]*figures) {
 		}
 		target, met := "", ""
 		if name == "parley" {
-			target, met = "at least 80%", verdict(rate, rate >= 0.8*bare && faults == 0)
+			target, met = "at least 80%", targetMet(rate, rate >= 0.8*bare && faults == 0)
 		}
 		fmt.Fprintf(w, "| %s | %.0f | %.0f%% | %s | %d | %s | %s |\n", label(name), rate, 100*rate/bare,
 			number(median(bursts, outcome.cpuPerThousand), ""), faults, target, met)
@@ -251,7 +251,7 @@ func reportRedis(w *strings.Builder, results map[string]*figures) {
 		}
 		target, met := "", ""
 		if name == "parley" {
-			target, met = "constant", verdict(f.redis[0], slices.Max(f.redis) <= constant*slices.Min(f.redis))
+			target, met = "constant", targetMet(f.redis[0], slices.Max(f.redis) <= constant*slices.Min(f.redis))
 		}
 		fmt.Fprintf(w, "| %s | %.0f | %.0f | %.0f | %s | %s |\n", label(name), f.redis[0], f.redis[1], f.redis[2], target, met)
 	}

@@ -33,7 +33,7 @@ type stage struct {
 	requests  [][]byte // the websocket handshake for each gateway
 	publisher *publisher
 	publish   publishFunc
-	fleet     *fleet
+	pool      *pool
 	visitors  []*visitor
 	trials    int
 	epoch     time.Time
@@ -69,7 +69,7 @@ func (b *bench) openStage(ctx context.Context, c contender, gateways int) (s *st
 			return s, fmt.Errorf("starting a gateway of %s: %w", c.name, err)
 		}
 	}
-	s.fleet, err = newFleet()
+	s.pool, err = newPool()
 	return s, err
 }
 
@@ -103,8 +103,8 @@ func (s *stage) startGateway(ctx context.Context, c contender, jwks string) erro
 }
 
 func (s *stage) close() {
-	if s.fleet != nil {
-		s.fleet.stop()
+	if s.pool != nil {
+		s.pool.stop()
 	}
 	if s.publisher != nil {
 		s.publisher.close()
@@ -144,7 +144,7 @@ func (a arrival) rate() float64 { return float64(a.joined) / a.took.Seconds() }
 func (a arrival) lost() int { return a.wanted - a.joined }
 
 // join connects n more visitors, each to the room returned by room for the i-th, distributed over the gateways.
-func (s *stage) come(ctx context.Context, from, n int, room func(i int) int) (arrival, error) {
+func (s *stage) join(ctx context.Context, from, n int, room func(i int) int) (arrival, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	hellos := map[[2]int]*hello{}
@@ -159,7 +159,7 @@ func (s *stage) come(ctx context.Context, from, n int, room func(i int) int) (ar
 		}
 		dials[k] = dial{to: s.addrs[gateway], hello: h, room: r}
 	}
-	joined, took, err := s.fleet.connect(ctx, dials)
+	joined, took, err := s.pool.connect(ctx, dials)
 	if joined == 0 && n > 0 {
 		return arrival{}, fmt.Errorf("no connection succeeded: %w", errors.Join(err, ctx.Err()))
 	}
@@ -180,12 +180,12 @@ func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience ti
 	s.trials++
 	var t *trial
 	var expected int
-	if !s.fleet.do(func() {
+	if !s.pool.do(func() {
 		expected = s.expected(l)
-		t = newTrial(s.trials, len(s.fleet.clients), perRoom, expected, s.epoch)
-		s.fleet.trial = t
+		t = newTrial(s.trials, len(s.pool.clients), perRoom, expected, s.epoch)
+		s.pool.trial = t
 	}) {
-		return outcome{}, s.fleet.err
+		return outcome{}, s.pool.err
 	}
 	cpu, engines, start := s.cpu(), s.engines.cpu(), time.Now()
 	refused, err := s.publish(ctx, l, t.id, s.epoch)
@@ -196,8 +196,8 @@ func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience ti
 		return outcome{}, err
 	}
 	cpu, engines = s.cpu()-cpu, s.engines.cpu()-engines
-	if !s.fleet.do(func() { s.fleet.trial = nil }) {
-		return outcome{}, s.fleet.err
+	if !s.pool.do(func() { s.pool.trial = nil }) {
+		return outcome{}, s.pool.err
 	}
 	o := t.outcome(expected, start)
 	o.cpu, o.engines, o.refused = cpu, engines, refused
@@ -207,7 +207,7 @@ func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience ti
 // expected returns the number of deliveries of a load with the current connections. It runs in the pool's loop.
 func (s *stage) expected(l load) (n int) {
 	perRoom, more := l.total/len(l.rooms), l.total%len(l.rooms)
-	for _, c := range s.fleet.clients {
+	for _, c := range s.pool.clients {
 		if c.state != joined || c.room >= len(l.rooms) {
 			continue
 		}

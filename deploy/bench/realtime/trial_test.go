@@ -134,8 +134,8 @@ func TestClientRejectsInvalidInput(t *testing.T) {
 	}
 }
 
-// TestFleetCountsEveryDelivery runs the generator against the bare loop.
-func TestFleetCountsEveryDelivery(t *testing.T) {
+// TestPoolCountsEveryDelivery runs the generator against the bare loop.
+func TestPoolCountsEveryDelivery(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestFleetCountsEveryDelivery(t *testing.T) {
 	}
 	defer s.close()
 	const crowd, events = 250, 70
-	a, err := s.come(t.Context(), 0, crowd, func(int) int { return 0 })
+	a, err := s.join(t.Context(), 0, crowd, func(int) int { return 0 })
 	if err != nil || a.lost() != 0 {
 		t.Fatalf("got %+v, %v, want all of %d", a, err, crowd)
 	}
@@ -171,7 +171,7 @@ func TestFleetCountsEveryDelivery(t *testing.T) {
 	if _, err := s.replies(t.Context(), 1, 0, events, 300*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.fleet.closed.Load(); got != 1 {
+	if got := s.pool.closed.Load(); got != 1 {
 		t.Errorf("got %d closed, want the one connection that was dropped", got)
 	}
 }
@@ -184,7 +184,7 @@ func (b *bare) dropOne() {
 }
 
 func TestConnectingToAClosedPortFails(t *testing.T) {
-	f, err := newFleet()
+	f, err := newPool()
 	if err != nil {
 		t.Fatal(err)
 	}

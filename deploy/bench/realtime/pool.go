@@ -12,7 +12,7 @@ import (
 const underWay = 100
 
 // pool holds all connections of a stage. One goroutine, its loop, owns them; others access them through do.
-type fleet struct {
+type pool struct {
 	poller  *poller
 	clients []*client // all clients, including disconnected ones
 	byFD    []*client
@@ -52,12 +52,12 @@ func (g *group) settle(joined bool) {
 	}
 }
 
-func newFleet() (*fleet, error) {
+func newPool() (*pool, error) {
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{
+	f := &pool{
 		poller:  p,
 		buffer:  make([]byte, 64<<10),
 		asks:    make(chan func()),
@@ -69,13 +69,13 @@ func newFleet() (*fleet, error) {
 }
 
 // stop closes all connections and returns when the loop has ended.
-func (f *fleet) stop() {
+func (f *pool) stop() {
 	close(f.stopped)
 	<-f.ended
 }
 
 // do runs ask in the loop and returns when it has run; it returns false if the loop has ended.
-func (f *fleet) do(ask func()) bool {
+func (f *pool) do(ask func()) bool {
 	ran := make(chan struct{})
 	select {
 	case f.asks <- func() { ask(); close(ran) }:
@@ -87,7 +87,7 @@ func (f *fleet) do(ask func()) bool {
 }
 
 // connect opens connections and returns how many joined their rooms before ctx ended, and how long that took.
-func (f *fleet) connect(ctx context.Context, dials []dial) (joined int, took time.Duration, err error) {
+func (f *pool) connect(ctx context.Context, dials []dial) (joined int, took time.Duration, err error) {
 	if len(dials) == 0 {
 		return 0, 0, nil
 	}
@@ -110,7 +110,7 @@ func (f *fleet) connect(ctx context.Context, dials []dial) (joined int, took tim
 	return joined, took, err
 }
 
-func (f *fleet) loop() {
+func (f *pool) loop() {
 	defer close(f.ended)
 	defer f.closeAll()
 	for {
@@ -134,7 +134,7 @@ func (f *fleet) loop() {
 	}
 }
 
-func (f *fleet) closeAll() {
+func (f *pool) closeAll() {
 	for _, c := range f.clients {
 		if c.state != gone {
 			f.poller.drop(c.fd)
@@ -143,7 +143,7 @@ func (f *fleet) closeAll() {
 	f.poller.close()
 }
 
-func (f *fleet) dialMore() {
+func (f *pool) dialMore() {
 	for ; f.pending < underWay && len(f.dials) > 0; f.dials = f.dials[1:] {
 		d := f.dials[0]
 		// Several source addresses avoid running out of ports.
@@ -164,7 +164,7 @@ func (f *fleet) dialMore() {
 	}
 }
 
-func (f *fleet) serve(r readiness) {
+func (f *pool) serve(r readiness) {
 	c := f.byFD[r.fd]
 	if c == nil || c.state == gone {
 		return
@@ -180,7 +180,7 @@ func (f *fleet) serve(r readiness) {
 	}
 }
 
-func (f *fleet) upgrade(c *client) error {
+func (f *pool) upgrade(c *client) error {
 	if err := f.poller.connected(c.fd); err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (f *fleet) upgrade(c *client) error {
 	return f.poller.write(c.fd, c.hello.request)
 }
 
-func (f *fleet) receive(c *client) error {
+func (f *pool) receive(c *client) error {
 	n, err := f.poller.read(c.fd, f.buffer)
 	if err != nil {
 		return err
@@ -211,14 +211,14 @@ func (f *fleet) receive(c *client) error {
 	return f.poller.write(c.fd, out)
 }
 
-func (f *fleet) event(c *client, packet []byte) {
+func (f *pool) event(c *client, packet []byte) {
 	if f.trial != nil {
 		f.trial.note(c, packet)
 	}
 }
 
 // lose drops a client.
-func (f *fleet) lose(c *client, err error) {
+func (f *pool) lose(c *client, err error) {
 	if c.state != joined {
 		f.pending--
 		c.group.settle(false)
@@ -230,7 +230,7 @@ func (f *fleet) lose(c *client, err error) {
 	f.noteFault(err)
 }
 
-func (f *fleet) noteFault(err error) {
+func (f *pool) noteFault(err error) {
 	if f.fault == nil {
 		f.fault = err
 	}
