@@ -92,7 +92,7 @@ func TestRedisPermissions(t *testing.T) {
 				want = want && a != act
 			}
 			if refused != want {
-				t.Errorf("%s, to %s: got %v, want refused %v", user, act, err, want)
+				t.Errorf("%s, to %s: got %v, want rejected %v", user, act, err, want)
 			}
 		}
 		for channel, want := range map[string]bool{"socket.io#/message#room#": user == "socket-gateway", "other": false} {

@@ -30,7 +30,7 @@ func FuzzParsePhone(f *testing.F) {
 			t.Fatalf("%q: got %q, want all of its digits", s, phone)
 		}
 		if again, ok := chat.ParsePhone(phone); !ok || again != phone {
-			t.Fatalf("%q: got %q, %t, want it to stay %q", s, again, ok, phone)
+			t.Fatalf("%q: got %q, %t, want %q again", s, again, ok, phone)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestCheckWidgetConfigs(t *testing.T) {
 			t.Errorf("%.80s: got %q, want %q", configs, g, want)
 		}
 		if _, err := (chat.Application{WidgetConfigs: []byte(configs)}).Rules(); (err == nil) != (want == "") {
-			t.Errorf("%.80s: got the rules with %v, want both to judge the same", configs, err)
+			t.Errorf("%.80s: got the rules with %v, want both to agree", configs, err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestUserHash(t *testing.T) {
 		"the one before":      {secrets, "user-42", UserHash(old, "user-42"), true},
 		"in capitals":         {secrets, "user-42", strings.ToUpper(good), true},
 		"a foreign secret":    {secrets, "user-42", UserHash(foreign, "user-42"), false},
-		"somebody else's":     {secrets, "user-43", good, false},
+		"another user's":      {secrets, "user-43", good, false},
 		"no secrets":          {nil, "user-42", good, false},
 		"the secret is empty": {nil, "user-42", UserHash("", "user-42"), false},
 		"empty":               {secrets, "user-42", "", false},

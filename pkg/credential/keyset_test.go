@@ -58,7 +58,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("token of a removed key: got %v, want Unauthenticated", err)
 	}
 	if _, err := v.Verify(t.Context(), after); err != nil {
-		t.Errorf("token of the key that stays: got %v, want it to verify", err)
+		t.Errorf("token of the remaining key: got %v, want it to verify", err)
 	}
 }
 

@@ -82,12 +82,12 @@ func TestKeysRotateInThreeSteps(t *testing.T) {
 		}
 	}
 
-	if gone, err := f.Retire(promoted.Add(ttl), ttl); err != nil || gone != nil {
-		t.Errorf("Retire a moment too early: got %v, %v, want nothing", gone, err)
+	if retired, err := f.Retire(promoted.Add(ttl), ttl); err != nil || retired != nil {
+		t.Errorf("Retire too early: got %v, %v, want nothing", retired, err)
 	}
-	gone, err := f.Retire(promoted.Add(ttl+clockSkew), ttl)
-	if err != nil || len(gone) != 1 || gone[0].ID != kidOf(t, first) || len(f.Keys()) != 1 {
-		t.Fatalf("Retire: got %v, %v, want the first key", gone, err)
+	retired, err := f.Retire(promoted.Add(ttl+clockSkew), ttl)
+	if err != nil || len(retired) != 1 || retired[0].ID != kidOf(t, first) || len(f.Keys()) != 1 {
+		t.Fatalf("Retire: got %v, %v, want the first key", retired, err)
 	}
 	mustReload(t, set)
 	if _, err := v.Verify(t.Context(), first); !apperr.Is(err, apperr.Unauthenticated) {

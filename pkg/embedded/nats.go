@@ -161,17 +161,17 @@ func newNATSLog(log *slog.Logger) *natsLog {
 
 // Noticef logs the server's notices at debug level.
 func (l *natsLog) Noticef(format string, v ...any) {
-	l.log.Debug("embedded NATS", "says", fmt.Sprintf(format, v...))
+	l.log.Debug("embedded NATS", "message", fmt.Sprintf(format, v...))
 }
 
 // Warnf logs a warning.
 func (l *natsLog) Warnf(format string, v ...any) {
-	l.log.Warn("embedded NATS", "says", fmt.Sprintf(format, v...))
+	l.log.Warn("embedded NATS", "message", fmt.Sprintf(format, v...))
 }
 
 // Errorf logs an error.
 func (l *natsLog) Errorf(format string, v ...any) {
-	l.log.Error("embedded NATS", "says", fmt.Sprintf(format, v...))
+	l.log.Error("embedded NATS", "message", fmt.Sprintf(format, v...))
 }
 
 // Fatalf keeps the reason why the server cannot run.

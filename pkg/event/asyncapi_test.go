@@ -529,7 +529,7 @@ func TestAsyncAPIListsEveryEvent(t *testing.T) {
 		at := addresses[s.event.Type()]
 		pattern := regexp.MustCompile("^" + regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(at), `[^.]+`) + "$")
 		if !pattern.MatchString(s.event.Subject()) {
-			t.Errorf("%s goes to %s, its contract says %s", s.event.Type(), s.event.Subject(), at)
+			t.Errorf("%s is published on %s, its contract has %s", s.event.Type(), s.event.Subject(), at)
 		}
 		name := strings.TrimPrefix(s.event.Type(), "parley.events.v1.")
 		if flow[name].stream != s.stream {

@@ -362,7 +362,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var std map[string]any
 		if err := json.Unmarshal(body, &std); err != nil || !utf8.Valid(body) {
-			t.Errorf("%q: accepted, but encoding/json says %v", body, err)
+			t.Errorf("%q: accepted, but encoding/json returns %v", body, err)
 		}
 		if !bytes.Contains(body, r.Data) || !json.Valid(r.Data) {
 			t.Errorf("%q: data: got %q, want a piece of the body", body, r.Data)

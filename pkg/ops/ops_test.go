@@ -115,7 +115,7 @@ func (p *process) end(t *testing.T) (string, *os.ProcessState) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // the state tells
+	_ = p.cmd.Wait() // the exit state has the result
 	return string(rest), p.cmd.ProcessState
 }
 

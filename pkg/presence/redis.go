@@ -37,7 +37,7 @@ func (r *Redis) Hold(ctx context.Context, holder string, keys ...string) error {
 		}
 		return nil
 	})
-	return away("writing presence", err)
+	return unavailable("writing presence", err)
 }
 
 // Leave implements [Store]. Another holder may take over between its read and its write; that holder's next refresh
@@ -56,7 +56,7 @@ func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...
 		}
 		return nil
 	})
-	return away("writing presence", err)
+	return unavailable("writing presence", err)
 }
 
 // States implements [Store].
@@ -90,18 +90,18 @@ func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, away("reading presence", err)
+		return nil, unavailable("reading presence", err)
 	}
 	values := make([]string, len(keys))
 	for i, answer := range answers {
 		if values[i], err = answer.Result(); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, away("reading presence", err)
+			return nil, unavailable("reading presence", err)
 		}
 	}
 	return values, nil
 }
 
-func away(act string, err error) error {
+func unavailable(act string, err error) error {
 	if err == nil {
 		return nil
 	}

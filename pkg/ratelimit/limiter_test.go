@@ -172,7 +172,7 @@ func TestABusyCallerRarelyAsksRedis(t *testing.T) {
 		t.Errorf("got %d more, want none", got)
 	}
 	if asked := count.asked.Load() - before; asked > 10 {
-		t.Errorf("asked Redis %d times for a caller who is refused, want once", asked)
+		t.Errorf("asked Redis %d times for a refused caller, want once", asked)
 	}
 	c.move(2 * slow) // the pace is reset; an infrequent caller holds no lease
 	l.Take(t.Context(), "b")

@@ -108,7 +108,7 @@ func (r *reader) fetch() error {
 	m, err := r.stream.GetMsg(ctx, r.sequences[r.next])
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return file.NotFound().Wrap(fmt.Errorf("chunk %d is gone", r.next))
+		return file.NotFound().Wrap(fmt.Errorf("chunk %d is missing", r.next))
 	case err != nil:
 		return r.store.coded("reading a file", err)
 	case m.Subject != r.subject:

@@ -84,9 +84,9 @@ func coded(act string, err error) error {
 	if bus.IsFull(err) {
 		return file.Full(err)
 	}
-	away := apperr.Away("file store", err)
-	bus.NotWritable(err, away)
-	return away
+	unavailable := apperr.Away("file store", err)
+	bus.NotWritable(err, unavailable)
+	return unavailable
 }
 
 // actError adds the failed operation to an error.

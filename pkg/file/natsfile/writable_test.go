@@ -48,9 +48,9 @@ func TestNotWritable(t *testing.T) {
 	if js.published != 1 {
 		t.Errorf("got %d publishes, want 1", js.published)
 	}
-	away := New(&silent{}) // without a connection the state of the stream is unknown
+	unavailable := New(&silent{}) // without a connection the state of the stream is unknown
 	for range 2 {
-		if _, err := away.Put(t.Context(), file.File{ID: "id"}, strings.NewReader("content")); apperr.ReasonOf(err) != "SERVICE_UNAVAILABLE" {
+		if _, err := unavailable.Put(t.Context(), file.File{ID: "id"}, strings.NewReader("content")); apperr.ReasonOf(err) != "SERVICE_UNAVAILABLE" {
 			t.Errorf("without a connection: got %v, want that the service is unavailable", err)
 		}
 	}

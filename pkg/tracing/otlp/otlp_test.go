@@ -80,7 +80,7 @@ func TestServiceNameFromTheEnvironment(t *testing.T) {
 	stop()
 	for _, a := range (<-requests).ResourceSpans[0].Resource.Attributes {
 		if a.Key == "service.name" && a.Value.GetStringValue() != "shop-chat" {
-			t.Errorf("got service.name %s, want what OTEL_SERVICE_NAME says", a.Value)
+			t.Errorf("got service.name %s, want the value of OTEL_SERVICE_NAME", a.Value)
 		}
 	}
 }
