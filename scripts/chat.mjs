@@ -1,4 +1,4 @@
-// Joins a visitor's chat on each of several gateways with the official client, writes, and wants the answer on all of them.
+// Connects to a visitor's chat on each of several gateways with the official client, writes, and expects the answer on all of them.
 //
 //   node scripts/chat.mjs WIDGET_BASE_URL TOKEN SOCKET_URL...
 import { io } from "socket.io-client";

@@ -7,16 +7,16 @@ import (
 	"net/http"
 )
 
-// Error is an answer that is not a success. Decide by Code; Message is for people.
+// Error is an unsuccessful response. Use Code in programs; Message is for people.
 type Error struct {
 	StatusCode int
-	Code       string // empty if the answer did not come from Parley, such as that of a proxy
+	Code       string // empty if the response did not come from Parley but, for example, from a proxy
 	Message    string
-	Details    []ErrorField // one for each field that is not valid
-	RequestID  string       // for a question to the operator
+	Details    []ErrorField // one for each invalid field
+	RequestID  string       // for support requests to the operator
 }
 
-// ErrorField is a field of the request that is not valid.
+// ErrorField is an invalid field of the request.
 type ErrorField struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
@@ -25,12 +25,12 @@ type ErrorField struct {
 // Error implements error.
 func (e *Error) Error() string {
 	if e.Code == "" {
-		return fmt.Sprintf("parley: the server answered with %d", e.StatusCode)
+		return fmt.Sprintf("parley: the server responded with %d", e.StatusCode)
 	}
 	return fmt.Sprintf("parley: %d %s: %s (request %s)", e.StatusCode, e.Code, e.Message, e.RequestID)
 }
 
-// maxErrorBody bounds what is read of an error.
+// maxErrorBody bounds how much of an error body is read.
 const maxErrorBody = 1 << 20
 
 func errorOf(resp *http.Response) *Error {

@@ -8,8 +8,8 @@ import (
 	"regexp"
 )
 
-// All returns the elements of a list, one page after the other. list asks for a page: it hands its editor to the operation and returns the header of the answer
-// and its elements. An error ends the sequence.
+// All returns the elements of a list, page by page. list requests one page: it passes its editor to the operation and
+// returns the response's header and elements. An error ends the sequence.
 //
 //	chats := parley.All(func(page clientapi.RequestEditorFn) (http.Header, *[]clientapi.Chat, error) {
 //		answer, err := client.ListChatsWithResponse(ctx, nil, page)

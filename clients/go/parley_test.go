@@ -21,7 +21,7 @@ import (
 
 const chatID = "0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f"
 
-// server gives the answers, one for each request, and keeps what it was asked.
+// server returns the given responses in order, and records the requests.
 type server struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -85,7 +85,7 @@ func problem(status int, code string, headers ...string) http.HandlerFunc {
 	return answer(status, string(body), headers...)
 }
 
-// hangUp ends the connection without an answer.
+// hangUp closes the connection without a response.
 func hangUp(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -133,7 +133,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What is safe to send twice is sent again, with the same key and body.
+// A request that is safe to repeat is retried, with the same key and body.
 func TestRetriesWithOneKey(t *testing.T) {
 	t.Parallel()
 	s := serve(t, hangUp, problem(500, "INTERNAL_ERROR"), problem(409, "IDEMPOTENCY_KEY_IN_USE", "Retry-After", "0"), answer(200, `{"message":"sent","messageId":"m"}`))
@@ -162,7 +162,7 @@ func TestOwnKeyIsSent(t *testing.T) {
 	}
 }
 
-// What may have happened is not repeated without a key; 429 and 503 say that nothing has.
+// A request that may have been executed is not retried without a key; 429 and 503 mean that it was not.
 func TestWithoutKey(t *testing.T) {
 	t.Parallel()
 	registration := widgetapi.RegisterJSONRequestBody{AppId: chatID}
@@ -179,7 +179,7 @@ func TestWithoutKey(t *testing.T) {
 	}
 }
 
-// A streaming body is kept, so that it can be sent again.
+// A streaming body is buffered, so that it can be sent again.
 func TestUploadIsRepeated(t *testing.T) {
 	t.Parallel()
 	s := serve(t, hangUp, answer(201, `{}`))
@@ -201,7 +201,7 @@ func TestError(t *testing.T) {
 		t.Fatalf("got %v, want a *parley.Error", err)
 	}
 	if refused.StatusCode != http.StatusBadRequest || refused.Code != "CHAT_CLOSED" || refused.RequestID != "r-1" || refused.Message != "no" || len(refused.Details) != 1 || refused.Details[0].Field != "f" {
-		t.Errorf("got %+v, want what the server said", refused)
+		t.Errorf("got %+v, want the server's error", refused)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
-	t.Run("longer than may be waited", func(t *testing.T) {
+	t.Run("longer than the maximum pause", func(t *testing.T) {
 		s := serve(t, problem(503, "UNAVAILABLE", "Retry-After", "11"))
 		if _, err := s.client(t).GetChatWithResponse(t.Context(), chatID, nil); err == nil {
 			t.Error("got no error, want that of the server")
@@ -232,7 +232,7 @@ func TestRetryAfter(t *testing.T) {
 		})
 		_, err := s.client(t).GetChatWithResponse(ctx, chatID, nil)
 		if err == nil || ctx.Err() == nil {
-			t.Errorf("got %v, want the end of the context to end the wait", err)
+			t.Errorf("got %v, want the wait to end with the context", err)
 		}
 	})
 }

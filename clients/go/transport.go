@@ -22,7 +22,7 @@ type transport struct {
 	http            *http.Client
 	base            string // the path of the base URL
 	header, token   string
-	keyed           *http.ServeMux // matches the operations that take an Idempotency-Key
+	keyed           *http.ServeMux // matches the operations that accept an Idempotency-Key
 	attempts        int
 	pause, maxPause time.Duration
 }
@@ -48,7 +48,8 @@ func newTransport(baseURL, header, token string, keyed []string, options []Optio
 	return t, nil
 }
 
-// Do sends a request, again where that is safe, and returns the success. All attempts of a call have one Idempotency-Key.
+// Do sends a request, retries it if that is safe, and returns the successful response. All attempts of a call have the
+// same Idempotency-Key.
 func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	repeatable, err := t.prepare(req)
 	if err != nil {
@@ -64,12 +65,12 @@ func (t *transport) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if sleep(req.Context(), pause) != nil {
-			return nil, err // the last failure says more than the end of the context
+			return nil, err // the last failure is more informative than the context's error
 		}
 	}
 }
 
-// prepare completes the headers, makes the body readable once more for each attempt, and reports whether sending twice is the same as sending once.
+// prepare sets the headers, makes the body readable for each attempt, and reports whether the request is idempotent.
 func (t *transport) prepare(req *http.Request) (repeatable bool, err error) {
 	if t.token != "" {
 		req.Header.Set(t.header, t.token)
@@ -95,7 +96,7 @@ func (t *transport) prepare(req *http.Request) (repeatable bool, err error) {
 	return repeatable, nil
 }
 
-// attempt returns the success, or an error with the answer, whose body is closed, if there is one.
+// attempt returns the successful response, or an error and the response, if there is one, with its body closed.
 func (t *transport) attempt(req *http.Request) (*http.Response, error) {
 	try := req.Clone(req.Context())
 	if req.GetBody != nil {
@@ -115,8 +116,8 @@ func (t *transport) attempt(req *http.Request) (*http.Response, error) {
 	return resp, errorOf(resp)
 }
 
-// isRetryable reports whether a failed attempt may be repeated. 429 and 503 say that nothing was accepted. Any other failure of the server or of the
-// connection leaves that open, so only what is safe to send twice is sent again.
+// isRetryable reports whether a failed attempt may be repeated. 429 and 503 mean that nothing was accepted. Other
+// failures of the server or the connection leave that open, so only idempotent requests are retried.
 func isRetryable(err error, repeatable bool) bool {
 	var answer *Error
 	if !errors.As(err, &answer) {
@@ -131,7 +132,7 @@ func isRetryable(err error, repeatable bool) bool {
 	return false
 }
 
-// pauseBefore returns the pause before the next attempt, at least what Retry-After asks for; false if that is longer than may be waited.
+// pauseBefore returns the pause before the next attempt, at least Retry-After; false if that exceeds the maximum pause.
 func (t *transport) pauseBefore(retry int, resp *http.Response) (time.Duration, bool) {
 	backoff := min(t.pause<<min(retry-1, 16), t.maxPause)
 	pause := backoff/2 + mathrand.N(backoff/2+1)
@@ -142,7 +143,7 @@ func (t *transport) pauseBefore(retry int, resp *http.Response) (time.Duration, 
 	return max(pause, asked), asked <= t.maxPause
 }
 
-// retryAfter reads Retry-After (RFC 9110, section 10.2.3): seconds or a date.
+// retryAfter parses Retry-After (RFC 9110, section 10.2.3): seconds or a date.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
@@ -166,7 +167,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// defaultHTTPClient follows no redirects: they would carry the token to another server.
+// defaultHTTPClient does not follow redirects: they would send the token to another server.
 func defaultHTTPClient() *http.Client {
 	return &http.Client{
 		Timeout:       30 * time.Second,

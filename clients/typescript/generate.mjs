@@ -15,7 +15,7 @@ async function write(name, document, table = '') {
 // What the browser loads, and the documents about the API itself, are no operations of a client.
 const skipped = (operation) => operation.tags?.includes('Description') || operation.operationId.startsWith('getWidget');
 
-// answerOf says how the body of a success is read.
+// answerOf returns how to parse the body of a successful response.
 function answerOf(operation) {
   const [, success] = Object.entries(operation.responses).find(([status]) => status.startsWith('2'));
   if (!success.content) return 'none';

@@ -19,8 +19,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// bareEcho is half (a): it decodes the same JSON and answers the same JSON, and does nothing else. It prints BARE_ADDR=... and
-// serves until it is stopped.
+// bareEcho is half (a): it decodes and encodes the same JSON, and does nothing else. It prints BARE_ADDR=... and serves
+// until it is stopped.
 func bareEcho() error {
 	type sendRequest struct {
 		ChatID string          `json:"chatId"`
@@ -53,8 +53,8 @@ func bareEcho() error {
 	return http.Serve(ln, e)
 }
 
-// barePublish is half (b): synchronous JetStream publishes of the same event, with the same headers, from as many goroutines as
-// the load has connections. It prints one line, a JSON result.
+// barePublish is half (b): synchronous JetStream publishes of the same event, with the same headers, from as many
+// goroutines as the load has connections. It prints the result as one line of JSON.
 func barePublish(url string, d time.Duration, chatCount int) error {
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -102,13 +102,13 @@ func barePublish(url string, d time.Duration, chatCount int) error {
 	return json.NewEncoder(os.Stdout).Encode(bareResult{Publishes: total, Nanoseconds: took.Nanoseconds()})
 }
 
-// bareResult is what the bare publisher reports to the run that started it.
+// bareResult is the result that the bare publisher reports to its parent process.
 type bareResult struct {
 	Publishes   int   `json:"publishes"`
 	Nanoseconds int64 `json:"nanoseconds"`
 }
 
-// sameEvent is the event that client-api publishes for the request of the benchmark.
+// sameEvent returns the event that client-api publishes for the benchmark's request.
 func sameEvent(companyID, chatID string) *nats.Msg {
 	now := time.Now()
 	e := event.CompanyMessageAccepted{

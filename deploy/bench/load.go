@@ -16,36 +16,37 @@ import (
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
 )
 
-// connections is how many keep-alive connections the generator holds, each with one request under way.
+// connections is the generator's number of keep-alive connections, each with one request in flight.
 const connections = 64
 
-// load is one kind of request. Request i of a connection is requests[(connection+i) % len(requests)], complete with its head.
+// load is one kind of request. Request i of a connection is requests[(connection+i) % len(requests)], including its
+// header.
 type load struct {
 	addr     string
 	requests [][]byte
-	status   int  // what each answer must have
-	lean     bool // with the least work for a client, instead of through Go's HTTP client
+	status   int  // expected status of each response
+	lean     bool // use the minimal client instead of Go's HTTP client
 }
 
-// result is what one turn of a load saw.
+// result is the result of one turn of a load.
 type result struct {
 	requests int
 	took     time.Duration
 	p50, p99 time.Duration
 	cpu      time.Duration // of the process under test
-	engines  time.Duration // CPU that the engines used meanwhile
+	engines  time.Duration // CPU used by NATS and the database
 	peakRSS  int64
 }
 
 func (r result) rate() float64 { return float64(r.requests) / r.took.Seconds() }
 
-// perThousand is CPU seconds per 1,000 requests.
+// perThousand returns CPU seconds per 1,000 requests.
 func perThousand(cpu time.Duration, r result) float64 {
 	return cpu.Seconds() * 1000 / float64(r.requests)
 }
 
-// run sends requests on all connections for a time and returns what came of it. Any answer with another status, and any broken
-// connection, ends the run with an error: a figure with failures in it is none.
+// run sends requests on all connections for a duration and returns the result. A response with another status, or a
+// broken connection, ends the run with an error: figures with failures are not reported.
 func (l load) run(ctx context.Context, d time.Duration) (result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,8 +104,8 @@ func (l load) connection(ctx context.Context, n int, deadline time.Time) ([]time
 	}
 }
 
-// readAnswer reads one HTTP/1.1 answer with the least work: the generator shares the cores with what it measures. The body is
-// returned only with an error status.
+// readAnswer reads one HTTP/1.1 response with minimal work: the generator shares the cores with the process under test.
+// It returns the body only with an error status.
 func readAnswer(r *bufio.Reader) (status int, body string, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -166,7 +167,7 @@ func discardChunks(r *bufio.Reader) error {
 	}
 }
 
-// request builds a request as it goes over the wire.
+// request encodes a request in its wire format.
 func request(method, addr, path, header, body string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, addr)

@@ -15,16 +15,16 @@ import (
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
 )
 
-// visitorCount is how many visitors there are, each with a chat.
+// visitorCount is the number of visitors, each with a chat.
 const visitorCount = 100
 
 func main() {
 	var (
-		bin   = flag.String("bin", "bin", "the folder with the binaries that `make build` made")
-		turns = flag.Int("turns", 5, "how often each load has its turn")
-		turn  = flag.Duration("turn", 4*time.Second, "how long a turn is")
-		chats = flag.Int("chats", visitorCount, "how many chats the company's messages go into, in turns; each is looked up anew every two seconds")
-		lean  = flag.Bool("lean", false, "send with the least work for a client instead of through Go's HTTP client")
+		bin   = flag.String("bin", "bin", "directory of the binaries built by `make build`")
+		turns = flag.Int("turns", 5, "number of turns of each load")
+		turn  = flag.Duration("turn", 4*time.Second, "duration of a turn")
+		chats = flag.Int("chats", visitorCount, "number of chats that receive the company's messages in turn; each is looked up again every two seconds")
+		lean  = flag.Bool("lean", false, "use a minimal client instead of Go's HTTP client")
 		only  = flag.String("only", "send,widget,recorder,webhooks,start", "what to measure")
 		role  = flag.String("role", "", "set by the benchmark for its own children")
 		nats  = flag.String("nats", "", "with a role: the NATS URL")
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// bench is everything that runs while the benchmark measures.
+// bench is the state of a running benchmark.
 type bench struct {
 	dir       string
 	engines   *rig.Process
@@ -61,7 +61,7 @@ type bench struct {
 	demo      demo
 }
 
-// demo is what the seeded demo company is reached with.
+// demo is the address and credentials of the seeded demo company.
 type demo struct {
 	AccessToken string `json:"accessToken"`
 	CompanyID   string `json:"companyId"`
@@ -126,12 +126,12 @@ func startBench(ctx context.Context, bin string) (*bench, error) {
 
 func (r *bench) log(name string) string { return filepath.Join(r.dir, name+".log") }
 
-// startEngines starts the embedded engines and puts their settings into the environment that the services inherit.
+// startEngines starts the embedded servers and adds their settings to the environment of the services.
 func (r *bench) startEngines(bin string) (err error) {
 	data := filepath.Join(r.dir, "data")
 	for name, value := range map[string]string{
-		"STREAM_MAX_BYTES": "17179869184", // hundreds of megabytes go through in a minute; a stream that is full would refuse
-		// All of it comes with one token and from one address.
+		"STREAM_MAX_BYTES": "17179869184", // hundreds of megabytes per minute; a full stream would reject events
+		// All requests use one token and one address.
 		"RATE_LIMIT_TOKEN": "0", "RATE_LIMIT_VISITOR": "0", "RATE_LIMIT_ADDRESS": "0", "RATE_LIMIT_REGISTER": "0", "RATE_LIMIT_AUTH_FAILURES": "0",
 		"RATE_LIMIT_IDEMPOTENCY_KEYS": "0", "BYTE_BUDGET_COMPANY": "0", "BYTE_BUDGET_APPLICATION": "0", "BYTE_BUDGET_VISITOR": "0", "BYTE_BUDGET_ADDRESS": "0",
 	} {
@@ -160,7 +160,7 @@ func (r *bench) startEngines(bin string) (err error) {
 	return json.Unmarshal(file, &r.demo)
 }
 
-// startService starts a service on a free port and returns once it is ready.
+// startService starts a service on a free port and returns when it is ready.
 func (r *bench) startService(ctx context.Context, bin, name string) (*rig.Process, string, error) {
 	addr, ops := rig.FreeAddr(), rig.FreeAddr()
 	p, err := rig.Start([]string{"HTTP_ADDR=" + addr, "OPS_ADDR=" + ops}, r.log(name), filepath.Join(bin, name))

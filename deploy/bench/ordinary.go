@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ordinaryConnection is connection with Go's HTTP client: a caller as most are, which takes about as much of the cores as a bare Echo
-// server. Both halves and POST /message/send get the same caller.
+// ordinaryConnection is connection with Go's HTTP client: a typical caller, which uses about as much CPU as a bare Echo
+// server. Both halves and POST /message/send have the same caller.
 func (l load) ordinaryConnection(ctx context.Context, n int, deadline time.Time) ([]time.Duration, error) {
 	transport := &http.Transport{MaxConnsPerHost: 1}
 	defer transport.CloseIdleConnections()

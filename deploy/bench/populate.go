@@ -26,7 +26,7 @@ const (
 	longChat     = 10_000
 )
 
-// population is the visitors of the Widget API's loads, written into the store directly.
+// population is the set of visitors of the Widget API's loads, written directly to the store.
 type population struct {
 	store store.Store
 	keys  *credential.KeySet
@@ -54,7 +54,7 @@ func openPopulation(r *bench) (*population, error) {
 	return &population{store: s, keys: keys, demo: r.demo}, nil
 }
 
-// populate makes all visitors, and the histories of those that the first loads read.
+// populate creates all visitors, and the histories that the first loads read.
 func populate(ctx context.Context, r *bench) (*population, error) {
 	p, err := openPopulation(r)
 	if err != nil {
@@ -85,7 +85,7 @@ func populate(ctx context.Context, r *bench) (*population, error) {
 
 func (p *population) close() { _ = backend.Close(p.store) }
 
-// visitors makes n visitors, each with a token and an open chat.
+// visitors creates n visitors, each with a token and an open chat.
 func (p *population) visitors(ctx context.Context, n int) ([]visitor, error) {
 	made := make([]visitor, n)
 	group, ctx := errgroup.WithContext(ctx)
@@ -115,7 +115,7 @@ func (p *population) visitor(ctx context.Context) (visitor, error) {
 	return visitor{id: v.ID, token: token, chatID: c.ID}, err
 }
 
-// write gives each visitor's chat n messages.
+// write adds n messages to each visitor's chat.
 func (p *population) write(ctx context.Context, visitors []visitor, n int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4 * connections)
@@ -153,7 +153,7 @@ func (p *population) writeLong(ctx context.Context) error {
 	return group.Wait()
 }
 
-// anywhere asks for pages of ten that begin at any place of the long chat.
+// anywhere returns requests for pages of ten that begin at random positions of the long chat.
 func (p *population) anywhere(r *bench) [][]byte {
 	requests := make([][]byte, 2000)
 	for i := range requests {

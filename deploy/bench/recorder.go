@@ -17,18 +17,18 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// recorderEvents is how many replies wait for the recorder when it starts.
+// recorderEvents is the number of replies waiting for the recorder at its start.
 const recorderEvents = 200_000
 
-// recorderFigure is how fast the recorder wrote them.
+// recorderFigure is the speed at which the recorder stored them.
 type recorderFigure struct {
 	took         time.Duration
 	cpu, engines time.Duration
 	peakRSS      int64
 }
 
-// measureRecorder publishes replies while no processor runs, starts one that only records, and takes the time from the first message
-// in the history to the last.
+// measureRecorder publishes replies while no processor runs, starts one that only records, and measures the time from
+// the first message in the history to the last.
 func measureRecorder(ctx context.Context, r *bench, bin string) (f recorderFigure, err error) {
 	p, err := populateChats(ctx, r)
 	if err != nil {
@@ -73,7 +73,7 @@ func measureRecorder(ctx context.Context, r *bench, bin string) (f recorderFigur
 	return f, ctx.Err()
 }
 
-// populateChats makes 1,000 chats for the replies.
+// populateChats creates 1,000 chats for the replies.
 func populateChats(ctx context.Context, r *bench) (*population, error) {
 	p, err := openPopulation(r)
 	if err != nil {

@@ -19,11 +19,11 @@ const messageData = `{"text":"Your order 4711 has left our warehouse. It will be
 // sendFigures are the turns of POST /message/send and of the two halves that bound it.
 type sendFigures struct {
 	send, echo []result
-	peer       []result // none without Node
-	publish    []result // only the rate and the engines
+	peer       []result // empty without Node
+	publish    []result // only the rate and the servers' CPU
 }
 
-// sendPlan says how POST /message/send is measured.
+// sendPlan configures the measurement of POST /message/send.
 type sendPlan struct {
 	turns int
 	turn  time.Duration
@@ -31,7 +31,7 @@ type sendPlan struct {
 	lean  bool // see load
 }
 
-// measureSend gives the three loads their turns, one after the other, after one turn of each that does not count.
+// measureSend alternates turns of the three loads, after one warm-up turn of each.
 func measureSend(ctx context.Context, r *bench, plan sendPlan) (f sendFigures, err error) {
 	visitors, err := registerVisitors(ctx, r, plan.chats)
 	if err != nil {
@@ -75,7 +75,7 @@ func measureSend(ctx context.Context, r *bench, plan sendPlan) (f sendFigures, e
 	return f, nil
 }
 
-// startPeer starts the Fastify server that does the same; nil without Node or its packages (`make deps`).
+// startPeer starts the equivalent Fastify server; nil without Node or its packages (`make deps`).
 func startPeer(r *bench, plan sendPlan, visitors []visitor) (*rig.Process, load, error) {
 	if !installed("node", "node_modules/fastify") {
 		return nil, load{}, nil
@@ -104,7 +104,7 @@ func installed(program, module string) bool {
 	return err == nil && absent == nil
 }
 
-// measured runs one turn of a load and adds what the process under test and the engines used for it.
+// measured runs one turn of a load and adds the CPU used by the process under test and the servers.
 func measured(ctx context.Context, l load, turn time.Duration, p, engines *rig.Process) (result, error) {
 	before, enginesBefore := p.CPU(), engines.CPU()
 	res, err := l.run(ctx, turn)
@@ -185,7 +185,7 @@ func printHead(w *strings.Builder) {
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 }
 
-// figure is empty for what a load does not have: nobody waits for an answer of (b).
+// figure is empty for an inapplicable value, such as the response latency of (b).
 func figure(format string, value float64) string {
 	if value == 0 {
 		return ""

@@ -13,10 +13,10 @@ import (
 
 const (
 	demoAppID = "de300000-0000-4000-8000-00000000000a"
-	restTime  = 10 * time.Second // after which the memory at rest is read
+	restTime  = 10 * time.Second // after which the idle memory is read
 )
 
-// startFigure is how standalone starts on an empty folder, and again, and what it holds at rest.
+// startFigure is the start time of standalone on an empty directory, and again, and its idle memory.
 type startFigure struct {
 	first, second time.Duration
 	rss           int64
@@ -35,7 +35,7 @@ func measureStart(ctx context.Context, bin string) (f startFigure, err error) {
 	return f, err
 }
 
-// startStandalone returns the time until /settings answers, and the memory after rest.
+// startStandalone returns the time until /settings responds, and the idle memory.
 func startStandalone(ctx context.Context, bin, dir string, rest time.Duration) (took time.Duration, rss int64, err error) {
 	widget := rig.FreeAddr()
 	began := time.Now()

@@ -23,12 +23,12 @@ import (
 
 const (
 	webhookCompanies = 100    // each with an endpoint and ten chats
-	webhookEvents    = 20_000 // as fast as they can be delivered
-	webhookRate      = 500    // a second, of the paced load
+	webhookEvents    = 20_000 // as fast as possible
+	webhookRate      = 500    // per second, of the paced load
 	webhookPaced     = 5_000
 )
 
-// webhookFigure is how one processor delivers to a receiver that answers at once.
+// webhookFigure is the throughput of one processor with a receiver that responds immediately.
 type webhookFigure struct {
 	paced, fast webhookLoad
 }
@@ -40,8 +40,8 @@ type webhookLoad struct {
 	doubled      int
 }
 
-// measureWebhooks publishes visitors' messages and counts what arrives at the receiver, which is in this process: its work is in neither figure
-// of CPU, and takes its share of the cores.
+// measureWebhooks publishes visitors' messages and counts deliveries at the receiver, which runs in this process: its
+// CPU is in neither figure, but uses a share of the cores.
 func measureWebhooks(ctx context.Context, r *bench, bin string) (f webhookFigure, err error) {
 	receiver, err := startReceiver()
 	if err != nil {
@@ -83,7 +83,7 @@ func measureWebhooks(ctx context.Context, r *bench, bin string) (f webhookFigure
 		doubled, err := receiver.await(ctx, events)
 		return webhookLoad{events, time.Since(began), processor.CPU() - cpu, r.engines.CPU() - engines, doubled}, err
 	}
-	if _, err = deliver(webhookCompanies, 0); err != nil { // connections and caches
+	if _, err = deliver(webhookCompanies, 0); err != nil { // warms up connections and caches
 		return f, err
 	}
 	if f.paced, err = deliver(webhookPaced, webhookRate); err != nil {
@@ -99,7 +99,7 @@ type sender struct {
 	companyID, appID string
 }
 
-// senders makes the companies; their visitors take turns, so that each endpoint gets its share.
+// senders creates the companies; their visitors take turns, so that each endpoint gets its share.
 func (p *population) senders(ctx context.Context, url string) ([]sender, error) {
 	const chats = 10
 	made := make([]sender, chats*webhookCompanies)
@@ -127,7 +127,7 @@ func (p *population) senders(ctx context.Context, url string) ([]sender, error) 
 	return made, nil
 }
 
-// publishMessages publishes visitors' messages at a rate; 0: as fast as it goes.
+// publishMessages publishes visitors' messages at a rate; 0: as fast as possible.
 func publishMessages(ctx context.Context, b *bus.Bus, senders []sender, events, rate int) error {
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -149,7 +149,7 @@ func publishMessages(ctx context.Context, b *bus.Bus, senders []sender, events, 
 	return group.Wait()
 }
 
-// receiver answers every delivery at once, and knows which came.
+// receiver responds to every delivery immediately, and records its id.
 type receiver struct {
 	server *http.Server
 	url    string
@@ -191,7 +191,8 @@ func (r *receiver) forget() {
 	r.ids, r.doubled = make(map[string]bool, webhookEvents), 0
 }
 
-// await returns when n deliveries have come, and how many came again. It fails when none comes for ten seconds.
+// await returns when n deliveries have arrived, and how many were duplicates. It fails after ten seconds without a
+// delivery.
 func (r *receiver) await(ctx context.Context, n int) (doubled int, err error) {
 	have, at := -1, time.Now()
 	for ctx.Err() == nil {
@@ -205,7 +206,7 @@ func (r *receiver) await(ctx context.Context, n int) (doubled int, err error) {
 			have, at = now, time.Now()
 		}
 		if time.Since(at) > 10*time.Second {
-			return 0, fmt.Errorf("%d of %d deliveries came", now, n)
+			return 0, fmt.Errorf("%d of %d deliveries arrived", now, n)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

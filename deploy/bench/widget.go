@@ -23,7 +23,7 @@ type visitor struct {
 	chatID string
 }
 
-// registerVisitors registers n visitors and learns their chats as anyone would: from the events on NATS.
+// registerVisitors registers n visitors and gets their chats from the events on NATS.
 func registerVisitors(ctx context.Context, r *bench, n int) ([]visitor, error) {
 	nc, err := nats.Connect(r.natsURL)
 	if err != nil {
@@ -96,8 +96,8 @@ type figureRow struct {
 	result
 }
 
-// measureWidget measures the visitor's side: registrations of new visitors, messages, and histories, of few visitors (hot) and of
-// many (cold), with few messages in the table and with many.
+// measureWidget measures the visitors' side: registrations, messages, and histories, of few visitors (hot) and of many
+// (cold), with few and with many messages in the table.
 func measureWidget(ctx context.Context, r *bench, plan sendPlan) ([]figureRow, error) {
 	p, err := populate(ctx, r)
 	if err != nil {
@@ -129,7 +129,7 @@ func measureWidget(ctx context.Context, r *bench, plan sendPlan) ([]figureRow, e
 	for i := range 60_000 {
 		register = append(register, request("POST", r.widget, "/register", "", registration(r, fmt.Sprintf("new-%d@example.com", i))))
 	}
-	// Of each pair the first turn warms up what both need, and does not count.
+	// The first turn of each pair is a warm-up.
 	if err := turn("", 200, history(p.hot, "")); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// openBus opens the bus of a service as its user. Nothing may go wrong with its permissions.
+// openBus opens the bus of a service as its user, and fails on any permission violation.
 func openBus(t testing.TB, s *server.Server, user string, streams ...string) *bus.Bus {
 	t.Helper()
 	u, err := url.Parse(s.ClientURL())
@@ -111,7 +111,7 @@ func startCluster(t *testing.T) []*server.Server {
 	for _, s := range servers {
 		for !s.ReadyForConnections(patience) || !s.JetStreamIsCurrent() {
 			if time.Now().After(deadline) {
-				t.Fatal("the cluster did not come together")
+				t.Fatal("the cluster did not form")
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -119,7 +119,7 @@ func startCluster(t *testing.T) []*server.Server {
 	return servers
 }
 
-// In a cluster, a service's server is seldom the one that leads a stream: requests and answers cross accounts and routes.
+// In a cluster, a service is often not connected to a stream's leader: requests and replies cross accounts and routes.
 func TestAccountsInACluster(t *testing.T) {
 	servers := startCluster(t)
 	operator := openBus(t, servers[0], "operator", []string{}...)
@@ -130,7 +130,7 @@ func TestAccountsInACluster(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if apply.Err() != nil || !apperr.Is(err, apperr.Unavailable) { // the cluster elects its leaders
+		if apply.Err() != nil || !apperr.Is(err, apperr.Unavailable) { // the cluster is electing its leaders
 			t.Fatal(err)
 		}
 	}
@@ -210,20 +210,20 @@ func TestAccountsInACluster(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := asker.Progress(t.Context(), subject.Sends, "dispatcher", 1<<40); !apperr.Is(err, apperr.NotFound) {
-			t.Errorf("got %v, want that no process knows", err)
+			t.Errorf("got %v, want no process to know the delivery", err)
 		}
 	}
 }
 
-// processorTime is what this process has used, the server in it included.
+// processorTime returns the CPU time of this process, including the embedded server.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkAccounts publishes the same events and consumes them, by a user of the streams' account and by a service with its own
-// account, on one server.
+// BenchmarkAccounts publishes and consumes the same events, by a user of the streams' account and by a service with its
+// own account, on one server.
 func BenchmarkAccounts(b *testing.B) {
 	dir := b.TempDir()
 	config := strings.ReplaceAll(string(read(b, "deploy/nats/nats-server.conf")), "$NATS_MAX_FILE_STORE", "40GB")
@@ -302,7 +302,8 @@ func publishAll(b *testing.B, publisher *bus.Bus) {
 	callers.Wait()
 }
 
-// A service's password changes without a gap, as docs/runbook.md says: a second user of its account, then the first one goes.
+// A service's password is rotated without downtime, as described in docs/runbook.md: a second user is added to its
+// account, then the first one is removed.
 func TestSecondUserOfAnAccount(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -347,7 +348,7 @@ func TestSecondUserOfAnAccount(t *testing.T) {
 	}
 	publish(old)
 	if old.Stats().Reconnects > 0 {
-		t.Error("the connection did not stay")
+		t.Error("the connection was dropped")
 	}
 	publish(natsConn(t, s, "client-api-2"))
 	write("accounts.conf", strings.Replace(text, first, second, 1))
@@ -356,6 +357,6 @@ func TestSecondUserOfAnAccount(t *testing.T) {
 	}
 	publish(natsConn(t, s, "client-api-2"))
 	if _, err := nats.Connect(s.ClientURL(), nats.UserInfo("client-api", "client-api")); !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("got %v as the user that is gone, want a refusal", err)
+		t.Errorf("got %v as the removed user, want it rejected", err)
 	}
 }

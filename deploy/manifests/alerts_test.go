@@ -32,7 +32,8 @@ func alerts(t *testing.T) []rulefmt.Rule {
 	return found
 }
 
-// firing tells whether an alert fires after time of series, which are in the notation of promtool's tests, a sample a minute.
+// firing reports whether an alert fires after evaluating series, in the notation of promtool's tests with a sample per
+// minute.
 func firing(t *testing.T, rule rulefmt.Rule, series string, after time.Duration) bool {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.ReplaceAll(strings.TrimSpace(series), "\n", "\n  ")+"\n")
@@ -52,7 +53,7 @@ func firing(t *testing.T, rule rulefmt.Rule, series string, after time.Duration)
 	return slices.ContainsFunc(alerting.ActiveAlerts(), func(a *rules.Alert) bool { return a.State == rules.StateFiring })
 }
 
-// TestAlerts shows for each alert what makes it fire and what does not.
+// TestAlerts checks for each alert a case in which it fires and one in which it does not.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	type state struct{ bad, good string }
@@ -140,7 +141,7 @@ parley_gateway_recoveries_total{result="none"} 0+600x60`,
 			t.Errorf("%s: got %v %v, want a severity, a summary and its part of the runbook", rule.Alert, rule.Labels, rule.Annotations)
 		}
 		if !regexp.MustCompile(`(?m)^#+ ` + strings.ToLower(rule.Alert) + `$`).MatchString(runbook) {
-			t.Errorf("docs/runbook.md says nothing of %s", rule.Alert)
+			t.Errorf("docs/runbook.md does not describe %s", rule.Alert)
 		}
 		delete(states, rule.Alert)
 	}
@@ -149,7 +150,7 @@ parley_gateway_recoveries_total{result="none"} 0+600x60`,
 	}
 }
 
-// Prometheus of docker-compose.yml scrapes all services, and knows the alerts.
+// Prometheus of docker-compose.yml scrapes all services, and loads the alerts.
 func TestPrometheusScrapesEverything(t *testing.T) {
 	t.Parallel()
 	config := string(read(t, "deploy/prometheus/prometheus.yml"))
@@ -158,10 +159,10 @@ func TestPrometheusScrapesEverything(t *testing.T) {
 			name = "socket-gateways" // all of them
 		}
 		if !strings.Contains(config, name+",") && !strings.Contains(config, name+"]") {
-			t.Errorf("nobody scrapes %s", name)
+			t.Errorf("%s is not scraped", name)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(root, "deploy/prometheus/alerts.yml")); err != nil || !strings.Contains(config, "rule_files: [alerts.yml]") {
-		t.Errorf("got %v, want the alerts to be loaded", err)
+		t.Errorf("got %v, want the alerts loaded", err)
 	}
 }

@@ -17,17 +17,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chartSwitches turn on in the chart what a component does in an overlay.
+// chartSwitches maps each component of an overlay to the chart value that enables it.
 var chartSwitches = map[string]string{
 	"backup": "backup.enabled", "connections": "connections.enabled", "edge-cidr": "edge.cidrs", "gateway-api": "gatewayAPI.enabled",
 	"keda": "keda.enabled", "keda-connections": "kedaConnections.enabled", "monitoring": "monitoring.enabled", "node-local-dns": "nodeLocalDNS.enabled",
 	"otlp": "otlp.enabled", "parleyctl": "parleyctl.enabled", "s3": "s3.enabled", "tls": "tls.enabled", "webhook": "webhook.enabled",
 }
 
-// helmTemplate renders the chart with values on top of its own, as `helm template parley --namespace parley` does. It returns the objects by kind and
-// name, and the notes.
+// helmTemplate renders the chart with values on top of its own, like `helm template parley --namespace parley`. It
+// returns the objects by kind and name, and the notes.
 func helmTemplate(values map[string]any) (objects map[string]string, notes string, err error) {
-	log.SetOutput(io.Discard) // helm writes a line for each link
+	log.SetOutput(io.Discard) // helm logs a line per symlink
 	chart, err := loader.LoadDir(filepath.Join(root, "deploy/helm/parley"))
 	if err != nil {
 		return nil, "", err
@@ -38,7 +38,7 @@ func helmTemplate(values map[string]any) (objects map[string]string, notes strin
 	release := chartutil.ReleaseOptions{Name: "parley", Namespace: "parley", Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(chart, values, release, chartutil.DefaultCapabilities)
 	if err != nil {
-		return nil, "", err // the schema refuses the values
+		return nil, "", err // the schema rejects the values
 	}
 	files, err := engine.Render(chart, all)
 	if err != nil {
@@ -65,7 +65,7 @@ func helmTemplate(values map[string]any) (objects map[string]string, notes strin
 			}
 			key := object.Kind + " " + object.Metadata.Name
 			if _, twice := objects[key]; twice {
-				return nil, "", fmt.Errorf("%s is there twice", key)
+				return nil, "", fmt.Errorf("duplicate object %s", key)
 			}
 			objects[key] = document
 		}
@@ -91,8 +91,8 @@ var (
 	jobHash    = regexp.MustCompile(`^streams-[0-9a-f]{8}$`)
 )
 
-// comparable takes away in what the two ways differ on purpose: kustomize names a config map by its content, and the chart notes the content in the pod;
-// the chart leaves the namespace to helm, and names the job by what it does.
+// comparable removes the intended differences: kustomize names a config map by its content, and the chart adds a
+// checksum of the content to the pod; the chart leaves the namespace to helm, and names the job differently.
 func comparable(t *testing.T, objects map[string]string) map[string]any {
 	t.Helper()
 	plain := make(map[string]any)
@@ -110,7 +110,7 @@ func comparable(t *testing.T, objects map[string]string) map[string]any {
 		metadata = object["metadata"].(map[string]any)
 		plain[fmt.Sprint(object["kind"], " ", metadata["name"])] = object
 	}
-	text, err := json.Marshal(plain) // numbers of one kind
+	text, err := json.Marshal(plain) // normalises numbers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func simplify(value any) any {
 	return value
 }
 
-// The chart and kustomize make the same objects, with each component and with all.
-func TestChartMakesWhatKustomizeMakes(t *testing.T) {
+// The chart and kustomize produce the same objects, with each component and with all.
+func TestChartEqualsKustomize(t *testing.T) {
 	t.Parallel()
 	for _, c := range components(t) {
 		if chartSwitches[c] == "" {
@@ -178,7 +178,7 @@ func TestChartMakesWhatKustomizeMakes(t *testing.T) {
 	}
 }
 
-// The schema refuses what is not known, and values reach the objects.
+// The schema rejects unknown values, and values are applied to the objects.
 func TestChartValues(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]map[string]any{
@@ -191,7 +191,7 @@ func TestChartValues(t *testing.T) {
 		"a number for a word": {"image": map[string]any{"tag": 1}},
 	} {
 		if _, _, err := helmTemplate(values); err == nil {
-			t.Errorf("%s: got no error, want it refused", name)
+			t.Errorf("%s: got no error, want it rejected", name)
 		}
 	}
 	objects, _, err := helmTemplate(map[string]any{
@@ -236,12 +236,12 @@ func TestChartValues(t *testing.T) {
 		return name
 	}
 	if job(before) == job(objects) {
-		t.Errorf("got %s with another version, want another job: one cannot be changed", job(before))
+		t.Errorf("got %s with another version, want a new job name: jobs are immutable", job(before))
 	}
 }
 
-// The values for the NATS chart are those of the production overlay.
-func TestChartHasNATSsValues(t *testing.T) {
+// The values for the NATS chart equal those of the production overlay.
+func TestChartHasTheNATSValues(t *testing.T) {
 	t.Parallel()
 	var values struct {
 		NATS map[string]any `json:"nats"`

@@ -25,10 +25,10 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// update writes what is made from other files.
-var update = flag.Bool("update", false, "write the files that are made from others")
+// update rewrites the generated files.
+var update = flag.Bool("update", false, "rewrite the generated files")
 
-// scaledObject is what we use of KEDA's; its own types would bring all of KEDA.
+// scaledObject has the fields we use of KEDA's type, which would pull in all of KEDA.
 type scaledObject struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -71,7 +71,8 @@ type scaledObject struct {
 	} `json:"spec"`
 }
 
-// takesOver tells whether KEDA admits a ScaledObject where the Deployment's own autoscaler still runs, and is then its only one.
+// takesOver reports whether KEDA admits a ScaledObject while the Deployment's own autoscaler exists, and then replaces
+// it.
 func takesOver(t *testing.T, kinds map[string]string, name string) (scaled scaledObject) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(kinds["ScaledObject "+name]), &scaled); err != nil {
@@ -87,8 +88,9 @@ func takesOver(t *testing.T, kinds map[string]string, name string) (scaled scale
 	return scaled
 }
 
-// Each component renders by itself and beside the others: pods are restricted, settings known, secrets named, ways open at both ends.
-func TestComponentsTogetherAndApart(t *testing.T) {
+// Each component renders alone and with the others: pods are restricted, settings known, secrets named, network
+// policies open on both sides.
+func TestComponentsAloneAndCombined(t *testing.T) {
 	t.Parallel()
 	said := string(read(t, "k8s/overlays/production/kustomization.yaml"))
 	for _, name := range components(t) {
@@ -111,14 +113,14 @@ func TestComponentsTogetherAndApart(t *testing.T) {
 			}
 			for name := range c.pods {
 				if len(c.policiesOf(name, networkingv1.PolicyTypeEgress)) < 2 {
-					t.Errorf("%s has no policy beside the one that denies everything", name)
+					t.Errorf("%s has no policy besides the default deny", name)
 				}
 			}
 		})
 	}
 }
 
-// policiesOf are the policies of one direction that apply to a workload.
+// policiesOf returns the policies of one direction that apply to a workload.
 func (c *cluster) policiesOf(workload string, direction networkingv1.PolicyType) (found []*networkingv1.NetworkPolicy) {
 	for _, p := range all[*networkingv1.NetworkPolicy](c) {
 		if slices.Contains(p.Spec.PolicyTypes, direction) && slices.Contains(c.selected(&p.Spec.PodSelector), workload) {
@@ -128,7 +130,7 @@ func (c *cluster) policiesOf(workload string, direction networkingv1.PolicyType)
 	return found
 }
 
-// opens tells whether a policy of a workload leads to, or admits, an address on a port.
+// opens reports whether a workload's policy allows traffic to, or from, an address on a port.
 func (c *cluster) opens(workload string, direction networkingv1.PolicyType, cidr string, port intstr.IntOrString) bool {
 	for _, p := range c.policiesOf(workload, direction) {
 		ways := make([]networkingv1.NetworkPolicyEgressRule, 0, len(p.Spec.Egress)+len(p.Spec.Ingress))
@@ -146,7 +148,8 @@ func (c *cluster) opens(workload string, direction networkingv1.PolicyType, cidr
 	return false
 }
 
-// The alerts find the jobs that the monitor makes, and are those of deploy/prometheus; the dashboards are those of deploy/grafana.
+// The alerts match the jobs created by the monitor, and equal those of deploy/prometheus; the dashboards equal those of
+// deploy/grafana.
 func TestMonitoringComponent(t *testing.T) {
 	t.Parallel()
 	c := build(t, "production", "monitoring")
@@ -181,7 +184,7 @@ func TestMonitoringComponent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = append([]byte("# Made from deploy/prometheus/alerts.yml: go test ./deploy/manifests -run TestMonitoringComponent -update\n"), text...)
+	text = append([]byte("# Generated from deploy/prometheus/alerts.yml: go test ./deploy/manifests -run TestMonitoringComponent -update\n"), text...)
 	if *update {
 		if err := os.WriteFile(filepath.Join(root, rule), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -197,12 +200,12 @@ func TestMonitoringComponent(t *testing.T) {
 	}
 }
 
-// The routes of the Gateway API are those of the Ingress, which they replace.
+// The routes of the Gateway API equal those of the Ingress, which they replace.
 func TestGatewayAPIComponent(t *testing.T) {
 	t.Parallel()
 	c, before := build(t, "production", "gateway-api"), build(t, "production")
 	if n := len(all[*networkingv1.Ingress](c)); n != 0 {
-		t.Errorf("got %d ingresses beside the routes, want none", n)
+		t.Errorf("got %d ingresses next to the routes, want none", n)
 	}
 	routes := all[*gatewayv1.HTTPRoute](c)
 	for name, ingress := range all[*networkingv1.Ingress](before) {
@@ -224,7 +227,7 @@ func TestGatewayAPIComponent(t *testing.T) {
 	}
 }
 
-// What each component of the network opens, it opens to those who need it.
+// Each network component opens its traffic for the services that need it.
 func TestNetworkComponents(t *testing.T) {
 	t.Parallel()
 	in, out := networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress
@@ -233,7 +236,7 @@ func TestNetworkComponents(t *testing.T) {
 	for _, name := range []string{"client-api", "widget-api", "socket-gateway", "panel"} {
 		cidr := edge.settings(name, edge.pods[name].Spec.Containers[0])["TRUSTED_PROXIES"]
 		if !edge.opens(name, in, cidr, intstr.FromString("http")) {
-			t.Errorf("%s believes %s and does not admit it", name, cidr)
+			t.Errorf("%s trusts %s but does not admit it", name, cidr)
 		}
 	}
 	for name := range dns.pods {
@@ -244,11 +247,11 @@ func TestNetworkComponents(t *testing.T) {
 	tls := build(t, "production", "parleyctl", "backup", "tls")
 	for name, pod := range tls.pods {
 		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "parley-engines-ca" }) {
-			t.Errorf("%s does not know the authority", name)
+			t.Errorf("%s does not have the CA", name)
 		}
 		for _, k := range containers(pod) {
 			if !slices.ContainsFunc(k.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "engines-ca" }) {
-				t.Errorf("%s/%s does not see the authority", name, k.Name)
+				t.Errorf("%s/%s does not mount the CA", name, k.Name)
 			}
 		}
 	}
@@ -261,7 +264,7 @@ func TestNetworkComponents(t *testing.T) {
 			for _, way := range p.Spec.Egress {
 				for _, to := range way.To {
 					if to.IPBlock != nil && to.IPBlock.CIDR == "0.0.0.0/0" && !slices.Contains(to.IPBlock.Except, "100.64.0.0/10") {
-						t.Errorf("%s leads to the addresses of the cloud itself", name)
+						t.Errorf("%s allows access to the cloud's metadata addresses", name)
 					}
 				}
 			}
@@ -269,7 +272,7 @@ func TestNetworkComponents(t *testing.T) {
 	}
 }
 
-// With files in a bucket NATS keeps none.
+// With files in S3, NATS stores none.
 func TestS3Component(t *testing.T) {
 	t.Parallel()
 	c := build(t, "production", "s3")
@@ -285,7 +288,7 @@ func TestS3Component(t *testing.T) {
 	}
 }
 
-// NATS's namespace admits Parley's pods, and those who look at its metrics.
+// NATS's namespace admits Parley's pods, and metrics scrapers.
 func TestNATSNamespace(t *testing.T) {
 	t.Parallel()
 	objects, err := kustomize(filepath.Join(root, "k8s/nats"))
@@ -307,7 +310,7 @@ func TestNATSNamespace(t *testing.T) {
 	}
 }
 
-// kubectl apply -k -l, as in the order of an upgrade, finds all that a service needs.
+// kubectl apply -k -l, used for an ordered upgrade, finds all objects of a service.
 func TestObjectsOfAServiceHaveItsName(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		for name := range services() {
@@ -321,12 +324,13 @@ func TestObjectsOfAServiceHaveItsName(t *testing.T) {
 	})
 }
 
-// The components take their place in the production overlay: KEDA's scaler instead of the processor's own, on consumers that there are.
+// The components apply to the production overlay: KEDA's scaler replaces the processor's own, and uses existing
+// consumers.
 func TestComponents(t *testing.T) {
 	t.Parallel()
 	kinds := rendered(t, "production", "keda", "webhook")
 	if _, there := kinds["NetworkPolicy processor-webhook"]; !there {
-		t.Error("got no way out for the webhook")
+		t.Error("got no egress for the webhook")
 	}
 	scaled := takesOver(t, kinds, "processor")
 	var streams []string
@@ -341,7 +345,7 @@ func TestComponents(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(streams, m.Stream) || !strings.Contains(durables, `= "`+m.Consumer+`"`) {
-			t.Errorf("got a trigger on %s of %s, which nobody has", m.Consumer, m.Stream)
+			t.Errorf("got a trigger on %s of %s, which does not exist", m.Consumer, m.Stream)
 		}
 	}
 	if len(scaled.Spec.Triggers) == 0 {
@@ -349,12 +353,12 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// checkQuery fails where a query asks for a metric that the bus does not have, or for a consumer that nobody has.
+// checkQuery fails if a query uses a metric that the bus does not have, or an unknown consumer.
 func checkQuery(t *testing.T, query, durables string) {
 	t.Helper()
 	metric := regexp.MustCompile(`parley_bus_\w+`).FindString(query)
 	if metric == "" || !strings.Contains(string(read(t, "pkg/bus/metrics.go")), `"`+metric+`"`) {
-		t.Errorf("got a trigger on %s, which nobody measures", query)
+		t.Errorf("got a trigger on the unknown metric %s", query)
 	}
 	names := regexp.MustCompile(`consumer=~?"([^"]+)"`).FindStringSubmatch(query)
 	if names == nil {
@@ -362,12 +366,12 @@ func checkQuery(t *testing.T, query, durables string) {
 	}
 	for name := range strings.SplitSeq(names[1], "|") {
 		if !strings.Contains(durables, `= "`+name+`"`) {
-			t.Errorf("got a trigger on consumer %s, which nobody has", name)
+			t.Errorf("got a trigger on the unknown consumer %s", name)
 		}
 	}
 }
 
-// The dev overlay's NATS has the accounts that deploy/nats describes: kustomize does not read outside of its folder.
+// The dev overlay's NATS has the accounts of deploy/nats: kustomize does not read files outside its directory.
 func TestDevOverlayHasTheAccounts(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"nats-server.conf", "accounts.conf"} {
@@ -377,7 +381,8 @@ func TestDevOverlayHasTheAccounts(t *testing.T) {
 	}
 }
 
-// An autoscaler with one metric missing scales up and never down: what is there without a component measures what every cluster does.
+// An autoscaler with a missing metric scales up but never down: without a component, only metrics available in every
+// cluster are used.
 func TestAutoscalersNeedNoAdapter(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		for name, h := range all[*autoscalingv2.HorizontalPodAutoscaler](c) {
@@ -390,7 +395,7 @@ func TestAutoscalersNeedNoAdapter(t *testing.T) {
 	})
 }
 
-// The gateways scale on a metric that they have, in either way.
+// The gateways scale on an existing metric, with both components.
 func TestGatewaysScaleOnConnections(t *testing.T) {
 	t.Parallel()
 	const metric = "parley_gateway_connections"
@@ -410,7 +415,7 @@ func TestGatewaysScaleOnConnections(t *testing.T) {
 	}
 }
 
-// The component parleyctl runs no pod by itself, and its lines are commands that there are.
+// The component parleyctl runs no pod by default, and its commands exist.
 func TestParleyctlInTheCluster(t *testing.T) {
 	t.Parallel()
 	kinds := rendered(t, "production", "parleyctl")
@@ -432,7 +437,7 @@ func TestParleyctlInTheCluster(t *testing.T) {
 		}
 		for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(args[1], -1) {
 			if !strings.Contains(said.String(), flag+" ") {
-				t.Errorf("%s: there is no %s", args[1], flag)
+				t.Errorf("%s: unknown flag %s", args[1], flag)
 			}
 		}
 	}

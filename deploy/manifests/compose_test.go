@@ -15,10 +15,11 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// fullVersion ends an image's or an action's name that always means the same, as far as a tag can.
+// fullVersion matches an image or action name with a full version, which is as immutable as a tag can be.
 var fullVersion = regexp.MustCompile(`[:@]v?\d+\.\d+\.\d+(-[a-z]+)?$`)
 
-// compose loads docker-compose.yml with deploy/compose/observability.yml strictly, as `docker compose` does, with all profiles and what .env sets.
+// compose loads docker-compose.yml with deploy/compose/observability.yml strictly, like `docker compose`, with all
+// profiles and the given .env.
 func compose(t *testing.T, env ...string) *types.Project {
 	t.Helper()
 	return composeFiles(t, env, "docker-compose.yml", "deploy/compose/observability.yml")
@@ -40,7 +41,7 @@ func composeFiles(t *testing.T, env []string, files ...string) *types.Project {
 	return project
 }
 
-// composeSecrets are what scripts/compose-secrets makes.
+// composeSecrets returns the secrets that scripts/compose-secrets generates.
 func composeSecrets(t *testing.T) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), ".env")
@@ -54,7 +55,7 @@ func composeSecrets(t *testing.T) []string {
 	return strings.Fields(string(text))
 }
 
-// Without passwords Compose refuses and says what to run; each is made once, is random, and is its user's alone.
+// Without passwords Compose fails and names the command to run; passwords are generated once, random, and one per user.
 func TestComposeHasNoDefaultPasswords(t *testing.T) {
 	t.Parallel()
 	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithProfiles([]string{"*"}))
@@ -62,7 +63,7 @@ func TestComposeHasNoDefaultPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := options.LoadProject(t.Context()); err == nil || !strings.Contains(err.Error(), "make compose-secrets") {
-		t.Errorf("without passwords: got %v, want to be told what to run", err)
+		t.Errorf("without passwords: got %v, want the command to run", err)
 	}
 	if found := regexp.MustCompile(`_PASSWORD(:?-|\})`).FindString(string(read(t, "docker-compose.yml"))); found != "" {
 		t.Errorf("got a password with a default: %q", found)
@@ -92,7 +93,7 @@ func TestComposeHasNoDefaultPasswords(t *testing.T) {
 	}
 }
 
-// A second run keeps what is there.
+// A second run keeps existing secrets.
 func TestComposeSecretsAreKept(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), ".env")
@@ -106,7 +107,7 @@ func TestComposeSecretsAreKept(t *testing.T) {
 		}
 		text, err := os.ReadFile(file)
 		if err != nil || !strings.HasPrefix(string(text), "NATS_WATCHER_PASSWORD=mine\nBOT=none\n") || before != "" && before != string(text) {
-			t.Errorf("got %s, %v, want what was there kept", text, err)
+			t.Errorf("got %s, %v, want the existing secret kept", text, err)
 		}
 		before = string(text)
 	}
@@ -116,7 +117,7 @@ func TestComposeSecretsAreKept(t *testing.T) {
 	}
 }
 
-// ours are the services of the project that are built here, with the argument that says what from.
+// ours returns the services of the project that are built here, with the build argument that selects them.
 func ours(project *types.Project) map[string]string {
 	built := make(map[string]string)
 	for name, s := range project.Services {
@@ -127,7 +128,7 @@ func ours(project *types.Project) map[string]string {
 	return built
 }
 
-func TestComposeSetsWhatTheServicesRead(t *testing.T) {
+func TestComposeSettingsAreKnown(t *testing.T) {
 	t.Parallel()
 	project := compose(t)
 	seen := make(map[string]bool)
@@ -139,7 +140,7 @@ func TestComposeSetsWhatTheServicesRead(t *testing.T) {
 		set := make(map[string]string)
 		for variable, value := range project.Services[name].Environment {
 			set[variable] = ""
-			if value != nil { // else .env says nothing
+			if value != nil { // otherwise .env does not set it
 				set[variable] = *value
 			}
 		}
@@ -171,7 +172,7 @@ func TestComposeProfiles(t *testing.T) {
 	}
 }
 
-// Whoever waits for a service waits until it is healthy, or has ended well.
+// A service waits until its dependencies are healthy, or have completed successfully.
 func TestComposeStartsInOrder(t *testing.T) {
 	t.Parallel()
 	project := compose(t)
@@ -185,7 +186,7 @@ func TestComposeStartsInOrder(t *testing.T) {
 				}
 			case types.ServiceConditionCompletedSuccessfully:
 				if other.Restart != "" {
-					t.Errorf("%s waits for %s to end, which is started again", name, needed)
+					t.Errorf("%s waits for %s to complete, which restarts", name, needed)
 				}
 			default:
 				if name != "grafana" {
@@ -217,9 +218,9 @@ func mentions(environment types.MappingWithEquals, part string) bool {
 	return false
 }
 
-// Every service that is not asked for by name writes a log that is rotated, within a bound of memory that is that of Kubernetes, and is asked for its
-// health seldom.
-func TestComposeIsGentle(t *testing.T) {
+// Every service outside a profile rotates its log, has the same memory limit as in Kubernetes, and is health-checked
+// infrequently.
+func TestComposeLimitsResources(t *testing.T) {
 	t.Parallel()
 	project := compose(t)
 	production := build(t, "production")
@@ -228,7 +229,7 @@ func TestComposeIsGentle(t *testing.T) {
 			t.Errorf("%s: got the log %+v, want it rotated", name, s.Logging)
 		}
 		if s.MemLimit == 0 {
-			t.Errorf("%s has no bound of memory", name)
+			t.Errorf("%s has no memory limit", name)
 		}
 		service := ours(project)[name]
 		if _, runs := services()[service]; runs {
@@ -238,17 +239,17 @@ func TestComposeIsGentle(t *testing.T) {
 			}
 		}
 		if check := s.HealthCheck; check != nil && (check.Interval == nil || time.Duration(*check.Interval) < 30*time.Second || check.StartInterval == nil) {
-			t.Errorf("%s is asked for its health all the time: %+v", name, check)
+			t.Errorf("%s is health-checked too often: %+v", name, check)
 		}
 	}
 	for _, name := range []string{"edge", "nats", "redis", "mongodb"} {
 		if project.Services[name].HealthCheck == nil {
-			t.Errorf("%s has no check", name)
+			t.Errorf("%s has no health check", name)
 		}
 	}
 }
 
-// What .env sets reaches the services that read it; what it does not set is the service's default.
+// Variables of .env reach the services that read them; others keep the service's default.
 func TestComposePassesEnvOn(t *testing.T) {
 	t.Parallel()
 	passed := regexp.MustCompile(`^(RATE_LIMIT|BYTE_BUDGET|S3|FILE)_`)
@@ -271,7 +272,7 @@ func TestComposePassesEnvOn(t *testing.T) {
 		return *v
 	}
 	if got := value("widget-api", "RATE_LIMIT_VISITOR") + " " + value("widget-api", "RATE_LIMIT_ADDRESS") + " " + value("streams", "STREAM_MAX_BYTES"); got != "7/1m  2000000" {
-		t.Errorf("got %q, want what .env says", got)
+		t.Errorf("got %q, want the value of .env", got)
 	}
 	without := composeFiles(t, nil, "docker-compose.yml")
 	for name, service := range ours(project) {
@@ -281,8 +282,8 @@ func TestComposePassesEnvOn(t *testing.T) {
 	}
 }
 
-// What is mounted from the repository is there.
-func TestComposeMountsWhatIsThere(t *testing.T) {
+// Paths mounted from the repository exist.
+func TestComposeMountsExistingPaths(t *testing.T) {
 	t.Parallel()
 	for name, s := range compose(t).Services {
 		for _, v := range s.Volumes {
@@ -296,7 +297,7 @@ func TestComposeMountsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestComposePinsImagesAndTakesRightsAway(t *testing.T) {
+func TestComposePinsImagesAndDropsPrivileges(t *testing.T) {
 	t.Parallel()
 	project := compose(t)
 	built := ours(project)
@@ -306,7 +307,7 @@ func TestComposePinsImagesAndTakesRightsAway(t *testing.T) {
 		}
 		for _, p := range s.Ports {
 			if p.HostIP != "127.0.0.1" && name != "edge" {
-				t.Errorf("%s is reached from outside at %s", name, p.Published)
+				t.Errorf("%s is reachable from outside at %s", name, p.Published)
 			}
 		}
 		if _, runs := services()[built[name]]; runs && (!s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") || s.HealthCheck == nil) {
@@ -315,8 +316,8 @@ func TestComposePinsImagesAndTakesRightsAway(t *testing.T) {
 	}
 }
 
-// The gateways differ in nothing, and the edge finds all of them under one name.
-func TestComposeGatewaysAreAlike(t *testing.T) {
+// The gateways are identical, and the edge resolves all of them by one name.
+func TestComposeGatewaysAreIdentical(t *testing.T) {
 	t.Parallel()
 	project := compose(t)
 	for name, service := range ours(project) {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// intruder holds the connection of a service, and what an operator sees of it.
+// intruder has the connection of a service, and an operator's view of it.
 type intruder struct {
 	t        *testing.T
 	user     string
@@ -23,8 +23,8 @@ type intruder struct {
 	operator jetstream.JetStream
 }
 
-// request sends a request whose answer goes to reply, then the same with an inbox, and returns when the second answer is here or none
-// can come: then the server has sent the first answer, too.
+// request sends a request with reply as its reply subject, then the same with an inbox, and returns when the second
+// reply has arrived or none can arrive: by then the server has sent the first reply, too.
 func (i intruder) request(subj, reply string, data []byte) {
 	i.t.Helper()
 	if err := i.conn.PublishRequest(subj, reply, data); err != nil {
@@ -33,15 +33,15 @@ func (i intruder) request(subj, reply string, data []byte) {
 	_, _ = i.conn.Request(subj, data, 100*time.Millisecond)
 }
 
-// untouched fails unless INBOUND is as it was declared and holds one event.
+// untouched fails unless INBOUND has its declared configuration and one event.
 func (i intruder) untouched(act string) {
 	i.t.Helper()
 	stream, err := i.operator.Stream(i.t.Context(), subject.Inbound)
 	if err != nil {
-		i.t.Fatalf("%s as %s: %v, want the stream still there", act, i.user, err)
+		i.t.Fatalf("%s as %s: %v, want the stream to exist", act, i.user, err)
 	}
 	if n := stream.CachedInfo().State.Msgs; n != 1 {
-		i.t.Errorf("%s as %s: got %d events, want the one that was there", act, i.user, n)
+		i.t.Errorf("%s as %s: got %d events, want the original one", act, i.user, n)
 	}
 	if p := stream.CachedInfo().Config.RePublish; p != nil {
 		i.t.Errorf("%s as %s: the stream now republishes to %s", act, i.user, p.Destination)
@@ -55,7 +55,7 @@ var (
 	serviceImport  = regexp.MustCompile(`\{ service: \{ account: [A-Z_]+, subject: "([^"]+)" \} \}`)
 )
 
-// requestsOf are the subjects that the account of each user imports, with a word for each wildcard.
+// requestsOf returns the subjects that the account of each user imports, with a word for each wildcard.
 func requestsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	requests := map[string][]string{}
@@ -72,11 +72,12 @@ func requestsOf(t *testing.T) map[string][]string {
 	return requests
 }
 
-// spy is the consumer of each stream that the requests are about.
+// spy is the consumer of each stream used in the requests.
 const spy = "spy"
 
-// nats-server does not check the reply subject of a request or the destination of a trace. With them a compromised service would have
-// the server call an API that the service itself may not call. All that it may request is tried.
+// nats-server does not check the reply subject of a request or the destination of a trace. Through them a compromised
+// service could make the server call an API that the service itself may not call. The test tries all permitted
+// requests.
 func TestCompromisedServiceStaysInItsAccount(t *testing.T) {
 	t.Parallel()
 	for user, subjects := range requestsOf(t) {
@@ -95,7 +96,7 @@ func TestCompromisedServiceStaysInItsAccount(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := stream.Purge(t.Context()); err != nil { // of what the service may write
+				if err := stream.Purge(t.Context()); err != nil { // of events the service may write
 					t.Fatal(err)
 				}
 				if _, err := operator.Publish(t.Context(), "chat.in.visitor.message.a.v", []byte("{}")); err != nil {
@@ -104,10 +105,10 @@ func TestCompromisedServiceStaysInItsAccount(t *testing.T) {
 			}
 			for _, subj := range subjects {
 				if strings.HasPrefix(subj, "chat.in.visitor.") || strings.HasPrefix(subj, "chat.in.control.") {
-					continue // the stream grows by it; every other publish is answered in the same way
+					continue // the request writes to the stream; all other publishes are acknowledged in the same way
 				}
 				refill()
-				for range 2 { // the second finds what the first has left
+				for range 2 { // the second finds what the first left
 					i.request(subj, purgeInbound, []byte(`{"batch":1,"no_wait":true}`))
 				}
 				i.request(subj, "$JS.API.STREAM.DELETE.INBOUND", nil)
@@ -124,7 +125,8 @@ func TestCompromisedServiceStaysInItsAccount(t *testing.T) {
 	}
 }
 
-// A pull request delivers what its reader has published itself: with the reply subject of an API it is a request of the reader's choice.
+// A pull request delivers what its reader has published: with an API's subject as reply subject it is a request chosen
+// by the reader.
 func TestPulledEventIsNoRequest(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
@@ -154,14 +156,14 @@ func TestPulledEventIsNoRequest(t *testing.T) {
 	const next = "$JS.API.CONSUMER.MSG.NEXT.REPLIES.recorder"
 	i.request(next, "$JS.API.STREAM.UPDATE.INBOUND", []byte(`{"batch":1,"no_wait":true}`))
 	i.untouched("a pulled event")
-	for range 2 { // the second finds none
+	for range 2 { // the second finds no message
 		i.request(next, purgeInbound, []byte(`{"batch":1,"no_wait":true}`))
 	}
 	i.untouched("the end of a pull request")
 }
 
-// A consumer that pushes delivers into the account of the streams. nats-server starts it only where somebody subscribes to its literal
-// subject there, and nobody subscribes to an API's or a stream's that way.
+// A push consumer delivers into the account of the streams. nats-server starts it only if that account has a
+// subscription to its literal subject, and no subscription to an API or a stream has that form.
 func TestPushingConsumerReachesNoAPI(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
@@ -182,7 +184,7 @@ func TestPushingConsumerReachesNoAPI(t *testing.T) {
 			if _, err := js.CreatePushConsumer(t.Context(), stream, pushing); err != nil {
 				t.Fatal(err)
 			}
-			// One that does push, made after it and of the same stream, has delivered by the time the other would have.
+			// A push consumer created after it on the same stream has delivered by the time the other would have.
 			probe, err := i.operatorProbe(stream, name)
 			if err != nil {
 				t.Fatal(err)
@@ -200,11 +202,11 @@ func TestPushingConsumerReachesNoAPI(t *testing.T) {
 				t.Errorf("%s has a consumer that delivers to %s: got %+v, want it to wait", user, target, info.Delivered)
 			}
 		}
-		i.untouched("a consumer that pushes")
+		i.untouched("a push consumer")
 	}
 }
 
-// operatorProbe is a consumer of the operator that pushes to a subject which the operator hears.
+// operatorProbe is a push consumer of the operator to a subject with a subscription.
 func (i intruder) operatorProbe(stream, name string) (*nats.Subscription, error) {
 	deliver := i.operator.Conn().NewInbox()
 	sub, err := i.operator.Conn().SubscribeSync(deliver)

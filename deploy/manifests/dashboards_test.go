@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// dashboard is what we use of Grafana's.
+// dashboard has the fields we use of Grafana's type.
 type dashboard struct {
 	UID    string `json:"uid"`
 	Title  string `json:"title"`
@@ -30,8 +30,8 @@ type dashboard struct {
 	} `json:"panels"`
 }
 
-// Every panel asks the provisioned data source something that it understands, and no two stand in the same place. That the
-// metrics exist is shown where the services run (TestEdge in services/standalone/e2e).
+// Every panel has a valid query for the provisioned data source, and panels do not overlap. TestEdge in
+// services/standalone/e2e checks that the metrics exist.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(filepath.Join(root, "deploy/grafana/dashboards/*.json"))
@@ -64,7 +64,7 @@ func TestDashboards(t *testing.T) {
 				continue
 			}
 			if len(p.Targets) == 0 || !strings.Contains(source, "uid: "+p.Datasource.UID+"\n") {
-				t.Errorf("%s: %s asks nobody", d.Title, p.Title)
+				t.Errorf("%s: %s has no query", d.Title, p.Title)
 			}
 			for _, target := range p.Targets {
 				if _, err := parser.ParseExpr(strings.ReplaceAll(target.Expr, "$__rate_interval", "1m")); err != nil {

@@ -1,4 +1,5 @@
-// Package manifests holds no code: its tests hold what Parley is deployed with (Dockerfile, docker-compose.yml, k8s/, deploy/helm, deploy/systemd) to
-// the formats' own types and to the services themselves. With the build tag kubernetes (`make test-kubernetes`) a real kube-apiserver takes
-// every object. There is no Docker engine in them; what that could still refuse is not shown here.
+// Package manifests has only tests, which check the deployment files (Dockerfile, docker-compose.yml, k8s/,
+// deploy/helm, deploy/systemd) against the formats' own types and the services. With the build tag kubernetes (`make
+// test-kubernetes`) a real kube-apiserver validates every object. They use no Docker engine, so errors that only Docker
+// reports are not covered.
 package manifests

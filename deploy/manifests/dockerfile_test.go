@@ -14,7 +14,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-// images are the services that the Dockerfile builds.
+// images returns the services that the Dockerfile builds.
 func images() []string {
 	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "parleyctl"}
 }
@@ -35,7 +35,7 @@ func dockerfile(t *testing.T) []instructions.Stage {
 	return stages
 }
 
-// stage returns the stage of that name.
+// stage returns the stage with that name.
 func stage(t *testing.T, name string) instructions.Stage {
 	t.Helper()
 	for _, s := range dockerfile(t) {
@@ -47,7 +47,7 @@ func stage(t *testing.T, name string) instructions.Stage {
 	return instructions.Stage{}
 }
 
-// every returns the commands of one kind.
+// every returns the commands of one type.
 func every[T instructions.Command](s instructions.Stage) (found []T) {
 	for _, c := range s.Commands {
 		if c, ok := c.(T); ok {
@@ -57,8 +57,8 @@ func every[T instructions.Command](s instructions.Stage) (found []T) {
 	return found
 }
 
-// The image holds a binary that nobody but it can run, as nobody in particular, and that checks itself.
-func TestImageHoldsTheBinaryAlone(t *testing.T) {
+// The image contains only a binary, runs it as an unprivileged user, and has a health check.
+func TestImageContainsOnlyTheBinary(t *testing.T) {
 	t.Parallel()
 	stages := dockerfile(t)
 	final := stages[len(stages)-1]
@@ -82,13 +82,13 @@ func TestImageHoldsTheBinaryAlone(t *testing.T) {
 	}
 }
 
-// What the Dockerfile copies is there, and gets past .dockerignore.
-func TestImageIsBuiltFromWhatIsThere(t *testing.T) {
+// The files that the Dockerfile copies exist, and are not excluded by .dockerignore.
+func TestImageSourcesExist(t *testing.T) {
 	t.Parallel()
 	sent := strings.Split(string(read(t, ".dockerignore")), "\n")
 	for _, image := range images() {
 		for _, c := range append(every[*instructions.CopyCommand](stage(t, "web")), every[*instructions.CopyCommand](stage(t, "build"))...) {
-			if c.From != "" { // made by another stage
+			if c.From != "" { // created by another stage
 				continue
 			}
 			for _, source := range c.SourcePaths {
@@ -97,14 +97,14 @@ func TestImageIsBuiltFromWhatIsThere(t *testing.T) {
 					t.Errorf("%s: %v", image, err)
 				}
 				if top, _, _ := strings.Cut(source, "/"); !slices.Contains(sent, "!"+top) && !slices.Contains(sent, "!"+source) {
-					t.Errorf("%s: .dockerignore keeps %s out", image, source)
+					t.Errorf("%s: .dockerignore excludes %s", image, source)
 				}
 			}
 		}
 	}
 }
 
-// The Dockerfile's own build command makes one static binary that says what it was built from.
+// The Dockerfile's build command creates one static binary with build information.
 func TestImageBinaryIsStatic(t *testing.T) {
 	t.Parallel()
 	var build string
@@ -138,7 +138,7 @@ func TestImageBinaryIsStatic(t *testing.T) {
 	}
 }
 
-// The base image and the syntax are pinned by their full version.
+// The base image and the syntax are pinned to full versions.
 func TestDockerfileIsPinned(t *testing.T) {
 	t.Parallel()
 	text := string(read(t, "Dockerfile"))

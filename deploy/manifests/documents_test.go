@@ -17,8 +17,8 @@ var (
 	silent  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestDocumentsLeadSomewhere follows every link of the documents to a file or a heading of ours.
-func TestDocumentsLeadSomewhere(t *testing.T) {
+// TestDocumentsLeadSomewhere checks that every link of the documents has an existing file or heading as target.
+func TestDocumentLinks(t *testing.T) {
 	t.Parallel()
 	for _, document := range documents(t) {
 		for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(string(read(t, document)), ""), -1) {
@@ -31,7 +31,7 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 				target = filepath.Join(filepath.Dir(document), to)
 			}
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s: %s leads nowhere", document, match[1])
+				t.Errorf("%s: broken link %s", document, match[1])
 				continue
 			}
 			if hasAnchor && !slices.Contains(anchors(t, target), anchor) {
@@ -46,8 +46,8 @@ var (
 	step           = regexp.MustCompile("(?m)^\\| `([^`]+\\.go)` \\| `([A-Za-z]+)` \\|")
 )
 
-// TestDocumentsNameWhatExists looks for every path that the guides name. Decisions and the changelog may name what is gone.
-func TestDocumentsNameWhatExists(t *testing.T) {
+// TestDocumentsNameWhatExists checks every path in the guides. Decisions and the changelog may name removed files.
+func TestDocumentPathsExist(t *testing.T) {
 	t.Parallel()
 	for _, document := range documents(t) {
 		if strings.HasPrefix(document, "docs/decisions/") || document == "CHANGELOG.md" {
@@ -61,7 +61,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// TestArchitectureNamesFunctions looks for every function that docs/architecture.md names, in its file.
+// TestArchitectureNamesFunctions checks that every function in docs/architecture.md exists in its file.
 func TestArchitectureNamesFunctions(t *testing.T) {
 	t.Parallel()
 	steps := step.FindAllStringSubmatch(string(read(t, "docs/architecture.md")), -1)
@@ -75,7 +75,7 @@ func TestArchitectureNamesFunctions(t *testing.T) {
 	}
 }
 
-// documents are the README and its like, and what stands in docs.
+// documents returns README and similar files, and the files in docs.
 func documents(t *testing.T) []string {
 	t.Helper()
 	found := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
@@ -91,7 +91,7 @@ func documents(t *testing.T) []string {
 	return found
 }
 
-// anchors are a document's headings as links name them.
+// anchors returns the anchors of a document's headings.
 func anchors(t *testing.T, document string) []string {
 	t.Helper()
 	var names []string

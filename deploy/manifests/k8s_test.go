@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// overlays are what is applied to a cluster.
+// overlays returns the overlays that are applied to a cluster.
 func overlays() []string { return []string{"dev", "production"} }
 
-// cluster is what an overlay makes, in Kubernetes' own types.
+// cluster is the content of an overlay, in Kubernetes' own types.
 type cluster struct {
 	t        *testing.T
 	objects  []runtime.Object
@@ -40,7 +40,7 @@ func build(t *testing.T, overlay string, components ...string) *cluster {
 	return decode(t, rendered(t, overlay, components...))
 }
 
-// decode is strict: an unknown or doubled field is an error.
+// decode is strict: an unknown or duplicate field is an error.
 func decode(t *testing.T, documents map[string]string) *cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -100,7 +100,7 @@ func all[T interface {
 	return found
 }
 
-// selected are the workloads that a selector selects.
+// selected returns the workloads that match a selector.
 func (c *cluster) selected(s *metav1.LabelSelector) []string {
 	c.t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(s)
@@ -135,7 +135,7 @@ func each(t *testing.T, test func(t *testing.T, c *cluster)) {
 	}
 }
 
-// containers are those of a pod, the ones that begin included.
+// containers returns the containers of a pod, including init containers.
 func containers(pod corev1.PodTemplateSpec) []corev1.Container {
 	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 }
@@ -147,10 +147,10 @@ func TestEveryServiceRuns(t *testing.T) {
 				t.Errorf("%s does not run", name)
 			}
 			if c.replicas[name] {
-				t.Errorf("%s sets its replicas, which are the autoscaler's", name)
+				t.Errorf("%s sets its replicas, which the autoscaler controls", name)
 			}
 			if all[*policyv1.PodDisruptionBudget](c)[name] == nil || all[*corev1.ServiceAccount](c)[name] == nil {
-				t.Errorf("%s has no disruption budget or no account of its own", name)
+				t.Errorf("%s has no disruption budget or service account", name)
 			}
 		}
 	})
@@ -163,10 +163,10 @@ func checkRestricted(t *testing.T, c *cluster) {
 	for name, pod := range c.pods {
 		s := pod.Spec.SecurityContext
 		if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-			t.Errorf("%s: want a pod that is not root's and has the runtime's seccomp profile", name)
+			t.Errorf("%s: want a non-root pod with the RuntimeDefault seccomp profile", name)
 		}
 		if a := pod.Spec.AutomountServiceAccountToken; a == nil || *a {
-			t.Errorf("%s gets a token of Kubernetes", name)
+			t.Errorf("%s mounts a service account token", name)
 		}
 		for _, k := range containers(pod) {
 			s := k.SecurityContext
@@ -186,8 +186,8 @@ func checkRestricted(t *testing.T, c *cluster) {
 	}
 }
 
-// The settings are the service's own, and all that it needs are there.
-func TestPodsSetWhatTheServicesRead(t *testing.T) {
+// The settings exist in the service, and all required ones are set.
+func TestPodSettingsAreKnown(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		for name := range services() {
 			set := make(map[string]string)
@@ -199,7 +199,7 @@ func TestPodsSetWhatTheServicesRead(t *testing.T) {
 	})
 }
 
-// settings are a container's variables, save what only other variables are made from.
+// settings returns a container's variables, except those that only other variables refer to.
 func (c *cluster) settings(name string, k corev1.Container) map[string]string {
 	c.t.Helper()
 	set := make(map[string]string)
@@ -222,12 +222,12 @@ func (c *cluster) settings(name string, k corev1.Container) map[string]string {
 	return set
 }
 
-// Every secret that a pod needs is made by the overlay, or named by it for somebody else to make, with its keys.
+// Every secret that a pod needs is created by the overlay, or documented there with its keys for creation elsewhere.
 func TestSecretsAreKnown(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) { checkSecrets(t, c, strings.HasSuffix(t.Name(), "/dev")) })
 }
 
-// checkSecrets wants all secrets made where made is true; elsewhere it is enough that the production overlay names them.
+// checkSecrets requires all secrets to be created if made is true; otherwise the production overlay must document them.
 func checkSecrets(t *testing.T, c *cluster, made bool) {
 	t.Helper()
 	said := string(read(t, "k8s/overlays/production/kustomization.yaml"))
@@ -243,14 +243,14 @@ func checkSecrets(t *testing.T, c *cluster, made bool) {
 					continue
 				}
 				if made || !strings.Contains(said, ref.Name+" ") || !strings.Contains(said, ref.Key) {
-					t.Errorf("%s: nobody makes %s of the secret %s", name, ref.Key, ref.Name)
+					t.Errorf("%s: key %s of the secret %s is not created", name, ref.Key, ref.Name)
 				}
 			}
 		}
 	}
 }
 
-// The ports are those on which the services listen when nobody tells them others.
+// The ports are the services' default listen ports.
 func TestPortsAreTheServices(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		for name, config := range services() {
@@ -273,7 +273,7 @@ func TestPortsAreTheServices(t *testing.T) {
 					t.Errorf("%s: got ports %v, want %v", name, has, listens)
 				}
 				if set := c.settings(name, k); set["HTTP_ADDR"] != "" || set["OPS_ADDR"] != "" {
-					t.Errorf("%s listens elsewhere than its ports say", name)
+					t.Errorf("%s listens on other ports than declared", name)
 				}
 				for what, probe := range map[string]*corev1.Probe{"startup": k.StartupProbe, "liveness": k.LivenessProbe, "readiness": k.ReadinessProbe} {
 					want := "/healthz"
@@ -289,8 +289,8 @@ func TestPortsAreTheServices(t *testing.T) {
 	})
 }
 
-// A pod is killed only after it has had the time to end by itself.
-func TestPodsHaveTimeToEnd(t *testing.T) {
+// A pod is killed only after it has had time to shut down.
+func TestPodsHaveTimeToShutDown(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		const tidying = 10 * time.Second // requests in flight, handlers, acknowledgements
 		for name, config := range services() {
@@ -298,7 +298,7 @@ func TestPodsHaveTimeToEnd(t *testing.T) {
 			needs := tidying
 			for _, k := range pod.Containers {
 				if k.Lifecycle == nil || k.Lifecycle.PreStop == nil || k.Lifecycle.PreStop.Sleep == nil {
-					t.Fatalf("%s stops while it still gets traffic", name)
+					t.Fatalf("%s stops while it still receives traffic", name)
 				}
 				needs += time.Duration(k.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 				drain := c.settings(name, k)["DRAIN_TIMEOUT"]
@@ -357,7 +357,7 @@ func TestSelectorsMatch(t *testing.T) {
 	})
 }
 
-// Each host has one Ingress; the widget's has the sockets under /socket.io/, and lets them live.
+// Each host has one Ingress; the widget's routes sockets under /socket.io/, with a long timeout.
 func TestIngressReachesTheGateway(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		ingresses := all[*networkingv1.Ingress](c)
@@ -380,16 +380,17 @@ func TestIngressReachesTheGateway(t *testing.T) {
 		}
 		for _, i := range ingresses {
 			if strings.Contains(strings.Join(slices.Collect(maps.Keys(i.Annotations)), " "), "affinity") {
-				t.Errorf("%s keeps sessions to a pod, which no gateway needs", i.Name)
+				t.Errorf("%s has session affinity, which gateways do not need", i.Name)
 			}
 		}
 	})
 }
 
-// Every way that one part's policy opens, the other part's policy opens as well; what has no policy of its own gets nothing.
-func TestNetworkWaysMeet(t *testing.T) {
+// Traffic allowed by one workload's policy is also allowed by the peer's policy; a workload without a policy has no
+// traffic.
+func TestNetworkPoliciesMatch(t *testing.T) {
 	t.Parallel()
-	c := build(t, "dev") // the overlay with all parts in it
+	c := build(t, "dev") // the overlay with all workloads
 	policies := all[*networkingv1.NetworkPolicy](c)
 	if deny := policies["deny-by-default"]; len(deny.Spec.PodSelector.MatchLabels) != 0 || len(deny.Spec.PolicyTypes) != 2 || len(deny.Spec.Ingress)+len(deny.Spec.Egress) != 0 {
 		t.Errorf("got %+v, want nothing to be allowed", deny.Spec)
@@ -403,17 +404,17 @@ func TestNetworkWaysMeet(t *testing.T) {
 				}
 				to := c.selected(peer.PodSelector)
 				if len(to) != 1 {
-					t.Errorf("%s goes to %v, want one part", name, to)
+					t.Errorf("%s allows %v, want one workload", name, to)
 					continue
 				}
 				ways[name+" > "+to[0]] = true
 				if !c.admits(policies[to[0]], name) {
-					t.Errorf("%s may go to %s, which does not let it in", name, to[0])
+					t.Errorf("%s may connect to %s, which does not admit it", name, to[0])
 				}
 			}
 		}
 	}
-	// From what each service is set to use.
+	// From each service's settings.
 	for name := range services() {
 		for engine, variable := range map[string]string{"nats": "NATS_URL", "redis": "REDIS_URL", "mongodb": "MONGODB_URI"} {
 			_, uses := c.settings(name, c.pods[name].Spec.Containers[0])[variable]
@@ -424,7 +425,7 @@ func TestNetworkWaysMeet(t *testing.T) {
 	}
 	for _, way := range []string{"socket-gateway > socket-gateway", "socket-gateway > widget-api"} {
 		if !ways[way] {
-			t.Errorf("there is no way %s", way)
+			t.Errorf("%s is not allowed", way)
 		}
 	}
 	for name := range c.pods {
@@ -434,7 +435,7 @@ func TestNetworkWaysMeet(t *testing.T) {
 	}
 }
 
-// admits tells whether a policy lets a workload's pods in.
+// admits reports whether a policy admits a workload's pods.
 func (c *cluster) admits(p *networkingv1.NetworkPolicy, from string) bool {
 	c.t.Helper()
 	for _, way := range p.Spec.Ingress {
@@ -447,7 +448,7 @@ func (c *cluster) admits(p *networkingv1.NetworkPolicy, from string) bool {
 	return false
 }
 
-func TestProductionKeepsThreeCopies(t *testing.T) {
+func TestProductionReplicas(t *testing.T) {
 	t.Parallel()
 	c := build(t, "production")
 	if got := c.streams().StreamReplicas; got != 3 {

@@ -27,7 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apiserver is a kube-apiserver with its etcd, and kubectl for it. `make test-kubernetes` builds them and says where by KUBERNETES_BIN.
+// apiserver is a kube-apiserver with its etcd, and kubectl for it. `make test-kubernetes` builds them and sets
+// KUBERNETES_BIN.
 type apiserver struct {
 	t          *testing.T
 	bin        string
@@ -83,7 +84,7 @@ func (a *apiserver) write(path, text string) {
 	}
 }
 
-// run starts a server that ends with the test.
+// run starts a server that stops at the end of the test.
 func (a *apiserver) run(dir, name string, args ...string) {
 	a.t.Helper()
 	log, err := os.Create(filepath.Join(dir, name+".log"))
@@ -96,7 +97,7 @@ func (a *apiserver) run(dir, name string, args ...string) {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() {
-		_ = c.Process.Kill() // nothing of it is kept
+		_ = c.Process.Kill() // its data is discarded
 		_ = c.Wait()
 		_ = log.Close()
 	})
@@ -112,7 +113,7 @@ func (a *apiserver) kubectl(stdin string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// accepts wants every object taken as it is, without a warning.
+// accepts requires every object to be accepted unchanged and without a warning.
 func (a *apiserver) accepts(t *testing.T, what, stdin string, args ...string) {
 	t.Helper()
 	out, err := a.kubectl(stdin, append(args, "--validate=strict", "--warnings-as-errors")...)
@@ -124,7 +125,7 @@ func (a *apiserver) accepts(t *testing.T, what, stdin string, args ...string) {
 func (a *apiserver) refuses(what, why, stdin string, args ...string) {
 	a.t.Helper()
 	if out, err := a.kubectl(stdin, append(args, "--validate=strict")...); err == nil || !strings.Contains(out, why) {
-		a.t.Errorf("%s: got %v, %s, want it refused: %s", what, err, out, why)
+		a.t.Errorf("%s: got %v, %s, want it rejected: %s", what, err, out, why)
 	}
 }
 
@@ -153,7 +154,7 @@ func writeKey(t *testing.T, path string) {
 	}
 }
 
-// definitions are the custom resources that components use, from the modules that define them.
+// definitions creates the custom resource definitions that components use, from the modules that define them.
 func (a *apiserver) definitions() {
 	a.t.Helper()
 	for module, files := range map[string][]string{
@@ -164,7 +165,7 @@ func (a *apiserver) definitions() {
 		},
 	} {
 		c := exec.CommandContext(a.t.Context(), "go", "mod", "download", "-json", module)
-		c.Dir = filepath.Dir(a.kubeconfig) // outside of every module
+		c.Dir = filepath.Dir(a.kubeconfig) // outside any module
 		out, err := c.Output()
 		var found struct{ Dir string }
 		if err == nil {
@@ -185,7 +186,7 @@ func (a *apiserver) definitions() {
 	}
 }
 
-// joined is a set of objects as one stream of documents, namespaces first.
+// joined returns a set of objects as one stream of documents, namespaces first.
 func joined(objects map[string]string) string {
 	names := slices.SortedFunc(maps.Keys(objects), func(a, b string) int {
 		if x, y := strings.HasPrefix(a, "Namespace "), strings.HasPrefix(b, "Namespace "); x != y {
@@ -203,7 +204,7 @@ func joined(objects map[string]string) string {
 	return text.String()
 }
 
-// podsOf are the pods that workloads make: Pod Security looks at pods, and no controller makes them here.
+// podsOf returns the pods of workloads: Pod Security checks pods, and no controller creates them here.
 func podsOf(t *testing.T, objects map[string]string) string {
 	t.Helper()
 	var text strings.Builder
@@ -238,8 +239,9 @@ func podsOf(t *testing.T, objects map[string]string) string {
 	return text.String()
 }
 
-// A real kube-apiserver takes every object with strict validation and restricted Pod Security, with services on IPv4 and on IPv6.
-func TestKubernetesTakesEverything(t *testing.T) {
+// A real kube-apiserver accepts every object with strict validation and restricted Pod Security, with services on IPv4
+// and on IPv6.
+func TestKubernetesAcceptsEverything(t *testing.T) {
 	for network, r := range map[string]struct{ services, advertise string }{
 		"IPv4": {"10.96.0.0/16", "192.0.2.1"}, "IPv6": {"fd00:10:96::/112", "fd00:10:97::1"},
 	} {
@@ -260,13 +262,13 @@ func TestKubernetesTakesEverything(t *testing.T) {
 			a.accepts(t, "a namespace for the chart", "apiVersion: v1\nkind: Namespace\nmetadata: {name: chart, labels: {pod-security.kubernetes.io/enforce: restricted}}\n", "apply", "-f", "-")
 			rendering := append(sets(t), nil)
 			if network == "IPv6" {
-				rendering = rendering[len(rendering)-2:] // all components that go together, and none
+				rendering = rendering[len(rendering)-2:] // all compatible components, and none
 			}
 			for _, set := range rendering {
 				objects := rendered(t, "production", set...)
 				jobs := slices.DeleteFunc(slices.Collect(maps.Keys(objects)), func(name string) bool { return !strings.HasPrefix(name, "Job ") })
 				fresh := maps.Clone(objects)
-				for _, job := range jobs { // the one that is there cannot be changed
+				for _, job := range jobs { // the existing one is immutable
 					delete(fresh, job)
 				}
 				what := fmt.Sprint("components ", set)

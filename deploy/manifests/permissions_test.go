@@ -23,14 +23,14 @@ import (
 // patience bounds every wait for a server.
 const patience = 15 * time.Second
 
-// natsUsers are the users of deploy/nats/accounts.conf.
+// natsUsers returns the users of deploy/nats/accounts.conf.
 func natsUsers() []string {
 	return []string{"client-api", "widget-api", "socket-gateway", "processor", "panel", "operator", "watcher"}
 }
 
 var natsPassword = regexp.MustCompile(`\$NATS_[A-Z_]+_PASSWORD`)
 
-// accounts is accounts.conf with the user's name as each password.
+// accounts returns accounts.conf with each user's name as password.
 func accounts(t testing.TB) string {
 	t.Helper()
 	return natsPassword.ReplaceAllStringFunc(string(read(t, "deploy/nats/accounts.conf")), func(variable string) string {
@@ -96,7 +96,7 @@ func natsJetStream(t *testing.T, conn *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// applyStreams does as the operator what `parleyctl streams apply` does.
+// applyStreams does the same as `parleyctl streams apply`, as the operator.
 func applyStreams(t *testing.T, s *server.Server) jetstream.JetStream {
 	t.Helper()
 	operator := openBus(t, s, "operator", []string{}...)
@@ -112,7 +112,7 @@ type listener struct {
 	sub  *nats.Subscription
 }
 
-// listen hears all subjects of a user's account but what the server says to itself.
+// listen subscribes to all subjects of a user's account except the server's internal ones.
 func listen(t *testing.T, s *server.Server, user string) listener {
 	t.Helper()
 	conn := natsConn(t, s, user)
@@ -126,8 +126,8 @@ func listen(t *testing.T, s *server.Server, user string) listener {
 	return listener{conn, sub}
 }
 
-// heard returns the subjects that have arrived. Each user has published before: the server passes messages of one connection on in
-// their order, and the mark comes last.
+// heard returns the subjects that have arrived. Each user has published before: the server keeps the order of one
+// connection's messages, and the mark is the last one.
 func (l listener) heard(t *testing.T, mark string) map[string]bool {
 	t.Helper()
 	heard := map[string]bool{}
@@ -147,7 +147,7 @@ func TestNATSPermissions(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
 	const id = "11111111-1111-4111-8111-111111111111"
-	writes := map[string][]string{ // whose messages arrive in the account of the streams
+	writes := map[string][]string{ // the users whose messages arrive in the account of the streams
 		"chat.in.message." + id + "." + id:                           {"client-api"},
 		"chat.in.push." + id + "." + id:                              {"client-api"},
 		"chat.in.visitor.registered." + id + "." + id:                {"widget-api"},
@@ -223,7 +223,7 @@ func TestNATSPermissions(t *testing.T) {
 	}
 	for _, user := range natsUsers() {
 		streams, conn := listen(t, s, "operator"), natsConn(t, s, user)
-		mark := "chat.status.a.b" // of those that may write it
+		mark := "chat.status.a.b" // of those that may publish it
 		publish := func(subject string) {
 			if err := conn.Publish(subject, []byte("{}")); err != nil {
 				t.Fatal(err)
@@ -253,8 +253,9 @@ func TestNATSPermissions(t *testing.T) {
 	}
 }
 
-// Who hears what somebody publishes, once each: a service hears its own account, the invalidations, and the questions it answers.
-func TestNATSHearing(t *testing.T) {
+// Each message is received by the right accounts, once: a service receives its own account's messages, invalidations,
+// and the requests it answers.
+func TestNATSSubscriptions(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
 	everyone := []string{"client-api", "widget-api", "socket-gateway", "processor"}
@@ -340,14 +341,14 @@ func TestNATSHearing(t *testing.T) {
 				}
 			}
 			if want := slices.Contains(c.heardBy, user); (got == 1) != want || got > 1 {
-				t.Errorf("%s publishes %s: got it %d times at %s, want it there: %v", c.from, c.subject, got, user, want)
+				t.Errorf("%s publishes %s: received %d times by %s, want it received: %v", c.from, c.subject, got, user, want)
 			}
 			l.conn.Close()
 		}
 	}
 }
 
-// Of the gateways one takes each signal, whichever account it comes from.
+// One of the gateways receives each signal, whichever account publishes it.
 func TestSignalsReachOneGateway(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
@@ -384,8 +385,8 @@ func TestSignalsReachOneGateway(t *testing.T) {
 	}
 }
 
-// panelMayPublish is what the panel does for operators and agents: it writes events, removes what an erasure names, and reads everything,
-// but touches no stream's configuration.
+// panelMayPublish lists what the panel does for operators and agents: it writes events, deletes messages of an erasure,
+// and reads everything, but cannot change a stream's configuration.
 func panelMayPublish(subject string) bool {
 	for _, prefix := range []string{
 		"chat.", "parley.invalidate.", "parley.revocation.", "parley.progress.", "$O.FILES.", "$JS.API.DIRECT.GET.", "$JS.API.STREAM.MSG.GET.",
@@ -398,7 +399,7 @@ func panelMayPublish(subject string) bool {
 	return false
 }
 
-// What a compromised service would like to do to the streams leaves them as they are.
+// A compromised service cannot change the streams.
 func TestServicesCannotTouchStreams(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
@@ -420,7 +421,7 @@ func TestServicesCannotTouchStreams(t *testing.T) {
 				return err
 			},
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // the server does not answer what it refuses
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // the server does not reply to rejected requests
 			if err := try(ctx); err == nil {
 				t.Errorf("%s may %s streams", user, act)
 			}
@@ -436,7 +437,7 @@ func TestServicesCannotTouchStreams(t *testing.T) {
 	}
 }
 
-// A service that answers questions is not made to send its answer where the one that asks would like to write.
+// A service that answers requests cannot be made to send its answer to a subject that the requester may not write to.
 func TestAnswersGoToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	s := startParleyNATS(t)
@@ -453,7 +454,7 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := gateway.Request("parley.ask.origins.app", nil, patience); err != nil {
-		t.Errorf("an honest question: got %v, want an answer", err)
+		t.Errorf("a regular request: got %v, want an answer", err)
 	}
 	for _, reply := range []string{purgeInbound, "$JS.API.STREAM.PURGE.OBJ_FILES"} {
 		if err := gateway.PublishRequest("parley.ask.origins.app", reply, nil); err != nil {
@@ -468,6 +469,6 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 	}
 	stream, err := operator.Stream(t.Context(), subject.Inbound)
 	if err != nil || stream.CachedInfo().State.Msgs != 1 {
-		t.Errorf("got %+v, %v, want the event still there", stream, err)
+		t.Errorf("got %+v, %v, want the event to exist", stream, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// startRedis starts redis-server with deploy/redis; each user's password is its name with a p before it.
+// startRedis starts redis-server with deploy/redis; each user's password is its name with the prefix p.
 func startRedis(t *testing.T) (addr string) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -37,13 +37,13 @@ func startRedis(t *testing.T) (addr string) {
 	defer anybody.Close()
 	for deadline := time.Now().Add(patience); anybody.Ping(t.Context()).Err() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("Redis did not start, or lets nobody ask for its health")
+			t.Fatal("Redis did not start, or rejects health checks")
 		}
 	}
 	return addr
 }
 
-// Each user of Redis has the keys, channels and commands of its service, and no others.
+// Each Redis user has access only to the keys, channels and commands of its service.
 func TestRedisPermissions(t *testing.T) {
 	t.Parallel()
 	addr := startRedis(t)
@@ -92,7 +92,7 @@ func TestRedisPermissions(t *testing.T) {
 				want = want && a != act
 			}
 			if refused != want {
-				t.Errorf("%s, to %s: got %v, want refused %v", user, act, err, want)
+				t.Errorf("%s, to %s: got %v, want rejected %v", user, act, err, want)
 			}
 		}
 		for channel, want := range map[string]bool{"socket.io#/message#room#": user == "socket-gateway", "other": false} {
@@ -107,6 +107,6 @@ func TestRedisPermissions(t *testing.T) {
 	wrong := redis.NewClient(&redis.Options{Addr: addr, Username: "client-api", Password: "wrong"})
 	defer wrong.Close()
 	if err := wrong.Ping(t.Context()).Err(); err == nil {
-		t.Error("got in with a wrong password")
+		t.Error("authenticated with a wrong password")
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// renderings are those that were made: a set of objects takes half a second, and many tests look at the same one.
+// renderings caches results: rendering takes half a second, and many tests use the same objects.
 var renderings sync.Map // by overlay and components: func() (map[string]string, error)
 
-// rendered runs kustomize (the library that kubectl has in it) on an overlay with components, and returns its objects in YAML by kind
-// and name.
+// rendered runs kustomize (the library used by kubectl) on an overlay with components, and returns its objects in YAML
+// by kind and name.
 func rendered(t *testing.T, overlay string, components ...string) map[string]string {
 	t.Helper()
 	once, _ := renderings.LoadOrStore(fmt.Sprint(overlay, components), sync.OnceValues(func() (map[string]string, error) {
@@ -33,7 +33,7 @@ func rendered(t *testing.T, overlay string, components ...string) map[string]str
 	return objects
 }
 
-// rendering is held while kustomize runs: it fills a schema that all of its runs share, without a lock of its own.
+// rendering is held while kustomize runs: its runs share a schema that is not protected by a lock.
 var rendering sync.Mutex
 
 func kustomize(folder string) (map[string]string, error) {
@@ -50,7 +50,7 @@ func kustomize(folder string) (map[string]string, error) {
 	return objects, nil
 }
 
-// kustomizeWith renders a copy of an overlay that names components, as operators make it.
+// kustomizeWith renders a copy of an overlay with components, like an operator's overlay.
 func kustomizeWith(overlay string, components []string) (objects map[string]string, err error) {
 	dir, err := os.MkdirTemp("", "kustomize")
 	if err != nil {
@@ -77,7 +77,7 @@ func kustomizeWith(overlay string, components []string) (objects map[string]stri
 	return kustomize(filepath.Dir(path))
 }
 
-// components are those that there are.
+// components returns all components.
 func components(t *testing.T) (names []string) {
 	t.Helper()
 	folders, err := os.ReadDir(filepath.Join(root, "k8s/components"))
@@ -90,10 +90,10 @@ func components(t *testing.T) (names []string) {
 	return names
 }
 
-// exclusive are the two ways to scale gateways on their connections.
+// exclusive lists the two alternatives for scaling gateways on their connections.
 var exclusive = []string{"connections", "keda-connections"}
 
-// sets are the components that are rendered together: each apart, and as many as go together.
+// sets returns the combinations of components that are rendered: each alone, and as many as are compatible.
 func sets(t *testing.T) [][]string {
 	t.Helper()
 	var found [][]string

@@ -15,7 +15,7 @@ import (
 
 const root = "../.."
 
-// services are those that run for as long as Parley does, by name.
+// services returns the Configs of the long-running services, by name.
 func services() map[string]any {
 	return map[string]any{
 		"client-api": clientapi.Config{}, "widget-api": widgetapi.Config{},
@@ -23,7 +23,7 @@ func services() map[string]any {
 	}
 }
 
-// variables are the settings that a service reads, by name.
+// variables returns the settings that a service reads, by name.
 func variables(service any) map[string]config.Variable {
 	known := make(map[string]config.Variable)
 	for _, v := range config.Reference(service) {
@@ -32,7 +32,7 @@ func variables(service any) map[string]config.Variable {
 	return known
 }
 
-// checkSettings reports settings that the service does not read, and those that it needs and does not get.
+// checkSettings reports settings that the service does not read, and required ones that are missing.
 func checkSettings(t *testing.T, where, service string, set map[string]string) {
 	t.Helper()
 	known := variables(services()[service])

@@ -22,13 +22,13 @@ import (
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 )
 
-// streamSizes reads the settings of `parleyctl streams apply`.
+// streamSizes parses the settings of `parleyctl streams apply`.
 func streamSizes(t *testing.T, set map[string]string) config.Streams {
 	t.Helper()
 	known := variables(config.Streams{})
 	for name := range set {
 		if _, ok := known[name]; !ok && name != "NATS_URL" && name != "MONGODB_URI" {
-			t.Errorf("%s is no setting of the streams", name)
+			t.Errorf("%s is not a setting of the streams", name)
 		}
 	}
 	sizes, err := config.LoadFrom[config.Streams](func(name string) string { return set[name] })
@@ -38,7 +38,7 @@ func streamSizes(t *testing.T, set map[string]string) config.Streams {
 	return sizes
 }
 
-// streams are the sizes that the overlay's job applies.
+// streams returns the sizes that the overlay's job applies.
 func (c *cluster) streams() config.Streams {
 	c.t.Helper()
 	containers := c.pods["streams"].Spec.Containers
@@ -48,7 +48,7 @@ func (c *cluster) streams() config.Streams {
 	return streamSizes(c.t, c.settings("streams", containers[0]))
 }
 
-// reserved is what one server sets aside for the streams.
+// reserved returns the storage that one server reserves for the streams.
 func reserved(s config.Streams) (sum int64) {
 	for _, stream := range (bus.StreamSettings{MaxBytes: s.StreamMaxBytes, FilesMaxBytes: s.FileStoreMaxBytes}).Streams() {
 		sum += stream.MaxBytes
@@ -56,7 +56,7 @@ func reserved(s config.Streams) (sum int64) {
 	return sum
 }
 
-// starts applies streams of that size on a NATS that has so much room.
+// starts applies streams of that size on a NATS server with that much storage.
 func starts(t *testing.T, maxFileStore string, s config.Streams) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats-server.conf")
@@ -70,7 +70,8 @@ func starts(t *testing.T, maxFileStore string, s config.Streams) {
 	}
 }
 
-// The streams of every overlay fit into what NATS may reserve there, and that into its volume, with a twentieth left for the file system.
+// The streams of every overlay fit into NATS's storage limit, and that into its volume, with a twentieth left for the
+// file system.
 func TestStreamsFitTheVolume(t *testing.T) {
 	t.Parallel()
 	dev := build(t, "dev")
@@ -95,7 +96,7 @@ func TestStreamsFitTheVolume(t *testing.T) {
 	project := compose(t)
 	sizes := make(map[string]string)
 	for name, value := range project.Services["streams"].Environment {
-		if value != nil { // else it is the default
+		if value != nil { // otherwise the default
 			sizes[name] = *value
 		}
 	}
@@ -103,7 +104,8 @@ func TestStreamsFitTheVolume(t *testing.T) {
 	starts(t, room, streamSizes(t, sizes))
 }
 
-// Production's streams hold the load that its overlay states, and what one company or application may fill is a part of one.
+// Production's streams hold the load stated in its overlay, and one company or application can fill only a part of a
+// stream.
 func TestProductionCarriesItsLoad(t *testing.T) {
 	t.Parallel()
 	stated := regexp.MustCompile(`(\d+) events a second .*, kept for (\d+) hours, (\d+) bytes each and a quarter to spare`).
@@ -140,7 +142,7 @@ func TestProductionCarriesItsLoad(t *testing.T) {
 	}
 }
 
-// chartValues is what we use of the NATS chart's values.
+// chartValues has the fields we use of the NATS chart's values.
 type chartValues struct {
 	Config struct {
 		JetStream struct {
@@ -160,15 +162,15 @@ type chartValues struct {
 	} `json:"container"`
 }
 
-// nats-server starts with what the chart makes of our values: its file is /etc/nats-config/nats.conf, <<x>> stands for x itself and
-// $include for an include, which nats-server reads relative to the file that has it.
+// nats-server starts with the configuration that the chart renders from our values: its file is
+// /etc/nats-config/nats.conf, <<x>> is rendered as x and $include as an include relative to the including file.
 func TestChartConfigurationStarts(t *testing.T) {
 	t.Parallel()
 	var values chartValues
 	if err := yaml.Unmarshal(read(t, "k8s/overlays/production/nats-values.yaml"), &values); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir() // stands for /
+	dir := t.TempDir() // replaces /
 	var mount string
 	for _, p := range values.Container.Patch {
 		if m, ok := p.Value.(map[string]any); ok && m["name"] == "parley-accounts" {
@@ -202,7 +204,7 @@ func TestChartConfigurationStarts(t *testing.T) {
 	}
 }
 
-// The address at which a gateway is reached holds on IPv4 and on IPv6.
+// A gateway's advertised address is valid on IPv4 and on IPv6.
 func TestGatewayAddressOnEveryNetwork(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster) {
 		set := c.settings("socket-gateway", c.pods["socket-gateway"].Spec.Containers[0])
@@ -216,11 +218,11 @@ func TestGatewayAddressOnEveryNetwork(t *testing.T) {
 	})
 }
 
-// Folders with passwords and keys, which the documents have operators make, are not offered to be committed.
+// Directories for passwords and keys, which operators create according to the documents, are ignored by git.
 func TestSecretsAreIgnored(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
-		t.Skip("this is no clone: there is nothing that could be committed")
+		t.Skip("not a git clone")
 	}
 	for _, path := range []string{"data/nats.env", "data/visitor-keys.json", ".env", ".parley/demo.json"} {
 		if out, err := exec.CommandContext(t.Context(), "git", "-C", root, "check-ignore", "--no-index", path).CombinedOutput(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// units are the files of deploy/systemd by their name.
+// units returns the files of deploy/systemd by name.
 func units(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "deploy/systemd/parley*"))
@@ -25,7 +25,8 @@ func units(t *testing.T) map[string]string {
 	return found
 }
 
-// Each service has a unit that gives it the memory and the time that Kubernetes does, and is stopped before its engines.
+// Each service has a unit with the same memory limit and stop timeout as in Kubernetes, and is stopped before NATS and
+// the database.
 func TestUnitsOfTheServices(t *testing.T) {
 	t.Parallel()
 	found, production := units(t), build(t, "production")
@@ -57,8 +58,8 @@ func TestUnitsOfTheServices(t *testing.T) {
 	}
 }
 
-// systemd understands every line, and finds little that the services could do to the machine.
-func TestUnitsAreUnderstoodAndHardened(t *testing.T) {
+// systemd accepts every line, and its security analysis finds few exposures.
+func TestUnitsAreValidAndHardened(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -69,7 +70,7 @@ func TestUnitsAreUnderstoodAndHardened(t *testing.T) {
 	dir := t.TempDir()
 	var names []string
 	for name, text := range units(t) {
-		// The binaries need not be on this machine.
+		// The binaries need not be installed on this machine.
 		text = regexp.MustCompile(`/usr/local/bin/\S+`).ReplaceAllString(text, "/bin/true")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -92,7 +93,7 @@ func TestUnitsAreUnderstoodAndHardened(t *testing.T) {
 		check := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=yes", "--threshold=20", strings.Replace(name, "@1", "@", 1))
 		check.WaitDelay = 10 * time.Second
 		if out, err := check.CombinedOutput(); err != nil {
-			t.Errorf("%s may do too much: %v\n%s", filepath.Base(name), err, out)
+			t.Errorf("%s is not hardened enough: %v\n%s", filepath.Base(name), err, out)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workflow is what we use of GitHub's.
+// workflow has the fields we use of GitHub's type.
 type workflow struct {
 	Name        string                    `json:"name"`
 	On          map[string]map[string]any `json:"on"`
@@ -38,11 +38,11 @@ type workflowStep struct {
 	Env  map[string]string `json:"env,omitempty"`
 }
 
-// The workflow runs what contributors run: targets that there are, and the store's tests on MongoDB itself.
+// The workflow uses existing make targets, like contributors, and runs the store's tests on MongoDB itself.
 func TestWorkflowRunsTheTargets(t *testing.T) {
 	t.Parallel()
 	var w workflow
-	text := strings.Replace(string(read(t, ".github/workflows/ci.yml")), "\non:", "\n\"on\":", 1) // YAML 1.1 reads on as true
+	text := strings.Replace(string(read(t, ".github/workflows/ci.yml")), "\non:", "\n\"on\":", 1) // YAML 1.1 parses on as true
 	if err := yaml.UnmarshalStrict([]byte(text), &w); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestWorkflowRunsTheTargets(t *testing.T) {
 	var runs, tested string
 	for name, job := range w.Jobs {
 		if job.TimeoutMinutes == 0 {
-			t.Errorf("%s may run for ever", name)
+			t.Errorf("%s has no timeout", name)
 		}
 		for _, step := range job.Steps {
 			runs += step.Run + "\n"
@@ -77,10 +77,10 @@ func TestWorkflowRunsTheTargets(t *testing.T) {
 		}
 	}
 	if !strings.Contains(runs, "make audit") || !strings.Contains(makefile, "/cmd/govulncheck)") || !strings.Contains(makefile, "\tnpm audit\n") {
-		t.Error("nobody looks for known holes in Go and npm packages")
+		t.Error("no check for known vulnerabilities in Go and npm packages")
 	}
 	if !strings.Contains(runs, "make test-kubernetes") || !strings.Contains(runs, "scripts/cluster-chat") {
-		t.Error("nobody applies the manifests to a Kubernetes, or chats in a cluster")
+		t.Error("no job applies the manifests to a Kubernetes API server, or tests a chat in a cluster")
 	}
 	if !strings.Contains(runs, ".ci/run") || tested != "make test-mongodb" {
 		t.Errorf("got %q on MongoDB, want .ci/run and make test-mongodb", tested)

@@ -1,4 +1,4 @@
-// Runs once, in a new data folder, as the root user: a user of the database for each service that uses it.
+// Runs once, in a new data directory, as the root user: creates a database user for each service that uses it.
 const database = db.getSiblingDB('parley');
 for (const user of ['client-api', 'widget-api', 'processor', 'panel', 'operator']) {
   const pwd = process.env['MONGODB_' + user.toUpperCase().replace('-', '_') + '_PASSWORD'];

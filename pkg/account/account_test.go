@@ -51,14 +51,14 @@ func TestTOTP(t *testing.T) {
 			t.Errorf("at %d: got step %d, %v", seconds, step, ok)
 		}
 		if _, ok := account.VerifyTOTP(secret, want, at, step); ok {
-			t.Errorf("at %d: a code counts twice", seconds)
+			t.Errorf("at %d: a used code is accepted again", seconds)
 		}
 		if _, ok := account.VerifyTOTP(secret, want, at.Add(90*time.Second), 0); ok {
-			t.Errorf("at %d: a code counts for too long", seconds)
+			t.Errorf("at %d: a code is accepted outside the skew", seconds)
 		}
 	}
 	if _, ok := account.VerifyTOTP("", account.TOTP("", time.Unix(1, 0)), time.Unix(1, 0), -10); ok {
-		t.Error("without a secret a code counts")
+		t.Error("a code is accepted without a secret")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestSessionEnds(t *testing.T) {
 		t.Error("the session's id is not the hash of its secret")
 	}
 	if !s.Valid(start.Add(account.SessionIdle-1)) || s.Valid(start.Add(account.SessionIdle)) {
-		t.Error("idleness does not end the session")
+		t.Error("an idle session does not expire")
 	}
 	for now := start; now.Before(start.Add(account.SessionLife)); now = now.Add(time.Hour) {
 		if !s.Valid(now) {
@@ -79,7 +79,7 @@ func TestSessionEnds(t *testing.T) {
 		s.ExpiresAt = s.Extended(now)
 	}
 	if s.Valid(start.Add(account.SessionLife)) {
-		t.Error("a session in use does not end")
+		t.Error("a session in use does not expire after SessionLife")
 	}
 }
 
@@ -103,6 +103,6 @@ func TestUserCheck(t *testing.T) {
 		}
 	}
 	if account.UserID(" A@B.example ") != account.UserID("a@b.EXAMPLE") || account.UserID("a@b.example") == account.UserID("c@b.example") {
-		t.Error("the id does not follow from the address")
+		t.Error("the id is not derived from the address")
 	}
 }

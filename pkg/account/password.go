@@ -25,13 +25,14 @@ const (
 	argonKey    = 32
 	argonSalt   = 16
 
-	// hashesAtOnce bounds the memory and the processors that sign-ins take.
+	// hashesAtOnce limits concurrent hashing, which bounds the memory and CPU used by sign-ins.
 	hashesAtOnce = 2
 )
 
 var hashing = make(chan struct{}, hashesAtOnce)
 
-// CheckPassword returns Invalid for a password that is too short or too long. field names it in the answer.
+// CheckPassword returns an Invalid error for a password that is too short or too long. field is its name in the
+// response.
 func CheckPassword(field, password string) error {
 	var f apperr.Fields
 	switch n := utf8.RuneCountInString(password); {
@@ -46,7 +47,7 @@ func CheckPassword(field, password string) error {
 // NewPassword returns a random password.
 func NewPassword() string { return NewSecret()[:20] }
 
-// HashPassword returns the password's hash in the PHC string format. It waits for its turn.
+// HashPassword returns the password's hash in the PHC string format. It waits for a free hashing slot.
 func HashPassword(ctx context.Context, password string) (string, error) {
 	var salt [argonSalt]byte
 	_, _ = rand.Read(salt[:]) // never fails (crypto/rand)
@@ -58,8 +59,8 @@ func HashPassword(ctx context.Context, password string) (string, error) {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonLanes, encode(salt[:]), encode(key)), nil
 }
 
-// VerifyPassword reports whether the password matches the hash. Without a hash it takes as long and reports false, so that the time
-// does not reveal whether a user exists.
+// VerifyPassword reports whether the password matches the hash. With an empty hash it takes the same time and returns
+// false, so that timing does not reveal whether a user exists.
 func VerifyPassword(ctx context.Context, password, hash string) (bool, error) {
 	if len(password) > 4*maxPassword {
 		return false, nil
@@ -83,7 +84,7 @@ func argonOf(ctx context.Context, password string, salt []byte, time, memory uin
 	return argon2.IDKey([]byte(password), salt, time, memory, lanes, argonKey), nil
 }
 
-// phc are the parts of a hash.
+// phc is a parsed hash in the PHC string format.
 type phc struct {
 	time, memory uint32
 	lanes        uint8

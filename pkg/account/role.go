@@ -2,7 +2,7 @@ package account
 
 import "slices"
 
-// Role is what a user may do. A user has one.
+// Role determines a user's permissions. A user has one role.
 type Role string
 
 const (
@@ -12,7 +12,7 @@ const (
 	Agent     Role = "agent"     // of a company: answers visitors
 )
 
-// Roles lists all roles, the most powerful first.
+// Roles lists all roles, most privileged first.
 func Roles() []Role { return []Role{Operator, Owner, Developer, Agent} }
 
 // Known reports whether r is a role.
@@ -37,7 +37,7 @@ const (
 	Companies         Permission = "companies"
 )
 
-// Permissions returns what a role may do: the only table of it.
+// Permissions returns the permissions of a role. It is the only place that defines them.
 func (r Role) Permissions() []Permission {
 	switch r {
 	case Operator:

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// SessionIdle is how long a session lives without use, SessionLife how long at most.
+	// SessionIdle is how long an unused session lives; SessionLife is the maximum lifetime.
 	SessionIdle = 12 * time.Hour
 	SessionLife = 7 * 24 * time.Hour
 	// InvitationLife is how long an invitation can be accepted.
@@ -19,7 +19,7 @@ const (
 	secretBytes = 32
 )
 
-// Session is a sign-in. Its secret, the cookie's value, is never stored.
+// Session is a signed-in session. Its secret, the cookie's value, is never stored.
 type Session struct {
 	ID         string // hash of the secret
 	UserID     string
@@ -30,7 +30,7 @@ type Session struct {
 	UserAgent  string
 }
 
-// NewSession makes a session and its secret.
+// NewSession returns a new session and its secret.
 func NewSession(userID, address, userAgent string, now time.Time) (secret string, s Session) {
 	secret = NewSecret()
 	return secret, Session{
@@ -38,12 +38,12 @@ func NewSession(userID, address, userAgent string, now time.Time) (secret string
 	}
 }
 
-// Valid reports whether the session holds at now.
+// Valid reports whether the session is valid at now.
 func (s Session) Valid(now time.Time) bool {
 	return now.Before(s.ExpiresAt) && now.Before(s.CreatedAt.Add(SessionLife))
 }
 
-// Extended is when the session expires if it is used at now.
+// Extended returns the session's expiry if it is used at now.
 func (s Session) Extended(now time.Time) time.Time {
 	if end := s.CreatedAt.Add(SessionLife); now.Add(SessionIdle).After(end) {
 		return end
@@ -58,7 +58,7 @@ func NewSecret() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// HashSecret is the form in which a secret of 256 random bits is stored.
+// HashSecret returns the hash under which a secret of 256 random bits is stored.
 func HashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
@@ -69,7 +69,8 @@ func SameSecret(secret, hash string) bool {
 	return hash != "" && subtle.ConstantTimeCompare([]byte(HashSecret(secret)), []byte(hash)) == 1
 }
 
-// CSRFToken is the token that belongs to a session's secret. It follows from the secret, which a page of another site never has.
+// CSRFToken returns the CSRF token of a session. It is derived from the session's secret, which another site's page
+// cannot read.
 func CSRFToken(secret string) string {
 	sum := sha256.Sum256([]byte("csrf|" + secret))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

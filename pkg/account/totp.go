@@ -3,7 +3,7 @@ package account
 import (
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1" // RFC 6238's default, which authenticator apps speak
+	"crypto/sha1" // RFC 6238's default, which authenticator apps support
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/binary"
@@ -15,7 +15,7 @@ import (
 const (
 	totpPeriod = 30 * time.Second
 	totpBytes  = 20 // RFC 4226, 4: at least 128 bits, 160 recommended
-	totpSkew   = 1  // steps before and after that also count
+	totpSkew   = 1  // steps before and after that are also accepted
 )
 
 // NewTOTPSecret returns a secret for an authenticator app, in base32.
@@ -25,15 +25,15 @@ func NewTOTPSecret() string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw[:])
 }
 
-// TOTPURI is what an authenticator app reads from a QR code.
+// TOTPURI returns the otpauth URI that an authenticator app reads from a QR code.
 func TOTPURI(issuer, email, secret string) string {
 	u := url.URL{Scheme: "otpauth", Host: "totp", Path: "/" + issuer + ":" + email}
 	u.RawQuery = url.Values{"secret": {secret}, "issuer": {issuer}}.Encode()
 	return u.String()
 }
 
-// VerifyTOTP reports whether code is right at now, and its time step. A step that is not after the last one that was used does not
-// count: a code counts once (RFC 6238, 5.2).
+// VerifyTOTP reports whether code is valid at now, and returns its time step. A step not after last is rejected, so
+// that each code is accepted once (RFC 6238, 5.2).
 func VerifyTOTP(secret, code string, now time.Time, last int64) (step int64, ok bool) {
 	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
 	if err != nil || secret == "" {
@@ -48,7 +48,7 @@ func VerifyTOTP(secret, code string, now time.Time, last int64) (step int64, ok 
 	return 0, false
 }
 
-// TOTP returns the code of a secret at a time.
+// TOTP returns the code for a secret at a time.
 func TOTP(secret string, at time.Time) string {
 	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
 	if err != nil {
@@ -57,10 +57,10 @@ func TOTP(secret string, at time.Time) string {
 	return totp(key, at.Unix()/int64(totpPeriod/time.Second))
 }
 
-// totp is HOTP (RFC 4226, 5.3) of a time step, with six digits.
+// totp returns the HOTP value (RFC 4226, 5.3) of a time step, with six digits.
 func totp(key []byte, step int64) string {
 	mac := hmac.New(sha1.New, key)
-	_ = binary.Write(mac, binary.BigEndian, step) // a hash takes everything
+	_ = binary.Write(mac, binary.BigEndian, step) // hash.Hash never returns an error
 	sum := mac.Sum(nil)
 	offset := sum[len(sum)-1] & 0xf
 	n := binary.BigEndian.Uint32(sum[offset:offset+4]) & 0x7fffffff

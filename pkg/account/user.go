@@ -26,29 +26,29 @@ const (
 
 // User is a person who signs in to the panel.
 type User struct {
-	ID        string // follows from the e-mail address, see [UserID]
+	ID        string // derived from the e-mail address, see [UserID]
 	Email     string // in canonical form
 	Name      string
 	Role      Role
 	CompanyID string // empty for an operator
 	CreatedAt time.Time
 
-	PasswordHash string // argon2id; empty: none, the user is invited or signs in elsewhere
+	PasswordHash string // argon2id; empty: none, the user is invited or uses single sign-on
 	Disabled     bool
 	LastSignInAt time.Time
 
 	TOTPSecret  string // base32; empty: no second factor
-	TOTPPending string // offered and not confirmed
-	TOTPStep    int64  // the time step of the last code that was used: a code counts once
+	TOTPPending string // enrolled but not yet confirmed
+	TOTPStep    int64  // time step of the last used code: each code is accepted once
 
-	InvitationHash      string // hash of the invitation's secret; empty: none is open
+	InvitationHash      string // hash of the invitation's secret; empty: no open invitation
 	InvitationExpiresAt time.Time
 
-	// Revision counts the changes. An update names the revision that it has read.
+	// Revision counts the changes. An update names the revision it is based on.
 	Revision int64
 }
 
-// Status is where the user stands.
+// Status returns the user's status.
 func (u User) Status() string {
 	switch {
 	case u.Disabled:
@@ -59,18 +59,19 @@ func (u User) Status() string {
 	return StatusActive
 }
 
-// DisplayName is the name, or the e-mail address of a user without one.
+// DisplayName returns the name, or the e-mail address if the user has no name.
 func (u User) DisplayName() string { return cmp.Or(u.Name, u.Email) }
 
-// userNamespace makes user ids of e-mail addresses.
+// userNamespace is the UUID namespace of user ids.
 var userNamespace = uuid.MustParse("6f1f9f0c-6d4a-5c0e-9a55-7f6d2c9f3b11")
 
-// UserID is the id of the user with that address. Since it follows from the address, an address never has two users.
+// UserID returns the id of the user with that address. It is derived from the address, so an address has at most one
+// user.
 func UserID(email string) string {
 	return uuid.NewSHA1(userNamespace, []byte(CanonicalEmail(email))).String()
 }
 
-// CanonicalEmail is the form in which addresses are stored and compared.
+// CanonicalEmail returns the form in which addresses are stored and compared.
 func CanonicalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
 // NewUser returns a user with its id.
@@ -78,7 +79,7 @@ func NewUser(email, name string, role Role, companyID string, now time.Time) Use
 	return User{ID: UserID(email), Email: CanonicalEmail(email), Name: strings.TrimSpace(name), Role: role, CompanyID: companyID, CreatedAt: now}
 }
 
-// Check returns what is wrong with a user.
+// Check validates the user's fields.
 func (u User) Check() error {
 	var f apperr.Fields
 	if !validEmail(u.Email) {

@@ -1,5 +1,6 @@
-// Package admin has the operations of parleyctl and of the panel on companies, tokens, applications, templates, chats, visitors and
-// users. Each operation validates, changes the store, invalidates the caches of the services, and writes the audit log.
+// Package admin implements the operations of parleyctl and the panel on companies, tokens, applications, templates,
+// chats, visitors and users. Each operation validates, writes to the store, invalidates the services' caches, and
+// writes the audit log.
 //
 // Callers check permissions.
 package admin
@@ -30,10 +31,10 @@ type Actor struct {
 	Name   string // e-mail address, or the name of a tool
 }
 
-// ActorOf returns the actor that a user is.
+// ActorOf returns the actor for a user.
 func ActorOf(u account.User) Actor { return Actor{UserID: u.ID, Name: u.Email} }
 
-// createdBy is empty for a tool.
+// createdBy returns the user's name for CreatedBy fields; empty for a tool.
 func (a Actor) createdBy() string {
 	if a.UserID == "" {
 		return ""
@@ -41,7 +42,7 @@ func (a Actor) createdBy() string {
 	return a.Name
 }
 
-// Service does the operations. It is safe for concurrent use.
+// Service implements the operations. It is safe for concurrent use.
 type Service struct {
 	store   store.Store
 	bus     Bus
@@ -49,19 +50,19 @@ type Service struct {
 	now     func() time.Time
 }
 
-// New returns a service. Without a bus it can create companies, tokens, applications, templates and users, and change users; nothing of
-// that is cached.
+// New returns a service. Without a bus it supports only operations on data that is not cached: creating companies,
+// tokens, applications, templates and users, and changing users.
 func New(s store.Store, b Bus, now func() time.Time) *Service {
 	return &Service{store: s, bus: b, control: control.New(s, b, now), now: now}
 }
 
-// change is an entry of the audit log before it has an id and a time.
+// change is an audit log entry without its id and time.
 type change struct {
 	companyID, action, target, id string
 	before, after                 any // without secrets; nil: nothing
 }
 
-// audit writes the entry of a change that was made.
+// audit writes the audit log entry of a completed change.
 func (s *Service) audit(ctx context.Context, by Actor, c change) error {
 	e := account.AuditEntry{
 		ID: chat.NewID(), CompanyID: c.companyID, At: s.now(), UserID: by.UserID, User: by.Name, Action: c.action, Target: c.target, TargetID: c.id,

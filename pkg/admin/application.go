@@ -29,7 +29,7 @@ func applicationFields(a chat.Application) fields {
 	return f
 }
 
-// CreateApplication adds an application with the verification "session". An empty id makes a new one.
+// CreateApplication adds an application with the verification "session". With an empty id it generates one.
 func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Application) (chat.Application, error) {
 	a.ID = cmp.Or(a.ID, chat.NewID())
 	a, err := s.putApplication(ctx, a)
@@ -42,7 +42,7 @@ func (s *Service) CreateApplication(ctx context.Context, by Actor, a chat.Applic
 	return s.changedApplication(ctx, by, change{action: actionCreate, id: a.ID})
 }
 
-// UpdateApplication writes an application that exists.
+// UpdateApplication replaces an existing application.
 func (s *Service) UpdateApplication(ctx context.Context, by Actor, a chat.Application) (chat.Application, error) {
 	before, err := s.store.Application(ctx, a.ID)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Service) changedApplication(ctx context.Context, by Actor, c change) (c
 	return a, s.audit(ctx, by, c)
 }
 
-// SetVerification sets which identities visitors must prove.
+// SetVerification sets what proof of identity visitors must provide.
 func (s *Service) SetVerification(ctx context.Context, by Actor, appID string, mode chat.Verification) (chat.Application, error) {
 	before, err := s.store.Application(ctx, appID)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Service) SetVerification(ctx context.Context, by Actor, appID string, m
 	return s.changedApplication(ctx, by, change{action: "application.verification", id: appID, before: applicationFields(before)})
 }
 
-// RotateIdentitySecret makes a new identity secret, which is shown once. Earlier ones go on for the overlap.
+// RotateIdentitySecret creates a new identity secret, which is shown once. Earlier secrets stay valid for the overlap.
 func (s *Service) RotateIdentitySecret(ctx context.Context, by Actor, appID string, overlap time.Duration) (chat.Secret, chat.Application, error) {
 	if overlap < 0 || overlap > MaxOverlap {
 		return "", chat.Application{}, apperr.Fields{{Name: "overlapSeconds", Message: "must be 0 to 2592000"}}.Err()

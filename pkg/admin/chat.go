@@ -14,19 +14,19 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// errChatClosed is returned for what needs an open chat.
+// errChatClosed is returned by operations that require an open chat.
 var errChatClosed = apperr.AgentChatClosed.New()
 
-// Draft is a message of an agent before it has an id, a time and a sender.
+// Draft is an agent's message without an id, a time and a sender.
 type Draft struct {
 	Type chat.MessageType
 	Data json.RawMessage
-	// TemplateID and Values are for the type TEMPLATE, whose data follows from them.
+	// TemplateID and Values are for the type TEMPLATE; the data is rendered from them.
 	TemplateID string
 	Values     map[string]string
 }
 
-// Check returns what is wrong with the draft.
+// Check validates the draft.
 func (d Draft) Check() error {
 	var f apperr.Fields
 	switch {
@@ -45,9 +45,10 @@ func (d Draft) Check() error {
 	return f.Err()
 }
 
-// Reply sends an agent's message into a chat, and takes the chat over if no agent has it. The message has the id and time of identity; a
-// repeated identity sends nothing twice. Errors: NotFound, Conflict with the reason CHAT_CLOSED or TEMPLATE_NOT_APPROVED, Invalid
-// with the reason CHAT_TOO_OLD for anything but a template outside of the window.
+// Reply sends an agent's message into a chat, and takes the chat over if it has no agent. The message has the id and
+// time of identity; repeating an identity does not send a second message. Errors: NotFound, Conflict with the reason
+// CHAT_CLOSED or TEMPLATE_NOT_APPROVED, Invalid with the reason CHAT_TOO_OLD for any type except TEMPLATE outside the
+// window.
 func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d Draft, identity chat.MessageIdentity) (chat.Message, error) {
 	if identity.Again {
 		if at, m, err := s.store.FindMessage(ctx, identity.ID); err == nil && at == chatID {
@@ -79,7 +80,7 @@ func (s *Service) Reply(ctx context.Context, by account.User, chatID string, d D
 	return m, s.Send(ctx, c, m, true)
 }
 
-// fill makes the data of a template's message.
+// fill renders the data of a template message.
 func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error) {
 	if d.Type != chat.Template {
 		return d, nil
@@ -114,8 +115,8 @@ func (s *Service) fill(ctx context.Context, c chat.Chat, d Draft) (Draft, error)
 	return d, err
 }
 
-// Send publishes a message for the visitor on the channel of the chat and writes it into the history. With a receipt the sender hears
-// what becomes of it.
+// Send publishes a message to the visitor on the chat's channel and appends it to the history. With receipt the sender
+// receives delivery reports.
 func (s *Service) Send(ctx context.Context, c chat.Chat, m chat.Message, receipt bool) error {
 	e, err := s.addressed(ctx, c, m, receipt)
 	if err != nil {
@@ -124,11 +125,11 @@ func (s *Service) Send(ctx context.Context, c chat.Chat, m chat.Message, receipt
 	if err := s.bus.Publish(ctx, e); err != nil {
 		return err
 	}
-	_ = s.store.AppendMessage(ctx, c.ID, m) // so that its sender sees it at once; the recorder writes what is missing
+	_ = s.store.AppendMessage(ctx, c.ID, m) // so that the sender sees it immediately; the recorder also writes it if this fails
 	return nil
 }
 
-// addressed is the message as the event of the chat's channel.
+// addressed returns the message as an event for the chat's channel.
 func (s *Service) addressed(ctx context.Context, c chat.Chat, m chat.Message, receipt bool) (event.Event, error) {
 	if c.Channel == chat.ChannelWidget {
 		return event.Reply{CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Message: m, Receipt: receipt}, nil
@@ -144,7 +145,8 @@ func (s *Service) addressed(ctx context.Context, c chat.Chat, m chat.Message, re
 	return event.OutboundMessage{CompanyID: c.CompanyID, Channel: c.Channel, ChatID: c.ID, ChatUserID: c.ChatUserID, Recipient: recipient, Message: m}, nil
 }
 
-// TakeOver gives a chat to an agent: the bot is silent. It is assigned to the agent unless it is assigned to another one.
+// TakeOver hands a chat to an agent and silences the bot. The chat is assigned to the agent unless it is already
+// assigned.
 func (s *Service) TakeOver(ctx context.Context, by account.User, c chat.Chat) (chat.Chat, error) {
 	if !c.Open(s.now()) {
 		return c, errChatClosed
@@ -156,7 +158,7 @@ func (s *Service) TakeOver(ctx context.Context, by account.User, c chat.Chat) (c
 	return s.changeControl(ctx, ActorOf(by), "chat.take-over", c, to, time.Time{})
 }
 
-// HandBack gives a chat to the bot, and to no agent.
+// HandBack returns a chat to the bot and removes the assignee.
 func (s *Service) HandBack(ctx context.Context, by Actor, c chat.Chat) (chat.Chat, error) {
 	if !c.Open(s.now()) {
 		return c, errChatClosed
@@ -178,13 +180,13 @@ func (s *Service) Assign(ctx context.Context, by Actor, c chat.Chat, userID stri
 	return s.changeControl(ctx, by, "chat.assign", c, chat.Control{Agent: c.Control.Agent, Assignee: userID, Handover: c.Control.Handover}, time.Time{})
 }
 
-// CloseChat closes a chat for good. Companies cannot write into it any more, within a second; the visitor's next message opens another
-// one.
+// CloseChat closes a chat permanently. Within a second companies can no longer write into it; the visitor's next
+// message opens a new chat.
 func (s *Service) CloseChat(ctx context.Context, by Actor, c chat.Chat) (chat.Chat, error) {
 	return s.changeControl(ctx, by, "chat.close", c, c.Control, s.now())
 }
 
-// changeControl publishes the change and then stores it. After a crash in between the recorder stores it.
+// changeControl publishes the change and then stores it. After a crash in between, the recorder stores it.
 func (s *Service) changeControl(
 	ctx context.Context, by Actor, action string, c chat.Chat, to chat.Control, closedAt time.Time,
 ) (chat.Chat, error) {

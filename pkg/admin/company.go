@@ -13,7 +13,7 @@ import (
 
 const maxTitle = 100 // characters
 
-// checkTitle adds what is wrong with a name that people give.
+// checkTitle validates a display name.
 func checkTitle(f *apperr.Fields, field, title string) {
 	switch {
 	case strings.TrimSpace(title) == "":
@@ -25,7 +25,7 @@ func checkTitle(f *apperr.Fields, field, title string) {
 	}
 }
 
-// PutCompany creates or renames a company. An empty id makes a new one.
+// PutCompany creates or renames a company. With an empty id it generates one.
 func (s *Service) PutCompany(ctx context.Context, by Actor, c chat.Company) (chat.Company, error) {
 	var f apperr.Fields
 	checkTitle(&f, "name", c.Name)

@@ -13,7 +13,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// CheckTemplate returns what a push would find, and what it would not: a parameter that stands nowhere.
+// CheckTemplate validates a template. Besides what a push checks, it rejects a parameter that does not occur in the
+// text.
 func CheckTemplate(t chat.MessageTemplate) error {
 	var f apperr.Fields
 	checkTitle(&f, "name", t.Name)
@@ -32,9 +33,9 @@ func CheckTemplate(t chat.MessageTemplate) error {
 		case utf8.RuneCountInString(p.Default) > chat.MaxParameterLength:
 			f.Add("parameters."+p.Name, fmt.Sprintf("must have a default of at most %d characters", chat.MaxParameterLength))
 		case seen[p.Name]:
-			f.Add("parameters."+p.Name, "stands there twice")
+			f.Add("parameters."+p.Name, "is duplicated")
 		case !strings.Contains(t.Render(map[string]string{p.Name: mark}), mark):
-			f.Add("parameters."+p.Name, "stands nowhere in the text as {{"+p.Name+"}}")
+			f.Add("parameters."+p.Name, "does not occur in the text as {{"+p.Name+"}}")
 		}
 		seen[p.Name] = true
 	}
@@ -49,7 +50,7 @@ func templateFields(t chat.MessageTemplate) fields {
 	return fields{"name": t.Name, "text": t.Text, "parameters": parameters, "status": t.Status}
 }
 
-// PutTemplate creates or rewrites a template, which then has the given status. An empty id makes a new one.
+// PutTemplate creates or replaces a template with the given status. With an empty id it generates one.
 func (s *Service) PutTemplate(ctx context.Context, by Actor, t chat.MessageTemplate) (chat.MessageTemplate, error) {
 	if err := CheckTemplate(t); err != nil {
 		return t, err
@@ -81,8 +82,8 @@ func (s *Service) writeTemplate(ctx context.Context, by Actor, t chat.MessageTem
 	return s.audit(ctx, by, c)
 }
 
-// SetTemplateStatus moves a template to another status. Conflict with the reason TEMPLATE_STATE unless it has one of from; without
-// from any will do. A reason goes into the audit log.
+// SetTemplateStatus changes a template's status. It returns Conflict with the reason TEMPLATE_STATE unless the current
+// status is one of from; without from, any status is accepted. The reason is written to the audit log.
 func (s *Service) SetTemplateStatus(ctx context.Context, by Actor, id, status, reason string, from ...string) (chat.MessageTemplate, error) {
 	t, err := s.store.Template(ctx, id)
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// MaxOverlap is the longest time for which a rotated token or secret goes on.
+// MaxOverlap is the longest time for which a rotated token or secret stays valid.
 const MaxOverlap = 30 * 24 * time.Hour
 
-// CreateToken makes an access token of a company. The secret is shown once and kept nowhere. A zero time: it does not expire.
+// CreateToken creates an access token for a company. The secret is returned once and not stored. A zero expiresAt: no
+// expiry.
 func (s *Service) CreateToken(ctx context.Context, by Actor, companyID, name string, expiresAt time.Time) (secret string, t chat.AccessToken, err error) {
 	return s.createToken(ctx, by, "token.create", companyID, name, expiresAt)
 }
@@ -43,8 +44,8 @@ func tokenFields(t chat.AccessToken) fields {
 	return f
 }
 
-// RotateToken makes a token in the place of another one, which goes on for the overlap and then ends. Conflict with the reason
-// TOKEN_NOT_ACTIVE when the other one does not hold any more.
+// RotateToken creates a token that replaces another one, which expires after the overlap. It returns Conflict with the
+// reason TOKEN_NOT_ACTIVE if the other token is no longer valid.
 func (s *Service) RotateToken(
 	ctx context.Context, by Actor, old chat.AccessToken, overlap time.Duration,
 ) (secret string, fresh, replaced chat.AccessToken, err error) {
@@ -76,7 +77,7 @@ func (s *Service) RotateToken(
 	})
 }
 
-// RevokeToken ends a token on all replicas within a second.
+// RevokeToken revokes a token; all replicas reject it within a second.
 func (s *Service) RevokeToken(ctx context.Context, by Actor, hash string) (chat.AccessToken, error) {
 	before, err := s.store.AccessToken(ctx, hash)
 	if err != nil {

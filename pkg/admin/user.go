@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// ErrLastOwner is returned for a change that would leave a company, or the installation, without an active user who can manage
-// users.
+// ErrLastOwner is returned for a change that would leave a company, or the installation, without an active user with
+// permission to manage users.
 var ErrLastOwner = apperr.LastOwner.New()
 
 func userFields(u account.User) fields {
@@ -46,7 +46,7 @@ func (s *Service) createUser(ctx context.Context, by Actor, action string, u acc
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: action, target: "user", id: u.ID, after: userFields(u)})
 }
 
-// InviteUser adds a user without a password and returns the token of the invitation.
+// InviteUser adds a user without a password and returns the invitation's token.
 func (s *Service) InviteUser(ctx context.Context, by Actor, u account.User) (token string, err error) {
 	secret := account.NewSecret()
 	u.InvitationHash, u.InvitationExpiresAt = account.HashSecret(secret), s.now().Add(account.InvitationLife)
@@ -56,7 +56,8 @@ func (s *Service) InviteUser(ctx context.Context, by Actor, u account.User) (tok
 	return u.ID + "." + secret, nil
 }
 
-// RenewInvitation replaces the invitation of a user who has not accepted one. Conflict with the reason NOT_INVITED for another one.
+// RenewInvitation replaces a user's open invitation. It returns Conflict with the reason NOT_INVITED if the user has
+// accepted one.
 func (s *Service) RenewInvitation(ctx context.Context, by Actor, id string) (u account.User, token string, err error) {
 	secret := account.NewSecret()
 	u, err = s.UpdateUser(ctx, by, "user.invite", id, func(u *account.User) error {
@@ -69,7 +70,7 @@ func (s *Service) RenewInvitation(ctx context.Context, by Actor, id string) (u a
 	return u, u.ID + "." + secret, err
 }
 
-// Invited returns the user of an invitation's token. NotFound for one that is wrong, used or too old.
+// Invited returns the user of an invitation's token. It returns NotFound if the token is wrong, used or expired.
 func (s *Service) Invited(ctx context.Context, token string) (account.User, error) {
 	id, secret, _ := strings.Cut(token, ".")
 	u, err := s.store.User(ctx, id)
@@ -82,7 +83,7 @@ func (s *Service) Invited(ctx context.Context, token string) (account.User, erro
 	return u, nil
 }
 
-// AcceptInvitation gives the invited user a name and a password.
+// AcceptInvitation sets the invited user's name and password.
 func (s *Service) AcceptInvitation(ctx context.Context, token, name, password string) (account.User, error) {
 	u, err := s.Invited(ctx, token)
 	if err != nil {
@@ -107,10 +108,10 @@ func (s *Service) AcceptInvitation(ctx context.Context, token, name, password st
 	})
 }
 
-// updates bounds the retries of a change after concurrent changes of the user.
+// updates limits the retries of a change that conflicts with concurrent changes.
 const updates = 8
 
-// UpdateUser reads a user, applies edit and writes it; after a concurrent change it starts again.
+// UpdateUser reads a user, applies edit and writes the result; it retries after a concurrent change.
 func (s *Service) UpdateUser(ctx context.Context, by Actor, action, id string, edit func(*account.User) error) (account.User, error) {
 	for try := 0; ; try++ {
 		u, err := s.store.User(ctx, id)
@@ -141,8 +142,8 @@ func (s *Service) UpdateUser(ctx context.Context, by Actor, action, id string, e
 	}
 }
 
-// EditUser changes name, role and whether the user may sign in; nil leaves a member as it is. A disabled user is signed out
-// everywhere.
+// EditUser changes the name, the role and whether the user may sign in; nil leaves a field unchanged. Disabling a user
+// ends all of their sessions.
 func (s *Service) EditUser(ctx context.Context, by Actor, id string, name *string, role *account.Role, disabled *bool) (account.User, error) {
 	u, err := s.UpdateUser(ctx, by, "user.update", id, func(u *account.User) error {
 		before := *u
@@ -169,7 +170,7 @@ func (s *Service) EditUser(ctx context.Context, by Actor, id string, name *strin
 	return u, err
 }
 
-// manages reports whether a user can sign in and manage the others of the company, or of the installation.
+// manages reports whether a user can sign in and manage the users of the company, or of the installation.
 func manages(u account.User) bool {
 	return u.Status() == account.StatusActive && (u.Role == account.Owner || u.Role == account.Operator)
 }
@@ -187,7 +188,7 @@ func (s *Service) anotherManages(ctx context.Context, u account.User) error {
 	return ErrLastOwner
 }
 
-// DeleteUser removes a user and signs it out everywhere.
+// DeleteUser removes a user and ends all of their sessions.
 func (s *Service) DeleteUser(ctx context.Context, by Actor, id string) error {
 	u, err := s.store.User(ctx, id)
 	if err != nil {
@@ -204,7 +205,7 @@ func (s *Service) DeleteUser(ctx context.Context, by Actor, id string) error {
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: "user.delete", target: "user", id: id, before: userFields(u)})
 }
 
-// SetPassword gives a user another password and ends all sessions.
+// SetPassword changes a user's password and ends all sessions.
 func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password string) (account.User, error) {
 	if err := account.CheckPassword(field, password); err != nil {
 		return account.User{}, err
@@ -223,7 +224,7 @@ func (s *Service) SetPassword(ctx context.Context, by Actor, id, field, password
 	return u, s.store.DeleteUserSessions(ctx, id, "")
 }
 
-// EndSessions signs a user out everywhere.
+// EndSessions ends all of a user's sessions.
 func (s *Service) EndSessions(ctx context.Context, by Actor, u account.User) error {
 	if err := s.store.DeleteUserSessions(ctx, u.ID, ""); err != nil {
 		return err
@@ -231,7 +232,7 @@ func (s *Service) EndSessions(ctx context.Context, by Actor, u account.User) err
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: "user.sign-out", target: "user", id: u.ID})
 }
 
-// Note writes an entry about a user that no change of the store goes with, such as a sign-in.
+// Note writes an audit log entry about a user without a change in the store, such as a sign-in.
 func (s *Service) Note(ctx context.Context, by Actor, action string, u account.User) error {
 	return s.audit(ctx, by, change{companyID: u.CompanyID, action: action, target: "user", id: u.ID})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// RevokeVisitor ends all tokens and sockets of a visitor.
+// RevokeVisitor revokes all tokens and closes all sockets of a visitor.
 func (s *Service) RevokeVisitor(ctx context.Context, by Actor, id string) (chat.Visitor, error) {
 	v, err := s.store.Visitor(ctx, id)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Service) revokeVisitor(ctx context.Context, v chat.Visitor) error {
 	return s.bus.Invalidate(ctx, store.CachedVisitor, v.ID)
 }
 
-// Export is all that is stored of a visitor.
+// Export is all stored data of a visitor.
 type Export struct {
 	ExportedAt time.Time      `json:"exportedAt"`
 	Visitor    ExportVisitor  `json:"visitor"`
@@ -69,7 +69,7 @@ type ExportedChat struct {
 	Messages  []chat.Message `json:"messages"`
 }
 
-// ExportVisitor returns all that is stored of a visitor.
+// ExportVisitor returns all stored data of a visitor.
 func (s *Service) ExportVisitor(ctx context.Context, by Actor, v chat.Visitor) (Export, error) {
 	e := Export{ExportedAt: store.UTC(s.now()), Chats: []ExportedChat{}, Visitor: ExportVisitor{
 		ID: v.ID, CompanyID: v.CompanyID, AppID: v.AppID, FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID,
@@ -106,7 +106,7 @@ type FileDeleter interface {
 	Delete(ctx context.Context, id string) error
 }
 
-// Receipt says what an erasure removed. It names no person: the visitor's id means nothing any more.
+// Receipt reports what an erasure removed. It identifies no one: the visitor's id no longer refers to anything.
 type Receipt struct {
 	ID         string    `json:"id"`
 	VisitorID  string    `json:"visitorId"`
@@ -117,11 +117,12 @@ type Receipt struct {
 	Files      int       `json:"files"`
 	Identities int       `json:"identities"`
 	Statuses   int       `json:"statuses"`
-	Events     int       `json:"events"` // in streams, dead letters too
+	Events     int       `json:"events"` // in streams, including dead letters
 }
 
-// EraseVisitor removes a visitor with all that is stored and all that is in streams, and writes the receipt into the audit log. The visitor's
-// tokens end first, so that nothing new comes. A repeat completes what was interrupted.
+// EraseVisitor removes all data of a visitor from the store and the streams, and writes the receipt to the audit log.
+// It revokes the visitor's tokens first, so that no new data arrives. Repeating the call completes an interrupted
+// erasure.
 func (s *Service) EraseVisitor(ctx context.Context, by Actor, v chat.Visitor, streams Purger, files FileDeleter) (Receipt, error) {
 	r := Receipt{ID: chat.NewID(), VisitorID: v.ID, At: store.UTC(s.now()), By: by.Name}
 	if err := s.revokeVisitor(ctx, v); err != nil {
@@ -148,7 +149,7 @@ func (s *Service) EraseVisitor(ctx context.Context, by Actor, v chat.Visitor, st
 		return r, err
 	}
 	r.Chats, r.Messages, r.Files, r.Identities, r.Statuses = erased.Chats, erased.Messages, len(fileIDs), erased.Identities, erased.Statuses
-	more, err := purge(ctx, streams, v, chats) // what came between
+	more, err := purge(ctx, streams, v, chats) // events that arrived in the meantime
 	r.Events += more
 	failures := []error{err, s.bus.Invalidate(ctx, store.CachedVisitor, v.ID)}
 	for _, c := range chats {
@@ -183,12 +184,12 @@ func purge(ctx context.Context, streams Purger, v chat.Visitor, chats []chat.Cha
 	return removed + n, err
 }
 
-// NoteLetters writes into the audit log that dead letters were redriven or dropped.
+// NoteLetters records in the audit log that dead letters were redriven or dropped.
 func (s *Service) NoteLetters(ctx context.Context, by Actor, action string, count int, stream, consumer string) error {
 	return s.audit(ctx, by, change{action: action, target: "dead-letters", after: fields{"count": count, "stream": stream, "consumer": consumer}})
 }
 
-// mentions reports whether an event is of one of these chats or visitors.
+// mentions reports whether an event belongs to one of these chats or visitors.
 func mentions(data []byte, ids map[string]bool) bool {
 	var e struct {
 		ChatID     string `json:"chatId"`

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// MinWebhookRetention and MaxWebhookRetention bound how long the log of deliveries is kept.
+	// MinWebhookRetention and MaxWebhookRetention bound the retention of the delivery log.
 	MinWebhookRetention = 24 * time.Hour
 	MaxWebhookRetention = 365 * 24 * time.Hour
 
-	// replayPage is how many deliveries a replay reads at once.
+	// replayPage is the number of deliveries that a replay reads per page.
 	replayPage = 500
-	// changeAttempts bounds how often a change is made anew because the endpoint was changed meanwhile.
+	// changeAttempts limits the retries of a change that conflicts with concurrent changes of the endpoint.
 	changeAttempts = 5
 )
 
-// endpointFields leaves out secrets and the values of headers, which often are secrets.
+// endpointFields omits secrets and header values, which are often secrets.
 func endpointFields(e webhook.Endpoint) fields {
 	f := fields{"url": shownURL(e.URL), "description": e.Description, "events": append([]string{}, e.Events...), "ordered": e.Ordered}
 	if len(e.Headers) > 0 {
@@ -36,7 +36,7 @@ func endpointFields(e webhook.Endpoint) fields {
 	return f
 }
 
-// shownURL leaves out the query, which may hold a secret.
+// shownURL omits the query, which may contain a secret.
 func shownURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Service) changedWebhooks(ctx context.Context, by Actor, e webhook.Endpo
 	return s.audit(ctx, by, c)
 }
 
-// CreateWebhookEndpoint adds an endpoint with a new secret of each kind; without kinds, one for HMAC. Errors: Invalid, NotFound (no such
-// company), Conflict with the reason TOO_MANY_ENDPOINTS.
+// CreateWebhookEndpoint adds an endpoint with a new secret of each kind; without kinds, one for HMAC. Errors: Invalid,
+// NotFound (no such company), Conflict with the reason TOO_MANY_ENDPOINTS.
 func (s *Service) CreateWebhookEndpoint(ctx context.Context, by Actor, e webhook.Endpoint, kinds ...webhook.Kind) (webhook.Endpoint, error) {
 	if _, err := s.store.Company(ctx, e.CompanyID); err != nil {
 		return e, err
@@ -85,7 +85,7 @@ func (s *Service) CreateWebhookEndpoint(ctx context.Context, by Actor, e webhook
 	return e, s.changedWebhooks(ctx, by, e, change{action: "webhook.create", after: endpointFields(e)})
 }
 
-// changeWebhookEndpoint applies a change to the endpoint as it is stored, and returns the endpoint as it is then.
+// changeWebhookEndpoint applies a change to the stored endpoint and returns the result.
 func (s *Service) changeWebhookEndpoint(
 	ctx context.Context, by Actor, id, action string, apply func(*webhook.Endpoint) error,
 ) (e webhook.Endpoint, err error) {
@@ -108,7 +108,7 @@ func (s *Service) changeWebhookEndpoint(
 	return e, err
 }
 
-// WebhookChange is what of an endpoint is to be changed; nil leaves it as it is.
+// WebhookChange lists changes of an endpoint; nil leaves a field unchanged.
 type WebhookChange struct {
 	URL         *string
 	Description *string
@@ -135,7 +135,8 @@ func set[V any](field *V, value *V) {
 	}
 }
 
-// RotateWebhookSecrets makes a new secret of each kind that the endpoint has, and returns them. Earlier ones sign as well for the overlap.
+// RotateWebhookSecrets creates a new secret of each kind that the endpoint has, and returns the new secrets. Earlier
+// secrets also sign during the overlap.
 func (s *Service) RotateWebhookSecrets(
 	ctx context.Context, by Actor, id string, overlap time.Duration,
 ) (fresh []webhook.Secret, e webhook.Endpoint, err error) {
@@ -149,7 +150,7 @@ func (s *Service) RotateWebhookSecrets(
 	return fresh, e, err
 }
 
-// EnableWebhookEndpoint has an endpoint receive events again, with no warnings.
+// EnableWebhookEndpoint enables an endpoint and clears its warnings.
 func (s *Service) EnableWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Endpoint, error) {
 	return s.changeWebhookEndpoint(ctx, by, id, "webhook.enable", func(e *webhook.Endpoint) error {
 		e.DisabledAt, e.DisabledReason, e.FailingSince, e.Warnings, e.WarnedAt = time.Time{}, "", time.Time{}, 0, time.Time{}
@@ -157,7 +158,7 @@ func (s *Service) EnableWebhookEndpoint(ctx context.Context, by Actor, id string
 	})
 }
 
-// DisableWebhookEndpoint ends the deliveries to an endpoint. What comes meanwhile is kept in the log and can be replayed.
+// DisableWebhookEndpoint stops deliveries to an endpoint. Events are still logged and can be replayed.
 func (s *Service) DisableWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Endpoint, error) {
 	return s.changeWebhookEndpoint(ctx, by, id, "webhook.disable", func(e *webhook.Endpoint) error {
 		if e.Enabled() {
@@ -179,8 +180,8 @@ func (s *Service) DeleteWebhookEndpoint(ctx context.Context, by Actor, id string
 	return s.changedWebhooks(ctx, by, e, change{action: "webhook.delete", before: endpointFields(e)})
 }
 
-// TestWebhookEndpoint has a webhook.test delivered to an endpoint, and returns its delivery. A processor begins it within a second or two.
-// Conflict with the reason ENDPOINT_DISABLED for an endpoint that is disabled.
+// TestWebhookEndpoint queues a webhook.test event for an endpoint and returns its delivery. A processor picks it up
+// within a second or two. It returns Conflict with the reason ENDPOINT_DISABLED for a disabled endpoint.
 func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) (webhook.Delivery, error) {
 	e, err := s.store.WebhookEndpoint(ctx, id)
 	switch {
@@ -208,16 +209,16 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 	return d, s.audit(ctx, by, change{companyID: e.CompanyID, action: "webhook.test", target: "webhook", id: e.ID})
 }
 
-// WebhookReplay selects deliveries that are sent again: one by its id, or those that the filter selects. Without a status the filter
-// selects failed ones.
+// WebhookReplay selects deliveries to send again: one by its id, or those that match the filter. Without a status the
+// filter matches failed deliveries.
 type WebhookReplay struct {
 	ID     string
 	Filter store.WebhookFilter
 	DryRun bool
 }
 
-// ReplayWebhooks has deliveries sent again, with their webhook-id and all their tries, and returns which. Pending ones are left alone.
-// A dry run only returns which.
+// ReplayWebhooks queues deliveries again, with the same webhook-id and a full set of attempts, and returns them. It
+// skips pending deliveries. A dry run only returns the selection.
 func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay) (replayed []webhook.Delivery, err error) {
 	if r.ID != "" {
 		d, err := s.store.WebhookDelivery(ctx, r.ID)
@@ -239,7 +240,7 @@ func (s *Service) ReplayWebhooks(ctx context.Context, by Actor, r WebhookReplay)
 			return nil, err
 		}
 		if found = append(found, page...); len(page) < replayPage {
-			slices.Reverse(found) // the oldest first
+			slices.Reverse(found) // oldest first
 			return s.replay(ctx, by, found, r.DryRun)
 		}
 	}
@@ -275,8 +276,8 @@ func (s *Service) replay(ctx context.Context, by Actor, found []webhook.Delivery
 	return replayed, nil
 }
 
-// SetWebhookRetention sets how long the log of a company's deliveries is kept; zero: the default. It counts for deliveries that end from
-// then on.
+// SetWebhookRetention sets how long a company's delivery log is kept; zero: the default. It applies to deliveries that
+// finish afterwards.
 func (s *Service) SetWebhookRetention(ctx context.Context, by Actor, companyID string, d time.Duration) (chat.Company, error) {
 	if d != 0 && (d < MinWebhookRetention || d > MaxWebhookRetention) {
 		return chat.Company{}, apperr.Fields{{Name: "retentionDays", Message: "must be 1 to 365, or 0 for the default"}}.Err()

@@ -37,14 +37,14 @@ func TestCodeOf(t *testing.T) {
 	}
 }
 
-func TestIsOfNilIsNever(t *testing.T) {
+func TestIsReturnsFalseForNil(t *testing.T) {
 	t.Parallel()
 	if apperr.Is(nil, apperr.Internal) {
 		t.Error("Is(nil, Internal): got true, want false")
 	}
 }
 
-func TestWrapLeavesTheOriginalAlone(t *testing.T) {
+func TestWrapDoesNotModifyTheOriginal(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("E11000")
 	sentinel := apperr.New(apperr.Conflict, "DUPLICATE", "Already there")
@@ -57,7 +57,7 @@ func TestWrapLeavesTheOriginalAlone(t *testing.T) {
 	}
 }
 
-func TestErrorTellsAllToTheLog(t *testing.T) {
+func TestErrorTextIncludesFieldsAndCause(t *testing.T) {
 	t.Parallel()
 	err := &apperr.Error{
 		Message: "Validation failed",
@@ -69,7 +69,7 @@ func TestErrorTellsAllToTheLog(t *testing.T) {
 	}
 }
 
-func TestAwayTellsTheCallerNothing(t *testing.T) {
+func TestAwayHidesTheCauseFromTheCaller(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("dial tcp: refused")
 	err := apperr.Away("MongoDB", cause)
@@ -81,7 +81,7 @@ func TestAwayTellsTheCallerNothing(t *testing.T) {
 	}
 }
 
-func TestFieldsAnswerAllAtOnce(t *testing.T) {
+func TestFieldsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	var fields apperr.Fields
 	if err := fields.Err(); err != nil {

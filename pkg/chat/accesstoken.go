@@ -7,7 +7,7 @@ type AccessToken struct {
 	Hash       string // hex SHA-256 of the secret
 	CompanyID  string
 	Name       string
-	Prefix     string // the first characters of the secret, by which people recognise it
+	Prefix     string // the first characters of the secret, which identify it to people
 	CreatedAt  time.Time
 	LastUsedAt time.Time // zero: never used
 	ExpiresAt  time.Time // zero: does not expire

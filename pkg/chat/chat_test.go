@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func TestStatusFollowsFromWhatHappened(t *testing.T) {
+func TestStatusIsDerivedFromTimes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		chat chat.Chat
@@ -35,7 +35,7 @@ func TestStatusFollowsFromWhatHappened(t *testing.T) {
 	}
 }
 
-// Idleness closes a chat by itself, whichever state it was in; not at the very edge, but a nanosecond later.
+// An idle chat is closed in any state, from one nanosecond after the limit.
 func TestIdleChatsAreClosed(t *testing.T) {
 	t.Parallel()
 	edge := noon.Add(30 * 24 * time.Hour)
@@ -86,7 +86,7 @@ func TestWindowIncludesExactly24Hours(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
-	// The zone in which a time is told does not matter, and neither does a change to summer time.
+	// Neither the time zone nor a change to summer time affects the window.
 	berlin := time.FixedZone("CEST", 2*60*60)
 	c := chat.Chat{WindowStartedAt: noon.In(berlin)}
 	if got := c.WindowExpiresAt(); !got.Equal(noon.Add(24 * time.Hour)) {

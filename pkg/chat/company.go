@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Company owns applications, templates, chats and access tokens; nothing is ever visible across companies.
+// Company owns applications, templates, chats and access tokens; nothing is visible across companies.
 type Company struct {
 	ID   string
 	Name string
@@ -13,10 +13,10 @@ type Company struct {
 	WebhookRetention time.Duration
 }
 
-// ProviderWidget is the provider of an application that the Widget API serves.
+// ProviderWidget is the provider of applications served by the Widget API.
 const ProviderWidget = "widget"
 
-// Application is a chat application: what a widget on a website belongs to.
+// Application is a chat application, such as the widget of a website.
 type Application struct {
 	ID        string
 	CompanyID string
@@ -27,24 +27,24 @@ type Application struct {
 	WidgetConfigs json.RawMessage
 	// AllowedOrigins are the origins that may embed the widget, see [CheckOrigins]; empty: any.
 	AllowedOrigins []string
-	// FileRetention is how long files that visitors send are kept, in whole seconds; zero: as long as the service's configuration
-	// says. It counts for what is sent from then on.
+	// FileRetention is how long visitors' files are kept, in whole seconds; zero: the service's default. Changes apply
+	// to files that are uploaded afterwards.
 	FileRetention time.Duration
-	// Identity is how visitors prove who they are. It is kept apart from the rest: PutApplication leaves it as it is.
+	// Identity configures how visitors prove their identity. PutApplication does not change it.
 	Identity IdentityVerification
-	// Support is how agents serve visitors. PutApplication leaves it as it is, too.
+	// Support configures how agents serve visitors. PutApplication does not change it.
 	Support Support
 }
 
-// Statuses of a template. Only one that is approved may be sent.
+// Statuses of a template. Only an approved template may be sent.
 const (
-	TemplateDraft    = "draft"   // being written
-	TemplatePending  = "pending" // waits for approval
+	TemplateDraft    = "draft"   // being edited
+	TemplatePending  = "pending" // awaiting approval
 	TemplateApproved = "approved"
 	TemplateRejected = "rejected"
 )
 
-// MessageTemplate is a text that a company may send to a phone number outside of the window once it is approved.
+// MessageTemplate is a text that a company may send to a phone number outside the window, once it is approved.
 type MessageTemplate struct {
 	ID         string
 	CompanyID  string
@@ -70,14 +70,14 @@ type Visitor struct {
 	LastName   string
 	Email      string
 	Phone      string
-	UserID     string // the id that the company's own system has for this person
-	VerifiedBy string // the identity that the visitor has proved: UserID, Email or Phone; empty: none
-	ChatNumber int    // how many chats this visitor has had; the last one may be open
-	// TokensValidFrom ends the tokens that were issued before it; zero: none were revoked.
+	UserID     string // the visitor's id in the company's own system
+	VerifiedBy string // the proven identity: UserID, Email or Phone; empty: none
+	ChatNumber int    // number of chats of this visitor; only the last one may be open
+	// TokensValidFrom invalidates tokens issued before it; zero: none were revoked.
 	TokensValidFrom time.Time
 }
 
-// Name is the nameOfSender of the visitor's messages.
+// Name returns the nameOfSender of the visitor's messages.
 func (v Visitor) Name() string {
 	switch {
 	case v.FirstName != "" && v.LastName != "":

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a message's data. They bound what a chat's history can grow to and what a client has to show; the OpenAPI
-// documents name them. Lengths are in characters (runes).
+// Limits of a message's data. They bound the size of a chat's history and of what a client displays; the OpenAPI
+// documents list them. Lengths are in characters (runes).
 const (
 	MaxDataBytes     = 64 << 10 // the whole of data, as JSON
 	MaxVisitorData   = 8 << 10  // the same for visitors, who are anonymous
@@ -23,15 +23,15 @@ const (
 	MaxButtons       = 10
 )
 
-// DataFault says what is wrong with one member of a message's data. Field is its path, such as data.choices[1].title.
+// DataFault describes an invalid member of a message's data. Field is its path, such as data.choices[1].title.
 type DataFault struct {
 	Field   string
 	Message string
 }
 
-// ValidateData returns everything that is wrong with the data of a message of type t, in the order of the members in the
-// documentation; nothing when it may pass. The members that the type has are checked, others are the sender's own, and an
-// optional member that is null counts as absent. Of an unknown type it only says whether data is an object.
+// ValidateData returns all faults in the data of a message of type t, in the order of the documentation, or nil. It
+// checks only the members defined for the type; others are the sender's own. An optional member that is null counts as
+// absent. For an unknown type it only checks that data is an object.
 func ValidateData(t MessageType, data json.RawMessage) []DataFault {
 	var f dataFaults
 	data = skipSpace(data)
@@ -48,7 +48,7 @@ func ValidateData(t MessageType, data json.RawMessage) []DataFault {
 	return f
 }
 
-// ValidateObject is [ValidateData] for data that a decoder has already found to be a JSON object.
+// ValidateObject is [ValidateData] for data that is already known to be a valid JSON object.
 func ValidateObject(t MessageType, data json.RawMessage) []DataFault {
 	var f dataFaults
 	if len(data) > MaxDataBytes {
@@ -59,22 +59,22 @@ func ValidateObject(t MessageType, data json.RawMessage) []DataFault {
 	return f
 }
 
-// rule is what one member of an object must be.
+// rule constrains one member of an object.
 type rule struct {
 	name     string
 	required bool
 	shape    shape
 	max      int                      // characters, or items of a list
-	items    func() []rule            // of a list whose items are all alike
-	variants func(kind string) []rule // of a list whose items say by their type what they are; nil: no such type
+	items    func() []rule            // rules of a list's items, if all items have the same form
+	variants func(kind string) []rule // rules of a list's items by their type; nil: unknown type
 }
 
 // shape is the form of a member's value.
 type shape uint8
 
 const (
-	anyText     shape = iota // a string, perhaps empty
-	fullText                 // a string in which something can be read
+	anyText     shape = iota // a string, possibly empty
+	fullText                 // a string with visible characters
 	webURL                   // an absolute http or https URL
 	phoneNumber              // a phone number
 	wholeNumber              // a non-negative integer
@@ -166,7 +166,7 @@ func buttonRules(kind string) []rule {
 	return nil
 }
 
-// dataFaults collects what is wrong. Its methods take JSON that is known to be valid.
+// dataFaults collects faults. Its methods take JSON that is known to be valid.
 type dataFaults []DataFault
 
 func (f *dataFaults) add(field, message string) {
@@ -183,7 +183,7 @@ func (f *dataFaults) object(path string, value []byte, rules []rule) {
 	}
 }
 
-// member joins the path only where there is something to say, so that checking good data allocates nothing.
+// member builds the path only for a fault, so that checking valid data does not allocate.
 func (f *dataFaults) member(parent, name string, value []byte, r *rule) {
 	switch {
 	case isNull(value):
@@ -222,7 +222,7 @@ func (f *dataFaults) list(path string, value []byte, r *rule) {
 	}
 }
 
-// variant checks an object whose rules follow from its type.
+// variant checks an object whose rules depend on its type.
 func (f *dataFaults) variant(path string, value []byte, variants func(kind string) []rule) {
 	if !isObject(value) {
 		f.add(path, "must be an object")
@@ -241,7 +241,7 @@ func (f *dataFaults) variant(path string, value []byte, variants func(kind strin
 	f.object(path, value, rules)
 }
 
-// fault returns what is wrong with a value that is present; empty: nothing.
+// fault returns the fault of a present value; empty: none.
 func (r *rule) fault(value []byte) string {
 	switch r.shape {
 	case wholeNumber:
@@ -280,7 +280,7 @@ func checkWholeNumber(value []byte) string {
 	return ""
 }
 
-// checkURL keeps javascript: and the like, which a widget might open, out of chats.
+// checkURL keeps javascript: and similar URLs, which a widget might open, out of chats.
 func checkURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -91,7 +91,7 @@ func TestValidateData(t *testing.T) {
 	}
 }
 
-// Every type that may be sent must have rules: a message of each with empty data is refused.
+// Every type that may be sent must have rules: empty data is rejected.
 func TestEveryTypeHasRules(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(chat.CompanyTypes(), chat.MultipleChoiceReply, chat.Template) {
@@ -111,7 +111,7 @@ func TestParseID(t *testing.T) {
 	}
 	for _, s := range []string{"", "x", id + "0", "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), strings.Replace(id, "d", "g", 1), strings.Replace(id, "-", "_", 1), id[:35] + "\n"} {
 		if got, ok := chat.ParseID(s); ok {
-			t.Errorf("%q: got %q, want it refused", s, got)
+			t.Errorf("%q: got %q, want it rejected", s, got)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestParsePhone(t *testing.T) {
 	}
 	for _, s := range []string{"", "+", "123456", "1234567890123456", "98+9121234567", "98912123456x", "٠١٢٣٤٥٦٧٨٩٠", "-----------"} {
 		if got, ok := chat.ParsePhone(s); ok {
-			t.Errorf("%q: got %q, want it refused", s, got)
+			t.Errorf("%q: got %q, want it rejected", s, got)
 		}
 	}
 }

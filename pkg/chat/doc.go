@@ -1,10 +1,10 @@
-// Package chat holds the nouns of Parley and their rules: message, chat, conversation window, visitor, application,
-// template, company and access token. It knows no technology: standard library only, no I/O.
+// Package chat defines Parley's domain types and their rules: message, chat, conversation window, visitor, application,
+// template, company and access token. It uses only the standard library and does no I/O.
 //
 // Read message.go first, then chat.go. Invariants:
 //
-//   - A message's data is JSON text and goes through every room byte for byte.
-//   - A chat's status is derived from the times of what has happened to it (see [Chat.Status]), never stored, so that events
-//     that arrive late or twice cannot spoil it.
+//   - A message's data is JSON text and is passed on byte for byte.
+//   - A chat's status is derived from its times (see [Chat.Status]), never stored, so that late or duplicate events cannot
+//     corrupt it.
 //   - Times are UTC with milliseconds on the wire (see [TimeFormat]).
 package chat

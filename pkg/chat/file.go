@@ -2,13 +2,13 @@ package chat
 
 import "time"
 
-// StoredFile is what is known of a file that a visitor has sent, beside its bytes.
+// StoredFile is the metadata of a file sent by a visitor.
 type StoredFile struct {
-	ID         string // the unguessable part of its address
+	ID         string // the unguessable part of its URL
 	CompanyID  string
 	AppID      string
 	ChatUserID string
 	Size       int64 // bytes
 	CreatedAt  time.Time
-	ExpiresAt  time.Time // zero: kept until it is erased
+	ExpiresAt  time.Time // zero: kept until it is deleted
 }

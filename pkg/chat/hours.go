@@ -4,33 +4,33 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	_ "time/tzdata" // so that every machine knows the same zones
+	_ "time/tzdata" // so that zones do not depend on the machine
 )
 
 // Limits of [BusinessHours].
 const (
-	MaxIntervals = 10  // of a day
-	MaxDates     = 200 // with hours of their own
+	MaxIntervals = 10  // per day
+	MaxDates     = 200 // dates with their own hours
 )
 
-// BusinessHours are when agents answer: intervals for each day of the week in a time zone, and dates that have intervals of their own. They
-// are read on the wall clock of the zone, so a change to or from summer time moves no opening: an interval is open while the clock shows
-// a time within it, however long that takes.
+// BusinessHours define when agents answer: intervals for each day of the week in a time zone, and dates with their own
+// intervals. They are wall-clock times of the zone, so daylight saving changes do not move an opening: an interval is
+// open while the clock shows a time within it, however long that takes.
 type BusinessHours struct {
 	TimeZone string                `json:"timeZone"`        // IANA name, such as Europe/Berlin
-	Week     map[string][]Interval `json:"week,omitempty"`  // by day, monday to sunday; a day that is missing is closed
+	Week     map[string][]Interval `json:"week,omitempty"`  // by day, monday to sunday; a missing day is closed
 	Dates    []DateHours           `json:"dates,omitempty"` // holidays and other exceptions
 }
 
-// Interval is a part of a day, from From until just before To, as HH:MM. To may be 24:00. An interval whose To is before its From ends on
-// the next day.
+// Interval is a part of a day, from From until just before To, as HH:MM. To may be 24:00. If To is before From, the
+// interval ends on the next day.
 type Interval struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// DateHours are the intervals that begin on one date, in place of those of its day of the week; without any it is closed. What began on the
-// day before goes on.
+// DateHours are the intervals that begin on one date and replace those of its day of the week; without any the date is
+// closed. An interval that began on the previous day continues.
 type DateHours struct {
 	Date      string     `json:"date"` // YYYY-MM-DD
 	Intervals []Interval `json:"intervals"`
@@ -41,7 +41,7 @@ var weekdays = [...]string{"sunday", "monday", "tuesday", "wednesday", "thursday
 
 const minutesOfDay = 24 * 60
 
-// Check returns all faults of the hours; the names of the fields begin with path.
+// Check returns all faults of the hours; field names begin with path.
 func (h BusinessHours) Check(path string) []DataFault {
 	var f dataFaults
 	if _, err := h.location(); err != nil {
@@ -65,7 +65,7 @@ func (h BusinessHours) Check(path string) []DataFault {
 		case err != nil:
 			f.add(at+".date", "must be a date such as 2026-12-24")
 		case seen[d.Date]:
-			f.add(at+".date", "stands twice")
+			f.add(at+".date", "is duplicated")
 		}
 		seen[d.Date] = true
 		f.intervals(at+".intervals", d.Intervals)
@@ -102,7 +102,7 @@ func (f *dataFaults) intervals(path string, all []Interval) {
 	}
 }
 
-// minuteOf returns the minute of the day of a text HH:MM, up to 24:00.
+// minuteOf parses HH:MM, up to 24:00, as the minute of the day.
 func minuteOf(text string) (minute int, ok bool) {
 	if len(text) != 5 || text[2] != ':' || !isNumber(text[:2]) || !isNumber(text[3:]) {
 		return 0, false
@@ -113,7 +113,7 @@ func minuteOf(text string) (minute int, ok bool) {
 	return minute, minutes < 60 && minute <= minutesOfDay
 }
 
-// location returns the time zone. "Local" would be the server's.
+// location returns the time zone. It rejects "Local", which would be the server's.
 func (h BusinessHours) location() (*time.Location, error) {
 	if h.TimeZone == "" || h.TimeZone == "Local" {
 		return nil, errNoZone
@@ -121,7 +121,7 @@ func (h BusinessHours) location() (*time.Location, error) {
 	return time.LoadLocation(h.TimeZone)
 }
 
-// Location returns the time zone, UTC where [BusinessHours.Check] refuses it.
+// Location returns the time zone, or UTC if [BusinessHours.Check] rejects it.
 func (h BusinessHours) Location() *time.Location {
 	zone, err := h.location()
 	if err != nil {
@@ -150,7 +150,7 @@ func (d day) add(days int) day {
 
 func (d day) midnightUTC() time.Time { return time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC) }
 
-// intervals returns those that begin on a date.
+// intervals returns the intervals that begin on a date.
 func (h BusinessHours) intervals(d day) []Interval {
 	text := d.midnightUTC().Format(time.DateOnly)
 	for _, own := range h.Dates {
@@ -161,7 +161,7 @@ func (h BusinessHours) intervals(d day) []Interval {
 	return h.Week[weekdays[d.midnightUTC().Weekday()]]
 }
 
-// Open reports whether agents answer at t. Hours that [BusinessHours.Check] refuses are never open.
+// Open reports whether agents answer at t. Hours rejected by [BusinessHours.Check] are never open.
 func (h BusinessHours) Open(t time.Time) bool {
 	zone, err := h.location()
 	return err == nil && h.openIn(zone, t)
@@ -191,11 +191,11 @@ func (i Interval) minutes() (from, to int, overnight bool) {
 	return from, to, to < from
 }
 
-// searchedDays is how far ahead an opening is looked for.
+// searchedDays limits the search for the next opening.
 const searchedDays = 400
 
-// OpensAt returns the first instant from t on at which agents answer: t itself while they do. It is zero when they do not within
-// the next 400 days.
+// OpensAt returns the first instant from t on at which agents answer: t itself if they are open. It is zero if there is
+// none within the next 400 days.
 func (h BusinessHours) OpensAt(t time.Time) time.Time {
 	zone, err := h.location()
 	if err != nil {
@@ -219,8 +219,8 @@ func (h BusinessHours) OpensAt(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// beginnings returns every instant of a date at which the hours may begin: the beginnings of its intervals, which happen twice or never
-// where the clock is set back or forward, and the instant of that change.
+// beginnings returns every instant of a date at which the hours may begin: the starts of its intervals, which occur
+// twice or never if the clock is set back or forward, and the instant of that change.
 func (h BusinessHours) beginnings(zone *time.Location, d day) (all []time.Time) {
 	midnight := d.midnightUTC()
 	_, before := midnight.Add(-minutesOfDay * time.Minute).In(zone).Zone()

@@ -14,7 +14,8 @@ func intervals(fromTo ...string) (all []chat.Interval) {
 	return all
 }
 
-// shop has a break at noon, a night, a day that is open all round, and a holiday; summer time begins on 29 March and ends on 25 October.
+// shop has a lunch break, a night shift, a day without closing time, and a holiday; summer time begins on 29 March and
+// ends on 25 October.
 func shop() chat.BusinessHours {
 	return chat.BusinessHours{
 		TimeZone: "Europe/Berlin",
@@ -47,10 +48,10 @@ func TestBusinessHours(t *testing.T) {
 		"2026-03-07T04:00:00+01:00": "2026-03-07T22:00:00+01:00",
 		"2026-03-02T08:00:00Z":      "2026-03-02T08:00:00Z", // in another zone
 
-		// The clock goes from 02:00 to 03:00: Saturday's night ends with it, and Sunday's interval does not happen.
+		// The clock moves from 02:00 to 03:00: Saturday's night shift ends, and Sunday's interval does not occur.
 		"2026-03-29T00:59:59Z": "2026-03-29T00:59:59Z",
 		"2026-03-29T01:00:00Z": "2026-03-30T07:00:00Z", // 09:00 of Monday, an hour earlier by the sun
-		// The clock goes from 03:00 to 02:00: what is open between them is open twice.
+		// The clock moves from 03:00 to 02:00: opening hours in between occur twice.
 		"2026-10-25T00:20:00Z": "2026-10-25T00:20:00Z", // 02:20, the first time
 		"2026-10-25T00:50:00Z": "2026-10-25T01:00:00Z", // 02:50: open again with Saturday's night when it is 02:00 for the second time
 		"2026-10-25T01:40:00Z": "2026-10-25T01:40:00Z", // 02:40, the second time
@@ -77,7 +78,7 @@ func TestBusinessHours(t *testing.T) {
 	}
 }
 
-// An interval that would begin in the hour that summer time leaves out begins with the change; one of midnight does so where midnight is left out.
+// An interval that begins in the skipped hour begins with the change, also at midnight.
 func TestOpeningInAMissingHour(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ zone, date, from, to, before, want string }{
@@ -122,7 +123,7 @@ func TestCheckBusinessHours(t *testing.T) {
 		{Field: "hours.week.friday[3].from", Message: "must be a time from 00:00 to 23:59"},
 		{Field: "hours.week.sunday", Message: "must have at most 10 items"},
 		{Field: "hours.dates[0].date", Message: "must be a date such as 2026-12-24"},
-		{Field: "hours.dates[2].date", Message: "stands twice"},
+		{Field: "hours.dates[2].date", Message: "is duplicated"},
 		{Field: "hours.dates[2].intervals[0].from", Message: "must be a time from 00:00 to 23:59"},
 	}
 	got := wrong.Check("hours")

@@ -6,14 +6,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// idLength is that of a UUID with dashes, the only one of its forms that is an id of ours.
+// idLength is the length of a UUID with dashes, the only form accepted as an id.
 const idLength = 36
 
 // NewID returns a new UUIDv7 (RFC 9562, section 5.7): ids of one writer sort by time.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() } // fails only without randomness, and then nothing is safe
 
-// ParseID returns the canonical, lower-case form of a UUID that is written with dashes, in any case. Every id of ours has
-// this form, so that one id is one string: in a document's key, in a subject, in a room's name.
+// ParseID returns the canonical, lower-case form of a UUID with dashes, in any case. Every id has this form, so that
+// equal ids are equal strings: in a document's key, in a subject, in a room's name.
 func ParseID(s string) (id string, ok bool) {
 	if len(s) != idLength {
 		return "", false
@@ -25,7 +25,7 @@ func ParseID(s string) (id string, ok bool) {
 	return parsed.String(), true
 }
 
-// IDTime returns when a UUIDv7 was made, to the millisecond (RFC 9562, section 5.7). Messages have such ids.
+// IDTime returns the creation time of a UUIDv7, to the millisecond (RFC 9562, section 5.7). Message ids are UUIDv7.
 func IDTime(id string) (at time.Time, ok bool) {
 	parsed, err := uuid.Parse(id)
 	if err != nil || len(id) != idLength || parsed.Version() != 7 {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Verification is what a visitor must prove to be recognised as a known visitor of an application.
+// Verification is the proof that an application requires to recognise a known visitor.
 type Verification string
 
 const (
-	VerificationOff      Verification = "off"      // nothing: a claim is enough; the zero value means the same
-	VerificationSession  Verification = "session"  // a token of that visitor, or a proof by the company's server
-	VerificationRequired Verification = "required" // a proof is required to register
+	VerificationOff      Verification = "off"      // none: a claim is enough; the zero value means the same
+	VerificationSession  Verification = "session"  // the visitor's token, or a proof by the company's server
+	VerificationRequired Verification = "required" // registration requires a proof
 )
 
-// Known reports whether v is one of the three.
+// Known reports whether v is a defined value.
 func (v Verification) Known() bool {
 	return v == VerificationOff || v == VerificationSession || v == VerificationRequired
 }
@@ -34,7 +34,7 @@ func (Secret) GoString() string { return concealed }
 // LogValue implements [slog.LogValuer].
 func (Secret) LogValue() slog.Value { return slog.StringValue(concealed) }
 
-// MarshalText implements [encoding.TextMarshaler], and so it is in JSON.
+// MarshalText implements [encoding.TextMarshaler], which JSON encoding uses as well.
 func (Secret) MarshalText() ([]byte, error) { return []byte(concealed), nil }
 
 // IdentityVerification is how an application verifies its visitors.
@@ -43,20 +43,20 @@ type IdentityVerification struct {
 	Secrets []IdentitySecret // newest first
 }
 
-// IdentitySecret is what an application and its company's server have in common.
+// IdentitySecret is a secret shared by an application and its company's server.
 type IdentitySecret struct {
 	Value     Secret
 	CreatedAt time.Time
-	ExpiresAt time.Time // from then on it proves nothing; zero: it is the current one
+	ExpiresAt time.Time // when it becomes invalid; zero: the current secret
 }
 
-// On reports whether claims alone are not enough. A mode that is unknown here counts as one that protects.
+// On reports whether claims alone are not enough. An unknown mode counts as on.
 func (v IdentityVerification) On() bool { return v.Mode != "" && v.Mode != VerificationOff }
 
 // Required reports whether registration requires a proof.
 func (v IdentityVerification) Required() bool { return v.Mode == VerificationRequired }
 
-// Valid returns the secrets that prove something at now.
+// Valid returns the secrets that are valid at now.
 func (v IdentityVerification) Valid(now time.Time) []Secret {
 	var valid []Secret
 	for _, s := range v.Secrets {
@@ -67,8 +67,8 @@ func (v IdentityVerification) Valid(now time.Time) []Secret {
 	return valid
 }
 
-// Rotate returns the secrets with a new one in front. Those that are there hold on for as long as the company's servers may
-// need to take up the new one, and no longer than they would have.
+// Rotate returns the secrets with a new one in front. Existing secrets stay valid for the overlap, but no longer than
+// their previous expiry.
 func (v IdentityVerification) Rotate(fresh Secret, now time.Time, overlap time.Duration) []IdentitySecret {
 	end := now.Add(max(overlap, 0))
 	secrets := []IdentitySecret{{Value: fresh, CreatedAt: now}}

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-func TestSecretsCannotBeSeen(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	t.Parallel()
 	const text = "pis_do-not-show-me"
 	app := chat.Application{Identity: chat.IdentityVerification{Secrets: []chat.IdentitySecret{{Value: text}}}}

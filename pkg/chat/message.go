@@ -11,7 +11,8 @@ import (
 // TimeFormat is the format of times in JSON: ISO 8601, UTC, milliseconds, Z.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
-// AppendTime appends t in TimeFormat to dst. It is a faster time.Time.AppendFormat: each message formats several times on its way.
+// AppendTime appends t in TimeFormat to dst. It is faster than time.Time.AppendFormat: a message is formatted several
+// times.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -53,15 +54,15 @@ const (
 	Template            MessageType = "TEMPLATE"
 )
 
-// CompanyTypes are the types that a company may send with POST /message/send.
+// CompanyTypes returns the types that a company may send with POST /message/send.
 func CompanyTypes() []MessageType {
 	return []MessageType{Text, Image, Video, Audio, File, MultipleChoice, Interactive, Carousel}
 }
 
-// VisitorTypes are the types that a visitor may send as JSON with POST /message.
+// VisitorTypes returns the types that a visitor may send as JSON with POST /message.
 func VisitorTypes() []MessageType { return []MessageType{Text, MultipleChoiceReply} }
 
-// FromSupport reports whether a bot, an agent or a company system may show a message of type t to a reader.
+// FromSupport reports whether a bot, an agent or a company system may send a message of type t to a visitor.
 func (t MessageType) FromSupport() bool {
 	return t == Template || t.In(CompanyTypes())
 }
@@ -75,19 +76,19 @@ type Message struct {
 	ID            string          `json:"id"` // UUIDv7, so that ids of one writer sort by time
 	CreatedAt     time.Time       `json:"createdAt"`
 	Type          MessageType     `json:"type"`
-	Data          json.RawMessage `json:"data"` // a JSON object, as it was sent
+	Data          json.RawMessage `json:"data"` // a JSON object, exactly as sent
 	NameOfSender  string          `json:"nameOfSender"`
 	IsFromSupport bool            `json:"isFromSupport"`
 }
 
-// AppendJSON appends the message record to dst; Data goes in byte for byte, which encoding/json would not do.
+// AppendJSON appends the message record to dst; unlike encoding/json, it copies Data byte for byte.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	dst = m.appendMembers(dst)
 	return append(dst, '}')
 }
 
-// AppendDelivery appends what the realtime event carries: the record and the id of its chat.
+// AppendDelivery appends the payload of the realtime event: the record and the id of its chat.
 func (m Message) AppendDelivery(dst []byte, chatID string) []byte {
 	dst = append(dst, '{')
 	dst = m.appendMembers(dst)
@@ -124,7 +125,7 @@ func CompareMessages(a, b Message) int {
 // SortMessages orders messages as the history shows them.
 func SortMessages(messages []Message) { slices.SortFunc(messages, CompareMessages) }
 
-// AppendString appends s to dst as a JSON string. The fast way serves ids and most names; the rest goes to encoding/json.
+// AppendString appends s to dst as a JSON string. The fast path covers ids and most names; the rest uses encoding/json.
 func AppendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= 0x7f {

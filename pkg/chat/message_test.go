@@ -34,10 +34,10 @@ func TestMessageRecord(t *testing.T) {
 	}
 }
 
-// plainMessage has Message's fields without its methods: what encoding/json itself makes of them.
+// plainMessage has Message's fields without its methods, so that encoding/json encodes it itself.
 type plainMessage chat.Message
 
-func TestAppendJSONMeansWhatEncodingJSONMeans(t *testing.T) {
+func TestAppendJSONIsEquivalentToEncodingJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		data, err := json.Marshal(rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "data"))
@@ -114,7 +114,7 @@ func TestAppendJSONDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestAppendTimeIsAppendFormat(t *testing.T) {
+func TestAppendTimeEqualsAppendFormat(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.Int64Range(-70_000_000_000, 300_000_000_000).Draw(t, "seconds") // before the year 0 and after 9999
@@ -148,7 +148,7 @@ func TestSortMessagesIsByTimeThenID(t *testing.T) {
 	})
 }
 
-func TestWhoMaySendWhichType(t *testing.T) {
+func TestTypesBySender(t *testing.T) {
 	t.Parallel()
 	all := []chat.MessageType{
 		chat.Text, chat.Image, chat.Video, chat.Audio, chat.File, chat.MultipleChoice, chat.MultipleChoiceReply,

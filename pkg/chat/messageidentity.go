@@ -2,12 +2,12 @@ package chat
 
 import "time"
 
-// MessageIdentity is the id and the time that a message keeps however often it is published. With the zero MessageIdentity the service
-// that accepts the message assigns both.
+// MessageIdentity is the id and time of a message, which stay the same however often it is published. With the zero
+// MessageIdentity the accepting service assigns both.
 type MessageIdentity struct {
 	ID string
 	At time.Time
-	// Again: an earlier attempt with the same identity did not finish, and the message may exist already.
+	// Again is set if an earlier attempt with the same identity did not finish, and the message may already exist.
 	Again bool
 }
 

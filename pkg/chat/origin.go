@@ -12,11 +12,11 @@ const (
 	maxHost    = 253
 	maxLabel   = 63
 
-	nullOrigin = "null" // of pages in sandboxed frames, of files and the like (HTML standard, "opaque origin")
+	nullOrigin = "null" // sent for pages in sandboxed frames and local files (HTML standard, "opaque origin")
 	wildcard   = "*."
 )
 
-// origin is where a page comes from (RFC 6454). The default port of http and https is empty.
+// origin is a web origin (RFC 6454). The default port of http and https is empty.
 type origin struct{ scheme, host, port string }
 
 func (o origin) String() string {
@@ -26,9 +26,9 @@ func (o origin) String() string {
 	return o.scheme + "://" + o.host + ":" + o.port
 }
 
-// CheckOrigins returns the rules of an application's AllowedOrigins as they are to be stored, and what is wrong with them. A
-// rule is an origin as browsers write it (scheme, host, and a port unless it is the default of the scheme), in which the host may
-// begin with "*.", which matches one label or more; or null.
+// CheckOrigins returns the canonical form of an application's AllowedOrigins, and their faults. A rule is an origin as
+// browsers serialize it (scheme, host, and a port unless it is the scheme's default), in which the host may begin with
+// "*.", which matches one or more labels; or null.
 func CheckOrigins(rules []string) (checked []string, faults []DataFault) {
 	if len(rules) > maxOrigins {
 		return nil, []DataFault{{Field: "allowedOrigins", Message: "must have at most 100 origins"}}
@@ -69,7 +69,7 @@ func checkOrigin(rule string) (canonical, problem string) {
 	return o.String(), ""
 }
 
-// cutWildcard takes the wildcard out of a rule.
+// cutWildcard removes the wildcard from a rule.
 func cutWildcard(rule string) (bare string, wild bool) {
 	scheme, rest, ok := strings.Cut(rule, "://")
 	if !ok {
@@ -79,14 +79,14 @@ func cutWildcard(rule string) (bare string, wild bool) {
 	return scheme + "://" + rest, wild
 }
 
-// AllowsOrigin reports whether a page of this origin, as its Origin header has it, may use the application. Without any
-// allowed origins every page may. What is no origin, and null, is allowed only by its own name.
+// AllowsOrigin reports whether a page with this Origin header may use the application. Without allowed origins every
+// page may. An invalid origin, or null, is allowed only by an identical entry.
 func (a Application) AllowsOrigin(header string) bool { return Origins(a.AllowedOrigins).Allow(header) }
 
-// Origins are the origins that may use an application; without any, all may.
+// Origins are the origins that may use an application; empty: all.
 type Origins []string
 
-// Allow reports whether a page of this origin may.
+// Allow reports whether a page with this Origin header is allowed.
 func (rules Origins) Allow(header string) bool {
 	if len(rules) == 0 {
 		return true
@@ -112,8 +112,8 @@ func (o origin) matches(rule string) bool {
 	return o.host == r.host
 }
 
-// parseOrigin reads scheme://host:port and nothing more. A host with other letters than ASCII is in its ASCII form, as
-// browsers write it.
+// parseOrigin parses scheme://host:port and nothing more. An internationalised host must be in its ASCII form, as
+// browsers serialize it.
 func parseOrigin(s string) (o origin, ok bool) {
 	if len(s) > maxOrigin {
 		return o, false
@@ -133,7 +133,7 @@ func parseOrigin(s string) (o origin, ok bool) {
 	return o, true
 }
 
-// cutPort distinguishes no port from an empty one, which no browser writes.
+// cutPort distinguishes a missing port from an empty one, which browsers never send.
 func cutPort(s string) (host, port string, ok bool) {
 	colon := strings.LastIndexByte(s, ':')
 	if colon < 0 || strings.HasSuffix(s, "]") {
@@ -156,7 +156,7 @@ func portOf(scheme, port string) (string, bool) {
 	return strconv.FormatUint(n, 10), true
 }
 
-// isScheme also takes those of apps: capacitor, tauri, chrome-extension (RFC 3986, section 3.1).
+// isScheme also accepts the schemes of apps: capacitor, tauri, chrome-extension (RFC 3986, section 3.1).
 func isScheme(s string) bool {
 	for i := range len(s) {
 		c := s[i]

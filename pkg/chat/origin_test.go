@@ -51,18 +51,18 @@ func TestAllowedOrigins(t *testing.T) {
 		app := chat.Application{AllowedOrigins: test.rules}
 		for _, header := range test.allowed {
 			if !app.AllowsOrigin(header) {
-				t.Errorf("%s: got %q refused, want it allowed", test.name, header)
+				t.Errorf("%s: got %q rejected, want it allowed", test.name, header)
 			}
 		}
 		for _, header := range test.refused {
 			if app.AllowsOrigin(header) {
-				t.Errorf("%s: got %q allowed, want it refused", test.name, header)
+				t.Errorf("%s: got %q allowed, want it rejected", test.name, header)
 			}
 		}
 	}
 }
 
-func TestOriginsAreStoredAsBrowsersWriteThem(t *testing.T) {
+func TestOriginsAreStoredInCanonicalForm(t *testing.T) {
 	t.Parallel()
 	got, faults := chat.CheckOrigins([]string{
 		"HTTPS://Shop.Example.com:443", "http://localhost:03000", "https://*.EXAMPLE.com", "null", "http://[::1]:8080", "https://xn--bcher-kva.example",
@@ -86,11 +86,11 @@ func TestMalformedOriginsAreRefused(t *testing.T) {
 		"https://[::1", "https://[1.2.3.4]", "https://[fe80::1%25eth0]", "Null", "https://" + strings.Repeat("a", 64) + ".example", "https://" + strings.Repeat("a.", 200) + "example",
 	} {
 		if _, faults := chat.CheckOrigins([]string{"https://fine.example", rule}); len(faults) != 1 || faults[0].Field != "allowedOrigins[1]" {
-			t.Errorf("%q: got %v, want allowedOrigins[1] refused", rule, faults)
+			t.Errorf("%q: got %v, want allowedOrigins[1] rejected", rule, faults)
 		}
 	}
 	if _, faults := chat.CheckOrigins(make([]string, 101)); len(faults) != 1 || faults[0].Field != "allowedOrigins" {
-		t.Errorf("too many: got %v, want allowedOrigins refused", faults)
+		t.Errorf("too many: got %v, want allowedOrigins rejected", faults)
 	}
 }
 

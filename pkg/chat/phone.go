@@ -1,16 +1,16 @@
 package chat
 
-// Bounds of the digits of a phone number: the shortest with a country code that are in use, and ITU-T E.164.
+// Bounds of the number of digits: the shortest numbers in use with a country code, and the maximum of ITU-T E.164.
 const (
 	minPhoneDigits = 7
 	maxPhoneDigits = 15
 )
 
-// PhoneRule is what a phone number is, for error messages and documents.
+// PhoneRule describes a phone number, for error messages and documents.
 const PhoneRule = "7 to 15 digits, with an optional leading + and with spaces, dashes or parentheses between them"
 
-// ParsePhone returns the digits of a phone number, with the + that they began with. People may put spaces, dashes and
-// parentheses between the digits; anything else, or too few or too many digits, is not a phone number.
+// ParsePhone returns the digits of a phone number, with its leading +, if any. Spaces, dashes and parentheses between
+// the digits are removed; anything else, or too few or too many digits, is rejected.
 func ParsePhone(s string) (phone string, ok bool) {
 	kept := make([]byte, 0, maxPhoneDigits+1)
 	digits := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// A phone number is the digits of what was written, nothing else of it, and is understood again as itself.
+// A parsed phone number consists of the input's digits and parses to itself.
 func FuzzParsePhone(f *testing.F) {
 	for _, seed := range []string{"+989121234567", "(0) 912-123-45-67", "+ 49 170", "++4917012345", "4917012345678901", "٠١٢٣٤٥٦٧٨٩٠", "", "-", "0123456\x00"} {
 		f.Add(seed)
@@ -30,7 +30,7 @@ func FuzzParsePhone(f *testing.F) {
 			t.Fatalf("%q: got %q, want all of its digits", s, phone)
 		}
 		if again, ok := chat.ParsePhone(phone); !ok || again != phone {
-			t.Fatalf("%q: got %q, %t, want it to stay %q", s, again, ok, phone)
+			t.Fatalf("%q: got %q, %t, want %q again", s, again, ok, phone)
 		}
 	})
 }

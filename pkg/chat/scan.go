@@ -6,11 +6,11 @@ import (
 	"iter"
 )
 
-// These functions walk through valid JSON without copying it: encoding/json matches names regardless of case and decodes members
-// that are not needed.
+// These functions scan valid JSON without copying it: encoding/json matches names regardless of case and decodes
+// members that are not needed.
 
-// memberOf returns the value of the object's member with exactly that name, and nil when it has none. Of a name that stands
-// twice the last one counts, as everywhere in Go and JavaScript.
+// memberOf returns the value of the object's member with exactly that name, or nil if it has none. Of duplicate names
+// the last one counts, as in Go and JavaScript.
 func memberOf(object []byte, name string) (value []byte) {
 	rest := object[1:]
 	for {
@@ -47,7 +47,7 @@ func elements(array []byte) iter.Seq[[]byte] {
 	}
 }
 
-// valueAt returns the value that json begins with.
+// valueAt returns the JSON value at the start of json.
 func valueAt(json []byte) []byte {
 	switch json[0] {
 	case '"':
@@ -94,7 +94,7 @@ func skipSpace(json []byte) []byte { return bytes.TrimLeft(json, " \t\r\n") }
 
 func skipSeparator(json []byte) []byte { return bytes.TrimLeft(json, " \t\r\n,") }
 
-// contentOf returns what a JSON string says, in place where it has no escapes, and nothing for any other value.
+// contentOf returns the decoded content of a JSON string, in place if it has no escapes, and nil for any other value.
 func contentOf(value []byte) []byte {
 	if value[0] != '"' {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The walk through JSON must find what encoding/json finds.
+// The scanner must find the same members as encoding/json.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1}`, ` { "a" : [ 1 , {"b":"]"} ] , "c\u0064" : "\\\"" } `, `{"a":1,"a":2}`, `{"":"","x":true,"y":null,"z":-1e9}`, `[]`, `[1,[2],"3",{"4":5}]`} {
 		f.Add([]byte(seed))
@@ -32,7 +32,7 @@ func compareMembers(t *testing.T, data []byte) {
 	}
 	for name, value := range want {
 		if bytes.ContainsRune([]byte(name), '\ufffd') {
-			continue // encoding/json has replaced invalid UTF-8; our names never hold any
+			continue // encoding/json has replaced invalid UTF-8; our names never contain any
 		}
 		if got := memberOf(data, name); !bytes.Equal(got, value) {
 			t.Errorf("member %q of %s: got %s, want %s", name, data, got, value)

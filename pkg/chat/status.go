@@ -2,23 +2,23 @@ package chat
 
 import "time"
 
-// What may be known of a message that a company sent, each later than the one before. That it has failed is outweighed by
-// its having arrived all the same: a connector may have tried again.
+// Statuses of a message that a company sent, each later than the one before. Delivered and read override failed: a
+// connector may have retried.
 const (
-	StatusAccepted  = "accepted"  // the API has answered for it
+	StatusAccepted  = "accepted"  // the API has acknowledged it
 	StatusStored    = "stored"    // it is in the chat's history
-	StatusFailed    = "failed"    // delivery was given up
-	StatusDelivered = "delivered" // it is on the reader's device
-	StatusRead      = "read"      // the reader has seen it
+	StatusFailed    = "failed"    // delivery was abandoned
+	StatusDelivered = "delivered" // it has reached the visitor's device
+	StatusRead      = "read"      // the visitor has read it
 )
 
-// MessageStatus is what is known of a message that a company sent: for each status when it was reached first. A zero time is
-// one that nothing is known of.
+// MessageStatus is the delivery state of a message that a company sent: when each status was first reached. A zero time
+// means that the status is not known to be reached.
 //
-// It only grows: [MessageStatus.Join] is commutative, associative and idempotent, so reports may come in any order, late or
-// twice and end in the same knowledge, and the status never steps back.
+// [MessageStatus.Join] is commutative, associative and idempotent, so reports in any order, late or duplicate, lead to
+// the same state, and the status never moves backwards.
 type MessageStatus struct {
-	ChatID      string // empty until it is stored
+	ChatID      string // empty until the message is stored
 	AcceptedAt  time.Time
 	StoredAt    time.Time
 	DeliveredAt time.Time
@@ -26,13 +26,13 @@ type MessageStatus struct {
 	Failure     Failure
 }
 
-// Failure is when and why a message was given up first.
+// Failure records when and why delivery was first abandoned.
 type Failure struct {
 	At     time.Time
 	Reason string
 }
 
-// before orders failures: by time, then by reason, so that of two at the same time always the same one counts.
+// before orders failures by time, then by reason, so that the choice between two at the same time is deterministic.
 func (f Failure) before(g Failure) bool {
 	if c := f.At.Compare(g.At); c != 0 {
 		return c < 0
@@ -40,10 +40,10 @@ func (f Failure) before(g Failure) bool {
 	return f.Reason < g.Reason
 }
 
-// Join returns what s and other know together.
+// Join merges s and other.
 func (s MessageStatus) Join(other MessageStatus) MessageStatus {
 	joined := MessageStatus{
-		ChatID:      max(s.ChatID, other.ChatID), // a message has one chat: they differ only where one is not known
+		ChatID:      max(s.ChatID, other.ChatID), // a message has one chat: they differ only if one is unknown
 		AcceptedAt:  earliest(s.AcceptedAt, other.AcceptedAt),
 		StoredAt:    earliest(s.StoredAt, other.StoredAt),
 		DeliveredAt: earliest(s.DeliveredAt, other.DeliveredAt),
@@ -63,7 +63,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Status is the furthest that the message has come; empty when nothing is known of it.
+// Status returns the latest status reached; empty if none is known.
 func (s MessageStatus) Status() string {
 	switch {
 	case !s.ReadAt.IsZero():
@@ -80,5 +80,5 @@ func (s MessageStatus) Status() string {
 	return ""
 }
 
-// Delivered is when the message was delivered. What was read before anybody reported that was delivered by then.
+// Delivered returns when the message was delivered. A message that was read counts as delivered by then.
 func (s MessageStatus) Delivered() time.Time { return earliest(s.DeliveredAt, s.ReadAt) }

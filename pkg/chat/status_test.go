@@ -10,10 +10,10 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// steps are the statuses in the order in which a message may go through them.
+// steps are the statuses in the order in which a message can reach them.
 var steps = []string{"", chat.StatusAccepted, chat.StatusStored, chat.StatusFailed, chat.StatusDelivered, chat.StatusRead}
 
-// someStatus is what one reporter may know: little, much, or the same as another at another time.
+// someStatus generates partial reports, including the same status at different times.
 func someStatus() *rapid.Generator[chat.MessageStatus] {
 	return rapid.Custom(func(t *rapid.T) (s chat.MessageStatus) {
 		s.ChatID = rapid.SampledFrom([]string{"", "chat"}).Draw(t, "chat")
@@ -29,7 +29,7 @@ func someStatus() *rapid.Generator[chat.MessageStatus] {
 	})
 }
 
-// Whatever is reported in whatever order and however often: the end is the same, and no report takes anything back.
+// Reports lead to the same state in any order and with duplicates, and no report removes a status.
 func TestStatusNeverStepsBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,7 +56,7 @@ func joined(t *rapid.T, reports []chat.MessageStatus) (s chat.MessageStatus) {
 	return s
 }
 
-func TestStatusIsTheFurthest(t *testing.T) {
+func TestStatusIsTheLatestReached(t *testing.T) {
 	t.Parallel()
 	at := func(n int64) time.Time { return time.UnixMilli(n).UTC() }
 	all := chat.MessageStatus{AcceptedAt: at(1), StoredAt: at(2), DeliveredAt: at(3), ReadAt: at(4), Failure: chat.Failure{At: at(5)}}

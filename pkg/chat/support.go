@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// Support is how agents serve the visitors of an application. The zero Support is: at any time, when the bot hands over or an agent takes
-// over.
+// Support configures how agents serve the visitors of an application. The zero Support means: at any time, when the bot
+// hands over or an agent takes over.
 type Support struct {
 	Hours *BusinessHours `json:"hours,omitempty"` // nil: always open
-	// HandoverButton offers visitors a button that asks for an agent.
+	// HandoverButton offers visitors a button that requests an agent.
 	HandoverButton bool `json:"handoverButton"`
-	// AgentsOnly gives new chats to the agents, so that no bot answers.
+	// AgentsOnly assigns new chats to the agents, so that no bot answers.
 	AgentsOnly bool `json:"agentsOnly"`
 	// Rating asks visitors for a rating when an agent closes their chat.
 	Rating bool `json:"rating"`
 }
 
-// Check returns everything that is wrong with the settings.
+// Check validates the settings.
 func (s Support) Check() []DataFault {
 	if s.Hours == nil {
 		return nil
@@ -29,7 +29,7 @@ func (s Support) Check() []DataFault {
 // Open reports whether agents answer at t.
 func (s Support) Open(t time.Time) bool { return s.Hours == nil || s.Hours.Open(t) }
 
-// OpensAt returns the first instant from t on at which agents answer; zero when that is not known.
+// OpensAt returns the first instant from t on at which agents answer; zero if unknown.
 func (s Support) OpensAt(t time.Time) time.Time {
 	if s.Hours == nil {
 		return t
@@ -41,7 +41,7 @@ func (s Support) OpensAt(t time.Time) time.Time {
 const (
 	ByBot         = "bot"
 	ByVisitor     = "visitor"
-	ByOfflineForm = "offline_form" // the visitor left a message while the agents were away
+	ByOfflineForm = "offline_form" // the visitor left a message while the agents were unavailable
 )
 
 // Limits of a [Handover].
@@ -50,15 +50,16 @@ const (
 	MaxHandoverNote   = 1000
 )
 
-// Handover says why agents have a chat. It stays until the chat goes back to the bot; the zero Handover is an agent's own decision.
+// Handover records why agents have a chat. It stays until the chat returns to the bot; the zero Handover is an agent's
+// decision.
 type Handover struct {
 	By     string    // [ByBot], [ByVisitor] or [ByOfflineForm]
-	Reason string    // in a few words
+	Reason string    // a few words
 	Note   string    // for the agents
 	At     time.Time // the ChangedAt of the [Control] that handed the chat over
 }
 
-// Check returns all faults of the texts of a handover; the names of the fields begin with path.
+// Check validates the texts of a handover; field names begin with path.
 func (h Handover) Check(path string) []DataFault {
 	var f dataFaults
 	if utf8.RuneCountInString(h.Reason) > MaxHandoverReason {
@@ -70,7 +71,7 @@ func (h Handover) Check(path string) []DataFault {
 	return f
 }
 
-// Waiting reports whether the chat is in the agents' queue: they have it, and it is assigned to none of them.
+// Waiting reports whether the chat is in the agents' queue: handed over and unassigned.
 func (c Control) Waiting() bool { return c.Agent && c.Assignee == "" }
 
 // Limits of a [Rating].
@@ -81,21 +82,21 @@ const (
 )
 
 const (
-	// RatingOffered is how long after the closing a chat may be rated.
+	// RatingOffered is how long after closing a chat may be rated.
 	RatingOffered = 7 * 24 * time.Hour
 	// RatingChangeable is how long after the first rating the visitor may change it.
 	RatingChangeable = 24 * time.Hour
 )
 
-// Rating is what a visitor says about a chat that an agent has closed. The latest one counts.
+// Rating is a visitor's rating of a chat that an agent has closed. The latest one counts.
 type Rating struct {
 	Score   int // MinScore to MaxScore; 0: not rated
 	Comment string
-	FirstAt time.Time // when the chat was rated first
+	FirstAt time.Time // time of the first rating
 	At      time.Time
 }
 
-// Check returns everything that is wrong with a rating that a visitor sends.
+// Check validates a visitor's rating.
 func (r Rating) Check() []DataFault {
 	var f dataFaults
 	if r.Score < MinScore || r.Score > MaxScore {
@@ -107,8 +108,8 @@ func (r Rating) Check() []DataFault {
 	return f
 }
 
-// RateableUntil is the last instant at which the visitor may rate the chat or change the rating; zero: never. A chat that only idleness has
-// closed is not rated.
+// RateableUntil returns the last instant at which the visitor may rate the chat or change the rating; zero: never. A
+// chat that was closed only for idleness cannot be rated.
 func (c Chat) RateableUntil() time.Time {
 	switch {
 	case c.ClosedAt.IsZero() || !c.IdleClosesAt.IsZero() && !c.ClosedAt.Before(c.IdleClosesAt):

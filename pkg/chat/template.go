@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what a push may put into a template. Lengths are in characters.
+// Limits of the parameters of a push. Lengths are in characters.
 const (
 	MaxParameters          = 50
 	MaxParameterNameLength = 64
 	MaxParameterLength     = 1024
 )
 
-// usernameParameter is the placeholder of the recipient's name. A push may always omit it.
+// usernameParameter is the placeholder for the recipient's name. A push may always omit it.
 const usernameParameter = "username"
 
-// Fill returns the values of the template's placeholders: the given value, else the recipient's name for usernameParameter, else the
-// parameter's default. Faults: a name that the template does not have, no value for a parameter without a default, or a text that is
-// too long for a message. A placeholder that is not a parameter may stay empty.
+// Fill returns the values of the template's placeholders: the given value, else the recipient's name for
+// usernameParameter, else the parameter's default. Faults: an unknown parameter name, no value for a parameter without
+// a default, or a text that is too long for a message. A placeholder that is not a parameter may stay empty.
 func (t MessageTemplate) Fill(username string, given map[string]string) (filled map[string]string, faults []DataFault) {
 	filled, known := t.defaults(), t.names()
 	if username != "" && known[usernameParameter] {
@@ -44,7 +44,7 @@ func (t MessageTemplate) Fill(username string, given map[string]string) (filled 
 	return filled, faults
 }
 
-// Required reports whether a push must give the parameter.
+// Required reports whether a push must set the parameter.
 func (p TemplateParameter) Required() bool { return p.Default == "" && p.Name != usernameParameter }
 
 func (t MessageTemplate) defaults() map[string]string {
@@ -55,7 +55,7 @@ func (t MessageTemplate) defaults() map[string]string {
 	return values
 }
 
-// names are the template's parameters and the placeholders of its text.
+// names returns the template's parameters and the placeholders of its text.
 func (t MessageTemplate) names() map[string]bool {
 	known := make(map[string]bool, len(t.Parameters))
 	for _, p := range t.Parameters {
@@ -65,8 +65,8 @@ func (t MessageTemplate) names() map[string]bool {
 	return known
 }
 
-// Render puts values, and where they are silent the parameters' defaults, in the place of the template's {{name}}
-// placeholders. A placeholder that nothing speaks for becomes empty: a recipient never sees braces.
+// Render replaces the {{name}} placeholders with values, or with the parameters' defaults. A placeholder without a
+// value becomes empty: a recipient never sees braces.
 func (t MessageTemplate) Render(values map[string]string) string {
 	defaults := t.defaults()
 	var b strings.Builder
@@ -80,8 +80,8 @@ func (t MessageTemplate) Render(values map[string]string) string {
 	return b.String()
 }
 
-// walk calls text for the text between placeholders and placeholder for the name of each, in order. Braces that
-// do not close are text.
+// walk calls text for the text between placeholders, and placeholder with each name, in order. Unclosed braces are
+// text.
 func (t MessageTemplate) walk(text, placeholder func(string)) {
 	rest := t.Text
 	for {

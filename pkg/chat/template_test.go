@@ -41,7 +41,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRenderPutsEveryValueInItsPlace(t *testing.T) {
+func TestRenderReplacesEveryPlaceholder(t *testing.T) {
 	t.Parallel()
 	literal := rapid.StringMatching(`[^{}]*`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -99,8 +99,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// A name that the template does not ask for is no value of it.
-func TestFillKeepsWhatIsAskedFor(t *testing.T) {
+// Fill ignores a name that the template does not have.
+func TestFillIgnoresUnknownNames(t *testing.T) {
 	t.Parallel()
 	filled, faults := chat.MessageTemplate{Text: "Hi"}.Fill("Ada", nil)
 	if len(filled) != 0 || len(faults) != 0 {

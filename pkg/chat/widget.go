@@ -14,7 +14,7 @@ const (
 	MaxGreetingMessages = 50
 )
 
-// WidgetRules are the keys of widgetConfigs that the server itself obeys.
+// WidgetRules are the keys of widgetConfigs that the server enforces.
 type WidgetRules struct {
 	RequiredFields   []string
 	GreetingMessages []Greeting
@@ -23,8 +23,8 @@ type WidgetRules struct {
 // Greeting is one of an application's greeting messages. An empty one is not shown.
 type Greeting struct{ Content string }
 
-// Rules reads the keys of widgetConfigs that the server obeys; unknown keys are the widget's own. It fails where
-// [CheckWidgetConfigs] finds fault.
+// Rules parses the keys of widgetConfigs that the server enforces; unknown keys are the widget's own. It fails if
+// [CheckWidgetConfigs] reports faults.
 func (a Application) Rules() (WidgetRules, error) {
 	r, faults := readWidgetRules(a.WidgetConfigs)
 	if len(faults) > 0 {
@@ -33,8 +33,8 @@ func (a Application) Rules() (WidgetRules, error) {
 	return r, nil
 }
 
-// CheckWidgetConfigs returns everything that is wrong with an application's widgetConfigs: that they are neither empty nor a
-// JSON object, and which of the keys that the server obeys it could not read. The other keys are the widget's own.
+// CheckWidgetConfigs returns all faults of an application's widgetConfigs: not empty and not a JSON object, or invalid
+// keys that the server enforces. It ignores the widget's own keys.
 func CheckWidgetConfigs(configs json.RawMessage) []DataFault {
 	_, faults := readWidgetRules(configs)
 	return faults
@@ -65,7 +65,7 @@ func readWidgetRules(configs []byte) (r WidgetRules, f dataFaults) {
 	return r, f
 }
 
-// each calls read with the path and the value of each element of a list. A list that is absent or null has none.
+// each calls read with the path and value of each element of a list. An absent or null list has no elements.
 func (f *dataFaults) each(path string, list []byte, most int, read func(at string, item []byte)) {
 	if isNull(list) {
 		return

@@ -39,12 +39,12 @@ func TestCheckWidgetConfigs(t *testing.T) {
 			t.Errorf("%.80s: got %q, want %q", configs, g, want)
 		}
 		if _, err := (chat.Application{WidgetConfigs: []byte(configs)}).Rules(); (err == nil) != (want == "") {
-			t.Errorf("%.80s: got the rules with %v, want both to judge the same", configs, err)
+			t.Errorf("%.80s: got the rules with %v, want both to agree", configs, err)
 		}
 	}
 }
 
-// Whatever passes the check is read as encoding/json reads it, names in their case.
+// Configs that pass the check decode with encoding/json, with case-sensitive names.
 func FuzzCheckWidgetConfigs(f *testing.F) {
 	for _, seed := range []string{`{"requiredFields":["email"],"greetingMessages":[{"content":"Hi \u00e9"}]}`, `{"greetingMessages":[{},null]}`, `[`, `{"a":[{]}`} {
 		f.Add([]byte(seed))

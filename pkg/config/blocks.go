@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// minStreamAge is the window in which JetStream recognises a repeated event; a stream cannot be younger than that.
+// minStreamAge is the duplicate window of JetStream; a stream's max age cannot be shorter.
 const minStreamAge = 2 * time.Minute
 
-// Ops is the operations server and the log. A Config written by hand may leave OpsAddr empty: no server.
+// Ops configures the operations server and the log. A Config written by hand may leave OpsAddr empty: no server.
 type Ops struct {
 	OpsAddr   string     `env:"OPS_ADDR" envDefault:":9090" doc:"address of /healthz, /readyz and /metrics"`
 	PprofAddr string     `env:"PPROF_ADDR" doc:"loopback address of /debug/pprof/, such as 127.0.0.1:6060; empty: no profiles"`
 	LogLevel  slog.Level `env:"LOG_LEVEL" envDefault:"INFO" doc:"DEBUG, INFO, WARN or ERROR"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (o Ops) Validate() []string {
 	var problems []string
 	if o.OpsAddr != "" && !ValidAddr(o.OpsAddr) {
@@ -31,16 +31,16 @@ func (o Ops) Validate() []string {
 	return problems
 }
 
-// NATS is the connection to NATS.
+// NATS configures the connection to NATS.
 type NATS struct {
 	NATSURL   string `env:"NATS_URL,required" doc:"URLs of the NATS servers, separated by commas"`
 	NATSCreds string `env:"NATS_CREDS" doc:"file with NATS credentials"`
-	NATSCA    string `env:"NATS_CA" doc:"PEM file with the authorities of NATS's certificate; empty: the system's"`
-	NATSCert  string `env:"NATS_CERT" doc:"PEM file with the service's own certificate, where NATS asks for one"`
-	NATSKey   string `env:"NATS_KEY" doc:"PEM file with the key of NATS_CERT"`
+	NATSCA    string `env:"NATS_CA" doc:"PEM file of CA certificates that verify the NATS server; empty: the system's"`
+	NATSCert  string `env:"NATS_CERT" doc:"PEM file of the client certificate, if NATS requires one"`
+	NATSKey   string `env:"NATS_KEY" doc:"PEM file of the private key of NATS_CERT"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (n NATS) Validate() []string {
 	var problems []string
 	if n.NATSURL != "" && !validURLs(n.NATSURL, "nats", "tls", "ws", "wss") {
@@ -52,16 +52,17 @@ func (n NATS) Validate() []string {
 	return problems
 }
 
-// Streams are the sizes of the streams. They are read where the streams are applied; the services only look at them.
+// Streams configures the sizes of the streams. They are used where the streams are created; the services only validate
+// them.
 type Streams struct {
 	StreamReplicas    int           `env:"STREAM_REPLICAS" envDefault:"1" doc:"replicas of every stream: 1 or 3"`
-	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"how long a stream keeps an event"`
-	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"bytes that each stream of events may hold; a full stream refuses (503)"`
-	StreamPartitions  int           `env:"STREAM_PARTITIONS" doc:"partitions of a stream when it is created, 1 to 1024: the most replicas that can share its work; a stream that exists keeps its number; 0: 32, or 4 where one process does everything"`
-	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"bytes that the object store FILES may hold; a full store refuses (503); 0: no such store (FILE_STORE=s3)"`
+	StreamMaxAge      time.Duration `env:"STREAM_MAX_AGE" envDefault:"168h" doc:"maximum age of an event in a stream"`
+	StreamMaxBytes    int64         `env:"STREAM_MAX_BYTES" envDefault:"1073741824" doc:"maximum size of each event stream in bytes; a full stream rejects events (503)"`
+	StreamPartitions  int           `env:"STREAM_PARTITIONS" doc:"partitions of a new stream, 1 to 1024: the maximum number of replicas that share its work; an existing stream keeps its number; 0: 32, or 4 in standalone"`
+	FileStoreMaxBytes int64         `env:"FILE_STORE_MAX_BYTES" envDefault:"4294967296" doc:"maximum size of the object store FILES in bytes; a full store rejects files (503); 0: no object store (FILE_STORE=s3)"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (s Streams) Validate() []string {
 	var problems []string
 	if s.StreamReplicas != 1 && s.StreamReplicas != 3 {
@@ -82,14 +83,14 @@ func (s Streams) Validate() []string {
 	return problems
 }
 
-// Store names the engine that keeps the data: MongoDB for many machines, or SQLite for one. Exactly one is set.
+// Store selects the database: MongoDB for many machines, or SQLite for one. Exactly one is set.
 type Store struct {
-	MongoDBURI      string `env:"MONGODB_URI" doc:"connection string of MongoDB; this or SQLITE_PATH is required"`
+	MongoDBURI      string `env:"MONGODB_URI" doc:"MongoDB connection string; this or SQLITE_PATH is required"`
 	MongoDBDatabase string `env:"MONGODB_DATABASE" envDefault:"parley" doc:"name of the database"`
-	SQLitePath      string `env:"SQLITE_PATH" doc:"file of the SQLite database, for services that all run on one machine"`
+	SQLitePath      string `env:"SQLITE_PATH" doc:"file of the SQLite database, if all services run on one machine"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (s Store) Validate() []string {
 	var problems []string
 	if s.MongoDBURI == "" && s.SQLitePath == "" {
@@ -107,15 +108,16 @@ func (s Store) Validate() []string {
 	return problems
 }
 
-// minIdleClose keeps idleness from closing a chat inside of the conversation window, which promises companies 24 hours.
+// minIdleClose prevents idleness from closing a chat within the conversation window, which guarantees companies 24
+// hours.
 const minIdleClose = 24 * time.Hour
 
-// Chats is how long a chat lives. The value must be the same in all services.
+// Chats configures the idle close. The value must be the same in all services.
 type Chats struct {
 	ChatIdleClose time.Duration `env:"CHAT_IDLE_CLOSE" envDefault:"720h" doc:"how long a visitor may be silent before their chat is closed: 24h or more; 0: never; the same in all services"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (c Chats) Validate() []string {
 	if c.ChatIdleClose == 0 || c.ChatIdleClose >= minIdleClose {
 		return nil
@@ -123,25 +125,25 @@ func (c Chats) Validate() []string {
 	return []string{"CHAT_IDLE_CLOSE must be 0 or at least 24h"}
 }
 
-// The places where files can be kept.
+// Values of FILE_STORE.
 const (
 	FileStoreNATS = "nats"
 	FileStoreS3   = "s3"
 )
 
-// Files is the storage of files. The values must be the same in all services.
+// Files configures the storage of files. The values must be the same in all services.
 type Files struct {
 	FileStore         string        `env:"FILE_STORE" envDefault:"nats" doc:"where files are kept: nats (the JetStream object store, bucket FILES) or s3; the same in all services"`
-	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"bytes that a file may have"`
-	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"2160h" doc:"how long a file is kept where its application does not say; 0: for ever"`
+	FileMaxBytes      int64         `env:"FILE_MAX_BYTES" envDefault:"26214400" doc:"maximum size of a file in bytes"`
+	FileRetention     time.Duration `env:"FILE_RETENTION" envDefault:"2160h" doc:"how long a file is kept unless its application sets a retention; 0: forever"`
 	S3Endpoint        string        `env:"S3_ENDPOINT" envDefault:"https://s3.amazonaws.com" doc:"http or https URL of FILE_STORE=s3"`
 	S3Region          string        `env:"S3_REGION" envDefault:"us-east-1" doc:"region of the bucket"`
-	S3Bucket          string        `env:"S3_BUCKET" doc:"the bucket, which must be there; its files/ is ours"`
-	S3AccessKeyID     string        `env:"S3_ACCESS_KEY_ID" doc:"key of the bucket; empty: the role of the machine"`
-	S3SecretAccessKey string        `env:"S3_SECRET_ACCESS_KEY" doc:"secret of the key"`
+	S3Bucket          string        `env:"S3_BUCKET" doc:"name of the bucket, which must exist; objects are stored under files/"`
+	S3AccessKeyID     string        `env:"S3_ACCESS_KEY_ID" doc:"access key id; empty: the machine's IAM role"`
+	S3SecretAccessKey string        `env:"S3_SECRET_ACCESS_KEY" doc:"secret access key"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (f Files) Validate() []string {
 	var problems []string
 	if f.FileStore != FileStoreNATS && f.FileStore != FileStoreS3 {
@@ -168,12 +170,12 @@ func (f Files) Validate() []string {
 	return problems
 }
 
-// Redis is the connection to Redis.
+// Redis configures the connection to Redis.
 type Redis struct {
 	RedisURL string `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; required with more than one socket-gateway"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (r Redis) Validate() []string {
 	if r.RedisURL == "" || validURLs(r.RedisURL, "redis", "rediss", "unix") {
 		return nil
@@ -181,7 +183,7 @@ func (r Redis) Validate() []string {
 	return []string{"REDIS_URL must be redis:// or rediss:// URLs, separated by commas"}
 }
 
-// ValidAddr reports whether addr can be listened on: host:port, where the host may be empty and the port 0.
+// ValidAddr reports whether addr is a listen address: host:port, where the host may be empty and the port 0.
 func ValidAddr(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -191,7 +193,7 @@ func ValidAddr(addr string) bool {
 	return err == nil && port != ""
 }
 
-// LoopbackAddr reports whether only this machine can reach addr.
+// LoopbackAddr reports whether addr is reachable only from this machine.
 func LoopbackAddr(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && ValidAddr(addr) && (host == "localhost" || net.ParseIP(host).IsLoopback())
@@ -203,7 +205,8 @@ func WebURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// BaseURL reports whether s is an http or https URL to which a path can be added: without a query, a fragment and credentials.
+// BaseURL reports whether s is an http or https URL to which a path can be appended: without query, fragment and
+// credentials.
 func BaseURL(s string) bool {
 	u, err := url.Parse(s)
 	return WebURL(s) && err == nil && u.RawQuery == "" && u.Fragment == "" && u.User == nil

@@ -1,8 +1,9 @@
-// Package config turns environment variables into a service's Config.
+// Package config reads environment variables into a service's Config.
 //
-// A Config is a struct with `env`, `envDefault` and `doc` tags; the blocks in blocks.go are embedded by the services, so that
-// a variable has one name and one meaning everywhere. [Load] reads a Config, [Check] validates one, and [Reference] lists its variables
-// for docs/configuration.md. All faults are reported together, in one line, without values that could contain a password.
+// A Config is a struct with `env`, `envDefault` and `doc` tags. Services embed the blocks in blocks.go, so that a
+// variable has one name and one meaning everywhere. [Load] reads a Config, [Check] validates one, and [Reference] lists
+// its variables for docs/configuration.md. All problems are reported together, in one line, without values that could
+// contain a password.
 package config
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load reads T, a Config, from the environment. A variable that is set but empty counts as not set. The error is one line
-// that names every missing and every wrong variable.
+// Load reads T, a Config, from the environment. A variable that is set but empty counts as unset. The error is one line
+// that names every missing and every invalid variable.
 func Load[T any]() (T, error) {
 	var v T
 	fields := fieldsOf(reflect.ValueOf(&v).Elem())
@@ -30,7 +31,7 @@ func Load[T any]() (T, error) {
 	return v, check(reflect.ValueOf(&v).Elem(), wrong)
 }
 
-// LoadFrom is [Load] from an environment of the caller's.
+// LoadFrom is [Load] with a custom lookup function.
 func LoadFrom[T any](getenv func(name string) string) (T, error) {
 	var v T
 	fields := fieldsOf(reflect.ValueOf(&v).Elem())
@@ -47,15 +48,15 @@ func LoadFrom[T any](getenv func(name string) string) (T, error) {
 	return v, check(reflect.ValueOf(&v).Elem(), wrong)
 }
 
-// SetDefaults gives v, a pointer to a Config that was written by hand, the default of every field that is zero.
+// SetDefaults sets every zero field of v, a pointer to a Config written by hand, to its default.
 func SetDefaults(v any) error {
 	err := env.ParseWithOptions(v, env.Options{Environment: map[string]string{}, SetDefaultsForZeroValuesOnly: true})
 	_, err = wrongValues(fieldsOf(reflect.ValueOf(v).Elem()), err)
 	return err
 }
 
-// Check validates v, a Config or a pointer to one: required fields that are empty, the results of Validate() []string of it and its
-// blocks, and problems, which the caller found. It returns nil for a valid Config.
+// Check validates v, a Config or a pointer to one: required fields that are empty, the results of Validate() []string
+// of v and its blocks, and problems found by the caller. It returns nil for a valid Config.
 func Check(v any, problems ...string) error {
 	return check(reflect.Indirect(reflect.ValueOf(v)), problems)
 }
@@ -71,7 +72,7 @@ func Missing(v any) []string {
 	return names
 }
 
-// check puts together one problem a variable, the caller's first, and no problem twice.
+// check reports one problem per variable, the caller's first, without duplicates.
 func check(v reflect.Value, problems []string) error {
 	var all []string
 	for _, problem := range problems {
@@ -89,7 +90,7 @@ func check(v reflect.Value, problems []string) error {
 	return errors.New("configuration: " + strings.Join(all, "; "))
 }
 
-// addProblem leaves out what is known already, and a second problem of the same variable.
+// addProblem skips known problems and a second problem of the same variable.
 func addProblem(all []string, problem string) []string {
 	name, _, _ := strings.Cut(problem, " ")
 	isVariable := name == strings.ToUpper(name)
@@ -101,8 +102,8 @@ func addProblem(all []string, problem string) []string {
 	return append(all, problem)
 }
 
-// validate asks v and every block in it what is wrong. A method that v has from one of its blocks is asked twice; its
-// problems are added once.
+// validate calls Validate on v and every block in it. A method promoted from an embedded block runs twice; its problems
+// are added once.
 func validate(v reflect.Value) []string {
 	var problems []string
 	if block, ok := v.Interface().(interface{ Validate() []string }); ok {
@@ -147,7 +148,7 @@ func isBlock(f reflect.StructField) bool {
 	return f.IsExported() && !tagged && f.Type.Kind() == reflect.Struct
 }
 
-// wrongValues turns env's error into one problem a variable. An error of another kind is a fault of the Config itself.
+// wrongValues converts env's error to one problem per variable. Any other error is a programming error in the Config.
 func wrongValues(fields []field, err error) ([]string, error) {
 	if err == nil {
 		return nil, nil
@@ -159,7 +160,7 @@ func wrongValues(fields []field, err error) ([]string, error) {
 	var problems []string
 	for _, e := range aggregate.Errors {
 		if _, ok := errors.AsType[env.VarIsNotSetError](e); ok {
-			continue // Check finds it, with those that are set but empty
+			continue // Check reports it, like those that are set but empty
 		}
 		parse, ok := errors.AsType[env.ParseError](e)
 		i := slices.IndexFunc(fields, func(f field) bool { return ok && f.goName == parse.Name })
@@ -171,7 +172,7 @@ func wrongValues(fields []field, err error) ([]string, error) {
 	return problems, nil
 }
 
-// expectation describes the valid values, without the given one.
+// expectation describes the valid values without repeating the given one.
 func expectation(v reflect.Value) string {
 	switch v.Interface().(type) {
 	case time.Duration:

@@ -36,7 +36,7 @@ func (s service) Validate() []string {
 	return nil
 }
 
-// setenv empties every variable that service knows, then sets some.
+// setenv clears every variable of service, then sets vars.
 func setenv(t *testing.T, vars map[string]string) {
 	t.Helper()
 	for _, v := range config.Reference(service{}) {
@@ -91,7 +91,7 @@ func TestLoadTakesValues(t *testing.T) {
 	}
 }
 
-func TestLoadNamesEverythingThatIsWrong(t *testing.T) {
+func TestLoadReportsAllProblems(t *testing.T) {
 	setenv(t, map[string]string{
 		"LOG_LEVEL": "loud", "OPS_ADDR": "nine", "PPROF_ADDR": ":6060", "NATS_CERT": "service.pem", "STREAM_REPLICAS": "2", "STREAM_MAX_AGE": "a week", "STREAM_MAX_BYTES": "1GB",
 		"MONGODB_URI": "postgres://u:secret@db", "MONGODB_DATABASE": "a.b", "RECORDER": "maybe", "PING_INTERVAL": "-1s", "RATIO": "half",
@@ -144,14 +144,14 @@ func TestCheckOfAConfigWrittenByHand(t *testing.T) {
 	}
 }
 
-func TestSetDefaultsKeepsWhatIsSet(t *testing.T) {
+func TestSetDefaultsKeepsSetValues(t *testing.T) {
 	t.Parallel()
 	s := service{HTTPAddr: ":1", NATS: config.NATS{NATSURL: "nats://a"}, Streams: config.Streams{StreamReplicas: 3}}
 	if err := config.SetDefaults(&s); err != nil {
 		t.Fatal(err)
 	}
 	if s.HTTPAddr != ":1" || s.StreamReplicas != 3 || s.NATSURL != "nats://a" {
-		t.Errorf("SetDefaults: got %+v, want what was set to stay", s)
+		t.Errorf("SetDefaults: got %+v, want set values unchanged", s)
 	}
 	if s.OpsAddr != ":9090" || s.StreamMaxAge != 168*time.Hour || s.MongoDBDatabase != "parley" || !s.Recorder {
 		t.Errorf("SetDefaults: got %+v, want defaults for the rest", s)
@@ -162,7 +162,7 @@ func TestSetDefaultsKeepsWhatIsSet(t *testing.T) {
 	}
 }
 
-func TestBlocksJudgeTheirValues(t *testing.T) {
+func TestBlocksValidateTheirValues(t *testing.T) {
 	t.Parallel()
 	nats := func(url string) config.NATS {
 		return config.NATS{NATSURL: url}

@@ -2,19 +2,20 @@ package config
 
 import "strings"
 
-// Group is a part of the settings by the person who sets them.
+// Group is a group of settings that the same role maintains.
 type Group struct {
 	Title string
-	Who   string   // who sets them, and when; one sentence or two
-	Names []string // of variables; with a trailing * all that begin so
+	Who   string   // the role that sets them, and when; one sentence or two
+	Names []string // variables; a trailing * matches any suffix
 }
 
-// Groups lists the groups in the order in which a deployment comes to them. A variable belongs to the first group that names it.
+// Groups lists the groups in the order in which a deployment needs them. A variable belongs to the first group that
+// names it.
 func Groups() []Group {
 	return []Group{
 		{
 			"To set in every deployment",
-			"The operator, before the first start: where the engines are, and under which addresses browsers and companies reach the services.",
+			"The operator, before the first start: addresses of NATS, the database and Redis, and the public addresses of the services.",
 			[]string{
 				"NATS_*", "MONGODB_*", "SQLITE_PATH", "REDIS_URL", "VISITOR_KEYS_FILE", "JWKS_URL", "PUBLIC_URL", "PANEL_URL", "WIDGET_URL", "CLIENT_URL",
 				"TRUSTED_PROXIES",
@@ -22,7 +23,7 @@ func Groups() []Group {
 		},
 		{
 			"The bot",
-			"The bot's developer: who answers visitors.",
+			"The bot's developer: which bot answers visitors.",
 			[]string{"BOT", "BOT_*", "LLM_*", "ASSETS_URL"},
 		},
 		{
@@ -32,7 +33,7 @@ func Groups() []Group {
 		},
 		{
 			"Files, retention and sessions",
-			"The owner of the data: where files are, how long chats, files and events are kept, and how long visitors stay signed in.",
+			"The owner of the data: where files are stored, how long chats, files and events are kept, and how long visitors stay signed in.",
 			[]string{"FILE_STORE", "FILE_MAX_BYTES", "FILE_RETENTION", "S3_*", "CHAT_IDLE_CLOSE", "VISITOR_TOKEN_TTL", "STREAM_MAX_AGE"},
 		},
 		{
@@ -54,8 +55,8 @@ func Groups() []Group {
 			[]string{"HTTP_ADDR", "OPS_ADDR", "PPROF_ADDR", "LOG_LEVEL", "OTEL_*"},
 		},
 		{
-			"To leave as they are",
-			"Rarely changed: the defaults suit all deployments; the text names the exceptions.",
+			"Rarely changed",
+			"The defaults suit all deployments; the descriptions name the exceptions.",
 			[]string{
 				"PING_*", "CONNECT_TIMEOUT", "DRAIN_TIMEOUT", "REDIS_SHARDED", "GATEWAY_ADVERTISE_ADDR", "COMPRESS_FROM", "SOCKETIO_LEGACY", "RECORDER", "DISPATCHER",
 			},
@@ -63,7 +64,7 @@ func Groups() []Group {
 	}
 }
 
-// GroupOf returns the place in [Groups] of the group that a variable belongs to, and -1 if none names it.
+// GroupOf returns the index in [Groups] of a variable's group, or -1 if no group names it.
 func GroupOf(name string) int {
 	for i, g := range Groups() {
 		for _, n := range g.Names {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Rate is how often something may happen, or how many bytes may come: Count at once, and again as time passes, Count in each Per.
-// The zero Rate is no limit.
+// Rate limits a number of events or bytes: a token bucket of size Count that refills at Count per Per. The zero Rate is
+// no limit.
 type Rate struct {
 	Count int
 	Per   time.Duration
@@ -37,7 +37,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cutUnit takes the unit of bytes off a number.
+// cutUnit removes the byte unit from a number.
 func cutUnit(s string) (number string, unit int) {
 	for suffix, size := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
 		if number, ok := strings.CutSuffix(s, suffix); ok {
@@ -47,7 +47,7 @@ func cutUnit(s string) (number string, unit int) {
 	return s, 1
 }
 
-// Prefixes are networks.
+// Prefixes is a list of networks.
 type Prefixes []netip.Prefix
 
 // UnmarshalText reads networks such as 10.0.0.0/8, or addresses, separated by commas.
@@ -74,18 +74,18 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return addr.Prefix(addr.BitLen())
 }
 
-// Callers is what an API knows of its callers' addresses, and where replicas count together.
+// Callers configures how an API determines and limits its callers' addresses, and where replicas share their counts.
 type Callers struct {
 	RedisURL       string   `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; the socket-gateway needs it, the APIs count their limits there"`
-	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the API"`
-	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with a wrong or without a token, count/time; 0: no limit"`
+	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the API"`
+	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with an invalid or missing token, count/time; 0: no limit"`
 }
 
-// Budgets bound what one company can take of what all share.
+// Budgets limits one company's share of common resources.
 type Budgets struct {
 	BytesCompany Rate `env:"BYTE_BUDGET_COMPANY" envDefault:"256MiB/168h" doc:"bytes of events that one company publishes, and, counted apart, its visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
 	RateKeys     Rate `env:"RATE_LIMIT_IDEMPOTENCY_KEYS" envDefault:"1000000/24h" doc:"idempotency keys of one company, and, counted apart, of the visitors of one application, count/time; 0: no limit"`
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (e Callers) Validate() []string { return Redis{RedisURL: e.RedisURL}.Validate() }

@@ -27,7 +27,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-func TestEdgeFromTheEnvironment(t *testing.T) {
+func TestCallersFromTheEnvironment(t *testing.T) {
 	t.Setenv("TRUSTED_PROXIES", "10.1.2.3/8, 192.0.2.1,fd00::/8")
 	t.Setenv("RATE_LIMIT_AUTH_FAILURES", "7/1m")
 	got, err := config.Load[config.Callers]()
@@ -43,11 +43,11 @@ func TestEdgeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Off stays off, also in a Config that is written by hand and gets its defaults later; unset gets the default.
-func TestEdgeDefaults(t *testing.T) {
+// An explicit 0 stays 0, also in a Config that gets its defaults later; an unset value gets the default.
+func TestCallersDefaults(t *testing.T) {
 	t.Parallel()
 	var edge config.Callers
 	if err := config.SetDefaults(&edge); err != nil || edge.RateAuth != (config.Rate{Count: 60, Per: time.Minute}) || edge.TrustedProxies != nil {
-		t.Errorf("got %+v, %v, want 60 a minute and nobody trusted", edge, err)
+		t.Errorf("got %+v, %v, want 60 a minute and no trusted proxies", edge, err)
 	}
 }

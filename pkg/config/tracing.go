@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What OTEL_TRACES_SAMPLER may be.
+// Values of OTEL_TRACES_SAMPLER.
 const (
 	SamplerAlwaysOn          = "always_on"
 	SamplerAlwaysOff         = "always_off"
@@ -17,29 +17,29 @@ const (
 	SamplerParentOrRatio     = "parentbased_traceidratio"
 )
 
-// ProtocolHTTP is the one form of OTLP that we speak.
+// ProtocolHTTP is the only supported OTLP protocol.
 const ProtocolHTTP = "http/protobuf"
 
-// Tracing says where traces go, in the variables of the OpenTelemetry specification. Without an endpoint there are none. The
-// exporter reads others by itself: OTEL_EXPORTER_OTLP_HEADERS, _CERTIFICATE, _COMPRESSION, _TIMEOUT, and OTEL_BSP_*.
+// Tracing configures trace export with the variables of the OpenTelemetry specification. Without an endpoint, tracing
+// is off. The exporter itself reads OTEL_EXPORTER_OTLP_HEADERS, _CERTIFICATE, _COMPRESSION, _TIMEOUT, and OTEL_BSP_*.
 type Tracing struct {
 	OTLPEndpoint       string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" doc:"http or https address of an OpenTelemetry collector, such as http://traces:4318; empty: no traces"`
-	OTLPTracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" doc:"the same for traces alone, with its whole path"`
+	OTLPTracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" doc:"full URL for traces only; overrides OTEL_EXPORTER_OTLP_ENDPOINT"`
 	OTLPProtocol       string `env:"OTEL_EXPORTER_OTLP_PROTOCOL" envDefault:"http/protobuf" doc:"http/protobuf"`
 	TracesExporter     string `env:"OTEL_TRACES_EXPORTER" envDefault:"otlp" doc:"otlp, or none"`
-	TracesSampler      string `env:"OTEL_TRACES_SAMPLER" envDefault:"parentbased_always_on" doc:"always_on, always_off or traceidratio, each also as parentbased_..., where the caller decides about its own traces"`
+	TracesSampler      string `env:"OTEL_TRACES_SAMPLER" envDefault:"parentbased_always_on" doc:"always_on, always_off or traceidratio, each also as parentbased_..., which follows the caller's decision"`
 	TracesSamplerArg   string `env:"OTEL_TRACES_SAMPLER_ARG" doc:"share of the traces that traceidratio keeps, from 0 to 1; empty: 1"`
 	TracesServiceName  string `env:"OTEL_SERVICE_NAME" doc:"the service's name in traces; empty: its own"`
-	ResourceAttributes string `env:"OTEL_RESOURCE_ATTRIBUTES" doc:"more about the process: key=value, separated by commas, with % before what is special"`
-	OTelDisabled       bool   `env:"OTEL_SDK_DISABLED" envDefault:"false" doc:"whether there are no traces, whatever else is set"`
+	ResourceAttributes string `env:"OTEL_RESOURCE_ATTRIBUTES" doc:"resource attributes: key=value, separated by commas, percent-encoded"`
+	OTelDisabled       bool   `env:"OTEL_SDK_DISABLED" envDefault:"false" doc:"disables tracing, whatever else is set"`
 }
 
-// On reports whether there are traces.
+// On reports whether tracing is on.
 func (t Tracing) On() bool {
 	return t.TracesURL() != "" && t.TracesExporter != "none" && !t.OTelDisabled
 }
 
-// TracesURL is where traces are posted to; empty: nowhere.
+// TracesURL returns the URL that traces are posted to; empty: none.
 func (t Tracing) TracesURL() string {
 	if t.OTLPTracesEndpoint != "" || t.OTLPEndpoint == "" {
 		return t.OTLPTracesEndpoint
@@ -47,13 +47,13 @@ func (t Tracing) TracesURL() string {
 	return strings.TrimSuffix(t.OTLPEndpoint, "/") + "/v1/traces"
 }
 
-// Attributes are those of OTEL_RESOURCE_ATTRIBUTES, by key.
+// Attributes returns the resource attributes of OTEL_RESOURCE_ATTRIBUTES by key.
 func (t Tracing) Attributes() map[string]string {
 	attributes, _ := parseAttributes(t.ResourceAttributes)
 	return attributes
 }
 
-// SamplerRatio is the share of the traces that are kept where the sampler goes by a share.
+// SamplerRatio returns the share of traces that a ratio sampler keeps.
 func (t Tracing) SamplerRatio() float64 {
 	ratio, err := strconv.ParseFloat(t.TracesSamplerArg, 64)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t Tracing) SamplerRatio() float64 {
 	return ratio
 }
 
-// Validate says what is wrong with the block; see [Check].
+// Validate returns the problems of the block; see [Check].
 func (t Tracing) Validate() []string {
 	var problems []string
 	need := func(ok bool, problem string) {
@@ -82,7 +82,7 @@ func (t Tracing) Validate() []string {
 	return problems
 }
 
-// samplers begins with what a Config has that was written by hand.
+// samplers lists the valid values; the first, empty, is for a Config written by hand.
 func samplers() []string {
 	return []string{
 		"", SamplerAlwaysOn, SamplerAlwaysOff, SamplerRatio,

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 )
 
-func TestTracingSaysWhatIsWrong(t *testing.T) {
+func TestTracingValidate(t *testing.T) {
 	t.Parallel()
 	wrong := config.Tracing{
 		OTLPEndpoint: "traces:4318", OTLPTracesEndpoint: "ftp://traces", OTLPProtocol: "grpc", TracesExporter: "zipkin",
@@ -30,7 +30,7 @@ func TestTracingSaysWhatIsWrong(t *testing.T) {
 		{}, {OTLPEndpoint: "https://a:4318/base", OTLPProtocol: config.ProtocolHTTP, TracesSampler: config.SamplerRatio, TracesSamplerArg: "0.05"},
 	} {
 		if got := right.Validate(); got != nil {
-			t.Errorf("%+v: got %q, want nothing", right, got)
+			t.Errorf("%+v: got %q, want no problems", right, got)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package control changes which side answers a chat: the bot or an agent.
 //
-// A change is published first; after a crash the recorder stores it. The store is written as well, so that the next read of the chat
-// shows it.
+// A change is published first; after a crash the recorder stores it. The change is also written to the store directly,
+// so that the next read of the chat returns it.
 package control
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Store keeps which side answers a chat; see [store.Chats].
+// Store stores the control of a chat; see [store.Chats].
 type Store interface {
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 }
 
-// Publisher publishes an event; nil means that the stream has it.
+// Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Service changes controls. It is safe for concurrent use.
+// Service changes the control of chats. It is safe for concurrent use.
 type Service struct {
 	store     Store
 	publisher Publisher
@@ -37,14 +37,14 @@ func New(s Store, p Publisher, now func() time.Time) *Service {
 
 // Change is a new control of a chat.
 type Change struct {
-	EventID  string // a repeat with the same one is the same change
+	EventID  string // repeating an id repeats the same change
 	To       chat.Control
-	ByUserID string    // empty: not a user of the panel
-	ClosedAt time.Time // zero: the chat is as open as before
+	ByUserID string    // empty: not a panel user
+	ClosedAt time.Time // zero: does not change whether the chat is open
 }
 
-// Apply publishes the change, stores it, and returns the resulting chat. It sets the time of the change, which is always after that of
-// the last one, also with clocks that differ.
+// Apply publishes the change, stores it, and returns the resulting chat. It sets the time of the change, which is
+// always later than the previous one, even if clocks differ.
 func (s *Service) Apply(ctx context.Context, c chat.Chat, change Change) (chat.Chat, error) {
 	to := change.To
 	to.ChangedAt = store.UTC(s.now())
@@ -65,7 +65,8 @@ func (s *Service) Apply(ctx context.Context, c chat.Chat, change Change) (chat.C
 	return s.store.SetControl(ctx, c.ID, to)
 }
 
-// HandOver gives a chat that the bot answers to the agents' queue, for the reason h. A chat that the agents have already stays as it is.
+// HandOver moves a chat from the bot to the agents' queue for the reason h. A chat that agents already have is
+// unchanged.
 func (s *Service) HandOver(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
 	if c.Control.Agent {
 		return c, nil
@@ -73,7 +74,7 @@ func (s *Service) HandOver(ctx context.Context, c chat.Chat, h chat.Handover, ev
 	return s.Apply(ctx, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
-// Requeue is HandOver for a chat that the agents may have already: one that no agent has taken waits for the new reason.
+// Requeue is HandOver, but also accepts a chat of the agents: if it is unassigned, it waits with the new reason.
 func (s *Service) Requeue(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error) {
 	if c.Control.Agent && !c.Control.Waiting() {
 		return c, nil
@@ -81,7 +82,7 @@ func (s *Service) Requeue(ctx context.Context, c chat.Chat, h chat.Handover, eve
 	return s.Apply(ctx, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
-// Word is the control in an event.
+// Word returns the event's value for a control.
 func Word(c chat.Control) string {
 	if c.Agent {
 		return event.ControlAgent

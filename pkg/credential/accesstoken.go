@@ -15,8 +15,8 @@ const (
 	accessTokenEncoded = 43                         // of 32 bytes in base64url without padding
 )
 
-// NewAccessToken makes a company access token: the secret, which is shown once, the hash under which it is stored, and the
-// prefix by which people recognise it.
+// NewAccessToken creates a company access token: the secret, which is shown once, the hash under which it is stored,
+// and the prefix that identifies it to people.
 func NewAccessToken() (secret, hash, prefix string) {
 	var raw [accessTokenBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
@@ -24,8 +24,9 @@ func NewAccessToken() (secret, hash, prefix string) {
 	return secret, hashOf(secret), secret[:accessTokenShown]
 }
 
-// HashAccessToken returns the hash under which an access token is stored: hexadecimal SHA-256, which is enough for a secret
-// of 256 random bits. It reports false when secret does not have the form of an access token, so that no look-up is needed.
+// HashAccessToken returns the hash under which an access token is stored: hexadecimal SHA-256, which is enough for a
+// secret of 256 random bits. It reports false if secret is not in the format of an access token, so that no lookup is
+// needed.
 func HashAccessToken(secret string) (hash string, ok bool) {
 	encoded, ok := strings.CutPrefix(secret, accessTokenPrefix)
 	if !ok || len(encoded) != accessTokenEncoded || !isBase64URL(encoded) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAccessTokenHashesToWhatIsStored(t *testing.T) {
+func TestAccessTokenHashIsTheStoredHash(t *testing.T) {
 	t.Parallel()
 	secret, hash, prefix := NewAccessToken()
 	sum := sha256.Sum256([]byte(secret))
@@ -25,7 +25,7 @@ func TestAccessTokenHashesToWhatIsStored(t *testing.T) {
 	}
 }
 
-func TestAccessTokenOfAWrongFormIsRefusedWithoutALookUp(t *testing.T) {
+func TestMalformedAccessTokenHasNoHash(t *testing.T) {
 	t.Parallel()
 	secret, _, _ := NewAccessToken()
 	for name, token := range map[string]string{

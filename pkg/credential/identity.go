@@ -18,25 +18,25 @@ const (
 	identitySecretPrefix = "pis_"
 	identitySecretBytes  = 32
 
-	// MaxIdentityTokenLife is how long a proof may hold from now on.
+	// MaxIdentityTokenLife is the maximum remaining lifetime of an identity token.
 	MaxIdentityTokenLife = time.Hour
 )
 
-// NewIdentitySecret makes a secret with which a company's server signs the identities of its users.
+// NewIdentitySecret returns a secret with which a company's server signs its users' identities.
 func NewIdentitySecret() chat.Secret {
 	var raw [identitySecretBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
 	return chat.Secret(identitySecretPrefix + base64.RawURLEncoding.EncodeToString(raw[:]))
 }
 
-// UserHash is what the company's server gives to a user that is logged in there: the HMAC-SHA256 of the user's identifier,
-// in lower-case hexadecimal. The key is the secret's text as it stands, with its prefix.
+// UserHash returns what the company's server gives to a logged-in user: the HMAC-SHA256 of the user's identifier, in
+// lower-case hexadecimal. The key is the text of the secret, including its prefix.
 func UserHash(secret chat.Secret, identifier string) string {
 	return hex.EncodeToString(userMAC(secret, identifier))
 }
 
-// IsUserHash reports whether userHash was made for identifier with one of the secrets. The time that it takes does not depend
-// on how much of userHash is right, nor on which secret made it.
+// IsUserHash reports whether userHash is the hash of identifier under one of the secrets. Its running time depends
+// neither on how much of userHash is correct nor on which secret matches.
 func IsUserHash(secrets []chat.Secret, identifier, userHash string) bool {
 	shown, err := hex.DecodeString(userHash)
 	if err != nil {
@@ -55,7 +55,7 @@ func userMAC(secret chat.Secret, identifier string) []byte {
 	return mac.Sum(nil)
 }
 
-// ProvedIdentity is what a company's server vouches for; a value that is empty it does not mention.
+// ProvedIdentity is an identity that a company's server vouches for; empty fields are not proven.
 type ProvedIdentity struct {
 	UserID string
 	Email  string
@@ -70,15 +70,15 @@ type identityClaims struct {
 	Phone  string `json:"phone"`
 }
 
-// IdentityToken makes a proof as the company's server does: a JWT signed with HS256. The key is the secret's text as it stands,
-// with its prefix.
+// IdentityToken creates an identity token as a company's server does: a JWT signed with HS256. The key is the text of
+// the secret, including its prefix.
 func IdentityToken(secret chat.Secret, p ProvedIdentity, expiresAt time.Time) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodHS256, &identityClaims{
 		RegisteredClaims: jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(expiresAt)}, UserID: p.UserID, Email: p.Email, Phone: p.Phone,
 	}).SignedString([]byte(string(secret)))
 }
 
-// Faults of an identity token. Their texts are public.
+// Faults of an identity token. Their texts are returned to clients.
 var (
 	errIdentityToken        = errors.New("is not a JWT signed with HS256 and the application's secret")
 	errIdentityTokenExpired = errors.New("has expired")
@@ -86,7 +86,8 @@ var (
 	errIdentityTokenEmpty   = errors.New("must have the claim userId, email or phone")
 )
 
-// VerifyIdentityToken returns what the token proves at now with one of the secrets. Its errors are public.
+// VerifyIdentityToken returns the identity that the token proves at now under one of the secrets. Its errors may be
+// returned to clients.
 func VerifyIdentityToken(secrets []chat.Secret, token string, now time.Time) (ProvedIdentity, error) {
 	if len(token) > maxToken {
 		return ProvedIdentity{}, errIdentityToken
@@ -115,7 +116,7 @@ func VerifyIdentityToken(secrets []chat.Secret, token string, now time.Time) (Pr
 	return ProvedIdentity{UserID: claims.UserID, Email: claims.Email, Phone: claims.Phone}, nil
 }
 
-// identityTokenFault returns the public reason why a token was not parsed.
+// identityTokenFault returns the public error for a token that failed to parse.
 func identityTokenFault(err error) error {
 	switch {
 	case err == nil:

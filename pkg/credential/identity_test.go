@@ -7,7 +7,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-func TestUserHashIsWhatOtherLanguagesMake(t *testing.T) {
+func TestUserHashMatchesOpenSSL(t *testing.T) {
 	t.Parallel()
 	// printf %s user-42 | openssl dgst -sha256 -hmac pis_secret
 	const want = "6dbcb094939460d0f2221328d82380d477fccc525c31a05e7deb5dabefd217c3"
@@ -33,7 +33,7 @@ func TestUserHash(t *testing.T) {
 		"the one before":      {secrets, "user-42", UserHash(old, "user-42"), true},
 		"in capitals":         {secrets, "user-42", strings.ToUpper(good), true},
 		"a foreign secret":    {secrets, "user-42", UserHash(foreign, "user-42"), false},
-		"somebody else's":     {secrets, "user-43", good, false},
+		"another user's":      {secrets, "user-43", good, false},
 		"no secrets":          {nil, "user-42", good, false},
 		"the secret is empty": {nil, "user-42", UserHash("", "user-42"), false},
 		"empty":               {secrets, "user-42", "", false},

@@ -15,7 +15,7 @@ type jwk struct {
 	KeyType   string `json:"kty"`
 	Curve     string `json:"crv"`
 	X         string `json:"x"`           // the public key
-	D         string `json:"d,omitempty"` // the private key's seed; absent in what is published
+	D         string `json:"d,omitempty"` // the private key's seed; absent in published keys
 	KeyID     string `json:"kid,omitempty"`
 	Use       string `json:"use,omitempty"`
 	Algorithm string `json:"alg,omitempty"`
@@ -29,7 +29,7 @@ type jwkSet struct {
 type key struct {
 	id      string
 	public  ed25519.PublicKey
-	private ed25519.PrivateKey // nil where only the public part is known
+	private ed25519.PrivateKey // nil if only the public key is known
 }
 
 func publicJWK(public ed25519.PublicKey) jwk {
@@ -43,7 +43,7 @@ func publicJWK(public ed25519.PublicKey) jwk {
 	}
 }
 
-// generateJWK returns a new private key. Its kid does not begin with a dash: operators pass kids as arguments.
+// generateJWK returns a new private key. Its kid does not begin with a dash, because operators pass kids as arguments.
 func generateJWK() (jwk, error) {
 	for {
 		public, private, err := ed25519.GenerateKey(nil)
@@ -57,7 +57,8 @@ func generateJWK() (jwk, error) {
 	}
 }
 
-// thumbprint is the kid of a key: its JWK thumbprint (RFC 7638; the members of an OKP key are named in RFC 8037, section 2).
+// thumbprint returns the kid of a key: its JWK thumbprint (RFC 7638; the members of an OKP key are listed in RFC 8037,
+// section 2).
 func thumbprint(public ed25519.PublicKey) string {
 	x := base64.RawURLEncoding.EncodeToString(public)
 	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))
@@ -70,7 +71,7 @@ func (j jwk) isEd25519() bool {
 		(j.Use == "" || j.Use == "sig") && (j.Algorithm == "" || j.Algorithm == algorithm || j.Algorithm == "Ed25519")
 }
 
-// key reads the JWK. Its id is its kid, or its thumbprint where it has none.
+// key decodes the JWK. Its id is its kid, or its thumbprint if it has none.
 func (j jwk) key() (key, error) {
 	public, err := base64.RawURLEncoding.DecodeString(j.X)
 	if err != nil || len(public) != ed25519.PublicKeySize {
@@ -94,7 +95,7 @@ func (j jwk) key() (key, error) {
 	return k, nil
 }
 
-// parseJWKS reads the Ed25519 keys of a JWK Set in their order.
+// parseJWKS decodes the Ed25519 keys of a JWK Set in their order.
 func parseJWKS(data []byte) ([]key, error) {
 	var set jwkSet
 	if err := json.Unmarshal(data, &set); err != nil {
@@ -111,7 +112,7 @@ func parseJWKS(data []byte) ([]key, error) {
 			return nil, fmt.Errorf("key %d: %w", i+1, err)
 		}
 		if seen[k.id] {
-			return nil, fmt.Errorf("key %d: its kid stands there twice", i+1)
+			return nil, fmt.Errorf("key %d: duplicate kid", i+1)
 		}
 		seen[k.id] = true
 		keys = append(keys, k)

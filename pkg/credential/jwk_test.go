@@ -13,7 +13,7 @@ const (
 	rfc8037Thumbprint = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
 )
 
-// A kid is an argument of parleyctl, which would take one with a dash for a flag. One thumbprint in 64 begins with it.
+// A kid is an argument of parleyctl, which would parse a leading dash as a flag. One thumbprint in 64 begins with one.
 func TestGeneratedKeyIDsAreArguments(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
@@ -52,7 +52,7 @@ func TestGeneratedKeySetCanBeReadBack(t *testing.T) {
 	}
 }
 
-func TestPublishedKeysHoldNothingPrivate(t *testing.T) {
+func TestPublishedKeysHaveNoPrivatePart(t *testing.T) {
 	t.Parallel()
 	set := newKeySet(t, newKey(t), newKey(t))
 	var published struct {
@@ -74,7 +74,7 @@ func TestPublishedKeysHoldNothingPrivate(t *testing.T) {
 	}
 }
 
-func TestWrongKeySetsAreRefusedWithAReason(t *testing.T) {
+func TestInvalidKeySetsAreRejectedWithAReason(t *testing.T) {
 	t.Parallel()
 	const private = `"kty":"OKP","crv":"Ed25519","d":"` + rfc8037D + `","x":"` + rfc8037X + `"`
 	for name, test := range map[string]struct{ set, want string }{
@@ -88,7 +88,7 @@ func TestWrongKeySetsAreRefusedWithAReason(t *testing.T) {
 		"short d":        {`{"keys":[{"kty":"OKP","crv":"Ed25519","d":"AQID","x":"` + rfc8037X + `"}]}`, "key 1: d is not"},
 		"d of another":   {`{"keys":[{"kty":"OKP","crv":"Ed25519","d":"` + rfc8037X + `","x":"` + rfc8037X + `"}]}`, "do not belong together"},
 		"public first":   {`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"` + rfc8037X + `"}]}`, "cannot sign"},
-		"same key twice": {`{"keys":[{` + private + `},{` + private + `}]}`, "key 2: its kid stands there twice"},
+		"same key twice": {`{"keys":[{` + private + `},{` + private + `}]}`, "key 2: duplicate kid"},
 	} {
 		_, err := ParseKeySet([]byte(test.set))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -101,7 +101,7 @@ func TestWrongKeySetsAreRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestKeysOfOtherKindsBesideOursAreIgnored(t *testing.T) {
+func TestKeysOfOtherTypesAreIgnored(t *testing.T) {
 	t.Parallel()
 	keys, err := parseJWKS([]byte(`{"keys":[{"kty":"RSA","n":"AQ","e":"AQAB"},{"kty":"OKP","crv":"Ed25519","x":"` + rfc8037X + `"}]}`))
 	if err != nil || len(keys) != 1 {

@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// ErrUnknownKey says that no key has the given id.
+// ErrUnknownKey is returned if no key has the given id.
 var ErrUnknownKey = errors.New("unknown key")
 
-// KeySource finds the public key of a visitor token.
+// KeySource returns the public keys of visitor tokens.
 type KeySource interface {
 	// Key returns the key with this id. Errors: [ErrUnknownKey], and apperr.Unavailable if the keys could not be
 	// fetched.
 	Key(ctx context.Context, kid string) (ed25519.PublicKey, error)
 }
 
-// An invalidation of this kind and key (see bus.Invalidate) says that a service which signs has read its keys anew.
+// Kind and key of the invalidation (see bus.Invalidate) published after a signing service has reloaded its keys.
 const (
 	KindVisitorKeys = "visitor_keys"
 	AllVisitorKeys  = "all"
 )
 
-// reloadInterval is how often a key file is looked at. The file is small.
+// reloadInterval is how often a key file is checked. The file is small.
 const reloadInterval = 2 * time.Second
 
-// GenerateKeySet makes a JWK Set (RFC 7517) with one new private key: the content of the file that [LoadKeySet] reads.
+// GenerateKeySet returns a JWK Set (RFC 7517) with one new private key: the content of a file for [LoadKeySet].
 func GenerateKeySet() ([]byte, error) {
 	j, err := generateJWK()
 	if err != nil {
@@ -46,16 +46,16 @@ func GenerateKeySet() ([]byte, error) {
 	return append(encoded, '\n'), nil
 }
 
-// KeySet is the Ed25519 keys of the service that signs: the first key signs, all verify. So a key is rotated by putting a
-// new one in front, and the old one is removed when the last token that it signed has expired. It is safe for concurrent use.
+// KeySet holds the Ed25519 keys of the signing service: the first key signs, all verify. To rotate, put a new key in
+// front, and remove the old one after the last token it signed has expired. It is safe for concurrent use.
 type KeySet struct {
 	path    string
 	keys    atomic.Pointer[loadedKeys]
 	reading sync.Mutex // held by Reload
-	file    []byte     // what was read last
+	file    []byte     // last content read
 }
 
-// loadedKeys never changes once it is made.
+// loadedKeys is immutable.
 type loadedKeys struct {
 	signer key
 	byID   map[string]ed25519.PublicKey
@@ -71,7 +71,7 @@ func LoadKeySet(path string) (*KeySet, error) {
 	return s, nil
 }
 
-// ParseKeySet reads a JWK Set that is not in a file. There is nothing to reload then.
+// ParseKeySet parses a JWK Set that is not in a file, so Reload does nothing.
 func ParseKeySet(data []byte) (*KeySet, error) {
 	s := &KeySet{}
 	keys, err := loadKeys(data)
@@ -102,7 +102,7 @@ func loadKeys(data []byte) (*loadedKeys, error) {
 	return loaded, err
 }
 
-// Reload reads the file again when it has changed. On an error the old keys stay.
+// Reload reads the file again if it has changed. On an error the current keys stay in use.
 func (s *KeySet) Reload() (changed bool, err error) {
 	if s.path == "" {
 		return false, nil
@@ -125,8 +125,8 @@ func (s *KeySet) Reload() (changed bool, err error) {
 	return true, nil
 }
 
-// Run reloads the keys whenever their file changes, then calls changed, which may be nil. It returns nil when ctx is done. A file that
-// cannot be read is logged once, and the old keys stay.
+// Run reloads the keys whenever their file changes, then calls changed, which may be nil. It returns nil when ctx is
+// done. An unreadable file is logged once, and the current keys stay in use.
 func (s *KeySet) Run(ctx context.Context, log *slog.Logger, changed func()) error {
 	ticker := time.NewTicker(reloadInterval)
 	defer ticker.Stop()
@@ -141,7 +141,7 @@ func (s *KeySet) Run(ctx context.Context, log *slog.Logger, changed func()) erro
 		switch {
 		case err != nil && err.Error() != failed:
 			failed = err.Error()
-			log.Error("visitor keys not reloaded, the old ones stay", "error", failed)
+			log.Error("visitor keys not reloaded, keeping the current ones", "error", failed)
 		case err == nil:
 			failed = ""
 		}

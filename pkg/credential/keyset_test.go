@@ -58,7 +58,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("token of a removed key: got %v, want Unauthenticated", err)
 	}
 	if _, err := v.Verify(t.Context(), after); err != nil {
-		t.Errorf("token of the key that stays: got %v, want it to verify", err)
+		t.Errorf("token of the remaining key: got %v, want it to verify", err)
 	}
 }
 
@@ -72,7 +72,7 @@ func kidOf(t testing.TB, token string) string {
 	return kid
 }
 
-func TestLoadKeySetSaysWhatIsWrong(t *testing.T) {
+func TestLoadKeySetErrorsNameTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := LoadKeySet(filepath.Join(dir, "absent.json")); err == nil || !strings.Contains(err.Error(), "absent.json") {
@@ -87,13 +87,13 @@ func TestLoadKeySetSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// bufferLogger returns a log that is read between the turns of a bubble's goroutines, so it needs no lock.
+// bufferLogger returns a log that is read only while the bubble's other goroutines are blocked, so it needs no lock.
 func bufferLogger() (*bytes.Buffer, *slog.Logger) {
 	var b bytes.Buffer
 	return &b, slog.New(slog.NewTextHandler(&b, nil))
 }
 
-func TestRunFollowsTheFile(t *testing.T) {
+func TestRunReloadsTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
 	old, fresh := newKey(t), newKey(t)

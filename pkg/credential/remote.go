@@ -22,31 +22,31 @@ const (
 	maxJWKS        = 256 << 10
 )
 
-// RemoteKeysConfig is what [RemoteKeys] needs.
+// RemoteKeysConfig configures [RemoteKeys].
 type RemoteKeysConfig struct {
 	URL     string        // of a JWK Set
-	Client  *http.Client  // nil: http.DefaultTransport; a fetch takes at most five seconds in any case
+	Client  *http.Client  // nil: http.DefaultTransport; a fetch always times out after five seconds
 	Refresh time.Duration // how often the set is fetched; zero: every three minutes
-	Pause   time.Duration // at least so long between two fetches for unknown keys; zero: three seconds
+	Pause   time.Duration // minimum time between two fetches for unknown keys; zero: three seconds
 	Logger  *slog.Logger  // nil: no log
 }
 
-// RemoteKeys is the public keys that another service serves. They are fetched by Run, and besides when a token names a key
-// that is not among them; when the service is away, the keys that are there stay good. It is safe for concurrent use.
+// RemoteKeys holds the public keys served by another service. Run fetches them periodically, and Key when a token names
+// an unknown key; while the service is unavailable, the known keys stay valid. It is safe for concurrent use.
 type RemoteKeys struct {
 	cfg      RemoteKeysConfig
 	keys     atomic.Pointer[remoteKeys] // nil until the first fetch
-	refetch  chan struct{}              // holds a value when Run is to fetch now
-	fetching chan struct{}              // has a value while a fetch runs, which owns the fields below
+	refetch  chan struct{}              // holds a value if Run should fetch now
+	fetching chan struct{}              // held while a fetch runs; guards the fields below
 	lastErr  error                      // of the last fetch
-	lastFor  time.Time                  // when a token last made us fetch
+	lastFor  time.Time                  // when a token last caused a fetch
 }
 
 type remoteKeys struct {
 	byID map[string]ed25519.PublicKey
 }
 
-// NewRemoteKeys returns keys that have yet to be fetched. Its error says what is wrong with cfg.
+// NewRemoteKeys returns keys that are not fetched yet. It returns an error for an invalid cfg.
 func NewRemoteKeys(cfg RemoteKeysConfig) (*RemoteKeys, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -67,7 +67,8 @@ func NewRemoteKeys(cfg RemoteKeysConfig) (*RemoteKeys, error) {
 	return &RemoteKeys{cfg: cfg, fetching: make(chan struct{}, 1), refetch: make(chan struct{}, 1)}, nil
 }
 
-// Run fetches the keys, until that has worked once every Pause, then every Refresh and whenever Changed is called. It returns nil when ctx is done.
+// Run fetches the keys every Pause until the first success, then every Refresh and after each Changed. It returns nil
+// when ctx is done.
 func (r *RemoteKeys) Run(ctx context.Context) error {
 	away := false
 	for {
@@ -77,7 +78,7 @@ func (r *RemoteKeys) Run(ctx context.Context) error {
 		}
 		switch {
 		case err != nil && !away:
-			r.cfg.Logger.Warn("visitor keys cannot be fetched, trying on", "url", r.cfg.URL, "error", err.Error())
+			r.cfg.Logger.Warn("fetching visitor keys failed, retrying", "url", r.cfg.URL, "error", err.Error())
 		case err == nil && away:
 			r.cfg.Logger.Info("visitor keys fetched again", "url", r.cfg.URL)
 		}
@@ -95,15 +96,15 @@ func (r *RemoteKeys) Run(ctx context.Context) error {
 	}
 }
 
-// Changed says that the set has changed: Run fetches it now.
+// Changed makes Run fetch the keys now.
 func (r *RemoteKeys) Changed() {
 	select {
 	case r.refetch <- struct{}{}:
-	default: // it is about to
+	default: // a fetch is already pending
 	}
 }
 
-// Ready returns an error as long as the keys have never been fetched.
+// Ready returns an error until the keys have been fetched once.
 func (r *RemoteKeys) Ready(context.Context) error {
 	if r.keys.Load() == nil {
 		return errors.New("visitor keys have not been fetched yet")
@@ -134,9 +135,9 @@ func (r *RemoteKeys) known(kid string) (ed25519.PublicKey, bool) {
 	return public, ok
 }
 
-// fetchFor fetches the keys because kid is not among them, unless another token has just made us do so: invented kids must
-// not become load on the other service. Its error is that of the last fetch. The fetch does not end with the caller that
-// started it, since others wait for the same answer.
+// fetchFor fetches the keys because kid is unknown, unless another token caused a fetch within the last Pause: made-up
+// kids must not put load on the other service. Its error is that of the last fetch. The fetch continues after its
+// caller's context ends, since others wait for the same result.
 func (r *RemoteKeys) fetchFor(ctx context.Context, kid string) error {
 	if err := r.lock(ctx); err != nil {
 		return err
@@ -172,7 +173,7 @@ func (r *RemoteKeys) lock(ctx context.Context) error {
 
 func (r *RemoteKeys) unlock() { <-r.fetching }
 
-// fetch gets the set and puts it in the place of the old one.
+// fetch gets the set and replaces the current one.
 func (r *RemoteKeys) fetch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

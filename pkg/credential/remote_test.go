@@ -15,12 +15,12 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// jwksServer is the other service, as an http.RoundTripper so that it works in a bubble of fake time.
+// jwksServer is the other service, an http.RoundTripper so that it works in a synctest bubble.
 type jwksServer struct {
 	mu      sync.Mutex
 	status  int
 	body    string
-	away    error
+	err     error
 	hang    bool
 	fetches int
 }
@@ -28,14 +28,14 @@ type jwksServer struct {
 func (s *jwksServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.fetches++
-	status, body, away, hang := s.status, s.body, s.away, s.hang
+	status, body, failure, hang := s.status, s.body, s.err, s.hang
 	s.mu.Unlock()
 	if hang {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
-	if away != nil {
-		return nil, away
+	if failure != nil {
+		return nil, failure
 	}
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
@@ -43,13 +43,13 @@ func (s *jwksServer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *jwksServer) serve(set *KeySet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status, s.body, s.away, s.hang = http.StatusOK, string(set.JWKS()), nil, false
+	s.status, s.body, s.err, s.hang = http.StatusOK, string(set.JWKS()), nil, false
 }
 
-func (s *jwksServer) goAway() {
+func (s *jwksServer) fail() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = errors.New("connection refused")
+	s.err = errors.New("connection refused")
 }
 
 func (s *jwksServer) count() int {
@@ -71,13 +71,13 @@ func newRemoteKeys(t testing.TB, server *jwksServer, log *slog.Logger) *RemoteKe
 	return remote
 }
 
-func TestRemoteKeysWithTheServerAwayBackAndRotating(t *testing.T) {
+func TestRemoteKeysSurviveAnOutageAndRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		old, fresh := newKey(t), newKey(t)
 		set := newKeySet(t, old)
 		server := &jwksServer{}
-		server.goAway()
+		server.fail()
 		logged, log := bufferLogger()
 		remote := newRemoteKeys(t, server, log)
 		v := NewVerifier(remote, (&clock{now: testTime}).Now)
@@ -92,29 +92,29 @@ func TestRemoteKeysWithTheServerAwayBackAndRotating(t *testing.T) {
 			t.Error("Ready before the first fetch: got nil, want an error")
 		}
 		if _, err := v.Verify(ctx, token); !apperr.Is(err, apperr.Unavailable) {
-			t.Errorf("server away from the start: got %v, want Unavailable", err)
+			t.Errorf("server down from the start: got %v, want Unavailable", err)
 		}
 
 		server.serve(set)
 		time.Sleep(defaultPause + time.Second)
 		synctest.Wait()
 		if err := remote.Ready(ctx); err != nil {
-			t.Errorf("Ready after the server came: got %v, want nil", err)
+			t.Errorf("Ready after the server started: got %v, want nil", err)
 		}
 		if _, err := v.Verify(ctx, token); err != nil {
-			t.Errorf("server there: got %v, want the token to verify", err)
+			t.Errorf("server up: got %v, want the token to verify", err)
 		}
 
-		server.goAway()
+		server.fail()
 		time.Sleep(2 * defaultRefresh)
 		synctest.Wait()
 		if _, err := v.Verify(ctx, token); err != nil {
-			t.Errorf("server away again: got %v, want the old keys to stay", err)
+			t.Errorf("server down again: got %v, want the old keys kept", err)
 		}
 		rotated := newKeySet(t, fresh, old)
 		tokenOfFresh := mustSign(t, rotated, testClaims())
 		if _, err := v.Verify(ctx, tokenOfFresh); !apperr.Is(err, apperr.Unavailable) {
-			t.Errorf("unknown key while the server is away: got %v, want Unavailable", err)
+			t.Errorf("unknown key while the server is down: got %v, want Unavailable", err)
 		}
 
 		server.serve(rotated)
@@ -123,7 +123,7 @@ func TestRemoteKeysWithTheServerAwayBackAndRotating(t *testing.T) {
 			t.Errorf("after rotation: got %v, want the new key to be fetched for the token", err)
 		}
 		if _, err := v.Verify(ctx, token); err != nil {
-			t.Errorf("after rotation: got %v, want the old key to stay good", err)
+			t.Errorf("after rotation: got %v, want the old key still valid", err)
 		}
 
 		server.serve(newKeySet(t, fresh))
@@ -132,8 +132,8 @@ func TestRemoteKeysWithTheServerAwayBackAndRotating(t *testing.T) {
 		if _, err := v.Verify(ctx, token); !apperr.Is(err, apperr.Unauthenticated) {
 			t.Errorf("after the old key was removed: got %v, want Unauthenticated", err)
 		}
-		if got := strings.Count(logged.String(), "trying on"); got != 2 {
-			t.Errorf("log lines about the server being away: got %d, want one for each of the two times", got)
+		if got := strings.Count(logged.String(), "retrying"); got != 2 {
+			t.Errorf("log lines about the outage: got %d, want one for each of the two times", got)
 		}
 		cancel()
 		if err := <-done; err != nil {
@@ -142,7 +142,7 @@ func TestRemoteKeysWithTheServerAwayBackAndRotating(t *testing.T) {
 	})
 }
 
-func TestInventedKeysAreNotLoadOnTheServer(t *testing.T) {
+func TestUnknownKeyFetchesAreRateLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &jwksServer{}
@@ -152,13 +152,13 @@ func TestInventedKeysAreNotLoadOnTheServer(t *testing.T) {
 		for range 100 {
 			group.Go(func() {
 				if _, err := remote.Key(t.Context(), "invented"); !errors.Is(err, ErrUnknownKey) {
-					t.Errorf("invented kid: got %v, want ErrUnknownKey", err)
+					t.Errorf("unknown kid: got %v, want ErrUnknownKey", err)
 				}
 			})
 		}
 		group.Wait()
 		if got := server.count(); got != 1 {
-			t.Errorf("fetches for 100 invented kids: got %d, want 1", got)
+			t.Errorf("fetches for 100 unknown kids: got %d, want 1", got)
 		}
 		time.Sleep(defaultPause)
 		_, _ = remote.Key(t.Context(), "invented")
@@ -168,7 +168,7 @@ func TestInventedKeysAreNotLoadOnTheServer(t *testing.T) {
 	})
 }
 
-func TestHangingServerIsGivenUp(t *testing.T) {
+func TestFetchTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &jwksServer{hang: true}
@@ -190,7 +190,7 @@ func TestHangingServerIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestAnswersThatAreNoKeySet(t *testing.T) {
+func TestInvalidResponses(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string]*jwksServer{
 		"status 500": {status: 500, body: `{"keys":[]}`},
@@ -214,8 +214,8 @@ func TestRemoteKeysNeedAURL(t *testing.T) {
 	}
 }
 
-// Who is told that the keys have changed has them at once, and not at the next look.
-func TestRemoteKeysAreFetchedWhenTheyChange(t *testing.T) {
+// Changed triggers a fetch at once, without waiting for the next refresh.
+func TestChangedTriggersAFetch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		old, fresh := newKey(t), newKey(t)
@@ -232,10 +232,10 @@ func TestRemoteKeysAreFetchedWhenTheyChange(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, ok := remote.known(old.id); ok {
-			t.Error("after the word that the keys have changed: got the old key, want it gone")
+			t.Error("after Changed: got the old key, want it removed")
 		}
 		if _, ok := remote.known(fresh.id); !ok {
-			t.Error("after the word that the keys have changed: the new key is gone too")
+			t.Error("after Changed: the new key is missing")
 		}
 		cancel()
 		if err := <-done; err != nil {

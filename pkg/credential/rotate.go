@@ -12,37 +12,37 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// KeyPropagation is how long a new key is to be in the file before it signs, so that every service has it by then: longer than
-// a gateway, or a cache before the Widget API, goes by the set that it has.
+// KeyPropagation is how long a new key must be in the file before it signs, so that every service has fetched it:
+// longer than a gateway, or a cache in front of the Widget API, uses a fetched set.
 const KeyPropagation = 5 * time.Minute
 
-// KeyState is what a key of a file is for.
+// KeyState is the role of a key in a file.
 type KeyState string
 
 const (
 	KeyNew     KeyState = "new"     // verifies, and is to sign later
 	KeySigning KeyState = "signing" // the first of the file
-	KeyOld     KeyState = "old"     // has signed; verifies until the last token that it signed has expired
+	KeyOld     KeyState = "old"     // has signed; verifies until the last token it signed has expired
 )
 
-// KeyInfo is what may be seen of a key.
+// KeyInfo is the public information about a key.
 type KeyInfo struct {
 	ID           string
 	State        KeyState
-	CreatedAt    time.Time // zero: not noted
-	SupersededAt time.Time // when another one took over the signing; zero: not noted, or not yet
+	CreatedAt    time.Time // zero: unknown
+	SupersededAt time.Time // when another key was promoted; zero: unknown, or still signing
 }
 
-// KeyFile is a JWK Set file as an operator changes it, in three steps that log no visitor out: Add a key, which verifies from
-// then on; Promote it when everyone has it, and it signs; Retire the old one when the last of its tokens has expired. Each
-// writes the whole file or nothing, with mode 0600. Members that we do not know stay.
+// KeyFile edits a JWK Set file in three steps that log no visitor out: Add a key, which from then on verifies; Promote
+// it, when every service has it, and it signs; Retire the old key when the last of its tokens has expired. Each step
+// writes the whole file atomically, with mode 0600, and keeps unknown members.
 type KeyFile struct {
 	path string
 	set  map[string]json.RawMessage
 	keys []fileKey
 }
 
-// fileKey is one element of the set's keys, ours or another.
+// fileKey is one element of the set's keys, including keys of other types.
 type fileKey struct {
 	raw  map[string]json.RawMessage
 	ours bool
@@ -71,7 +71,7 @@ func OpenKeyFile(path string) (*KeyFile, error) {
 	for _, r := range raw {
 		f.keys = append(f.keys, newFileKey(r))
 	}
-	f.judge()
+	f.classify()
 	return f, nil
 }
 
@@ -85,14 +85,14 @@ func newFileKey(raw map[string]json.RawMessage) fileKey {
 	if parsed, err := j.key(); err == nil {
 		k.ours, k.info.ID = true, parsed.id
 	}
-	_ = json.Unmarshal(raw[memberCreated], &k.info.CreatedAt) // what is not noted, or not a time, stays zero
+	_ = json.Unmarshal(raw[memberCreated], &k.info.CreatedAt) // a missing or malformed time stays zero
 	_ = json.Unmarshal(raw[memberSuperseded], &k.info.SupersededAt)
 	return k
 }
 
-// judge says what each key is for. A key after the first without a note was there before notes were taken: it may have
+// classify sets the state of each key. Keys after the first without a creation time predate tracking: they may have
 // signed.
-func (f *KeyFile) judge() {
+func (f *KeyFile) classify() {
 	first := true
 	for i := range f.keys {
 		k := &f.keys[i]
@@ -120,7 +120,7 @@ func (f *KeyFile) Keys() []KeyInfo {
 	return infos
 }
 
-// Add makes a new key, appends it and returns it.
+// Add generates a key, appends it and returns it.
 func (f *KeyFile) Add(now time.Time) (KeyInfo, error) {
 	j, err := generateJWK()
 	if err != nil {
@@ -138,9 +138,9 @@ func (f *KeyFile) Add(now time.Time) (KeyInfo, error) {
 	return f.keys[len(f.keys)-1].info, nil
 }
 
-// Promote makes the key sign; an empty id means the new one, if there is just one. Unless it is urgent, the key must have been
-// in the file for [KeyPropagation]: a replica that does not have it yet would refuse its tokens. Errors: NotFound for an unknown key,
-// Conflict for one that signs already or was added too recently.
+// Promote makes the key the signing key; an empty id selects the only new one. Unless urgent, the key must have been in
+// the file for [KeyPropagation]: a replica that does not have it yet would reject its tokens. Errors: NotFound for an
+// unknown key, Conflict for one that already signs or was added too recently.
 func (f *KeyFile) Promote(id string, now time.Time, urgent bool) (KeyInfo, error) {
 	at, err := f.find(id)
 	if err != nil {
@@ -171,16 +171,16 @@ func (f *KeyFile) Promote(id string, now time.Time, urgent bool) (KeyInfo, error
 	return f.keys[0].info, nil
 }
 
-// Retire removes the old keys whose last token has expired: those that were superseded a token's lifetime ago. It returns what
-// it has removed, and writes nothing where that is nothing.
+// Retire removes the old keys whose last token has expired: those superseded at least a token's lifetime ago. It
+// returns the removed keys, and does not write the file if there are none.
 func (f *KeyFile) Retire(now time.Time, tokenTTL time.Duration) ([]KeyInfo, error) {
 	return f.remove(func(k KeyInfo) bool {
 		return k.State == KeyOld && !k.SupersededAt.IsZero() && !now.Before(k.SupersededAt.Add(tokenTTL+clockSkew))
 	})
 }
 
-// Remove removes a key whatever is still signed with it: its visitors have to register again. It returns NotFound for an
-// unknown key, and Conflict for the one that signs.
+// Remove removes a key even if valid tokens are signed with it: their visitors have to register again. It returns
+// NotFound for an unknown key, and Conflict for the signing key.
 func (f *KeyFile) Remove(id string) error {
 	at, err := f.find(id)
 	if err != nil {
@@ -233,14 +233,14 @@ func note(raw map[string]json.RawMessage, member string, at time.Time) {
 	raw[member], _ = json.Marshal(at.UTC().Truncate(time.Second)) // a time of this era: always encodes
 }
 
-// write puts the keys into the file, and reads them back to see that the services will.
+// write writes the keys to the file after checking that the services can parse them.
 func (f *KeyFile) write() error {
 	raw := make([]map[string]json.RawMessage, len(f.keys))
 	for i, k := range f.keys {
 		raw[i] = k.raw
 		f.keys[i] = newFileKey(k.raw)
 	}
-	f.judge()
+	f.classify()
 	var err error
 	if f.set["keys"], err = json.Marshal(raw); err != nil {
 		return errors.New("encoding visitor keys failed") // the cause could repeat a piece of a key
@@ -255,8 +255,8 @@ func (f *KeyFile) write() error {
 	return writePrivate(f.path, append(data, '\n'))
 }
 
-// writePrivate puts data under path with mode 0600, whole or not at all: it is on disk before it gets its name. The draft's name
-// is always the same, so that what a crash leaves of a secret is overwritten by the next writing.
+// writePrivate atomically writes data to path with mode 0600, synced before the rename. The temporary file always has
+// the same name, so that the next write overwrites a secret left behind by a crash.
 func writePrivate(path string, data []byte) error {
 	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
 	err := writeSynced(draft, data)
@@ -278,7 +278,7 @@ func writeSynced(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err = file.Chmod(0o600); err == nil { // a draft that a crash has left may be of another mode
+	if err = file.Chmod(0o600); err == nil { // a file left by a crash may have another mode
 		_, err = file.Write(data)
 	}
 	if err == nil {
@@ -287,7 +287,7 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncDir makes a rename last.
+// syncDir makes a rename durable.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

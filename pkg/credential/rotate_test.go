@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// newKeyFile is a file with one key, as the first start makes it.
+// newKeyFile returns a file with one key, as created at the first start.
 func newKeyFile(t *testing.T) (path string, f *KeyFile) {
 	t.Helper()
 	data, err := GenerateKeySet()
@@ -37,7 +37,7 @@ func states(f *KeyFile) (s []KeyState) {
 	return s
 }
 
-// Each step leaves a file in which the services find what they need, until every token of before has expired.
+// After each step all tokens that are not expired still verify.
 func TestKeysRotateInThreeSteps(t *testing.T) {
 	t.Parallel()
 	const ttl = 720 * time.Hour
@@ -82,12 +82,12 @@ func TestKeysRotateInThreeSteps(t *testing.T) {
 		}
 	}
 
-	if gone, err := f.Retire(promoted.Add(ttl), ttl); err != nil || gone != nil {
-		t.Errorf("Retire a moment too early: got %v, %v, want nothing", gone, err)
+	if retired, err := f.Retire(promoted.Add(ttl), ttl); err != nil || retired != nil {
+		t.Errorf("Retire too early: got %v, %v, want nothing", retired, err)
 	}
-	gone, err := f.Retire(promoted.Add(ttl+clockSkew), ttl)
-	if err != nil || len(gone) != 1 || gone[0].ID != kidOf(t, first) || len(f.Keys()) != 1 {
-		t.Fatalf("Retire: got %v, %v, want the first key", gone, err)
+	retired, err := f.Retire(promoted.Add(ttl+clockSkew), ttl)
+	if err != nil || len(retired) != 1 || retired[0].ID != kidOf(t, first) || len(f.Keys()) != 1 {
+		t.Fatalf("Retire: got %v, %v, want the first key", retired, err)
 	}
 	mustReload(t, set)
 	if _, err := v.Verify(t.Context(), first); !apperr.Is(err, apperr.Unauthenticated) {
@@ -140,8 +140,8 @@ func TestKeysThatCannotBePromotedOrRemoved(t *testing.T) {
 	}
 }
 
-// What others keep in the set stays, and what we note is not published.
-func TestKeyFileKeepsWhatItDoesNotKnow(t *testing.T) {
+// Unknown members of the set are kept, and our metadata is not published.
+func TestKeyFileKeepsUnknownMembers(t *testing.T) {
 	t.Parallel()
 	path, _ := newKeyFile(t)
 	data, err := os.ReadFile(path)
@@ -186,7 +186,7 @@ func TestKeyFileKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestKeyFilesThatAreNone(t *testing.T) {
+func TestInvalidKeyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const secret = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"

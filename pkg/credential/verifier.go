@@ -17,11 +17,11 @@ const (
 	// maxToken bounds the work for an unauthenticated caller. Our tokens have about 500 bytes.
 	maxToken = 4 << 10
 
-	// keptTokens is how many verified tokens are remembered, at about 400 bytes each. An Ed25519 verification costs tens of
-	// microseconds, the look-up one.
+	// keptTokens is the number of cached verified tokens, at about 400 bytes each. An Ed25519 verification takes tens
+	// of microseconds, a cache lookup one.
 	keptTokens = 16 << 10
 
-	// clockSkew is how far the clock of the service that signed may be ahead of ours.
+	// clockSkew is how far the signing service's clock may be ahead of ours.
 	clockSkew = time.Minute
 )
 
@@ -33,14 +33,14 @@ type Verifier struct {
 	verified *lru.Cache[[sha256.Size]byte, verifiedToken]
 }
 
-// verifiedToken is a token whose signature held. Whether it still holds depends on its key and the time.
+// verifiedToken is a token with a valid signature. Whether it is still accepted depends on its key and the time.
 type verifiedToken struct {
 	claims VisitorClaims
 	kid    string
 	public ed25519.PublicKey
 }
 
-// NewVerifier returns a verifier that takes its keys from source. now is its clock; nil means the real one.
+// NewVerifier returns a verifier that gets its keys from source. now is its clock; nil means time.Now.
 func NewVerifier(source KeySource, now func() time.Time) *Verifier {
 	if now == nil {
 		now = time.Now
@@ -64,9 +64,9 @@ func NewVerifier(source KeySource, now func() time.Time) *Verifier {
 	}
 }
 
-// Verify returns the claims of a token that holds: signed with EdDSA by a key of the source, issued by us for visitors, and
-// within its time. Every fault of the token is the same apperr.Unauthenticated, with the fault as its cause; when the keys
-// could not be fetched it is an apperr.Unavailable, and the token may be good.
+// Verify checks a token and returns its claims: it must be signed with EdDSA by a key of source, issued by us for
+// visitors, and within its lifetime. Every invalid token yields the same apperr.Unauthenticated, with the fault as its
+// cause; if the keys could not be fetched the error is apperr.Unavailable, and the token may be valid.
 func (v *Verifier) Verify(ctx context.Context, token string) (VisitorClaims, error) {
 	if len(token) > maxToken {
 		return VisitorClaims{}, unauthorized(errors.New("token is too long"))
@@ -86,7 +86,8 @@ func (v *Verifier) Verify(ctx context.Context, token string) (VisitorClaims, err
 	return fresh.claims, nil
 }
 
-// stillHolds checks what can change about a verified token. When it says no, the full verification finds the reason.
+// stillHolds checks what can change about a verified token. If it returns false, the full verification finds the
+// reason.
 func (v *Verifier) stillHolds(ctx context.Context, t verifiedToken) bool {
 	if !v.now().Before(t.claims.ExpiresAt) {
 		return false
@@ -120,7 +121,7 @@ func (v *Verifier) parse(ctx context.Context, token string) (verifiedToken, erro
 	return found, nil
 }
 
-// unauthorized hides the fault from the caller and keeps it for the log, but lets an apperr.Unavailable through.
+// unauthorized hides the fault from the caller and keeps it for the log; it passes an apperr.Unavailable through.
 func unauthorized(err error) error {
 	if away, ok := errors.AsType[*apperr.Error](err); ok && away.Code == apperr.Unavailable {
 		return away

@@ -65,7 +65,7 @@ func testClaims() VisitorClaims {
 	}
 }
 
-// clock is a clock that stands until it is moved.
+// clock is a clock that moves only when set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -105,7 +105,7 @@ func TestSignedTokenVerifies(t *testing.T) {
 	}
 }
 
-func TestTokenSaysWhatTheContractSays(t *testing.T) {
+func TestTokenHasTheDocumentedClaims(t *testing.T) {
 	t.Parallel()
 	k := newKey(t)
 	parts := strings.Split(mustSign(t, newKeySet(t, k), testClaims()), ".")
@@ -151,7 +151,7 @@ func with(m map[string]any, name string, value any) map[string]any {
 	return c
 }
 
-func TestFaultyTokensAreUnauthorized(t *testing.T) {
+func TestInvalidTokensAreUnauthorized(t *testing.T) {
 	t.Parallel()
 	ours, foreign := newKey(t), newKey(t)
 	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -247,7 +247,7 @@ func TestFaultyTokensAreUnauthorized(t *testing.T) {
 	}
 }
 
-func TestRememberedTokenExpires(t *testing.T) {
+func TestCachedTokenExpires(t *testing.T) {
 	t.Parallel()
 	set, now := newKeySet(t, newKey(t)), &clock{now: testTime}
 	v, token := NewVerifier(set, now.Now), mustSign(t, set, testClaims())
@@ -260,11 +260,11 @@ func TestRememberedTokenExpires(t *testing.T) {
 		t.Errorf("at exp: got %v, want Unauthenticated", err)
 	}
 	if v.verified.Len() != 0 {
-		t.Errorf("remembered tokens after exp: got %d, want 0", v.verified.Len())
+		t.Errorf("cached tokens after exp: got %d, want 0", v.verified.Len())
 	}
 }
 
-// switchable is a key source that can be replaced and counts what it is asked.
+// switchable is a replaceable key source that counts its calls.
 type switchable struct {
 	KeySource
 	err error
@@ -277,7 +277,7 @@ func (s *switchable) Key(ctx context.Context, kid string) (ed25519.PublicKey, er
 	return s.KeySource.Key(ctx, kid)
 }
 
-func TestRememberedTokenEndsWithItsKey(t *testing.T) {
+func TestCachedTokenIsRejectedAfterItsKeyIsRemoved(t *testing.T) {
 	t.Parallel()
 	k := newKey(t)
 	set := newKeySet(t, k)
@@ -290,7 +290,7 @@ func TestRememberedTokenEndsWithItsKey(t *testing.T) {
 	if _, err := v.Verify(t.Context(), token); !apperr.Is(err, apperr.Unauthenticated) {
 		t.Errorf("after its key was removed: got %v, want Unauthenticated", err)
 	}
-	// The same kid with another key must not make the token good either.
+	// The same kid with another key must not validate the token either.
 	impostor := newKey(t)
 	impostor.id = k.id
 	source.KeySource = &fixedKey{id: k.id, public: impostor.public}
@@ -311,28 +311,28 @@ func (f *fixedKey) Key(_ context.Context, kid string) (ed25519.PublicKey, error)
 	return f.public, nil
 }
 
-func TestUnavailableKeysAreNotTheTokensFault(t *testing.T) {
+func TestUnavailableKeysAreNotUnauthenticated(t *testing.T) {
 	t.Parallel()
 	set := newKeySet(t, newKey(t))
 	source := &switchable{KeySource: set, err: apperr.Away("visitor keys", errors.New("connection refused"))}
 	v := NewVerifier(source, (&clock{now: testTime}).Now)
 	if _, err := v.Verify(t.Context(), mustSign(t, set, testClaims())); !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("keys away: got %v, want Unavailable", err)
+		t.Errorf("keys unavailable: got %v, want Unavailable", err)
 	}
 	source.err = nil
 	if _, err := v.Verify(t.Context(), mustSign(t, set, testClaims())); err != nil {
-		t.Errorf("keys back: got %v, want the token to verify", err)
+		t.Errorf("keys available again: got %v, want the token to verify", err)
 	}
 }
 
-func TestVerifierRemembersABoundedNumber(t *testing.T) {
+func TestVerifierCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	v := NewVerifier(newKeySet(t, newKey(t)), nil)
 	for i := range keptTokens + 10 {
 		v.verified.Add([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, verifiedToken{})
 	}
 	if got := v.verified.Len(); got != keptTokens {
-		t.Errorf("remembered tokens: got %d, want %d", got, keptTokens)
+		t.Errorf("cached tokens: got %d, want %d", got, keptTokens)
 	}
 }
 

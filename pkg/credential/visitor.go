@@ -14,7 +14,7 @@ const (
 	audience  = "parley-visitor"
 )
 
-// VisitorClaims is what a visitor token says.
+// VisitorClaims are the claims of a visitor token.
 type VisitorClaims struct {
 	ChatUserID string // sub
 	AppID      string
@@ -24,14 +24,15 @@ type VisitorClaims struct {
 	ExpiresAt  time.Time
 }
 
-// IssuedSince reports whether the token was issued at from or later; always, when from is zero. See [RevocationTime].
+// IssuedSince reports whether the token was issued at from or later; true if from is zero. See [RevocationTime].
 func (c VisitorClaims) IssuedSince(from time.Time) bool { return !c.IssuedAt.Before(from) }
 
-// RevocationTime is the instant from which on tokens hold when all of a visitor's tokens are revoked at now: the next whole second,
-// because iat counts in seconds. A token that is made in the rest of this second gets that time as its iat ([IssueTime]).
+// RevocationTime returns the time from which issued tokens are valid if all tokens of a visitor are revoked at now: the
+// next whole second, because iat has a resolution of seconds. A token issued within the current second gets that time
+// as its iat ([IssueTime]).
 func RevocationTime(now time.Time) time.Time { return now.UTC().Truncate(time.Second).Add(time.Second) }
 
-// IssueTime is the iat of a token that is made at now for a visitor whose tokens hold from validFrom on.
+// IssueTime returns the iat of a token issued at now for a visitor whose tokens are valid from validFrom on.
 func IssueTime(now, validFrom time.Time) time.Time {
 	if now.Before(validFrom) {
 		return validFrom

@@ -1,7 +1,6 @@
-// Package embedded runs NATS with JetStream inside this process. The real clients talk to it over real sockets; nothing
-// is mocked.
+// Package embedded runs NATS with JetStream in this process. Clients connect to it over real sockets.
 //
-// Only standalone and tests link it: the engine is heavy, and a service that runs on an external one must not carry it. Its
-// Start returns when the engine answers, and its Stop returns when it has stopped, so that a test can
-// stop an engine in the middle of its traffic and start it again on the same address and folder.
+// Only standalone and tests link it: the server is large, and a service that uses an external one must not include it.
+// Start returns when the server is ready, and Stop returns when it has stopped, so that a test can stop the server
+// under load and restart it with the same address and directory.
 package embedded

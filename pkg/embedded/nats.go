@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// maxPayload leaves room for an event around the largest body that the APIs accept (1 MiB).
+	// maxPayload leaves room for an event that contains the largest body the APIs accept (1 MiB).
 	maxPayload = 2 << 20
-	// maxStore only has to exceed the sum of what the streams may reserve: how much they really take is theirs to limit.
+	// maxStore only has to exceed the sum of the streams' reservations: the streams limit actual use.
 	maxStore = 1 << 40
-	// natsStartLimit bounds the start with a large store to read.
+	// natsStartLimit is the start timeout, which includes reading a large store.
 	natsStartLimit = 30 * time.Second
 	natsStartPoll  = 50 * time.Millisecond
 )
 
-// NATSConfig says where the embedded NATS listens and where it keeps its streams.
+// NATSConfig configures the address and the storage of the embedded NATS server.
 type NATSConfig struct {
-	Addr   string       // host:port; port 0 takes a free one; empty: 127.0.0.1:0
-	Dir    string       // the folder of JetStream's files; required
+	Addr   string       // host:port; port 0 selects a free port; empty: 127.0.0.1:0
+	Dir    string       // directory of JetStream's files; required
 	Logger *slog.Logger // warnings and errors of the server; nil: silent
 }
 
 // NATS is a NATS server with JetStream in this process.
 type NATS struct {
 	cfg  NATSConfig
-	addr string // that it was given
+	addr string // the bound address, kept across restarts
 	log  *slog.Logger
 
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ type NATS struct {
 	stopped bool
 }
 
-// StartNATS starts a server and returns when it accepts connections and JetStream has read its store.
+// StartNATS starts a server and returns when it accepts connections and JetStream has recovered its store.
 func StartNATS(cfg NATSConfig) (*NATS, error) {
 	s, err := startServer(cfg)
 	if err != nil {
@@ -78,7 +78,7 @@ func stopServer(s *server.Server) {
 	s.WaitForShutdown()
 }
 
-// awaitNATS returns when the server serves, or as soon as it has said that it never will.
+// awaitNATS returns when the server is ready, or as soon as it has failed.
 func awaitNATS(s *server.Server, log *natsLog) error {
 	for deadline := time.Now().Add(natsStartLimit); time.Now().Before(deadline); {
 		if s.ReadyForConnections(natsStartPoll) && s.JetStreamEnabled() {
@@ -124,17 +124,17 @@ func natsOptions(cfg NATSConfig) (*server.Options, error) {
 	return options, nil
 }
 
-// URL is where clients connect. It stays the same.
+// URL returns the client URL. It does not change across restarts.
 func (n *NATS) URL() string { return n.Server().ClientURL() }
 
-// Server gives access to the server itself, also for connections without a socket.
+// Server returns the server itself, for in-process connections.
 func (n *NATS) Server() *server.Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.server
 }
 
-// Stop ends the server and returns when its files are closed. It may be called more than once.
+// Stop stops the server and returns when its files are closed. It is safe to call more than once.
 func (n *NATS) Stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,7 +144,7 @@ func (n *NATS) Stop() {
 	}
 }
 
-// natsLog brings the server's log lines to slog. It keeps the first fatal one, which is why a start failed.
+// natsLog writes the server's log to slog. It keeps the first fatal message, which is why a start failed.
 type natsLog struct {
 	log    *slog.Logger
 	once   sync.Once
@@ -159,22 +159,22 @@ func newNATSLog(log *slog.Logger) *natsLog {
 	return &natsLog{log: log, failed: make(chan struct{})}
 }
 
-// Noticef is what the server says when all is well; that is detail here.
+// Noticef logs the server's notices at debug level.
 func (l *natsLog) Noticef(format string, v ...any) {
-	l.log.Debug("embedded NATS", "says", fmt.Sprintf(format, v...))
+	l.log.Debug("embedded NATS", "message", fmt.Sprintf(format, v...))
 }
 
-// Warnf passes a warning on.
+// Warnf logs a warning.
 func (l *natsLog) Warnf(format string, v ...any) {
-	l.log.Warn("embedded NATS", "says", fmt.Sprintf(format, v...))
+	l.log.Warn("embedded NATS", "message", fmt.Sprintf(format, v...))
 }
 
-// Errorf passes an error on.
+// Errorf logs an error.
 func (l *natsLog) Errorf(format string, v ...any) {
-	l.log.Error("embedded NATS", "says", fmt.Sprintf(format, v...))
+	l.log.Error("embedded NATS", "message", fmt.Sprintf(format, v...))
 }
 
-// Fatalf keeps the reason for which the server cannot run.
+// Fatalf keeps the reason why the server cannot run.
 func (l *natsLog) Fatalf(format string, v ...any) {
 	l.once.Do(func() {
 		l.fatal = fmt.Sprintf(format, v...)

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 )
 
-func TestNATSKeepsItsStreamsOverARestart(t *testing.T) {
+func TestNATSKeepsStreamsAcrossARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := startNATS(t, embedded.NATSConfig{Dir: dir})
@@ -39,11 +39,11 @@ func TestNATSKeepsItsStreamsOverARestart(t *testing.T) {
 	}
 	m, err := stream.GetMsg(t.Context(), 1)
 	if err != nil || string(m.Data) != "kept" {
-		t.Errorf("got %v, %v, want the message of before", m, err)
+		t.Errorf("got %v, %v, want the message published before the restart", m, err)
 	}
 }
 
-func TestNATSTakesAnEventAroundTheLargestBody(t *testing.T) {
+func TestNATSAcceptsAnEventWithTheLargestBody(t *testing.T) {
 	t.Parallel()
 	n := startNATS(t, embedded.NATSConfig{Dir: t.TempDir()})
 	js := jetStream(t, n)
@@ -55,7 +55,7 @@ func TestNATSTakesAnEventAroundTheLargestBody(t *testing.T) {
 	}
 }
 
-// The four streams may reserve more than the disk has: how much they take is theirs to limit.
+// The streams may reserve more than the disk's capacity: they limit their own use.
 func TestNATSReservesNoDisk(t *testing.T) {
 	t.Parallel()
 	js := jetStream(t, startNATS(t, embedded.NATSConfig{Dir: t.TempDir()}))
@@ -64,7 +64,7 @@ func TestNATSReservesNoDisk(t *testing.T) {
 	}
 }
 
-func TestNATSSaysWhyItDoesNotStart(t *testing.T) {
+func TestStartNATSReturnsTheReasonOfAFailure(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestNATSSaysWhyItDoesNotStart(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %q, want it to say %q", name, err, c.want)
+			t.Errorf("%s: got %q, want it to contain %q", name, err, c.want)
 		}
 	}
 }

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// writeCheck is how often the server is asked whether it can write.
+	// writeCheck is the interval of the write health check.
 	writeCheck = time.Second
-	// roomNeeded is how much has to fit into the folder before a server that could not write is restarted.
+	// roomNeeded is the free disk space required before a server that could not write is restarted.
 	roomNeeded = 4 << 20
-	// roomFile is written to see whether it fits, and removed.
+	// roomFile is written to test for free space, and removed.
 	roomFile = ".room"
 )
 
-// Writable returns nil, or why the server cannot write its streams. It is kept up to date by [NATS.Recover].
+// Writable returns nil, or the reason why the server cannot write its streams. [NATS.Recover] keeps it up to date.
 func (n *NATS) Writable() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.fault
 }
 
-// Recover watches the server until ctx is done. A stream whose write has failed once, as on a full disk, refuses all others until the
-// server is restarted. Recover restarts it, on the same address and folder, when there is room again; until then the server goes on
-// reading. What it has acknowledged is in its files.
+// Recover monitors the server until ctx is done. After one failed write, as on a full disk, a stream rejects all writes
+// until the server is restarted. Recover restarts it, with the same address and directory, once there is free disk
+// space; until then the server still serves reads. Acknowledged messages are in its files.
 func (n *NATS) Recover(ctx context.Context) error {
 	tick := time.NewTicker(writeCheck)
 	defer tick.Stop()
@@ -46,7 +46,7 @@ func (n *NATS) Recover(ctx context.Context) error {
 	}
 }
 
-// check asks the server whether it can write, and keeps and logs the answer.
+// check checks whether the server can write, and keeps and logs the result.
 func (n *NATS) check() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,12 +55,12 @@ func (n *NATS) check() error {
 	}
 	before := n.fault
 	if n.fault = writeFault(n.server); n.fault != nil && before == nil {
-		n.log.Error("embedded NATS cannot write, waiting for room on the disk", "dir", n.cfg.Dir, "error", n.fault)
+		n.log.Error("embedded NATS cannot write, waiting for free disk space", "dir", n.cfg.Dir, "error", n.fault)
 	}
 	return n.fault
 }
 
-// writeFault finds the streams of a server whose writes fail.
+// writeFault returns the write errors of the server's streams.
 func writeFault(s *server.Server) error {
 	if !s.Running() || !s.JetStreamEnabled() {
 		return errors.New("JetStream is off")
@@ -73,7 +73,7 @@ func writeFault(s *server.Server) error {
 	return nil
 }
 
-// hasRoom returns nil where as much can be written as a server needs that starts.
+// hasRoom returns nil if the disk has enough free space for a restart.
 func (n *NATS) hasRoom() (err error) {
 	f, err := os.Create(filepath.Join(n.cfg.Dir, roomFile))
 	if err != nil {
@@ -89,7 +89,7 @@ func (n *NATS) hasRoom() (err error) {
 	return nil
 }
 
-// restart replaces the server. Where that fails the next check tries again.
+// restart replaces the server. If that fails, the next check retries.
 func (n *NATS) restart() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -49,7 +49,7 @@ func (o object) MarshalYAML() (any, error) {
 
 func ref(path string) object { return object{{"$ref", "#/" + path}} }
 
-// flow is who writes a kind of event and who reads it, which no .proto file says.
+// flow lists the publishers and consumers of each event, which the .proto files do not specify.
 var flow = map[string]struct {
 	stream  string
 	writers []string
@@ -69,7 +69,7 @@ var flow = map[string]struct {
 	"MessageStatusChanged":   {subject.Status, []string{"socket-gateway", "widget-api", "a channel connector"}, []string{"processor"}},
 }
 
-// contract is the .proto files with their comments.
+// contract is the parsed .proto files with their comments.
 type contract struct {
 	messages []protoreflect.MessageDescriptor
 }
@@ -101,7 +101,7 @@ func readContract(t *testing.T) contract {
 	return c
 }
 
-// comment is what stands before something in its .proto file, with the lines that a reader would join joined.
+// comment returns the leading comment of a descriptor, with wrapped lines joined.
 func comment(d protoreflect.Descriptor) string {
 	text := d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments
 	paragraphs := strings.Split(strings.ReplaceAll(strings.TrimSpace(text), "\n \n", "\n\n"), "\n\n")
@@ -113,7 +113,7 @@ func comment(d protoreflect.Descriptor) string {
 
 var subjectLine = regexp.MustCompile(`\s*Subject: (\S+)`)
 
-// address returns the subject of an event's message, in AsyncAPI's form, or "" where the message is only a part of others.
+// address returns the subject of an event's message in AsyncAPI's form, or "" if the message is only part of others.
 func address(d protoreflect.MessageDescriptor) string {
 	found := subjectLine.FindStringSubmatch(comment(d))
 	if found == nil {
@@ -129,7 +129,7 @@ func description(d protoreflect.MessageDescriptor) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// schema is a message's JSON mapping as a JSON Schema.
+// schema returns a message's JSON mapping as a JSON Schema.
 func schema(d protoreflect.MessageDescriptor) object {
 	var properties object
 	for i := range d.Fields().Len() {
@@ -165,7 +165,7 @@ func kind(f protoreflect.FieldDescriptor) object {
 	return ref("components/schemas/" + string(f.Message().Name()))
 }
 
-// parameters are the placeholders of an address.
+// parameters returns the placeholders of an address.
 func parameters(address string) []string {
 	var names []string
 	for _, found := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(address, -1) {
@@ -174,7 +174,7 @@ func parameters(address string) []string {
 	return names
 }
 
-// examples are the events of a type as they look on the wire.
+// examples returns the events of a type in their wire format.
 func examples(t *testing.T, typeName string) []object {
 	t.Helper()
 	var found []object
@@ -201,7 +201,7 @@ func examples(t *testing.T, typeName string) []object {
 	return found
 }
 
-// asyncAPI is the document.
+// asyncAPI builds the document.
 func asyncAPI(t *testing.T, c contract) object {
 	t.Helper()
 	var channels, messages, schemas object
@@ -250,9 +250,9 @@ func asyncAPI(t *testing.T, c contract) object {
 		{"info", object{
 			{"title", "Parley events"}, {"version", "1.0.0"},
 			{"license", object{{"name", "Apache-2.0"}}},
-			{"description", "What passes over NATS between Parley's services, and over Socket.IO to visitors' browsers.\n\n" +
-				"Made from proto-events/proto by `go test ./event -update` in pkg; do not edit. The payloads are the JSON mapping of these " +
-				"messages: members may be left out where they are empty, and unknown members must be ignored."},
+			{"description", "Events that Parley's services exchange over NATS, and send to visitors' browsers over Socket.IO.\n\n" +
+				"Generated from proto-events/proto by `go test ./event -update` in pkg; do not edit. The payloads are the JSON mapping of these " +
+				"messages: empty members may be omitted, and unknown members must be ignored."},
 		}},
 		{"defaultContentType", "application/json"},
 		{"servers", object{
@@ -265,12 +265,12 @@ func asyncAPI(t *testing.T, c contract) object {
 	}
 }
 
-// keptBy says which stream keeps a channel's messages.
+// keptBy describes the stream that stores a channel's messages.
 func keptBy(stream string) string {
 	if stream == "" {
-		return "Core NATS: no stream keeps it."
+		return "Core NATS: not stored in a stream."
 	}
-	return "Kept by the stream " + stream + "."
+	return "Stored in the stream " + stream + "."
 }
 
 func operation(action, name string, who []string) object {
@@ -283,7 +283,8 @@ func operation(action, name string, who []string) object {
 	}
 }
 
-// eventHeaders are what every event carries: CloudEvents 1.0 attributes, JetStream's id and W3C's trace context.
+// eventHeaders describes the headers of every event: CloudEvents 1.0 attributes, JetStream's id and W3C's trace
+// context.
 func eventHeaders() member {
 	text := func(name, description string) member {
 		return member{name, object{{"type", "string"}, {"description", description}}}
@@ -291,12 +292,12 @@ func eventHeaders() member {
 	return member{"EventHeaders", object{
 		{"type", "object"},
 		{"properties", object{
-			text("Nats-Msg-Id", "The event's id: JetStream keeps an event once that is published twice."),
+			text("Nats-Msg-Id", "The event's id: JetStream discards a second publication with the same id."),
 			text("ce-specversion", "1.0"),
 			text("ce-id", "The event's id."),
 			text("ce-type", "The full name of the payload's message."),
 			text("ce-source", "/ and the name of the service that published it."),
-			text("ce-time", "When what the event tells happened."),
+			text("ce-time", "The time of the event."),
 			text("ce-datacontenttype", "application/json"),
 			text("traceparent", "W3C trace context."),
 		}},
@@ -304,16 +305,17 @@ func eventHeaders() member {
 	}}
 }
 
-// deadChannel, deadMessage and deadHeaders are what a consumer gave up on: any event, with what was the matter in headers.
+// deadChannel, deadMessage and deadHeaders describe dead letters: any event that a consumer gave up, with the reason in
+// headers.
 func deadChannel() member {
 	return member{"DeadLetter", object{
 		{"address", "chat.dead.{stream}.{consumer}"},
-		{"description", "Kept by the stream " + subject.Dead + "."},
+		{"description", "Stored in the stream " + subject.Dead + "."},
 		{"servers", []object{ref("servers/nats")}},
 		{"messages", object{{"DeadLetter", ref("components/messages/DeadLetter")}}},
 		{"parameters", object{
 			{"stream", object{{"description", "The stream of the event."}}},
-			{"consumer", object{{"description", "The consumer that gave it up."}}},
+			{"consumer", object{{"description", "The consumer that gave up."}}},
 		}},
 	}}
 }
@@ -321,9 +323,9 @@ func deadChannel() member {
 func deadMessage() member {
 	return member{"DeadLetter", object{
 		{"name", "DeadLetter"}, {"title", "DeadLetter"},
-		{"summary", "What a consumer gave up on: the event as it was, and why. `parleyctl dead` lists, shows and replays them."},
+		{"summary", "A dead letter: the unchanged event that a consumer gave up, and the reason. `parleyctl dead` lists, shows and replays them."},
 		{"headers", ref("components/schemas/DeadLetterHeaders")},
-		{"payload", object{{"description", "The event, of whatever type; empty where it was too large to travel with these headers."}}},
+		{"payload", object{{"description", "The event, of any type; empty if it was too large to be stored with these headers."}}},
 	}}
 }
 
@@ -331,22 +333,22 @@ func deadHeaders() member {
 	var properties object
 	for _, h := range []struct{ name, description string }{
 		{bus.HeaderDeadStream, "The stream of the event."},
-		{bus.HeaderDeadConsumer, "The consumer that gave it up."},
+		{bus.HeaderDeadConsumer, "The consumer that gave up."},
 		{bus.HeaderDeadSubject, "The event's subject."},
 		{bus.HeaderDeadSequence, "The event's sequence in its stream."},
-		{bus.HeaderDeadAttempts, "How often it was tried."},
-		{bus.HeaderDeadReason, "The error's code, a colon, and what happened."},
+		{bus.HeaderDeadAttempts, "Number of delivery attempts."},
+		{bus.HeaderDeadReason, "The error's code, a colon, and the error's text."},
 		{bus.HeaderDeadMessage, "The public part of the reason, for the company of the event."},
-		{bus.HeaderDeadTime, "When it was given up."},
+		{bus.HeaderDeadTime, "When the consumer gave up."},
 		{bus.HeaderDeadMessageID, "The event's Nats-Msg-Id."},
-		{bus.HeaderDeadTruncated, "true: the payload was too large to travel with these headers."},
+		{bus.HeaderDeadTruncated, "true: the payload was too large to be stored with these headers."},
 	} {
 		properties = append(properties, member{h.name, object{{"type", "string"}, {"description", h.description}}})
 	}
 	return member{"DeadLetterHeaders", object{{"type", "object"}, {"properties", properties}}}
 }
 
-// delivery is the payload of the socket's event: the record, and the id of its chat.
+// delivery describes the payload of the socket event: the record and the id of its chat.
 func delivery() member {
 	return member{"Delivery", object{
 		{"description", "The message record, with its chat."},
@@ -361,7 +363,7 @@ func delivery() member {
 func socketChannel() member {
 	return member{"visitorSocket", object{
 		{"address", "/message"},
-		{"description", "The namespace of a visitor, who is named by auth.token in the CONNECT packet. Each event of the channel is a Socket.IO event of the same name."},
+		{"description", "The visitor's namespace; auth.token in the CONNECT packet identifies the visitor. Each event of the channel is a Socket.IO event of the same name."},
 		{"servers", []object{ref("servers/widget")}},
 		{"messages", object{
 			{"message", ref("components/messages/message")},
@@ -388,25 +390,25 @@ func socketOperations() object {
 	}})
 	return object{
 		{"deliverMessage", one("send", "A reply reaches every socket of the visitor once, in the order of the stream.", "message")},
-		{"deliverPart", one("send", "A part of a message that a bot is still writing. A socket that joins meanwhile gets all of it so far as one part.", "message.part")},
+		{"deliverPart", one("send", "A part of a message that a bot is still writing. A socket that connects in the meantime gets the text so far as one part.", "message.part")},
 		{"warnOfExpiry", one("send", "A minute before the socket's token expires.", "token_expiring")},
 		{"renewToken", renewal},
-		{"showTyping", one("send", "The other side types: shown for six seconds, or until its next message. Never replayed.", "typing")},
-		{"sayTyping", one("receive", "The visitor types. At most one in two seconds counts; acknowledged with {ok: true} or {ok: false, code, message}.", "typing")},
-		{"showRead", one("send", "A side has read further: the company, or the visitor on another device. Never replayed.", "read")},
-		{"sayRead", one("receive", "The visitor has read everything up to a message; acknowledged with {ok: true, unread} when that is stored, else {ok: false, code, message}.", "read")},
-		{"tellUnread", one("send", "After the connect, if auth.unread was true.", "unread")},
+		{"showTyping", one("send", "The other side is typing: shown for six seconds, or until its next message. Never replayed.", "typing")},
+		{"sayTyping", one("receive", "The visitor is typing. At most one event in two seconds is processed; acknowledged with {ok: true} or {ok: false, code, message}.", "typing")},
+		{"showRead", one("send", "A read cursor moved: the company's, or the visitor's on another device. Never replayed.", "read")},
+		{"sayRead", one("receive", "The visitor has read everything up to a message; acknowledged with {ok: true, unread} once stored, else {ok: false, code, message}.", "read")},
+		{"tellUnread", one("send", "After connecting, if auth.unread was true.", "unread")},
 	}
 }
 
 func socketMessages() object {
 	return object{
 		{"message", object{
-			{"name", "message"}, {"summary", "A message for the visitor. A last argument, which clients keep by themselves, is the offset of connection state recovery."},
+			{"name", "message"}, {"summary", "A message for the visitor. The last argument, which clients store by themselves, is the offset for connection state recovery."},
 			{"payload", ref("components/schemas/Delivery")},
 		}},
 		{"message.part", object{
-			{"name", "message.part"}, {"summary", "A part of a message that a bot is still writing, without the members companyId, appId and chatUserId. It carries no offset of connection state recovery."},
+			{"name", "message.part"}, {"summary", "A part of a message that a bot is still writing, without the members companyId, appId and chatUserId. It carries no offset for connection state recovery."},
 			{"payload", ref("components/schemas/MessagePart")},
 		}},
 		{"token", object{
@@ -414,10 +416,10 @@ func socketMessages() object {
 			{"payload", object{{"type", "string"}, {"description", "A visitor token, as POST /register returns it."}}},
 		}},
 		{"typing", object{
-			{"name", "typing"}, {"summary", "Somebody types. A visitor sends it without arguments."},
+			{"name", "typing"}, {"summary", "Typing indicator. A visitor sends it without arguments."},
 			{"payload", object{{"type", "object"}, {"properties", object{
-				{"name", object{{"type", "string"}, {"description", "Who types; may be absent."}}},
-				{"at", object{{"type", "string"}, {"format", "date-time"}, {"description", "Ignore it unless this is after the newest message of the other side."}}},
+				{"name", object{{"type", "string"}, {"description", "Name of the writer; may be absent."}}},
+				{"at", object{{"type", "string"}, {"format", "date-time"}, {"description", "Ignore the event unless this is later than the newest message of the other side."}}},
 			}}}},
 		}},
 		{"read", object{
@@ -425,16 +427,16 @@ func socketMessages() object {
 			{"payload", object{{"type", "object"}, {"properties", object{
 				{"chatId", object{{"type", "string"}}},
 				{"side", object{{"type", "string"}, {"enum", []string{subject.SideVisitor, subject.SideSupport}}}},
-				{"messageId", object{{"type", "string"}, {"description", "The newest message that was read; may be absent where side is support."}}},
+				{"messageId", object{{"type", "string"}, {"description", "The newest message read; may be absent if side is support."}}},
 				{"upTo", object{{"type", "string"}, {"format", "date-time"}, {"description", "Messages created up to then are read."}}},
 			}}}},
 		}},
 		{"unread", object{
-			{"name", "unread"}, {"summary", "How far the chat is read."},
+			{"name", "unread"}, {"summary", "Unread count and read cursors of the chat."},
 			{"payload", object{{"type", "object"}, {"properties", object{
 				{"unread", object{{"type", "integer"}, {"description", "Messages of the other side after the visitor's cursor, at most 100."}}},
 				{"readUpTo", object{{"type", "string"}, {"description", "The visitor's cursor: id of a message."}}},
-				{"seenUpTo", object{{"type", "string"}, {"format", "date-time"}, {"description", "What the visitor wrote up to then has been read."}}},
+				{"seenUpTo", object{{"type", "string"}, {"format", "date-time"}, {"description", "The company has read the visitor's messages up to this time."}}},
 			}}}},
 		}},
 		{"token_expiring", object{
@@ -444,17 +446,17 @@ func socketMessages() object {
 	}
 }
 
-// page is the document for readers.
+// page builds docs/events.md.
 func page(c contract) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Events\n\nWhat passes over NATS, from the contracts in `proto-events/proto` (made by `go test ./event -update` in pkg; do not edit).\n" +
-		"The same as an AsyncAPI 3 document, with what passes over Socket.IO: [proto-events/asyncapi.yaml](../proto-events/asyncapi.yaml).\n" +
-		"Each event as it looks on the wire: [proto-events/examples](../proto-events/examples).\n\n" +
+	b.WriteString("# Events\n\nEvents on NATS, generated from the contracts in `proto-events/proto` by `go test ./event -update` in pkg; do not edit.\n" +
+		"As an AsyncAPI 3 document, including Socket.IO events: [proto-events/asyncapi.yaml](../proto-events/asyncapi.yaml).\n" +
+		"Each event in its wire format: [proto-events/examples](../proto-events/examples).\n\n" +
 		"Every event carries its id as `Nats-Msg-Id` and `ce-id`, its type as `ce-type`, and `ce-source`, `ce-time`, `traceparent`. Empty members\n" +
-		"may be left out; unknown ones must be ignored.\n\n" +
+		"may be omitted; unknown members must be ignored.\n\n" +
 		"INBOUND, REPLIES and PARTS are divided into partitions: they store a message under its subject with the partition in front, so a consumer of the\n" +
-		"stream meets `7.chat.reply.{appId}.{chatUserId}` and filters with `*.chat.reply.>` (all) or `7.chat.reply.>` (one). Publishers, and subscribers\n" +
-		"without JetStream, see the subjects of this page ([why](decisions/0014-partitions.md)).\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
+		"stream receives `7.chat.reply.{appId}.{chatUserId}` and filters with `*.chat.reply.>` (all) or `7.chat.reply.>` (one). Publishers, and subscribers\n" +
+		"without JetStream, use the subjects of this page ([why](decisions/0014-partitions.md)).\n\n| event | subject | stream | published by | consumed by |\n|---|---|---|---|---|\n")
 	for _, d := range c.messages {
 		if at := address(d); at != "" {
 			f := flow[string(d.Name())]
@@ -486,7 +488,7 @@ func typeName(f protoreflect.FieldDescriptor) string {
 	}
 }
 
-// TestAsyncAPIIsCurrent holds the AsyncAPI document and its page to the contracts.
+// TestAsyncAPIIsCurrent compares the AsyncAPI document and docs/events.md with the contracts.
 func TestAsyncAPIIsCurrent(t *testing.T) {
 	t.Parallel()
 	c := readContract(t)
@@ -509,8 +511,8 @@ func TestAsyncAPIIsCurrent(t *testing.T) {
 	}
 }
 
-// Every event that is published stands in the document, at the subject to which it goes and with all that it carries.
-func TestAsyncAPIKnowsEveryEvent(t *testing.T) {
+// Every published event is in the document, with its subject and all its members.
+func TestAsyncAPIListsEveryEvent(t *testing.T) {
 	t.Parallel()
 	c := readContract(t)
 	addresses := make(map[string]string)
@@ -527,14 +529,14 @@ func TestAsyncAPIKnowsEveryEvent(t *testing.T) {
 		at := addresses[s.event.Type()]
 		pattern := regexp.MustCompile("^" + regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(at), `[^.]+`) + "$")
 		if !pattern.MatchString(s.event.Subject()) {
-			t.Errorf("%s goes to %s, its contract says %s", s.event.Type(), s.event.Subject(), at)
+			t.Errorf("%s is published on %s, its contract has %s", s.event.Type(), s.event.Subject(), at)
 		}
 		name := strings.TrimPrefix(s.event.Type(), "parley.events.v1.")
 		if flow[name].stream != s.stream {
 			t.Errorf("%s: got stream %s, want %s", name, flow[name].stream, s.stream)
 		}
 		if who := strings.TrimPrefix(s.source, "/"); !slices.Contains(flow[name].writers, who) && !strings.HasSuffix(who, "-connector") {
-			t.Errorf("%s is published by %s, which the document does not say", name, who)
+			t.Errorf("%s is published by %s, which the document does not list", name, who)
 		}
 	}
 }

@@ -26,11 +26,11 @@ import (
 	eventsv1 "github.com/parley-chat/parley/proto-events/gen/parley/events/v1"
 )
 
-var update = flag.Bool("update", false, "write the examples anew")
+var update = flag.Bool("update", false, "update the examples")
 
 const examplesDir = "../../proto-events/examples"
 
-// What the services write, every reader of the contract can parse, strictly, to the same content.
+// The generated types strictly parse the services' events to the same content.
 func TestOursParsesAsTheContract(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
@@ -43,14 +43,14 @@ func TestOursParsesAsTheContract(t *testing.T) {
 	}
 }
 
-// throughContract parses payload strictly into m, and says where writing m again has another content than payload.
+// throughContract strictly parses payload into m, and reports where m's JSON differs in content from payload.
 func throughContract(payload []byte, m proto.Message) string {
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: false}).Unmarshal(payload, m); err != nil {
 		return "the contract does not parse " + string(payload) + ": " + err.Error()
 	}
 	again, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
 	if err != nil {
-		return "writing it again: " + err.Error()
+		return "encoding it again: " + err.Error()
 	}
 	if got, want := content(again), content(payload); !contains(got, want) {
 		return "got " + string(again) + " from the contract, want the content of " + string(payload)
@@ -58,7 +58,7 @@ func throughContract(payload []byte, m proto.Message) string {
 	return ""
 }
 
-// content is a JSON document as maps, with every time in one notation.
+// content decodes a JSON document to maps, with every time in one notation.
 func content(document []byte) any {
 	var v any
 	if err := json.Unmarshal(document, &v); err != nil {
@@ -67,7 +67,7 @@ func content(document []byte) any {
 	return v
 }
 
-// contains reports whether got has all that want has, and beyond that only empty values.
+// contains reports whether got has all members of want and otherwise only empty values.
 func contains(got, want any) bool {
 	g, gotMap := got.(map[string]any)
 	w, wantMap := want.(map[string]any)
@@ -87,7 +87,7 @@ func contains(got, want any) bool {
 	return true
 }
 
-// sameTime takes off what the two notations of a time differ by: protojson leaves out a fraction that is zero.
+// sameTime normalises a time: protojson omits a zero fraction.
 func sameTime(v any) any {
 	if s, ok := v.(string); ok {
 		return strings.TrimSuffix(strings.TrimSuffix(s, "Z"), ".000")
@@ -95,7 +95,7 @@ func sameTime(v any) any {
 	return v
 }
 
-// What another writer of the contract publishes, the services read to the same content.
+// The services parse events encoded by the generated types to the same content.
 func TestContractParsesAsOurs(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
@@ -117,7 +117,7 @@ func TestContractParsesAsOurs(t *testing.T) {
 					t.Errorf("%s: reading %s: %v", name, payload, err)
 					continue
 				}
-				// The ids of these travel in the headers.
+				// The ids of these events are in the headers.
 				switch e := got.(type) {
 				case event.VisitorRegistered:
 					e.ID = s.event.EventID()
@@ -143,7 +143,7 @@ func sameEvent(got, want event.Event) string {
 	return ""
 }
 
-// Whatever text, times and data people send: the contract reads what we write.
+// Arbitrary text, times and data survive encoding by us and decoding by the generated types.
 func TestAnyContentParsesAsTheContract(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOf(rapid.Rune())
@@ -188,7 +188,7 @@ func TestAnyContentParsesAsTheContract(t *testing.T) {
 	})
 }
 
-// A message's data keeps what JSON libraries like to change: numbers, escapes, the order of its members, white space.
+// A message's data is preserved byte for byte: numbers, escapes, order of members, white space.
 func TestDataPassesByteForByte(t *testing.T) {
 	t.Parallel()
 	const data = `{"z":1.10, "a":12345678901234567890,"html":"<b>&\u003c/b>","e":1e400,"z":2}`
@@ -209,7 +209,7 @@ func TestDataPassesByteForByte(t *testing.T) {
 		}
 		payload := e.AppendJSON(nil)
 		if !bytes.Contains(payload, []byte(`"data":`+data+`,`)) {
-			t.Errorf("%s: got %s, want the data as it was", s.file, payload)
+			t.Errorf("%s: got %s, want the data unchanged", s.file, payload)
 		}
 		back, err := s.into(payload)
 		if err != nil {
@@ -222,7 +222,7 @@ func TestDataPassesByteForByte(t *testing.T) {
 	}
 }
 
-// The contract's events are our events: none is missing on either side, with the same names.
+// The contract and the services define the same events with the same names.
 func TestEveryTypeOfTheContractHasASample(t *testing.T) {
 	t.Parallel()
 	ours := make(map[string]bool)
@@ -247,14 +247,14 @@ func TestEveryTypeOfTheContractHasASample(t *testing.T) {
 	}
 }
 
-// example is an event as it passes over NATS.
+// example is an event as published over NATS.
 type example struct {
 	Subject string            `json:"subject"`
 	Headers map[string]string `json:"headers"`
 	Payload json.RawMessage   `json:"payload"`
 }
 
-// The committed examples are what a plain NATS client hears when the services publish.
+// The committed examples equal what a plain NATS client receives.
 func TestExamplesAreCurrent(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -317,7 +317,7 @@ func compareExample(t *testing.T, name string, e example) {
 	}
 }
 
-// A reader that knows only the filters gets each kind from its stream.
+// A reader that uses only the filters gets each kind from its stream.
 func TestSubjectsMatchTheirFilters(t *testing.T) {
 	t.Parallel()
 	streams := make(map[string][]string)
@@ -337,18 +337,18 @@ func TestSubjectsMatchTheirFilters(t *testing.T) {
 		}
 		for _, other := range slices.Sorted(maps.Keys(streams)) {
 			if other != s.stream && slices.ContainsFunc(streams[other], under) {
-				t.Errorf("%s: stream %s takes it too", s.file, other)
+				t.Errorf("%s: stream %s matches it too", s.file, other)
 			}
 		}
 	}
 }
 
-// A registration carries its id in the headers only.
+// A registration's id is only in the headers.
 func TestRegistrationIDIsNotInThePayload(t *testing.T) {
 	t.Parallel()
 	e := event.VisitorRegistered{ID: "the-id", RegisteredAt: at("15:08:00.000")}
 	if payload := string(e.AppendJSON(nil)); strings.Contains(payload, "the-id") || e.EventID() != "the-id" {
-		t.Errorf("got %s with the id %s, want the id only beside the payload", payload, e.EventID())
+		t.Errorf("got %s with the id %s, want the id only in the headers", payload, e.EventID())
 	}
 }
 
@@ -372,7 +372,7 @@ func FuzzReadReply(f *testing.F) {
 			return
 		}
 		r, _ := e.(event.Reply)
-		if len(r.Message.Data) == 0 { // the sender left it out: nothing that we would write
+		if len(r.Message.Data) == 0 { // omitted by the sender: not a reply that we would write
 			return
 		}
 		written := e.AppendJSON(nil)

@@ -5,18 +5,18 @@ import (
 	"strings"
 	"time"
 
-	json "github.com/go-json-experiment/json/v1" // as encoding/json, in less than half the time
+	json "github.com/go-json-experiment/json/v1" // like encoding/json, in less than half the time
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Decode reads the event that arrived on subj. An event that is malformed, lacks an id, or names other ids than its subject
-// (whose permissions decided who might publish it) is [apperr.Invalid] and stays so: a consumer gives it up. Unknown
-// members are ignored, so that a reader that was built before a new one came still reads the event.
+// Decode parses the event received on subj. An event that is malformed, lacks an id, or whose ids differ from its
+// subject's (whose permissions decided who might publish it) is permanently [apperr.Invalid]: a consumer gives up.
+// Unknown members are ignored, so that a reader built before a new member was added still reads the event.
 //
-// Other programs may publish events, so nothing here trusts the writer: what Decode returns is safe to store.
+// Other programs may publish events, so Decode does not trust the publisher: its result is safe to store.
 func Decode[E interface{ Subject() string }, P Checked[E]](subj string, data []byte) (E, error) {
 	var e E
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -30,7 +30,7 @@ func Decode[E interface{ Subject() string }, P Checked[E]](subj string, data []b
 	return e, faults.Err()
 }
 
-// Checked is an event that can find its own faults; it also brings its times to UTC and milliseconds.
+// Checked is an event that validates itself; check also converts its times to UTC and milliseconds.
 type Checked[E any] interface {
 	*E
 	check(*apperr.Fields)
@@ -89,7 +89,7 @@ func (e *OutboundMessage) check(f *apperr.Fields) {
 	checkShown(f, &e.Message)
 }
 
-// maxReasonLength bounds the words of a report; what is longer is cut.
+// maxReasonLength bounds the reason of a report; a longer one is truncated.
 const maxReasonLength = 512
 
 func (e *MessageStatusChanged) check(f *apperr.Fields) {
@@ -109,7 +109,7 @@ func (e *MessageStatusChanged) check(f *apperr.Fields) {
 	}
 }
 
-// checkTokens takes names and values in turn. Ids are keys of documents and tokens of subjects.
+// checkTokens takes alternating names and values. Ids are keys of documents and tokens of subjects.
 func checkTokens(f *apperr.Fields, namesAndValues ...string) {
 	for i := 0; i < len(namesAndValues); i += 2 {
 		if !subject.Valid(namesAndValues[i+1]) {
@@ -124,13 +124,13 @@ func checkMessage(f *apperr.Fields, m *chat.Message) {
 	if m.Type == "" {
 		f.Add("message.type", "must be present")
 	}
-	if !bytes.HasPrefix(m.Data, []byte("{")) { // it is valid JSON already: the decoder saw to that
+	if !bytes.HasPrefix(m.Data, []byte("{")) { // the decoder has verified that it is valid JSON
 		f.Add("message.data", "must be an object")
 	}
 }
 
-// checkShown checks a message that any processing layer may have written and a reader is to see. The other messages were
-// checked by the API that accepted them.
+// checkShown validates a message that may come from any processing layer and will be shown to a reader. Other messages
+// were validated by the API that accepted them.
 func checkShown(f *apperr.Fields, m *chat.Message) {
 	before := len(*f)
 	checkMessage(f, m)
@@ -146,7 +146,7 @@ func checkShown(f *apperr.Fields, m *chat.Message) {
 	}
 }
 
-// checkID asks for a UUID in the one form that ours have: a message's id becomes part of a key in the store.
+// checkID requires a UUID in canonical form: a message's id becomes part of a key in the store.
 func checkID(f *apperr.Fields, name, id string) {
 	if canonical, ok := chat.ParseID(id); !ok || canonical != id {
 		f.Add(name, "must be a UUID in lower case")

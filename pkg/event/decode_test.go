@@ -18,7 +18,7 @@ func aMessage() chat.Message {
 	}
 }
 
-// roundTrip holds Decode against AppendJSON.
+// roundTrip compares Decode with AppendJSON.
 func roundTrip[E Event, P Checked[E]](e E) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Parallel()
@@ -61,7 +61,7 @@ func TestDecodeReadsWhatAppendJSONWrites(t *testing.T) {
 	}))
 }
 
-func TestDecodeGivesUpWhatIsWrong(t *testing.T) {
+func TestDecodeRejectsInvalidReplies(t *testing.T) {
 	t.Parallel()
 	e := Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}
 	good := string(e.AppendJSON(nil))
@@ -105,7 +105,7 @@ func TestDecodeGivesUpWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDecodeBringsTimesToMilliseconds(t *testing.T) {
+func TestDecodeTruncatesTimesToMilliseconds(t *testing.T) {
 	t.Parallel()
 	e := Reply{CompanyID: "c", AppID: "a", ChatUserID: "u", ChatID: "k", Message: aMessage()}
 	encoded := strings.Replace(string(e.AppendJSON(nil)), "05:06:07.008Z", "07:06:07.008999+02:00", 1)
@@ -115,7 +115,7 @@ func TestDecodeBringsTimesToMilliseconds(t *testing.T) {
 	}
 }
 
-func TestDecodeGivesUpReportsThatAreWrong(t *testing.T) {
+func TestDecodeRejectsInvalidReports(t *testing.T) {
 	t.Parallel()
 	e := MessageStatusChanged{CompanyID: "c", MessageID: messageID, Status: chat.StatusRead, At: time.Unix(1, 0), ChatID: "k"}
 	good := string(e.AppendJSON(nil))
@@ -123,7 +123,7 @@ func TestDecodeGivesUpReportsThatAreWrong(t *testing.T) {
 		`"companyId":"c"`: `"companyId":"d"`,
 		`"k"`:             `"k.>"`,
 		messageID:         "m",
-		`"read"`:          `"stored"`, // the recorder alone knows that
+		`"read"`:          `"stored"`, // only the recorder reports that
 		`"occurredAt"`:    `"then"`,
 	} {
 		bad := strings.Replace(good, old, replacement, 1)
@@ -133,7 +133,7 @@ func TestDecodeGivesUpReportsThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestDecodeCutsLongReasons(t *testing.T) {
+func TestDecodeTruncatesLongReasons(t *testing.T) {
 	t.Parallel()
 	e := MessageStatusChanged{
 		CompanyID: "c", MessageID: messageID, Status: chat.StatusFailed, At: time.Unix(1, 0), Reason: strings.Repeat("å", 400),

@@ -1,11 +1,11 @@
-// Package event holds the events that pass over NATS, in the form in which the services write and read them.
+// Package event defines the events published over NATS, in the form in which the services write and read them.
 //
-// The contract is proto-events (package parley.events.v1); the wire is its JSON mapping. The services do not go through the
-// generated types, because protobuf's Struct would turn a message's data into doubles and sorted keys: these types
-// carry it byte for byte. Tests hold both forms together (see docs/decisions/0003-event-encoding.md).
+// The contract is proto-events (package parley.events.v1); the wire format is its JSON mapping. The services do not use
+// the generated types, because protobuf's Struct would turn a message's data into doubles and sorted keys: these types
+// carry it byte for byte. Tests compare both forms (see docs/decisions/0003-event-encoding.md).
 //
-// Every event knows its subject, its type (the full name of its proto message, which is also the ce-type header) and its id
-// (which is also ce-id and Nats-Msg-Id, so that a repeated publish of the same event is one event).
+// Every event has a subject, a type (the full name of its proto message, also the ce-type header) and an id (also ce-id
+// and Nats-Msg-Id, so that JetStream drops duplicates).
 package event
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Event is anything that may be published.
+// Event is an event that can be published.
 type Event interface {
-	// Subject is where the event goes.
+	// Subject returns the subject that the event is published to.
 	Subject() string
-	// Type is the full name of the event's proto message.
+	// Type returns the full name of the event's proto message.
 	Type() string
-	// EventID is unique per event and stays the same when the event is published again.
+	// EventID returns a unique id that stays the same if the event is published again.
 	EventID() string
-	// OccurredAt is the time of the event.
+	// OccurredAt returns the time of the event.
 	OccurredAt() time.Time
 	// AppendJSON appends the event's JSON mapping to dst.
 	AppendJSON(dst []byte) []byte
@@ -67,7 +67,7 @@ func (e CompanyMessageAccepted) AppendJSON(dst []byte) []byte {
 	return appendMessage(dst, e.Message)
 }
 
-// PushAccepted: a company wants to reach a phone number through an approved template.
+// PushAccepted: a company wants to send an approved template to a phone number.
 type PushAccepted struct {
 	CompanyID  string    `json:"companyId"`
 	TemplateID string    `json:"templateId"`
@@ -99,7 +99,7 @@ func (e PushAccepted) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// VisitorProfile is what a visitor is known by.
+// VisitorProfile is the personal data of a visitor.
 type VisitorProfile struct {
 	FirstName string `json:"firstName,omitempty"`
 	LastName  string `json:"lastName,omitempty"`
@@ -108,7 +108,7 @@ type VisitorProfile struct {
 	UserID    string `json:"userId,omitempty"`
 }
 
-// VisitorRegistered: a visitor registered or came back. ID is made anew for every registration.
+// VisitorRegistered: a visitor registered or returned. Every registration has a new ID.
 type VisitorRegistered struct {
 	ID           string         `json:"-"`
 	CompanyID    string         `json:"companyId"`
@@ -118,7 +118,7 @@ type VisitorRegistered struct {
 	ChatOpened   bool           `json:"chatOpened"`
 	RegisteredAt time.Time      `json:"registeredAt"`
 	Profile      VisitorProfile `json:"profile"`
-	VerifiedBy   string         `json:"verifiedBy,omitempty"` // the member of Profile that is proved; empty: none
+	VerifiedBy   string         `json:"verifiedBy,omitempty"` // the proven member of Profile; empty: none
 	// VisitorCreated: this registration created the visitor.
 	VisitorCreated bool `json:"visitorCreated,omitempty"`
 }
@@ -189,7 +189,7 @@ type Handover struct {
 	At     time.Time `json:"at"`
 }
 
-// What the control of a chat may be.
+// Values of a chat's control.
 const (
 	ControlAgent = "agent"
 	ControlBot   = "bot"
@@ -252,7 +252,7 @@ type Reply struct {
 	ChatUserID string       `json:"chatUserId"`
 	ChatID     string       `json:"chatId"`
 	Message    chat.Message `json:"message"`
-	// Receipt: the sender wants to know what becomes of the message (see MessageStatusChanged).
+	// Receipt requests delivery reports (see MessageStatusChanged).
 	Receipt bool `json:"receipt,omitempty"`
 }
 
@@ -362,7 +362,7 @@ func appendTime(dst []byte, name string, t time.Time) []byte {
 	return append(dst, '"')
 }
 
-// appendStrings appends a struct or map that holds nothing but strings, which always encodes.
+// appendStrings appends a struct or map that contains only strings, which always encodes.
 func appendStrings(dst []byte, v any) []byte {
 	encoded, err := json.Marshal(v)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Signal is a live event over core NATS: no stream keeps it, and its publisher does not wait for an acknowledgement.
+// Signal is a live event over core NATS: no stream stores it, and publishing does not wait for an acknowledgement.
 type Signal interface {
-	// Subject is where the signal goes.
+	// Subject returns the subject that the signal is published to.
 	Subject() string
-	// Type is the full name of the signal's proto message.
+	// Type returns the full name of the signal's proto message.
 	Type() string
 	// AppendJSON appends the signal's JSON mapping to dst.
 	AppendJSON(dst []byte) []byte
@@ -23,7 +23,8 @@ const (
 	TypeReadCursorMoved = typePrefix + "ReadCursorMoved"
 )
 
-// The timing of [Typing]: a writer repeats it every TypingPause at most, and a reader shows it for TypingLife after its arrival.
+// Timing of [Typing]: a writer repeats it at most every TypingPause, and a reader shows it for TypingLife after its
+// arrival.
 const (
 	TypingPause = 2 * time.Second
 	TypingLife  = 6 * time.Second
@@ -36,8 +37,8 @@ type Typing struct {
 	ChatUserID string    `json:"chatUserId"`
 	Side       string    `json:"side"`
 	At         time.Time `json:"at"`
-	Name       string    `json:"name,omitempty"`   // as the visitor is to see it
-	UserID     string    `json:"userId,omitempty"` // of the panel
+	Name       string    `json:"name,omitempty"`   // as shown to the visitor
+	UserID     string    `json:"userId,omitempty"` // of the panel user
 }
 
 func (e Typing) Subject() string { return subject.Typing(e.Side, e.AppID, e.ChatUserID) }
@@ -58,7 +59,7 @@ func (e Typing) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// maxTypingName bounds what a visitor is shown, in bytes.
+// maxTypingName bounds the name shown to a visitor, in bytes.
 const maxTypingName = 256
 
 func (e *Typing) check(f *apperr.Fields) {

@@ -46,8 +46,8 @@ func signals() []signalSample {
 	}
 }
 
-// What passes over core NATS is the contract's, in both directions, and belongs to no stream.
-func TestSignalsAreTheContracts(t *testing.T) {
+// Signals match the contract in both directions and belong to no stream.
+func TestSignalsMatchTheContract(t *testing.T) {
 	t.Parallel()
 	ours := make(map[string]bool)
 	for _, s := range signals() {
@@ -76,8 +76,8 @@ func TestSignalsAreTheContracts(t *testing.T) {
 	}
 }
 
-// Anybody who may publish may be wrong: a signal that names others than its subject, or no known side, is not taken.
-func TestSignalsAreChecked(t *testing.T) {
+// A signal whose ids differ from its subject's, or with an unknown side, is rejected.
+func TestInvalidSignalsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, s := range signals() {
 		var members map[string]any
@@ -98,7 +98,7 @@ func TestSignalsAreChecked(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := s.decode(s.signal.Subject(), payload); err == nil {
-				t.Errorf("%s with %s %v: got %+v, want it refused", s.file, name, value, got)
+				t.Errorf("%s with %s %v: got %+v, want it rejected", s.file, name, value, got)
 			}
 		}
 	}

@@ -2,18 +2,18 @@ package event
 
 import "context"
 
-// Origin is the request and the trace that caused an event. It is passed on from the API through contexts and the headers of events, so
-// that log lines and spans of an event lead to its request.
+// Origin is the request and the trace that caused an event. Contexts and event headers propagate it, so that log lines
+// and spans of an event can be linked to its request.
 type Origin struct {
-	RequestID   string // X-Request-Id of the HTTP request; empty: not known
+	RequestID   string // X-Request-Id of the HTTP request; empty: unknown
 	TraceParent string // W3C traceparent; empty: none
 }
 
-// OriginKey is the key under which a context holds its *Origin. A context of one's own that answers it spares [WithOrigin].
+// OriginKey is the context key of an *Origin. A custom context type that implements it does not need [WithOrigin].
 type OriginKey struct{}
 
-// WithOrigin returns a context with o for the events that are published under it. A malformed id or traceparent is replaced by that of
-// ctx, so that garbage from a client never enters a stream.
+// WithOrigin returns a context with o for the events published under it. A malformed request id or traceparent is
+// replaced by that of ctx, so that invalid client input never enters a stream.
 func WithOrigin(ctx context.Context, o Origin) context.Context {
 	before := originOf(ctx)
 	if before == nil {
@@ -44,7 +44,7 @@ func originOf(ctx context.Context) *Origin {
 	return o
 }
 
-// originContext is one allocation for both.
+// originContext combines the context and its origin in one allocation.
 type originContext struct {
 	context.Context
 	origin Origin
@@ -60,7 +60,7 @@ func (c *originContext) Value(key any) any {
 
 const maxRequestID = 128
 
-// ValidRequestID reports whether s may be a request's id: up to 128 letters, digits, dots, dashes and underscores.
+// ValidRequestID reports whether s is a valid request id: up to 128 letters, digits, dots, dashes and underscores.
 func ValidRequestID(s string) bool {
 	if s == "" || len(s) > maxRequestID {
 		return false
@@ -75,5 +75,5 @@ func ValidRequestID(s string) bool {
 	return true
 }
 
-// ValidTraceParent reports whether s is a traceparent that can be taken over.
+// ValidTraceParent reports whether s is a traceparent that can be propagated.
 func ValidTraceParent(s string) bool { return validTraceParent(s) }

@@ -24,7 +24,7 @@ func TestOrigin(t *testing.T) {
 	const other = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	inner := event.WithTraceParent(outer, other)
 	if event.RequestID(inner) != "r-1_2.3" || event.TraceParent(inner) != other {
-		t.Errorf("got %q and %q, want the request to stay below another span", event.RequestID(inner), event.TraceParent(inner))
+		t.Errorf("got %q and %q, want the request kept under another span", event.RequestID(inner), event.TraceParent(inner))
 	}
 	if traceID, spanID := event.TraceIDs(inner); traceID != other[3:35] || spanID != other[36:52] {
 		t.Errorf("got %s and %s, want the ids in %s", traceID, spanID, other)

@@ -37,7 +37,7 @@ func (e MessagePart) AppendJSON(dst []byte) []byte {
 	return e.appendShown(append(dst, ','))
 }
 
-// AppendShown appends what a visitor gets of a part: an object without the ids that name the visitor. messageId and n come first.
+// AppendShown appends the part as sent to a visitor: an object without the visitor's ids. messageId and n come first.
 func (e MessagePart) AppendShown(dst []byte) []byte { return e.appendShown(append(dst, '{')) }
 
 func (e MessagePart) appendShown(dst []byte) []byte {
@@ -71,8 +71,8 @@ func (e *MessagePart) check(f *apperr.Fields) {
 	}
 }
 
-// Extend makes e, which is all of a message so far, what it is after another part of the message, and reports false where that part
-// changes nothing: it is an old one, or something before it is missing. The zero value is no message yet.
+// Extend applies the next part to e, which is all of a message so far. It reports false if part changes nothing: it is
+// old, or an earlier part is missing. The zero value is no message yet.
 func (e *MessagePart) Extend(part MessagePart) bool {
 	switch {
 	case part.MessageID == e.MessageID && part.N <= e.N && e.MessageID != "":
@@ -92,7 +92,7 @@ func (e *MessagePart) Extend(part MessagePart) bool {
 	return true
 }
 
-// UTF16Length is the number of UTF-16 code units of a text.
+// UTF16Length returns the number of UTF-16 code units of a text.
 func UTF16Length(s string) (n int) {
 	for _, r := range s {
 		n++

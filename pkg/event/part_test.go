@@ -10,9 +10,9 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Whatever parts of a message get lost, come twice or in another attempt: what a reader has is what was written, up to some moment, and
-// all of it after the next whole part.
-func TestPartsAreExtendedOnlyByWhatFollows(t *testing.T) {
+// Whatever parts are lost, duplicated or from another attempt, a reader has a prefix of what was written, and all of it
+// after the next full part.
+func TestExtendAcceptsOnlyTheNextPart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var got event.MessagePart
@@ -20,7 +20,7 @@ func TestPartsAreExtendedOnlyByWhatFollows(t *testing.T) {
 		prefixes := map[string]bool{}
 		for range rapid.IntRange(1, 30).Draw(t, "parts") {
 			if rapid.IntRange(0, 9).Draw(t, "again") == 0 {
-				written = "" // another process begins anew
+				written = "" // another process starts over
 			}
 			part := event.MessagePart{MessageID: messageID, N: n, Offset: int32(event.UTF16Length(written)), Text: rapid.StringN(1, 5, -1).Draw(t, "text")}
 			written += part.Text
@@ -66,7 +66,7 @@ func TestAPartOfAnotherMessageAndTheEnd(t *testing.T) {
 	}
 }
 
-func TestASubjectOfAStopIsReadBack(t *testing.T) {
+func TestStopSubjectRoundTrip(t *testing.T) {
 	t.Parallel()
 	app, visitor, message, ok := subject.ParseStop(subject.Stop(appID, chatUserID, messageID))
 	if !ok || app != appID || visitor != chatUserID || message != messageID {

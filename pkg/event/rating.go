@@ -24,7 +24,7 @@ func (e ChatRated) Subject() string       { return subject.ChatRated(e.AppID, e.
 func (e ChatRated) Type() string          { return TypeChatRated }
 func (e ChatRated) OccurredAt() time.Time { return e.RatedAt }
 
-// EventID follows from the chat and the time: a rating that is changed is another event.
+// EventID is derived from the chat and the time: a changed rating is another event.
 func (e ChatRated) EventID() string {
 	return "rated-" + e.ChatID + "-" + strconv.FormatInt(e.RatedAt.UnixMilli(), 36)
 }
@@ -41,7 +41,7 @@ func (e ChatRated) AppendJSON(dst []byte) []byte {
 	return append(appendTime(append(dst, ','), "ratedAt", e.RatedAt), '}')
 }
 
-// Rating returns what the visitor said.
+// Rating returns the visitor's rating.
 func (e ChatRated) Rating() chat.Rating {
 	return chat.Rating{Score: e.Score, Comment: e.Comment, At: e.RatedAt}
 }

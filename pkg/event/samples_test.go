@@ -23,12 +23,12 @@ const (
 	messageID  = "0198f3a0-7b1c-7e42-9d55-3c6a8f0b1e27"
 )
 
-// sample is an event in both forms: ours, and the type that is generated from its contract.
+// sample is an event in both forms: ours, and the type generated from its contract.
 type sample struct {
 	file   string // of its example
 	event  event.Event
-	into   func([]byte) (event.Event, error) // reads ours from JSON
-	proto  func() proto.Message              // an empty one of the generated type
+	into   func([]byte) (event.Event, error) // decodes our form from JSON
+	proto  func() proto.Message              // an empty message of the generated type
 	filter string                            // the kind's subjects
 	stream string
 	source string // the service that publishes it
@@ -55,8 +55,7 @@ func message(t chat.MessageType, data, sender string, support bool) chat.Message
 	}
 }
 
-// samples holds one event of every type. What is published is one of these, or this list is not complete: TestEveryType
-// compares it with the contract.
+// samples returns one event of every type. TestEveryTypeOfTheContractHasASample compares the list with the contract.
 func samples() []sample {
 	return []sample{
 		{

@@ -8,13 +8,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// WithTraceParent returns a context with a W3C traceparent (Trace Context, section 3.2) for the events that are published under it. A
-// malformed value is omitted, so that garbage from a client never enters a stream.
+// WithTraceParent returns a context with a W3C traceparent (Trace Context, section 3.2) for the events published under
+// it. A malformed value is ignored, so that invalid client input never enters a stream.
 func WithTraceParent(ctx context.Context, traceParent string) context.Context {
 	return WithOrigin(ctx, Origin{RequestID: RequestID(ctx), TraceParent: traceParent})
 }
 
-// TraceParent returns the traceparent that ctx carries, or the empty string.
+// TraceParent returns the traceparent of ctx, or the empty string.
 func TraceParent(ctx context.Context) string {
 	if o := originOf(ctx); o != nil {
 		return o.TraceParent
@@ -22,7 +22,7 @@ func TraceParent(ctx context.Context) string {
 	return ""
 }
 
-// TraceIDs returns the ids of the trace and of the span that ctx carries, in hexadecimal, or empty strings.
+// TraceIDs returns the trace id and span id of ctx, in hexadecimal, or empty strings.
 func TraceIDs(ctx context.Context) (traceID, spanID string) {
 	if tp := TraceParent(ctx); tp != "" {
 		return tp[3:35], tp[36:52]

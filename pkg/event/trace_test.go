@@ -38,7 +38,7 @@ func TestTraceParent(t *testing.T) {
 	}
 	outer := event.WithTraceParent(t.Context(), goodTrace)
 	if got := event.TraceParent(event.WithTraceParent(outer, "garbage")); got != goodTrace {
-		t.Errorf("garbage over a good one: got %q, want %q to stay", got, goodTrace)
+		t.Errorf("garbage over a valid one: got %q, want %q kept", got, goodTrace)
 	}
 }
 

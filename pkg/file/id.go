@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// An id is when the file expires, in base 36 and of a fixed width, then a dash and 192 random bits: unguessable, and sorted by
-// expiry, so that a store can find what has expired by names alone.
+// An id consists of the expiry time, in base 36 with a fixed width, a dash and 192 random bits: unguessable, and sorted
+// by expiry, so that a store can find expired files by name alone.
 const (
-	expiryWidth = 7 // seconds of Unix time until the year 4453
+	expiryWidth = 7 // Unix seconds until the year 4453
 	randomBytes = 24
 	idLength    = expiryWidth + 1 + (randomBytes*8+5)/6
 
 	never = "zzzzzzz"
 )
 
-// NewID returns a new id of a file that expires at that moment, rounded up to a second; the zero time is never.
+// NewID returns a new id of a file that expires at the given time, rounded up to a second; the zero time means never.
 func NewID(expires time.Time) string {
 	raw := make([]byte, randomBytes)
 	_, _ = rand.Read(raw) // never fails
@@ -40,7 +40,7 @@ func expiryText(expires time.Time) string {
 	return strings.Repeat("0", expiryWidth-len(text)) + text
 }
 
-// ValidID reports whether id could be one of [NewID]'s: nothing else is asked for in a store.
+// ValidID reports whether id has the format of [NewID]; stores are asked only for such ids.
 func ValidID(id string) bool {
 	if len(id) != idLength || id[expiryWidth] != '-' {
 		return false
@@ -52,12 +52,12 @@ func ValidID(id string) bool {
 	return err == nil && len(raw) == randomBytes
 }
 
-// ExpiryOf returns when the file with that valid id expires; the zero time is never.
+// ExpiryOf returns when the file with that valid id expires; the zero time means never.
 func ExpiryOf(id string) time.Time {
 	if !ValidID(id) || id[:expiryWidth] == never {
 		return time.Time{}
 	}
-	seconds, _ := strconv.ParseInt(id[:expiryWidth], 36, 64) // ValidID has read it
+	seconds, _ := strconv.ParseInt(id[:expiryWidth], 36, 64) // ValidID has checked it
 	return time.Unix(seconds, 0).UTC()
 }
 

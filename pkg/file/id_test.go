@@ -30,11 +30,11 @@ func TestIDs(t *testing.T) {
 		t.Errorf("got %q, want an id that never expires", forever)
 	}
 	if far := file.NewID(at.AddDate(5000, 0, 0)); !file.ExpiryOf(far).IsZero() {
-		t.Errorf("got %q, want what is too far away to be never", far)
+		t.Errorf("got %q, want never for a time too far in the future", far)
 	}
 }
 
-// What expires first is listed first: stores depend on it.
+// Ids sort by expiry: stores depend on it.
 func TestIDsSortByExpiry(t *testing.T) {
 	t.Parallel()
 	var ids []string

@@ -9,19 +9,19 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// SniffLength is how many bytes of a file's beginning [KindOf] looks at.
+// SniffLength is how many leading bytes [KindOf] examines.
 const SniffLength = 3072
 
-// Kind is what a file is by its content.
+// Kind is the type of a file, detected from its content.
 type Kind struct {
-	ContentType string           // as it is served, such as text/plain; charset=utf-8
+	ContentType string           // as served, such as text/plain; charset=utf-8
 	Mime        string           // the same without parameters
 	Type        chat.MessageType // IMAGE, VIDEO, AUDIO or FILE
-	Extension   string           // the usual one without its dot; empty where the content could be anything
+	Extension   string           // the usual one without its dot; empty for ambiguous content
 }
 
-// KindOf returns what a file is whose content begins with head. Some containers hold sound and moving pictures alike; there, and
-// only there, the type that the sender declares decides whether it is AUDIO or VIDEO.
+// KindOf detects the type of a file from head, the beginning of its content. Some containers hold audio or video; only
+// for these the type declared by the sender decides between AUDIO and VIDEO.
 func KindOf(head []byte, declared string) Kind {
 	found := mimetype.Detect(head)
 	k := Kind{ContentType: found.String(), Extension: strings.TrimPrefix(found.Extension(), ".")}
@@ -30,13 +30,13 @@ func KindOf(head []byte, declared string) Kind {
 		k.Mime, k.ContentType, k.Extension = other.mime, other.mime, other.extension
 	}
 	if k.Mime == "text/plain" || k.Mime == "application/octet-stream" {
-		k.Extension = "" // a name knows better than that
+		k.Extension = "" // the file name is more specific
 	}
 	k.Type = typeOf(k.Mime)
 	return k
 }
 
-// soundOnly is what a container of moving pictures is called when there is only sound in it. Browsers record voice like that.
+// soundOnly maps video containers to their audio-only types, which browsers use for voice recordings.
 var soundOnly = map[string]struct{ mime, extension string }{
 	"video/webm":      {"audio/webm", "weba"},
 	"video/ogg":       {"audio/ogg", "oga"},
@@ -58,8 +58,8 @@ func typeOf(mime string) chat.MessageType {
 	return chat.File
 }
 
-// Contradicts reports whether the declared Content-Type is a lie: it promises an image, sound, a video or a PDF, and the content
-// is none. What else a sender says, or does not say, is not worth a word: browsers guess it from the name.
+// Contradicts reports whether the declared Content-Type conflicts with the content: it declares an image, audio, video
+// or PDF, and the content is none. Other mismatches are ignored: browsers guess the type from the name.
 func (k Kind) Contradicts(declared string) bool {
 	switch promised := mediaType(declared); {
 	case promised == "application/pdf":
@@ -72,11 +72,11 @@ func (k Kind) Contradicts(declared string) bool {
 	return false
 }
 
-// Inline reports whether a browser may show the file by itself when its address is opened. What can hold script (SVG, HTML, XML,
-// PDF) and what browsers do not know is offered for download.
+// Inline reports whether a browser may display the file when its URL is opened. Types that can contain script (SVG,
+// HTML, XML, PDF), and unknown types, are served as downloads.
 func (k Kind) Inline() bool { _, ok := harmless[k.Mime]; return ok }
 
-// harmless are the types that may be shown, with the extensions that a name of such a file may have.
+// harmless lists the types that may be displayed, with the file extensions they may have.
 var harmless = map[string][]string{
 	"image/png":       {"png", "apng"},
 	"image/jpeg":      {"jpg", "jpeg", "jpe", "jfif", "pjpeg"},
@@ -100,14 +100,14 @@ var harmless = map[string][]string{
 	"video/3gpp":      {"3gp"},
 }
 
-// KindOfStored is the kind of a file that was stored with that content type.
+// KindOfStored returns the kind of a file stored with that content type.
 func KindOfStored(contentType string) Kind {
 	k := Kind{ContentType: contentType, Mime: mediaType(contentType)}
 	k.Type = typeOf(k.Mime)
 	return k
 }
 
-// mediaType is a content type without parameters, in lower case; empty where it is none.
+// mediaType returns a content type without parameters, in lower case; empty if it is invalid.
 func mediaType(contentType string) string {
 	parsed, _, err := mime.ParseMediaType(contentType)
 	if err != nil {

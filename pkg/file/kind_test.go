@@ -68,7 +68,7 @@ func TestContradictions(t *testing.T) {
 		lie            bool
 	}{
 		{png, "image/png", false},
-		{jpeg, "image/png", false}, // a picture all the same
+		{jpeg, "image/png", false}, // still an image
 		{html, "image/png", true},
 		{svg, "image/svg+xml", false},
 		{exe, "image/jpeg", true},
@@ -79,7 +79,7 @@ func TestContradictions(t *testing.T) {
 		{html, "application/pdf", true},
 		{pdf, "application/pdf", false},
 		{exe, "application/octet-stream", false},
-		{"a,b\n1,2", "application/vnd.ms-excel", false}, // what Windows says of a CSV file
+		{"a,b\n1,2", "application/vnd.ms-excel", false}, // what Windows declares for a CSV file
 		{html, "", false},
 		{html, "nonsense", false},
 	} {

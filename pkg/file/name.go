@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	maxNameBytes      = 200 // file systems take 255, and something may have to be added
+	maxNameBytes      = 200 // file systems allow 255; leaves room for additions
 	maxExtensionBytes = 16
 	defaultName       = "file"
 )
 
-// CleanName makes a name of any script out of what a sender calls a file, such that it can be shown to people and be the name
-// of a file on any system: one line, no path, nothing invisible that changes how the rest reads (such as bidirectional
-// overrides), no name that a system keeps for itself, at most 200 bytes of normalised UTF-8. A file that shows pictures or
-// plays gets an extension that agrees with its content, so that the name does not promise a program.
+// CleanName makes a sender's file name safe to display and to use on any system: one line, no path, no invisible
+// characters that change how the rest reads (such as bidirectional overrides), no reserved device name, at most 200
+// bytes of normalised UTF-8. Any script is allowed. A displayable or playable file gets an extension that matches its
+// content, so that the name cannot suggest a program.
 func CleanName(raw string, k Kind) string {
 	raw = strings.ReplaceAll(raw, `\`, "/")
 	raw = raw[strings.LastIndexByte(raw, '/')+1:]
@@ -34,26 +34,26 @@ func CleanName(raw string, k Kind) string {
 	return withExtension(name, k)
 }
 
-// cleanRune drops what cannot be seen or means something to a system; -1 drops.
+// cleanRune drops invisible characters and those with a special meaning to a system, by returning -1.
 func cleanRune(r rune) rune {
 	switch {
 	case r == '\u200c', r == '\u200d':
-		return r // joiners: Persian is misspelt without them, and many emoji fall apart
+		return r // joiners: Persian is misspelt without them, and many emoji need them
 	case strings.ContainsRune(`/\:*?"<>|`, r):
 		return '_'
 	case unicode.IsSpace(r):
 		return ' '
 	case r == utf8.RuneError, !unicode.IsGraphic(r):
-		return -1 // controls, overrides, private use and what is no character at all
+		return -1 // controls, overrides, private use and non-characters
 	}
 	return r
 }
 
-// trim takes off what hides a file (a leading dot), what Windows drops silently (trailing dots and spaces) and joiners that join
-// nothing.
+// trim removes leading dots, which hide a file, trailing dots and spaces, which Windows drops silently, and dangling
+// joiners.
 func trim(name string) string { return strings.Trim(name, ". \u200c\u200d") }
 
-// reserved reports whether Windows takes the name for a device, with whatever extension.
+// reserved reports whether Windows treats the name as a device, with any extension.
 func reserved(name string) bool {
 	stem, _, _ := strings.Cut(name, ".")
 	stem = strings.ToUpper(strings.TrimSpace(stem))
@@ -70,8 +70,8 @@ func reserved(name string) bool {
 	return false
 }
 
-// withExtension bounds the name's length without losing its extension, and makes the extension agree with the content where
-// that is certain.
+// withExtension truncates the name but keeps its extension, and makes the extension match the content if that is
+// certain.
 func withExtension(name string, k Kind) string {
 	extension := extensionOf(name)
 	allowed, certain := harmless[k.Mime]
@@ -89,7 +89,7 @@ func withExtension(name string, k Kind) string {
 	return cut(name, maxNameBytes-len(extension)-1) + "." + extension
 }
 
-// extensionOf returns what a system would take for the extension; a long one, or one with spaces, is just a part of the name.
+// extensionOf returns the file extension; a long one, or one with spaces, counts as part of the name.
 func extensionOf(name string) string {
 	extension := strings.TrimPrefix(path.Ext(name), ".")
 	if len(extension) > maxExtensionBytes || strings.ContainsRune(extension, ' ') {
@@ -98,10 +98,10 @@ func extensionOf(name string) string {
 	return extension
 }
 
-// ExtensionOf returns the extension of a clean name in lower case, without its dot; empty where it has none.
+// ExtensionOf returns the extension of a clean name in lower case, without its dot; empty if it has none.
 func ExtensionOf(name string) string { return strings.ToLower(extensionOf(name)) }
 
-// cut shortens s to at most limit bytes without cutting through a character.
+// cut truncates s to at most limit bytes without splitting a character.
 func cut(s string, limit int) string {
 	if len(s) > limit {
 		for limit > 0 && !utf8.RuneStart(s[limit]) {

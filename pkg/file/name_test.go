@@ -86,7 +86,7 @@ func FuzzCleanName(f *testing.F) {
 		case strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
 			t.Fatalf("got %q, want no end that Windows drops", name)
 		case file.CleanName(name, k) != name:
-			t.Fatalf("got %q, then %q, want it to stay", name, file.CleanName(name, k))
+			t.Fatalf("got %q, then %q, want it unchanged", name, file.CleanName(name, k))
 		}
 		for _, r := range name {
 			if !unicode.IsGraphic(r) && r != '\u200c' && r != '\u200d' || unicode.IsSpace(r) && r != ' ' {

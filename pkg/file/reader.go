@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// Reader is an [io.ReadSeeker] of a file, for serving ranges: seeking is free, and only the read parts are requested from the store. It is
-// not safe for concurrent use.
+// Reader is an [io.ReadSeeker] of a file, for serving ranges: seeking is free, and only the parts that are read are
+// requested from the store. It is not safe for concurrent use.
 type Reader struct {
 	ctx     context.Context
 	content Content
 	size    int64
 	offset  int64
-	open    io.ReadCloser // reads at offset; nil: not asked for yet
+	open    io.ReadCloser // reads at offset; nil: not requested yet
 	err     error
 }
 
@@ -63,10 +63,10 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Err returns the error of a failed read, which not every function that copies from the reader returns.
+// Err returns the error of a failed read, since some functions that copy from the reader drop it.
 func (r *Reader) Err() error { return r.err }
 
-// Close ends the reading; a Read after it begins anew.
+// Close closes the current content; a later Read reopens it.
 func (r *Reader) Close() error {
 	if r.open == nil {
 		return nil
@@ -76,14 +76,14 @@ func (r *Reader) Close() error {
 	return open.Close()
 }
 
-// Ended reports whether err is the io.EOF of a reader that has ended as it should. One that is wrapped tells of the end of something
-// that should have gone on.
+// Ended reports whether err is a plain io.EOF, the regular end of a reader. A wrapped io.EOF means that something else
+// ended early.
 func Ended(err error) bool {
 	return err == io.EOF //nolint:errorlint // see above
 }
 
-// Fill reads until buf is full or the reader has ended, which it reports by io.EOF. Unlike io.ReadFull it passes the reader's own
-// error on, so that content that was cut off is never taken for content that is short.
+// Fill reads until buf is full or the reader ends, which it reports as io.EOF. Unlike io.ReadFull it returns the
+// reader's own error, so that truncated content is not mistaken for short content.
 func Fill(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var m int

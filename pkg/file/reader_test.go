@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// content is a file in memory that counts how often it was asked.
+// content is a file in memory that counts its reads.
 type content struct {
 	text  string
 	fail  error
@@ -47,8 +47,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Seeking to the end and back, as is done to find a size, does not touch the store.
-func TestReaderAsksOnlyForWhatIsRead(t *testing.T) {
+// Seeking to the end and back, to determine the size, does not access the store.
+func TestReaderRequestsOnlyWhatIsRead(t *testing.T) {
 	t.Parallel()
 	c := &content{text: "0123456789"}
 	r := file.NewReader(t.Context(), file.File{Size: 10}, c)
@@ -73,7 +73,7 @@ func TestReaderAsksOnlyForWhatIsRead(t *testing.T) {
 	_ = r.Close()
 }
 
-func TestReaderRemembersWhyItFailed(t *testing.T) {
+func TestReaderErrReturnsTheStoresError(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
 	r := file.NewReader(t.Context(), file.File{Size: 10}, &content{fail: away})

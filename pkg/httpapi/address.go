@@ -9,21 +9,21 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// v6Site is the part of an IPv6 address that identifies a caller: every household and every server has at least a /64.
+// v6Site is the prefix length that identifies an IPv6 caller: every household and every server has at least a /64.
 const v6Site = 64
 
-// ClientAddress returns where a request comes from, for limits by address: an IPv4 address, or the /64 network of an IPv6
-// one. Behind a trusted proxy that is the address which the proxy was called from, and so on through all proxies that are
-// trusted. Entries further left in X-Forwarded-For were written by the caller and are ignored.
+// ClientAddress returns the address of a request's caller, for limits by address: an IPv4 address, or the /64 network
+// of an IPv6 one. Behind a trusted proxy it is the address that connected to the proxy, and so on through all trusted
+// proxies. Entries further left in X-Forwarded-For were written by the caller and are ignored.
 func ClientAddress(c echo.Context) string { return site(c.RealIP()) }
 
-// AddressOf returns a function that is ClientAddress for requests that no API serves.
+// AddressOf returns a function like ClientAddress for requests outside an API.
 func AddressOf(proxies []netip.Prefix) func(*http.Request) string {
 	extract := addressBehind(proxies)
 	return func(r *http.Request) string { return site(extract(r)) }
 }
 
-// site is the part of an address that identifies a caller.
+// site returns the part of an address that identifies a caller.
 func site(text string) string {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || addr.Is4() {
@@ -59,7 +59,7 @@ func trusts(proxies []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// lastHop takes the rightmost element off the header's lines.
+// lastHop removes the rightmost element from the header's lines.
 func lastHop(lines []string) (hop string, rest []string) {
 	if len(lines) == 0 {
 		return "", nil
@@ -73,7 +73,7 @@ func lastHop(lines []string) (hop string, rest []string) {
 	return strings.TrimSpace(lines[last][i+1:]), rest
 }
 
-// parseAddress reads an address with or without a port.
+// parseAddress parses an address with or without a port.
 func parseAddress(s string) (netip.Addr, bool) {
 	if withPort, err := netip.ParseAddrPort(s); err == nil {
 		return withPort.Addr().Unmap().WithZone(""), true

@@ -21,8 +21,8 @@ func TestClientAddress(t *testing.T) {
 		want      string
 	}{
 		"direct":                         {nil, "192.0.2.1:5", nil, "192.0.2.1"},
-		"nobody is trusted":              {nil, "10.0.0.1:5", []string{"198.51.100.7"}, "10.0.0.1"},
-		"a stranger is not trusted":      {proxies, "192.0.2.1:5", []string{"198.51.100.7"}, "192.0.2.1"},
+		"no trusted proxy":               {nil, "10.0.0.1:5", []string{"198.51.100.7"}, "10.0.0.1"},
+		"an untrusted peer":              {proxies, "192.0.2.1:5", []string{"198.51.100.7"}, "192.0.2.1"},
 		"a proxy":                        {proxies, "10.0.0.1:5", []string{"198.51.100.7"}, "198.51.100.7"},
 		"two proxies":                    {proxies, "10.0.0.1:5", []string{"198.51.100.7, 10.0.0.2"}, "198.51.100.7"},
 		"what the caller invents":        {proxies, "10.0.0.1:5", []string{"203.0.113.9, 198.51.100.7"}, "198.51.100.7"},
@@ -53,7 +53,7 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
-// Whatever a stranger forwards, the address stays the stranger's.
+// An untrusted peer cannot change its address with forwarded headers.
 func FuzzClientAddress(f *testing.F) {
 	for _, seed := range []string{"", ",", "1.2.3.4", "[::1]:5, 10.0.0.1", "::ffff:1.2.3.4%x"} {
 		f.Add(seed)

@@ -24,7 +24,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 )
 
-// logBuffer is where a test's log goes.
+// logBuffer collects a test's log.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -51,7 +51,7 @@ func (l *logBuffer) lines(t *testing.T) []map[string]any {
 	return lines
 }
 
-// api is a server under test with routes for every kind of end that a request can take.
+// api is a server under test with routes for every outcome of a request.
 type api struct {
 	*echo.Echo
 	log      *logBuffer
@@ -187,7 +187,7 @@ func TestEveryErrorHasTheSameBody(t *testing.T) {
 	}
 }
 
-// A slash that is escaped is part of a parameter, not the end of it.
+// An escaped slash is part of a parameter, not a separator.
 func TestParametersAreOneSegment(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
@@ -340,7 +340,7 @@ func TestErrorsAreLoggedOnceWithTheirCause(t *testing.T) {
 	}
 }
 
-func TestACallerWhoLeftIsNoFaultOfOurs(t *testing.T) {
+func TestADisconnectedCallerIsNotAnError(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -355,7 +355,7 @@ func TestACallerWhoLeftIsNoFaultOfOurs(t *testing.T) {
 	}
 }
 
-func TestPanicBehindHalfAnAnswerCutsTheConnection(t *testing.T) {
+func TestPanicAfterAPartialResponseAbortsTheConnection(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	server := httptest.NewServer(a)
@@ -368,7 +368,7 @@ func TestPanicBehindHalfAnAnswerCutsTheConnection(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 		if err == nil {
-			t.Errorf("%s: got a whole answer, want a connection that is cut", path)
+			t.Errorf("%s: got a whole answer, want the connection aborted", path)
 		}
 	}
 	if lines := a.log.lines(t); len(lines) != 1 || lines[0]["level"] != "ERROR" || lines[0]["error"] != "panic: halfway" {
@@ -471,7 +471,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// What cannot be said in an answer, or would make it long, is not repeated.
+// Names that cannot be shown in a response, or would make it long, are not repeated.
 func TestCheckQuery(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 65)

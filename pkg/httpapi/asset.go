@@ -15,16 +15,16 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Asset is an embedded file of an app, in each encoding that the build left beside it (name.br, name.gz).
+// Asset is an embedded file of an app, in each encoding that the build created (name.br, name.gz).
 type Asset struct {
 	cacheControl string
 	contentType  string
-	forms        func() []form // the preferred one first; read when the first client asks
+	forms        func() []form // the preferred one first; loaded at the first request
 }
 
 // form is an asset in one content coding.
 type form struct {
-	encoding string // "": as it is
+	encoding string // "": identity
 	tag      string // its ETag
 	body     []byte
 }
@@ -33,7 +33,7 @@ type form struct {
 func NewAsset(root fs.FS, name, cacheControl string) Asset {
 	a := Asset{cacheControl: cacheControl, contentType: mime.TypeByExtension(path.Ext(name))}
 	if path.Ext(name) == ".js" {
-		a.contentType = "text/javascript; charset=utf-8" // whatever the machine's table says
+		a.contentType = "text/javascript; charset=utf-8" // independent of the system's MIME table
 	}
 	a.forms = sync.OnceValue(func() []form { return readForms(root, name) })
 	return a
@@ -55,7 +55,7 @@ func readForms(root fs.FS, name string) []form {
 	return append(forms, form{tag: `"` + hash + `"`, body: plain})
 }
 
-// Serve answers with the smallest form that the client takes, or with 304 when the client has it (RFC 9110, 13.1.2).
+// Serve responds with the smallest form that the client accepts, or with 304 if the client has it (RFC 9110, 13.1.2).
 func (a Asset) Serve(c echo.Context) error {
 	f := a.accepted(c.Request().Header.Get(echo.HeaderAcceptEncoding))
 	h := c.Response().Header()
@@ -105,7 +105,7 @@ func accepts(header, coding string) bool {
 	return false
 }
 
-// etagMatches compares weakly, as If-None-Match asks for (RFC 9110, 8.8.3.2).
+// etagMatches uses weak comparison, as If-None-Match requires (RFC 9110, 8.8.3.2).
 func etagMatches(header, tag string) bool {
 	for candidate := range strings.SplitSeq(header, ",") {
 		candidate = strings.TrimSpace(candidate)

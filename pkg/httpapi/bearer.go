@@ -8,20 +8,20 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// TokenMissing says that a request came without the credential that it needs; how says where that belongs.
+// TokenMissing returns the error for a request without a required credential; how describes where it must be sent.
 func TokenMissing(how string) error {
 	return apperr.TokenMissing.WithMessage("Unauthorized: the token is missing. " + how)
 }
 
-// WrongAuthScheme says that a request has a credential, but not in the form that is asked for; how says which.
+// WrongAuthScheme returns the error for a credential in the wrong form; how describes the required one.
 func WrongAuthScheme(how string) error {
 	return apperr.WrongAuthScheme.WithMessage("Unauthorized: the token is not sent in the required form. " + how)
 }
 
 const howBearer = "Send one header: Authorization: Bearer <accessToken>."
 
-// Bearer returns the token of the Authorization header (RFC 6750, 2.1). Without the header or with an empty token the error is
-// [TokenMissing], with more than one header or another scheme [WrongAuthScheme].
+// Bearer returns the token of the Authorization header (RFC 6750, 2.1). The error is [TokenMissing] without the header
+// or with an empty token, and [WrongAuthScheme] with more than one header or another scheme.
 func Bearer(c echo.Context) (string, error) {
 	values := c.Request().Header[echo.HeaderAuthorization]
 	switch {

@@ -54,7 +54,7 @@ type sent struct {
 	Message string `json:"message"`
 }
 
-// bare is a handler that decodes and answers the same JSON with what Echo brings.
+// bare is a handler that decodes and encodes the same JSON with plain Echo.
 func bare() http.Handler {
 	e := echo.New()
 	e.POST("/message/send", func(c echo.Context) error {
@@ -79,7 +79,7 @@ func ours(log *slog.Logger) http.Handler {
 	return e
 }
 
-// discard is a ResponseWriter that costs nothing, so that the figures are the handler's own.
+// discard is a ResponseWriter without cost, so that the results are the handler's own.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

@@ -15,15 +15,16 @@ const (
 		"Range, If-Range, If-None-Match"
 	corsResponseHeaders = "X-Request-Id, Retry-After, Link, Idempotency-Replayed, RateLimit, RateLimit-Policy, ETag, Accept-Ranges, " +
 		"Content-Range, Content-Disposition, Parley-Unread, Parley-Read-Up-To, Parley-Seen-Up-To, Parley-Agents"
-	corsMaxAge = "600" // seconds that a browser remembers a preflight
+	corsMaxAge = "600" // seconds that a browser caches a preflight
 )
 
-// CORS lets pages of the origins that allowed accepts call the API (Fetch standard, "CORS protocol"). Credentials such as
-// cookies are never allowed; tokens travel in headers. A preflight is answered with 204 here and reaches no handler; it
-// has neither token nor body, so allowed decides by origin and route only.
+// CORS lets pages of allowed origins call the API (Fetch standard, "CORS protocol"). Credentials such as cookies are
+// never allowed; tokens are sent in headers. Preflights are answered here with 204 and reach no handler; they have
+// neither token nor body, so allowed decides by origin and route only.
 //
-// Answers to other origins have no CORS headers, and the browser withholds them from the page. A handler that knows more about the
-// caller may still refuse the origin with [apperr.OriginNotAllowed]; that answer has no CORS headers either.
+// Responses to other origins have no CORS headers, so the browser withholds them from the page. A handler that knows
+// more about the caller may still reject the origin with [apperr.OriginNotAllowed]; that response has no CORS headers
+// either.
 func CORS(allowed func(origin string, c echo.Context) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -62,7 +63,7 @@ func answerPreflight(c echo.Context, allowed bool) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// methodsOf lists what the router knows for this path; OPTIONS itself needs no permission.
+// methodsOf lists the methods that the router has for this path; OPTIONS itself needs no permission.
 func methodsOf(c echo.Context) string {
 	known, _ := c.Get(echo.ContextKeyHeaderAllow).(string)
 	known = strings.TrimPrefix(known, "OPTIONS, ")

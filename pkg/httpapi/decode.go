@@ -18,20 +18,20 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// Validator is a request body that knows its rules.
+// Validator is a request body that validates itself.
 type Validator interface {
-	// Validate returns every field that breaks a rule.
+	// Validate returns every invalid field.
 	Validate() apperr.Fields
 }
 
-// Decode reads the JSON object in the request's body into dst, a pointer to a struct, and, when dst is a [Validator], asks
-// it for its rules. Field names match exactly; unknown ones are ignored.
+// Decode decodes the JSON object in the request's body into dst, a pointer to a struct, and, if dst is a [Validator],
+// validates it. Field names match exactly; unknown ones are ignored.
 //
-// Its errors are [apperr.Invalid]: another media type (415), a body over the limit (413), no JSON or not the strict JSON of
-// RFC 7493 (duplicate names at any depth, invalid UTF-8, trailing data; nesting or numbers that other JSON readers would not
-// take), and a VALIDATION_ERROR with every field that has a wrong type or breaks a rule.
+// Its errors are [apperr.Invalid]: an unsupported media type (415), a body over the limit (413), a body that is not
+// strict JSON as in RFC 7493 (duplicate names at any depth, invalid UTF-8, trailing data; nesting or numbers that other
+// JSON parsers would reject), and a VALIDATION_ERROR with every field that has a wrong type or fails validation.
 //
-// dst keeps nothing of the body's memory, provided that its own UnmarshalJSON methods copy what they keep.
+// dst does not alias the body's memory, provided that its own UnmarshalJSON methods copy what they keep.
 func Decode(c echo.Context, dst any) error {
 	req := c.Request()
 	if err := checkMediaType(req); err != nil {
@@ -54,7 +54,7 @@ func decode(body []byte, dst any) error {
 		if _, ok := errors.AsType[*json.SemanticError](err); !ok {
 			return malformed(body, err)
 		}
-		// The first wrong type ended the decoding; a slower walk finds them all, and whether the rest is JSON.
+		// The first wrong type ended the decoding; a slower pass finds all of them, and checks the syntax of the rest.
 		if err := checkSyntax(body); err != nil {
 			return malformed(body, err)
 		}
@@ -66,7 +66,7 @@ func decode(body []byte, dst any) error {
 	return fields.Err()
 }
 
-// mergeFields adds what the rules say about fields whose type is right.
+// mergeFields adds the validation errors of fields whose type is correct.
 func mergeFields(wrongType, rules apperr.Fields) apperr.Fields {
 	merged := wrongType
 	for _, f := range rules {
@@ -87,7 +87,7 @@ func covered(fields apperr.Fields, name string) bool {
 	return false
 }
 
-// bodies are the buffers that requests are read into. Large ones are not kept.
+// bodies pools the buffers of request bodies. Large buffers are not reused.
 var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
 
 const maxKeptBody = 64 << 10
@@ -132,7 +132,7 @@ func readBody(req *http.Request, limit int64, buf *[]byte) error {
 	}
 }
 
-// checkObject says early, and with its own words, what most often is wrong with a body.
+// checkObject checks for the most common faults of a body first, with specific messages.
 func checkObject(body []byte) error {
 	start := 0
 	for start < len(body) && isSpace(body[start]) {
@@ -164,7 +164,7 @@ func tooLarge(limit int64) *apperr.Error {
 	return apperr.PayloadTooLarge.WithMessage(fmt.Sprintf("Request body must not be larger than %d bytes.", limit))
 }
 
-// malformed says what is wrong with the syntax and where. Of the body it repeats one character at most.
+// malformed describes the syntax error and its position. It repeats at most one character of the body.
 func malformed(body []byte, err error) *apperr.Error {
 	message := "Request body is not valid JSON."
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -190,7 +190,7 @@ func syntaxFault(body []byte, s *jsontext.SyntacticError) string {
 	return s.Err.Error()
 }
 
-// position is the place of a byte as an editor and as a program count it.
+// position formats a byte offset as line and column and as an offset.
 func position(body []byte, offset int64) string {
 	before := body[:min(max(offset, 0), int64(len(body)))]
 	line := bytes.Count(before, []byte("\n")) + 1

@@ -26,7 +26,7 @@ func post(a *api, body string, edit ...func(*http.Request)) (*httptest.ResponseR
 	rec := httptest.NewRecorder()
 	a.ServeHTTP(rec, req)
 	var p httpapi.Problem
-	_ = json.Unmarshal(rec.Body.Bytes(), &p) // tests look at what they expect
+	_ = json.Unmarshal(rec.Body.Bytes(), &p) // tests check the fields they expect
 	return rec, p
 }
 
@@ -57,12 +57,12 @@ func TestDecodeIgnoresUnknownFieldsAndMatchesNamesExactly(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatIsNoStrictJSON(t *testing.T) {
+func TestDecodeRejectsNonStrictJSON(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	deep := func(n int) string { return envelope(strings.Repeat(`{"a":`, n) + `{}` + strings.Repeat(`}`, n)) }
 	if rec, _ := post(a, deep(60)); rec.Code != 200 {
-		t.Errorf("nesting that is deep enough for anybody: got %d, want 200", rec.Code)
+		t.Errorf("nesting at the limit: got %d, want 200", rec.Code)
 	}
 	for name, test := range map[string]struct{ body, message string }{
 		"empty":                       {"", "Request body is empty."},
@@ -107,7 +107,7 @@ func TestDecodeRefusesWhatIsNoStrictJSON(t *testing.T) {
 	}
 }
 
-func TestDecodeWantsAnObject(t *testing.T) {
+func TestDecodeRequiresAnObject(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	for _, body := range []string{"null", "[]", `"text"`, "1", "true", `[{"type":"TEXT"}]`} {
@@ -162,7 +162,7 @@ type everyKind struct {
 	private string
 }
 
-// Embedded is exported, because encoding/json cannot fill an embedded struct that is not.
+// Embedded is exported, because encoding/json cannot fill an embedded unexported struct.
 type Embedded struct {
 	E string `json:"e"`
 }
@@ -202,7 +202,7 @@ func TestDecodeFindsWrongTypesOfEveryKind(t *testing.T) {
 	}
 }
 
-func TestDecodeBoundsItsDetails(t *testing.T) {
+func TestDecodeLimitsDetails(t *testing.T) {
 	t.Parallel()
 	got, _ := decodeInto[everyKind](t, `{"list":[`+strings.Repeat("1,", 10000)+`1]}`)
 	if len(got) != 50 {
@@ -210,13 +210,13 @@ func TestDecodeBoundsItsDetails(t *testing.T) {
 	}
 }
 
-func TestDecodeTakesNullForAbsent(t *testing.T) {
+func TestDecodeTreatsNullAsAbsent(t *testing.T) {
 	t.Parallel()
 	got, v := decodeInto[everyKind](t, `{"string":null,"int":null,"list":null,"nested":null,"object":null,"pointer":null}`)
 	if len(got) != 0 || v.Object != nil || v.Pointer != nil {
 		t.Errorf("got %v and %+v, want nothing wrong and nothing set", got, v)
 	}
-	// Beside a field of a wrong type, too.
+	// Also next to a field of a wrong type.
 	if got, _ := decodeInto[everyKind](t, `{"string":null,"int":"x","object":null}`); len(got) != 1 || got[0].Name != "int" {
 		t.Errorf("got %v, want only int", got)
 	}
@@ -242,7 +242,7 @@ func contextOf(body io.Reader) echo.Context {
 	return echo.New().NewContext(req, httptest.NewRecorder())
 }
 
-func TestDecodeWantsJSON(t *testing.T) {
+func TestDecodeRequiresJSON(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	good := envelope(`{}`)
@@ -310,7 +310,7 @@ func TestDecodeLimitsTheBody(t *testing.T) {
 	}
 }
 
-// brokenReader ends in the middle of a body.
+// brokenReader fails in the middle of a body.
 type brokenReader struct{ sent bool }
 
 func (b *brokenReader) Read(p []byte) (int, error) {
@@ -321,7 +321,7 @@ func (b *brokenReader) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-func TestDecodeOfABodyThatBreaksOff(t *testing.T) {
+func TestDecodeOfATruncatedBody(t *testing.T) {
 	t.Parallel()
 	var r sendRequest
 	if err := httpapi.Decode(contextOf(&brokenReader{}), &r); !apperr.Is(err, apperr.Invalid) {
@@ -329,7 +329,7 @@ func TestDecodeOfABodyThatBreaksOff(t *testing.T) {
 	}
 }
 
-func TestDecodeKeepsNothingOfItsBuffer(t *testing.T) {
+func TestDecodeDoesNotAliasItsBuffer(t *testing.T) {
 	t.Parallel()
 	var first, second sendRequest
 	if err := httpapi.Decode(contextOf(strings.NewReader(`{"type":"FIRST","data":{"a":"first"},"chatId":"first"}`)), &first); err != nil {
@@ -362,7 +362,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var std map[string]any
 		if err := json.Unmarshal(body, &std); err != nil || !utf8.Valid(body) {
-			t.Errorf("%q: accepted, but encoding/json says %v", body, err)
+			t.Errorf("%q: accepted, but encoding/json returns %v", body, err)
 		}
 		if !bytes.Contains(body, r.Data) || !json.Valid(r.Data) {
 			t.Errorf("%q: data: got %q, want a piece of the body", body, r.Data)

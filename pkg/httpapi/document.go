@@ -18,8 +18,8 @@ func Document(e *echo.Echo, openapi []byte) {
 
 var documentVersion = regexp.MustCompile(`"version"\s*:\s*"[^"]*"`)
 
-// WithVersion returns an OpenAPI document in JSON with the version of the release, without the v of its tag. In the document, the
-// version of info stands before any other member of that name.
+// WithVersion returns an OpenAPI document in JSON with the release version, without the v of its tag. In the document,
+// the version of info must precede any other member with that name.
 func WithVersion(openapi []byte, version string) []byte {
 	at := documentVersion.FindIndex(openapi)
 	if at == nil {

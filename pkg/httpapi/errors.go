@@ -12,19 +12,19 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// Problem is the body of every error.
+// Problem is the body of every error response.
 type Problem struct {
 	StatusCode int            `json:"statusCode"`
-	Code       string         `json:"code"` // a stable machine word
+	Code       string         `json:"code"` // a stable code
 	Message    string         `json:"message"`
-	Details    []apperr.Field `json:"details,omitzero"` // only for wrong fields, all of them at once
+	Details    []apperr.Field `json:"details,omitzero"` // only for invalid fields, all of them at once
 	RequestID  string         `json:"requestId"`
 }
 
-// statusClientGone is what is logged and counted when the caller hung up before we had an answer.
+// statusClientGone is logged and counted if the caller disconnected before the response.
 const statusClientGone = 499
 
-// answerOf maps a code to its status, and to the reason and message of errors that have none.
+// answerOf maps a code to its status, and to the default reason and message.
 func answerOf(code apperr.Code) Problem {
 	switch code {
 	case apperr.Invalid:
@@ -43,7 +43,7 @@ func answerOf(code apperr.Code) Problem {
 	return Problem{StatusCode: http.StatusInternalServerError, Code: apperr.InternalError.Reason, Message: apperr.InternalError.Message}
 }
 
-// statusOfReason refines the status of an invalid request for reasons that have an HTTP status.
+// statusOfReason refines the status of an invalid request for reasons with an HTTP status of their own.
 func statusOfReason(reason string, status int) int {
 	switch reason {
 	case apperr.UnsupportedMediaType.Reason:
@@ -66,10 +66,10 @@ func statusOfReason(reason string, status int) int {
 	return status
 }
 
-// StatusOf returns the status that an error is answered with.
+// StatusOf returns the status of the response to an error.
 func StatusOf(err error) int { return problemOf(err).StatusCode }
 
-// problemOf translates an error into its answer.
+// problemOf maps an error to its response body.
 func problemOf(err error) Problem {
 	e, ok := asAppError(err)
 	if !ok {
@@ -77,7 +77,7 @@ func problemOf(err error) Problem {
 	}
 	p := answerOf(e.Code)
 	if p.StatusCode == http.StatusInternalServerError {
-		return p // whatever it says is for the log
+		return p // its text is only logged
 	}
 	if e.Code == apperr.Invalid {
 		p.StatusCode = statusOfReason(e.Reason, p.StatusCode)
@@ -92,7 +92,7 @@ func problemOf(err error) Problem {
 	return p
 }
 
-// asAppError finds the coded error in err; Echo's own and net/http's become coded here.
+// asAppError finds the coded error in err; it converts errors of Echo and net/http.
 func asAppError(err error) (*apperr.Error, bool) {
 	if e, ok := errors.AsType[*apperr.Error](err); ok {
 		return e, true
@@ -129,7 +129,7 @@ func fromEcho(e *echo.HTTPError) (*apperr.Error, bool) {
 	return nil, false
 }
 
-// answer writes the error body, unless an answer is out already.
+// answer writes the error response, unless a response has been sent already.
 func (r *requests) answer(c echo.Context, err error) {
 	response, ctx := c.Response(), c.Request().Context()
 	if response.Committed {
@@ -141,7 +141,7 @@ func (r *requests) answer(c echo.Context, err error) {
 	body, _ := json.Marshal(p) // strings and a number: always encodes
 	_ = c.JSONBlob(p.StatusCode, body)
 	if ctx.Err() != nil && p.StatusCode >= http.StatusInternalServerError && !isPanic(err) {
-		// The error is most likely the caller's leaving itself, seen from inside: not a fault of ours.
+		// The error was most likely caused by the caller's disconnect, so it is not a server error.
 		response.Status = statusClientGone
 	}
 }
@@ -153,15 +153,15 @@ func (r *requests) setHeaders(h http.Header, status int, err error) {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		h.Set(echo.HeaderRetryAfter, strconv.Itoa(retrySeconds(err)))
 	case http.StatusConflict:
-		if waitsFor(err) > 0 { // what is in the way will pass
+		if waitsFor(err) > 0 { // the condition is temporary
 			h.Set(echo.HeaderRetryAfter, strconv.Itoa(retrySeconds(err)))
 		}
 	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout:
-		h.Set(echo.HeaderConnection, "close") // rather than reading what is left of the body
+		h.Set(echo.HeaderConnection, "close") // instead of reading the rest of the body
 	}
 }
 
-// retrySeconds is Retry-After in whole seconds, rounded up, at least one.
+// retrySeconds returns Retry-After in whole seconds, rounded up, at least one.
 func retrySeconds(err error) int {
 	return max(1, int((waitsFor(err)+time.Second-1)/time.Second))
 }

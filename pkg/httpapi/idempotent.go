@@ -6,13 +6,14 @@ import (
 	"github.com/parley-chat/parley/pkg/idempotency"
 )
 
-// ReplayedHeader is "true" on an answer that was made for an earlier request with the same key.
+// ReplayedHeader is "true" on a response that was created for an earlier request with the same key.
 const ReplayedHeader = "Idempotency-Replayed"
 
-// Idempotent answers requests that carry an Idempotency-Key.
+// Idempotent answers requests that have an Idempotency-Key.
 type Idempotent struct{ Executor *idempotency.Executor }
 
-// Answer answers a request that has the header: with what act returns, or with what was answered before.
+// Answer answers a request that has the header: with the result of act, or with the stored response of an earlier
+// request.
 func (i Idempotent) Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error {
 	key, err := idempotency.KeyOf(c.Request().Header)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	maxNamedParameters = 8  // that one answer names
+	maxNamedParameters = 8  // names listed in one response
 	maxParameterName   = 64 // bytes; a longer name is not repeated
 )
 
-// CheckQuery refuses query parameters that are not in known, with a fault for each of the first few: a misspelt one would be ignored,
+// CheckQuery rejects query parameters that are not in known, and lists the first few: a misspelt one would be ignored,
 // and ?dryrun=true would really send. Names are case-sensitive.
 func CheckQuery(c echo.Context, known ...string) error {
 	if c.Request().URL.RawQuery == "" {
@@ -37,7 +37,7 @@ func CheckQuery(c echo.Context, known ...string) error {
 	return faults.Err()
 }
 
-// meant names the parameter that differs from name only in its case.
+// meant suggests the parameter that differs from name only in case.
 func meant(name string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, name) {

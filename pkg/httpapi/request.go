@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// requests does what happens around every request. It is one middleware instead of one a concern, because each would cost a
+// requests is the middleware around every request. It is one middleware for all concerns, because each would cost a
 // closure, and each context value a copy of the request.
 type requests struct {
 	series    *seriesTable
@@ -49,14 +49,14 @@ func (r *requests) around(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		r.finish(c, started, err)
 		if isPanic(err) && wasCommitted {
-			panic(http.ErrAbortHandler) // half an answer is out: cut the connection, so that it is not taken for a whole one
+			panic(http.ErrAbortHandler) // the response is incomplete: abort the connection, so that the client notices
 		}
 		return nil
 	}
 }
 
-// reachesTooFar reports whether the router took several segments for the last parameter of a route: /things/:id is no route for
-// /things/1/parts, nor for /things/1/.
+// reachesTooFar reports whether the router matched several segments with the last parameter of a route: /things/:id
+// must match neither /things/1/parts nor /things/1/.
 func reachesTooFar(c echo.Context) bool {
 	route, path := c.Path(), echo.GetPath(c.Request())
 	return route != path && strings.IndexByte(route, ':') >= 0 && strings.IndexByte(route, '*') < 0 && strings.Count(path, "/") > strings.Count(route, "/")
@@ -64,7 +64,7 @@ func reachesTooFar(c echo.Context) bool {
 
 func notFound(echo.Context) error { return echo.ErrNotFound }
 
-// begin gives the request its id, its place in a trace and its context.
+// begin sets the request's id, trace and context.
 func (r *requests) begin(c echo.Context) {
 	req := c.Request()
 	scope := &requestScope{Context: req.Context(), maxBody: r.maxBody}
@@ -81,7 +81,7 @@ func (r *requests) begin(c echo.Context) {
 	c.SetRequest(req.WithContext(scope))
 }
 
-// panicError is what a handler's panic becomes: an internal error that remembers where it happened.
+// panicError is the internal error for a handler's panic, with its stack.
 type panicError struct {
 	value any
 	stack []byte
@@ -96,14 +96,14 @@ func callRecovered(next echo.HandlerFunc, c echo.Context) (err error) {
 			return
 		}
 		if abort, ok := v.(error); ok && errors.Is(abort, http.ErrAbortHandler) {
-			panic(v) // net/http's own way to cut a connection
+			panic(v) // net/http's way to abort a connection
 		}
 		err = &panicError{value: v, stack: debug.Stack()}
 	}()
 	return next(c)
 }
 
-// finish measures the request and writes its line into the access log.
+// finish measures the request and writes its access log line.
 func (r *requests) finish(c echo.Context, started time.Time, err error) {
 	now := time.Now()
 	response := c.Response()
@@ -130,10 +130,10 @@ func (r *requests) finish(c echo.Context, started time.Time, err error) {
 	if err != nil {
 		record.AddAttrs(errorAttrs(err)...)
 	}
-	_ = s.log.Handle(ctx, record) // a failing log cannot be reported
+	_ = s.log.Handle(ctx, record) // a logging failure cannot be reported
 }
 
-// levelOf says how loud an error is in the log: what the caller did wrong is as normal as success.
+// levelOf returns the log level of a status: client errors are as normal as success.
 func levelOf(status int) slog.Level {
 	switch {
 	case status == http.StatusServiceUnavailable:
@@ -149,8 +149,8 @@ func isPanic(err error) bool {
 	return ok
 }
 
-// errorAttrs describes an error. It includes the cause of internal errors only: for a caller's fault the code is enough, and the text
-// could contain what the caller sent.
+// errorAttrs describes an error. It includes the cause of internal errors only: for a client error the code is enough,
+// and the text could contain caller input.
 func errorAttrs(err error) []slog.Attr {
 	problem := problemOf(err)
 	attrs := []slog.Attr{slog.String("code", problem.Code)}

@@ -10,12 +10,12 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// requestScope is the context of one request: one allocation carries all that is known about it.
+// requestScope is the context of one request: one allocation holds all its values.
 type requestScope struct {
 	context.Context
 	origin  event.Origin
 	span    *tracing.Span
-	header  [1]string // the value of X-Request-Id in the answer
+	header  [1]string // the value of X-Request-Id in the response
 	maxBody int64
 }
 
@@ -37,8 +37,8 @@ func scopeOf(ctx context.Context) *requestScope {
 	return s
 }
 
-// RequestID returns the id of the request that ctx belongs to, as in X-Request-Id, error bodies and the log. It is empty outside of a
-// request.
+// RequestID returns the id of the request that ctx belongs to, as in X-Request-Id, error bodies and the log. It is
+// empty outside a request.
 func RequestID(ctx context.Context) string {
 	if s := scopeOf(ctx); s != nil {
 		return s.origin.RequestID
@@ -46,8 +46,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// requestIDOf takes over the caller's X-Request-Id if it is sane, so that a request can be followed through several systems,
-// and makes one otherwise.
+// requestIDOf returns the caller's X-Request-Id if it is valid, so that a request can be followed across systems, and a
+// new one otherwise.
 func requestIDOf(h http.Header) string {
 	if v := h["X-Request-Id"]; len(v) == 1 && event.ValidRequestID(v[0]) {
 		return v[0]
@@ -55,7 +55,7 @@ func requestIDOf(h http.Header) string {
 	return newRequestID()
 }
 
-// newRequestID returns a random UUID (version 4). It need not be secret, so the runtime's fast generator serves.
+// newRequestID returns a random UUID (version 4). It need not be secret, so the runtime's fast generator is sufficient.
 func newRequestID() string {
 	var raw [16]byte
 	hi, lo := rand.Uint64(), rand.Uint64()

@@ -8,16 +8,16 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// maxDepth is how deep a body may nest. Real messages need five levels; parsers further down (protobuf's, MongoDB's, browsers')
-// have limits of their own, and none of them may be met by something that we accepted.
+// maxDepth limits the nesting of a body. Real messages need five levels; other parsers (protobuf's, MongoDB's,
+// browsers') have limits of their own, which an accepted body must never exceed.
 const maxDepth = 64
 
-// maxPlainDigits is how long a number without exponent may be: far more than any double needs, and never out of its range.
+// maxPlainDigits limits the length of a number without exponent: far more than any double needs, and always in range.
 const maxPlainDigits = 256
 
-// scan refuses what is well-formed JSON but not fit to be passed on: deep nesting, and numbers that no double can hold
-// (RFC 8259, sections 6 and 9, leave both limits to us). It looks at brackets, strings and numbers only; what is not JSON
-// at all is for the decoder to say.
+// scan rejects well-formed JSON that other parsers may not accept: deep nesting, and numbers that no double can
+// represent (RFC 8259, sections 6 and 9, leave both limits to us). It examines brackets, strings and numbers only; the
+// decoder reports syntax errors.
 func scan(body []byte) error {
 	depth := 0
 	for i := 0; i < len(body); {
@@ -82,5 +82,5 @@ func inRange(number []byte) bool {
 		return false
 	}
 	_, err := strconv.ParseFloat(string(number), 64)
-	return !errors.Is(err, strconv.ErrRange) // what is no number at all is for the decoder to say
+	return !errors.Is(err, strconv.ErrRange) // the decoder reports invalid numbers
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// series is what all requests of one method, route and status share: the metric with its labels resolved and the log with
-// its attributes already encoded.
+// series is shared by all requests of one method, route and status: the metric with resolved labels and the log with
+// encoded attributes.
 type series struct {
 	seconds prometheus.Observer
 	log     slog.Handler
@@ -28,8 +28,8 @@ func (s *series) observe(d time.Duration) {
 	}
 }
 
-// observeTraced leaves the trace of the request as the measurement's exemplar, if it is kept: from a slow bar of a dashboard to one
-// of the requests that made it slow.
+// observeTraced records the request's trace as exemplar if it is sampled, which links a slow bucket of a dashboard to
+// one of its requests.
 func (s *series) observeTraced(d time.Duration, span *tracing.Span) {
 	exemplars, ok := s.seconds.(prometheus.ExemplarObserver)
 	if traceID := span.SampledTraceID(); ok && traceID != "" {
@@ -44,8 +44,8 @@ type seriesKey struct {
 	status        int
 }
 
-// seriesTable finds series without a lock: the map is never changed, only replaced by a copy with one more entry. It stays
-// small, because routes, methods (see methodLabel) and statuses are few, whatever clients send.
+// seriesTable finds series without a lock: the map is immutable and replaced by a copy with one more entry. It stays
+// small, because routes, methods (see methodLabel) and statuses are bounded, whatever clients send.
 type seriesTable struct {
 	byKey   atomic.Pointer[map[seriesKey]*series]
 	adding  sync.Mutex
@@ -68,12 +68,12 @@ func newSeriesTable(cfg Config) *seriesTable {
 func registerSeconds(r prometheus.Registerer, service string) *prometheus.HistogramVec {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:        "parley_http_request_seconds",
-		Help:        "Time from a request's header to the end of its answer.",
+		Help:        "Time from a request's header to the end of its response.",
 		ConstLabels: prometheus.Labels{"service": service},
 		Buckets:     []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"method", "route", "status"})
 	if err := r.Register(seconds); err != nil {
-		// Two servers of one service in one process share the metric; anything else shows up as a metric that stays empty.
+		// Two servers of one service in one process share the metric; any other conflict leaves the metric empty.
 		if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 			if vec, ok := known.ExistingCollector.(*prometheus.HistogramVec); ok {
 				return vec
@@ -111,7 +111,7 @@ func (t *seriesTable) add(key seriesKey) *series {
 	return s
 }
 
-// methodLabel keeps invented methods from becoming a series each.
+// methodLabel maps unknown methods to one label value.
 func methodLabel(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

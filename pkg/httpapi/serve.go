@@ -13,24 +13,24 @@ import (
 
 const (
 	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 60 * time.Second // a body; a handler that takes files may extend it
+	readTimeout       = 60 * time.Second // for a body; a handler for uploads may extend it
 	writeTimeout      = 90 * time.Second // more than a long poll
 	idleTimeout       = 120 * time.Second
 	maxHeaderBytes    = 64 << 10
 
-	// lameDuck is how long connections stay open after the stop: busy ones get an answer with Connection: close instead of being
-	// closed while the next request is on its way.
+	// lameDuck is how long connections stay open after the stop: busy ones get a response with Connection: close
+	// instead of being closed while the next request is in transit.
 	lameDuck = 250 * time.Millisecond
 )
 
-// Serve serves h on ln until ctx is done. Then it stops accepting, finishes requests in flight and returns nil; requests that run
-// longer than grace are aborted and logged. Requests do not see the end of ctx. Serve returns an error when ln fails. It owns ln and
-// closes it; hijacked connections belong to their handlers.
+// Serve serves h on ln until ctx is done. Then it stops accepting, finishes requests in flight and returns nil;
+// requests that run longer than grace are aborted and logged. The end of ctx does not cancel requests. Serve returns an
+// error if ln fails. It owns ln and closes it; hijacked connections belong to their handlers.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logger, grace time.Duration) error {
 	var stopping atomic.Bool
 	conns := newConnCount()
 	server := &http.Server{
-		Handler:           sayClose(h, &stopping),
+		Handler:           closeOnStop(h, &stopping),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -38,7 +38,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logge
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnState:         conns.track,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // broken clients, mostly
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // mostly caused by clients
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logge
 	}
 	_ = ln.Close()
 	if err := <-served; !errors.Is(err, net.ErrClosed) {
-		log.Warn("serving ended by itself at the stop", "error", err.Error())
+		log.Warn("server failed during shutdown", "error", err.Error())
 	}
 	stopping.Store(true) // after the listener is closed, so that a closed client does not reconnect here
 	conns.awaitNone(min(lameDuck, grace/2))
@@ -62,13 +62,13 @@ func shutdown(ctx context.Context, server *http.Server, log *slog.Logger, grace 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
-		log.Warn("requests cut off at the stop", "grace", grace.String(), "error", err.Error())
+		log.Warn("requests aborted at shutdown", "grace", grace.String(), "error", err.Error())
 		_ = server.Close()
 	}
 }
 
-// sayClose makes every answer after the stop the last one on its connection.
-func sayClose(h http.Handler, stopping *atomic.Bool) http.Handler {
+// closeOnStop sets Connection: close on every response after the stop.
+func closeOnStop(h http.Handler, stopping *atomic.Bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stopping.Load() && r.Header.Get("Upgrade") == "" {
 			w.Header().Set("Connection", "close")
@@ -77,10 +77,10 @@ func sayClose(h http.Handler, stopping *atomic.Bool) http.Handler {
 	})
 }
 
-// connCount knows how many connections a server has.
+// connCount counts a server's open connections.
 type connCount struct {
 	open atomic.Int64
-	none chan struct{} // gets a value whenever the last connection closes
+	none chan struct{} // receives a value whenever the last connection closes
 }
 
 func newConnCount() *connCount { return &connCount{none: make(chan struct{}, 1)} }

@@ -53,7 +53,7 @@ func (s *served) end(t *testing.T) error {
 	}
 }
 
-func TestServeFinishesWhatIsInFlight(t *testing.T) {
+func TestServeFinishesRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestServeFinishesWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// awaitRefused waits until nobody listens any more.
+// awaitRefused waits until connections are refused.
 func awaitRefused(t *testing.T, addr string) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
@@ -108,7 +108,7 @@ func awaitRefused(t *testing.T, addr string) {
 	t.Fatal("the server still accepts")
 }
 
-func TestServeCutsOffAfterGrace(t *testing.T) {
+func TestServeAbortsRequestsAfterGrace(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -129,7 +129,7 @@ func TestServeCutsOffAfterGrace(t *testing.T) {
 		t.Errorf("Serve: got %v, want nil", err)
 	}
 	if err := <-failed; err == nil {
-		t.Error("request that outlives grace: got an answer, want it cut off")
+		t.Error("request that outlives grace: got an answer, want it aborted")
 	}
 	if lines := s.log.lines(t); len(lines) != 1 || lines[0]["level"] != "WARN" {
 		t.Errorf("log: got %v, want one warning", lines)
@@ -152,7 +152,7 @@ func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 	for range 16 {
 		clients.Go(func() {
 			for {
-				// A POST with a body that cannot be sent again is not retried by the client behind our back.
+				// The client does not retry a POST whose body cannot be replayed.
 				req, _ := http.NewRequest(http.MethodPost, s.url, io.MultiReader(strings.NewReader("body")))
 				resp, err := client.Do(req)
 				if err != nil {
@@ -179,7 +179,7 @@ func TestStopUnderLoadLosesNoRequest(t *testing.T) {
 	}
 }
 
-func TestServeTellsKeepAliveClientsToClose(t *testing.T) {
+func TestServeClosesKeepAliveConnectionsOnStop(t *testing.T) {
 	t.Parallel()
 	s := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 5*time.Second)
 	idle, err := net.Dial("tcp", s.addr)
@@ -207,7 +207,7 @@ func TestServeTellsKeepAliveClientsToClose(t *testing.T) {
 	if receive().Close {
 		t.Error("before the stop: got Connection: close, want keep-alive")
 	}
-	send("GET / HTTP/1.1\r\n") // on its way when the stop comes
+	send("GET / HTTP/1.1\r\n") // in transit when the stop begins
 	s.stop()
 	awaitRefused(t, s.addr)
 	send("Host: x\r\n\r\n")

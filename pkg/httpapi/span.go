@@ -12,13 +12,13 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// beginSpan begins the span of a request, in the caller's trace or in a new one (semantic conventions for HTTP servers). It has the
-// route and not the URL: paths and queries may contain personal data.
+// beginSpan starts the span of a request, in the caller's trace or in a new one (semantic conventions for HTTP
+// servers). It has the route but not the URL: paths and queries may contain personal data.
 func (r *requests) beginSpan(c echo.Context, scope *requestScope) {
 	req := c.Request()
 	name, method := methodLabel(req.Method), methodLabel(req.Method)
 	if method == "OTHER" {
-		name, method = "HTTP", "_OTHER" // as the conventions have it
+		name, method = "HTTP", "_OTHER" // as the conventions specify
 	}
 	attributes := []attribute.KeyValue{
 		attribute.String("http.request.method", method),
@@ -35,7 +35,7 @@ func (r *requests) beginSpan(c echo.Context, scope *requestScope) {
 	scope.origin.TraceParent = event.TraceParent(scope.Context)
 }
 
-// endSpan ends the request's span. What the caller did wrong is no error of ours, and says no more than its status.
+// endSpan ends the request's span. A client error does not fail the span and adds only the status.
 func endSpan(ctx context.Context, status int, err error) {
 	span := scopeOf(ctx).span
 	span.Set(attribute.Int("http.response.status_code", status))

@@ -48,7 +48,7 @@ func TestRequestsAreSpans(t *testing.T) {
 	}
 }
 
-func TestWhatHandlersDoIsBelowTheRequest(t *testing.T) {
+func TestHandlerSpansAreChildrenOfTheRequest(t *testing.T) {
 	t.Parallel()
 	tracer, spans := tracingtest.New(t)
 	a := newAPI(httpapi.Config{Tracer: tracer})
@@ -58,7 +58,7 @@ func TestWhatHandlersDoIsBelowTheRequest(t *testing.T) {
 	}
 }
 
-func TestTheCallersTraceIsInTheLogWhereWeKeepNone(t *testing.T) {
+func TestTheCallersTraceIsLoggedWithoutATracer(t *testing.T) {
 	t.Parallel()
 	a := newAPI(httpapi.Config{})
 	a.do(http.MethodGet, "/ok/1", header("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
@@ -67,7 +67,7 @@ func TestTheCallersTraceIsInTheLogWhereWeKeepNone(t *testing.T) {
 	}
 }
 
-// A request whose trace is kept is the exemplar of its measurement.
+// The trace of a sampled request is the exemplar of its measurement.
 func TestMeasurementsNameATrace(t *testing.T) {
 	t.Parallel()
 	tracer, spans := tracingtest.New(t)

@@ -13,11 +13,11 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// maxDetails bounds an error body: a hundred wrong elements of an array say no more than the first few.
+// maxDetails bounds an error body: a hundred wrong elements of an array add nothing over the first few.
 const maxDetails = 50
 
-// wrongTypes decodes body, which is valid JSON, into dst field by field and returns those of a wrong type. All others are
-// filled, so that their rules can be looked at too. It runs only for requests that are refused anyway.
+// wrongTypes decodes body, which is valid JSON, into dst field by field and returns the fields with a wrong type. It
+// sets all others, so that they can be validated too. It runs only for requests that are rejected anyway.
 func wrongTypes(body []byte, dst any) apperr.Fields {
 	var w typeWalk
 	w.value("", reflect.ValueOf(dst).Elem(), body)
@@ -55,7 +55,7 @@ func (w *typeWalk) members(path string, v reflect.Value, raw jsontext.Value) {
 		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case !field.IsExported() || name == "-":
-		case option == "embed": // takes what no other field is named after, of any type
+		case option == "embed": // accepts members that match no other field, of any type
 		case field.Anonymous && name == "":
 			w.value(path, fv, raw)
 		default:
@@ -128,7 +128,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// Object is a JSON object as it was sent, byte for byte. It is empty where the field is absent or null.
+// Object is a JSON object exactly as sent. It is empty if the field is absent or null.
 type Object []byte
 
 // UnmarshalJSON implements the Unmarshaler of both encoding/json and go-json-experiment/json.

@@ -8,15 +8,15 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// Answer is what a request was answered with.
+// Answer is the response to a request.
 type Answer struct {
 	Status   int
 	Body     []byte // JSON
-	Replayed bool   // it is another request's, with the same key; set by the Executor, for refusals too
+	Replayed bool   // it is the response to an earlier request with the same key; set by the Executor, also for refusals
 }
 
-// kept is an answer as it is recorded: a success, or a refusal, whose error is answered anew with the id of the request that
-// asks again.
+// kept is the stored form of an answer: a success, or a refusal, whose error is rendered again with the request id of
+// the retry.
 type kept struct {
 	Status int            `json:"status,omitempty"`
 	Body   []byte         `json:"body,omitempty"`
@@ -26,7 +26,7 @@ type kept struct {
 	Fields []apperr.Field `json:"fields,omitempty"`
 }
 
-// keep returns the text under which an outcome is recorded, and false for one that is not kept.
+// keep returns the stored form of an outcome, and false for an outcome that is not stored.
 func keep(answer Answer, err error) (string, bool) {
 	k := kept{Status: answer.Status, Body: answer.Body}
 	if err != nil {
@@ -40,10 +40,10 @@ func keep(answer Answer, err error) (string, bool) {
 	return string(text), err == nil
 }
 
-// final reports whether a refusal is the outcome of the request, rather than what kept the request from having one.
+// final reports whether an error is the outcome of the request, rather than a failure to complete it.
 func final(code apperr.Code) bool { return code == apperr.Invalid || code == apperr.NotFound }
 
-// replay returns a recorded outcome.
+// replay returns a stored outcome.
 func replay(text string) (Answer, error) {
 	var k kept
 	if err := json.Unmarshal([]byte(text), &k); err != nil {

@@ -10,35 +10,36 @@ import (
 )
 
 const (
-	// Keep is how long a key is remembered.
+	// Keep is how long a key is stored.
 	Keep = 24 * time.Hour
-	// Lease is how long a request may be at work before another with its key takes its place: much longer than all that it
-	// waits for may take, and well within JetStream's two minutes.
+	// Lease is how long a request may run before another one with the same key takes over: much longer than the sum of
+	// its timeouts, and well within JetStream's duplicate window of two minutes.
 	Lease = 30 * time.Second
 )
 
-// Executor runs the request of a key once. It is safe for concurrent use.
+// Executor executes the request of a key once. It is safe for concurrent use.
 type Executor struct {
 	records Records
 	now     func() time.Time
 	log     *slog.Logger
 }
 
-// NewExecutor returns an executor on the records.
+// NewExecutor returns an executor that stores its state in records.
 func NewExecutor(records Records, now func() time.Time, log *slog.Logger) *Executor {
 	return &Executor{records: records, now: now, log: log}
 }
 
 // Request is one use of a key.
 type Request struct {
-	Scope       string // whose key it is, and for what: the same key in another scope is another key
+	Scope       string // owner and purpose of the key: keys in different scopes are unrelated
 	Key         string
 	Fingerprint string // see [Fingerprint]
 }
 
 func (r Request) id() string { return Fingerprint(r.Scope, r.Key) }
 
-// Act carries out a request; identity.Again: possibly for the second time. Its message has the identity's id and time.
+// Act executes a request; identity.Again means possibly for the second time. Its message has the identity's id and
+// time.
 type Act func(ctx context.Context, identity chat.MessageIdentity) (Answer, error)
 
 // Do returns the result of act, or the stored one of an earlier request with the same key. Additional errors: Invalid with the reason
@@ -56,7 +57,7 @@ func (e *Executor) Do(ctx context.Context, r Request, act Act) (Answer, error) {
 	return e.act(ctx, claim, again, act)
 }
 
-// claim returns a record whose lease the caller holds, or one that has its answer.
+// claim returns a record whose lease the caller holds, or one that already has an answer.
 func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, err error) {
 	fresh := e.newRecord(r)
 	inserted, err := e.records.InsertIdempotencyRecord(ctx, fresh)
@@ -64,7 +65,7 @@ func (e *Executor) claim(ctx context.Context, r Request) (c Record, again bool, 
 		return fresh, false, err
 	}
 	seen, err := e.records.IdempotencyRecord(ctx, fresh.ID)
-	if apperr.Is(err, apperr.NotFound) { // it expired between the two
+	if apperr.Is(err, apperr.NotFound) { // it expired in between
 		return c, false, inUse(time.Second)
 	}
 	if err != nil {
@@ -90,7 +91,7 @@ func (e *Executor) newRecord(r Request) Record {
 	}
 }
 
-// takeOver goes on with a claim whose holder died or failed, or begins an expired one anew.
+// takeOver continues a claim whose holder crashed or failed, or restarts an expired one.
 func (e *Executor) takeOver(ctx context.Context, seen, fresh Record, expired bool) (c Record, again bool, err error) {
 	before, err := e.records.LeaseIdempotencyRecord(ctx, seen.ID, fresh.LeasedUntil)
 	switch {
@@ -109,18 +110,18 @@ func (e *Executor) takeOver(ctx context.Context, seen, fresh Record, expired boo
 	return fresh, false, e.records.ReplaceIdempotencyRecord(ctx, fresh)
 }
 
-// worthWaiting is how long the caller is asked to wait: as long again as the request has been at work, so that one that takes
-// long, because its holder is dead, is not asked for all the time.
+// worthWaiting returns the caller's Retry-After: as long as the request has been running, so that a long request, whose
+// holder may have crashed, is not polled constantly.
 func (e *Executor) worthWaiting(c Record) time.Duration {
 	left := c.LeasedUntil.Sub(e.now())
 	return max(min(Lease-left, left), time.Second)
 }
 
-// act runs act under a record whose lease the caller holds, and records its outcome.
+// act runs act under a record whose lease the caller holds, and stores its outcome.
 func (e *Executor) act(ctx context.Context, c Record, again bool, act Act) (answer Answer, err error) {
 	over := false
 	defer func() {
-		if !over { // a panic, or an outcome that is not kept
+		if !over { // a panic, or an outcome that is not stored
 			e.release(ctx, c)
 		}
 	}()
@@ -133,12 +134,12 @@ func (e *Executor) act(ctx context.Context, c Record, again bool, act Act) (answ
 	return e.record(ctx, c, text, answer, err)
 }
 
-// record keeps the outcome and returns the one that counts. Should it not be possible, the caller gets the outcome all the same:
-// a later request with the key does the same message again, and finds it done.
+// record stores the outcome and returns the one that counts. If storing fails, the caller still gets its outcome: a
+// later request with the key repeats the same message, which is already published.
 func (e *Executor) record(ctx context.Context, c Record, text string, answer Answer, outcome error) (Answer, error) {
 	first, err := e.records.AnswerIdempotencyRecord(ctx, c.ID, text)
 	if err != nil {
-		e.log.WarnContext(ctx, "the answer to a request with an Idempotency-Key is not recorded", "messageId", c.MessageID, "error", err)
+		e.log.WarnContext(ctx, "storing the answer of a request with an Idempotency-Key failed", "messageId", c.MessageID, "error", err)
 		return answer, outcome
 	}
 	if first != text {
@@ -149,7 +150,7 @@ func (e *Executor) record(ctx context.Context, c Record, text string, answer Ans
 
 func (e *Executor) release(ctx context.Context, c Record) {
 	if err := e.records.EndIdempotencyLease(ctx, c.ID); err != nil {
-		e.log.WarnContext(ctx, "a request with an Idempotency-Key can be repeated only when its lease ends",
+		e.log.WarnContext(ctx, "releasing the lease of an Idempotency-Key failed; a retry must wait for its expiry",
 			"messageId", c.MessageID, "until", c.LeasedUntil, "error", err)
 	}
 }

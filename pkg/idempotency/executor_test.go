@@ -38,7 +38,7 @@ type world struct {
 func open(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, store: storetest.Open(t), clock: &clock{}}
-	// A store removes what expired by its own clock, so that this one may be ahead of it and never far behind.
+	// A store expires records by the real clock, so this one may be ahead of it but never far behind.
 	w.clock.at.Store(time.Now().UnixMilli())
 	w.executor = w.replica()
 	return w
@@ -50,7 +50,7 @@ func (w *world) replica() *idempotency.Executor {
 
 var request = idempotency.Request{Scope: "company", Key: "key", Fingerprint: "content"}
 
-// send answers with the identity's id, so that two answers of one message are equal.
+// send answers with the identity's id, so that two answers for one message are equal.
 func (w *world) send(_ context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 	w.acts.Add(1)
 	return idempotency.Answer{Status: 200, Body: []byte(identity.ID)}, nil
@@ -60,7 +60,7 @@ func (w *world) do(r idempotency.Request, act idempotency.Act) (idempotency.Answ
 	return w.executor.Do(w.t.Context(), r, act)
 }
 
-// ok is do for what must succeed.
+// ok is do for requests that must succeed.
 func (w *world) ok(r idempotency.Request, act idempotency.Act) idempotency.Answer {
 	w.t.Helper()
 	answer, err := w.do(r, act)
@@ -85,7 +85,7 @@ func reasonOf(err error) string {
 	return e.Reason
 }
 
-func TestTheFirstAnswerIsGivenAgain(t *testing.T) {
+func TestTheFirstAnswerIsReplayed(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	first := w.ok(request, w.send)
@@ -97,7 +97,7 @@ func TestTheFirstAnswerIsGivenAgain(t *testing.T) {
 	w.acted(1)
 }
 
-func TestAnotherRequestWithTheKeyIsRefused(t *testing.T) {
+func TestADifferentRequestWithTheKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.ok(request, w.send)
@@ -113,7 +113,7 @@ func TestAnotherRequestWithTheKeyIsRefused(t *testing.T) {
 	w.acted(2)
 }
 
-func TestARequestInProgressIsSaidToBe(t *testing.T) {
+func TestARequestInProgressIsAConflict(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.ok(request, func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
@@ -137,7 +137,7 @@ func TestARequestInProgressIsSaidToBe(t *testing.T) {
 	w.acted(1)
 }
 
-func TestOneOfManyActs(t *testing.T) {
+func TestOneOfManyRequestsExecutes(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	replicas := []*idempotency.Executor{w.executor, w.replica()}
@@ -167,8 +167,8 @@ func TestOneOfManyActs(t *testing.T) {
 	w.acted(1)
 }
 
-// What kept a request from having an outcome is not kept; but its message is the same the next time.
-func TestFailuresAreTriedAgain(t *testing.T) {
+// Failures that are not outcomes are not stored, but a retry has the same message identity.
+func TestFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	var identities []chat.MessageIdentity
@@ -203,7 +203,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 }
 
 // A refusal is an outcome.
-func TestRefusalsAreGivenAgain(t *testing.T) {
+func TestRefusalsAreReplayed(t *testing.T) {
 	t.Parallel()
 	for _, want := range []*apperr.Error{
 		{Code: apperr.NotFound, Reason: "CHAT_NOT_FOUND", Message: "Chat not found"},
@@ -226,9 +226,9 @@ func TestRefusalsAreGivenAgain(t *testing.T) {
 	}
 }
 
-// The first holder dies without a word; the next goes on with the same message when the lease is over. Should the first come
-// back from the dead, it gives the answer that the second gave.
-func TestALeaseIsTakenOver(t *testing.T) {
+// The first holder crashes; the next one continues with the same message once the lease has expired. If the first one
+// finishes after all, it returns the second one's answer.
+func TestAnExpiredLeaseIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	var second idempotency.Answer
@@ -249,7 +249,7 @@ func TestALeaseIsTakenOver(t *testing.T) {
 	}
 }
 
-// Of many who see that a lease is over, one takes it.
+// Of many requests that see an expired lease, one takes it.
 func TestOneOfManyTakesOver(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -272,7 +272,7 @@ func TestOneOfManyTakesOver(t *testing.T) {
 	w.acted(1)
 }
 
-func TestAnExpiredKeyIsAsGoodAsNew(t *testing.T) {
+func TestAnExpiredKeyCanBeReused(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	first := w.ok(request, w.send)
@@ -289,8 +289,8 @@ func TestAnExpiredKeyIsAsGoodAsNew(t *testing.T) {
 	w.acted(2)
 }
 
-// The request is finished although its caller has gone, so that the retry finds its answer.
-func TestACallerThatLeavesIsAnsweredLater(t *testing.T) {
+// The request completes although its caller has disconnected, so that a retry gets its answer.
+func TestADisconnectedCallersRequestCompletes(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -310,14 +310,14 @@ func TestACallerThatLeavesIsAnsweredLater(t *testing.T) {
 	w.acted(1)
 }
 
-// deaf is a store that does not record answers.
+// deaf is a store that fails to record answers.
 type deaf struct{ store.Store }
 
 func (deaf) AnswerIdempotencyRecord(context.Context, string, string) (string, error) {
 	return "", apperr.Away("MongoDB", errors.New("gone"))
 }
 
-func TestAnAnswerThatCannotBeRecordedIsGiven(t *testing.T) {
+func TestAnAnswerThatCannotBeStoredIsReturned(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	executor := idempotency.NewExecutor(deaf{w.store}, w.clock.now, slog.New(slog.DiscardHandler))

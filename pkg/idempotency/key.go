@@ -10,15 +10,15 @@ import (
 // with the quotes), as the draft has it, or the same without quotes, as most clients send it.
 const Header = "Idempotency-Key"
 
-// maxKey is how many characters a key may have.
+// maxKey is the maximum length of a key in characters.
 const maxKey = 255
 
-// Asked reports whether the request has the header at all.
+// Asked reports whether the request has the header.
 func Asked(h http.Header) bool { return len(h[Header]) != 0 }
 
-// KeyOf returns the key of a request that has the header. A malformed one is Invalid with the reason IDEMPOTENCY_KEY_INVALID:
-// several, an empty or a longer one, or what is neither a string of RFC 8941 nor printable ASCII without spaces, quotes,
-// backslashes, commas and semicolons.
+// KeyOf returns the key of a request that has the header. It returns Invalid with the reason IDEMPOTENCY_KEY_INVALID
+// for several keys, an empty or too long one, or one that is neither a string of RFC 8941 nor printable ASCII without
+// spaces, quotes, backslashes, commas and semicolons.
 func KeyOf(h http.Header) (string, error) {
 	values := h[Header]
 	if len(values) != 1 {
@@ -44,8 +44,8 @@ func parse(value string) (key string, ok bool) {
 	return value, true
 }
 
-// parseQuoted reads what follows the opening quote (RFC 8941, 4.2.5). The draft knows no parameters, so nothing may follow the
-// closing one.
+// parseQuoted parses the rest after the opening quote (RFC 8941, 4.2.5). The draft defines no parameters, so nothing
+// may follow the closing quote.
 func parseQuoted(s string) (key string, ok bool) {
 	unescaped := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {

@@ -42,7 +42,7 @@ func TestMalformedKeys(t *testing.T) {
 	}
 }
 
-// Whatever is taken as a key can be written as a string of RFC 8941 and is the same key then.
+// Every accepted key can be encoded as a string of RFC 8941 and parses to itself.
 func FuzzKeyOf(f *testing.F) {
 	for _, seed := range []string{"", `"k"`, "k", `"a \"b\" \\"`, `"a`, "a,b", `"a";b`, "\x00", "\u00e9"} {
 		f.Add(seed)

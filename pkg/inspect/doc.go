@@ -1,7 +1,8 @@
-// Package inspect looks into the streams for operators: how far the consumers are, dead letters, where a message is, and what passes. It
-// takes nothing from anybody. parleyctl and the panel show what it finds.
+// Package inspect examines the streams for operators: the progress of consumers, dead letters, the path of a message,
+// and live events. It never consumes messages. parleyctl and the panel show its results.
 //
-// event.go: an event as people look at it. letter.go: dead letters. stream.go: streams and consumers. trace.go: where a message is.
+// event.go: events in display form. letter.go: dead letters. stream.go: streams and consumers. trace.go: the path of a
+// message.
 package inspect
 
 import (
@@ -10,13 +11,13 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Time is a time as it stands everywhere in Parley.
+// Time is a time in Parley's JSON format.
 type Time time.Time
 
-// IsZero reports whether there is no time.
+// IsZero reports whether the time is zero.
 func (t Time) IsZero() bool { return time.Time(t).IsZero() }
 
-// String is empty for no time.
+// String returns the formatted time; empty for the zero time.
 func (t Time) String() string {
 	if t.IsZero() {
 		return ""

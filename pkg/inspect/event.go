@@ -10,14 +10,14 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Headers of CloudEvents, as the services write them.
+// CloudEvents headers set by the services.
 const (
 	headerID     = "ce-id"
 	headerType   = "ce-type"
 	headerSource = "ce-source"
 )
 
-// kindOf says in a word what passes on a subject. The first prefix that fits counts.
+// kindOf returns a one-word kind of the events on a subject. The first matching prefix counts.
 func kindOf(subj string) string {
 	for _, k := range kinds() {
 		if strings.HasPrefix(subj, k.prefix) {
@@ -45,7 +45,7 @@ func kinds() []kind {
 	}
 }
 
-// Event is an event as watch shows it.
+// Event is an event in the form shown by watch.
 type Event struct {
 	Time        Time            `json:"time"`
 	Stream      string          `json:"stream"`
@@ -63,11 +63,11 @@ type Event struct {
 	From        string          `json:"from,omitempty"`
 	MessageType string          `json:"messageType,omitempty"`
 	Text        string          `json:"text,omitempty"`
-	Reason      string          `json:"reason,omitempty"` // of a dead letter: why it is dead
-	Event       json.RawMessage `json:"event,omitempty"`  // as it was published
+	Reason      string          `json:"reason,omitempty"` // of a dead letter: the reason of the failure
+	Event       json.RawMessage `json:"event,omitempty"`  // as published
 }
 
-// content is what the events have in common; each has some of it.
+// content is the union of the members of all events; each event has some of them.
 type content struct {
 	CompanyID  string `json:"companyId"`
 	AppID      string `json:"appId"`
@@ -96,7 +96,7 @@ type content struct {
 	} `json:"profile"`
 }
 
-// ReadEvent reads any event: missing members stay empty, and a payload that is not JSON is kept as text.
+// ReadEvent decodes any event: missing members stay empty, and a payload that is not JSON is kept as text.
 func ReadEvent(d bus.Delivery) Event {
 	p := Event{
 		Time: Time(d.Time), Stream: d.Stream, Sequence: d.Sequence, Subject: d.Subject, Kind: kindOf(d.Subject),
@@ -126,7 +126,7 @@ func ReadEvent(d bus.Delivery) Event {
 	return p
 }
 
-// StreamNames are the names of all streams.
+// StreamNames returns the names of all streams.
 func StreamNames() (names []string) {
 	for _, s := range subject.Streams() {
 		names = append(names, s.Name)
@@ -134,7 +134,7 @@ func StreamNames() (names []string) {
 	return names
 }
 
-// Kinds are the words that [Event.Kind] may be.
+// Kinds returns the values of [Event.Kind].
 func Kinds() (names []string) {
 	for _, k := range kinds() {
 		names = append(names, k.name)
@@ -142,7 +142,7 @@ func Kinds() (names []string) {
 	return names
 }
 
-// SenderOf names the sender of a message.
+// SenderOf returns the display name of a message's sender.
 func SenderOf(m chat.Message) string {
 	if m.IsFromSupport {
 		return m.NameOfSender + " (support)"
@@ -150,7 +150,7 @@ func SenderOf(m chat.Message) string {
 	return m.NameOfSender
 }
 
-// Gist is what a message's data says in a few words, whatever its type.
+// Gist summarises a message's data of any type.
 func Gist(data json.RawMessage) string {
 	var d struct {
 		Text     string `json:"text"`

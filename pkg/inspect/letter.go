@@ -27,15 +27,15 @@ type Letter struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// LetterDetail is a letter with its event.
+// LetterDetail is a dead letter with its event.
 type LetterDetail struct {
 	Letter
 	Header map[string][]string `json:"headers"`
 	Event  json.RawMessage     `json:"event,omitempty"`
-	Text   string              `json:"eventText,omitempty"` // where the event is no JSON
+	Text   string              `json:"eventText,omitempty"` // if the event is not JSON
 }
 
-// LetterOf returns the letter as it is shown.
+// LetterOf returns the display form of a dead letter.
 func LetterOf(l bus.DeadLetter) Letter {
 	p := ReadEvent(bus.Delivery{Subject: l.Subject, Data: l.Data, Header: l.Header})
 	return Letter{
@@ -45,7 +45,7 @@ func LetterOf(l bus.DeadLetter) Letter {
 	}
 }
 
-// DetailOf returns the letter with its headers and its event.
+// DetailOf returns the dead letter with its headers and its event.
 func DetailOf(l bus.DeadLetter) LetterDetail {
 	d := LetterDetail{Letter: LetterOf(l), Header: l.Header}
 	if json.Valid(l.Data) {
@@ -56,15 +56,15 @@ func DetailOf(l bus.DeadLetter) LetterDetail {
 	return d
 }
 
-// LetterFilter chooses letters; an empty field chooses all.
+// LetterFilter selects dead letters; an empty field matches all.
 type LetterFilter struct {
 	Stream, Consumer, CompanyID, ChatID, MessageID string
-	Reason                                         string // part of the reason
+	Reason                                         string // substring of the reason
 	Since                                          time.Time
-	After                                          uint64 // letters with a later sequence
+	After                                          uint64 // dead letters with a later sequence
 }
 
-// Wants reports whether a letter passes the filter.
+// Wants reports whether a dead letter matches the filter.
 func (f LetterFilter) Wants(l Letter) bool {
 	for _, m := range []struct{ wanted, got string }{{f.CompanyID, l.CompanyID}, {f.ChatID, l.ChatID}, {f.MessageID, l.MessageID}} {
 		if m.wanted != "" && !strings.EqualFold(m.wanted, m.got) {
@@ -74,7 +74,7 @@ func (f LetterFilter) Wants(l Letter) bool {
 	return l.Sequence > f.After && strings.Contains(l.Reason, f.Reason) && !time.Time(l.Time).Before(f.Since)
 }
 
-// Letters reads the letters that the filter chooses, the oldest first, at most limit; 0: all.
+// Letters returns the dead letters that match the filter, oldest first, at most limit; 0: all.
 func Letters(ctx context.Context, b *bus.Bus, f LetterFilter, limit int) (found []bus.DeadLetter, err error) {
 	for l, err := range b.DeadLetters(ctx, f.Stream, f.Consumer) {
 		if err != nil {
@@ -90,15 +90,16 @@ func Letters(ctx context.Context, b *bus.Bus, f LetterFilter, limit int) (found 
 	return found, nil
 }
 
-// Outcome is what became of a letter that something was done with.
+// Outcome is the result of an operation on a dead letter.
 type Outcome struct {
 	Letter
 	Result string `json:"result"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Act does something with each letter. What fails for one letter's sake does not keep the others; when NATS goes away, or ctx ends, the
-// rest is left alone. pace is called between two letters and ends it with false; nil: no pause. describe says an error in words.
+// Act applies an operation to each dead letter. A failure for one does not stop the others; if NATS becomes
+// unavailable, or ctx ends, the rest is skipped. pace is called between two dead letters and stops by returning false;
+// nil: no pause. describe formats an error for people.
 func Act(
 	ctx context.Context, letters []bus.DeadLetter, done string, do func(bus.DeadLetter) error, pace func() bool, describe func(error) string,
 ) (outcomes []Outcome, failed error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 )
 
-// Stream is how full a stream is.
+// Stream is the fill level of a stream.
 type Stream struct {
 	Name      string `json:"name"`
 	Messages  uint64 `json:"messages"`
@@ -26,7 +26,7 @@ type Stream struct {
 	Consumers int    `json:"consumers"`
 }
 
-// Consumer is how far a consumer is.
+// Consumer is the progress of a consumer.
 type Consumer struct {
 	Stream       string   `json:"stream"`
 	Name         string   `json:"name"`
@@ -41,7 +41,7 @@ type Consumer struct {
 	Read         bool     `json:"active"`
 }
 
-// Streams lists the streams that are there.
+// Streams returns the existing streams.
 func Streams(ctx context.Context, b *bus.Bus) (all []Stream, err error) {
 	for _, name := range StreamNames() {
 		s, err := OpenStream(ctx, b, name)
@@ -56,7 +56,7 @@ func Streams(ctx context.Context, b *bus.Bus) (all []Stream, err error) {
 	return all, nil
 }
 
-// OpenStream returns a stream of JetStream. Errors: NotFound; Unavailable while NATS is away.
+// OpenStream opens a stream of JetStream. Errors: NotFound; Unavailable if NATS is unreachable.
 func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream, error) {
 	s, err := b.Stream(ctx, name)
 	switch {
@@ -80,7 +80,7 @@ func streamOf(info *jetstream.StreamInfo) Stream {
 	return v
 }
 
-// ConsumerOf returns the consumer as it is shown.
+// ConsumerOf returns the display form of a consumer.
 func ConsumerOf(g bus.GroupInfo) Consumer {
 	total := g.Total()
 	v := Consumer{

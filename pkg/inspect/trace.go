@@ -13,31 +13,31 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// clockSkew is how far apart the clocks of a service and of NATS may be.
+// clockSkew is the maximum difference between the clocks of a service and of NATS.
 const clockSkew = time.Minute
 
-// What a consumer may have done with an event.
+// States of an event at a consumer.
 const (
-	ConsumerWaiting      = "waiting"      // it has not been given to it yet
+	ConsumerWaiting      = "waiting"      // not delivered yet
 	ConsumerDelivered    = "delivered"    // delivered; whether it was handled is unknown
-	ConsumerPassedOver   = "passed over"  // it came again, for another consumer
+	ConsumerPassedOver   = "passed over"  // delivered again, for another consumer
 	ConsumerAcknowledged = "acknowledged" // done
 	ConsumerDead         = "dead"         // given up
 )
 
-// Trace is where a message is.
+// Trace is the path of a message.
 type Trace struct {
 	MessageID   string        `json:"messageId"`
 	CompanyID   string        `json:"companyId,omitempty"`
 	ChatID      string        `json:"chatId,omitempty"`
-	CreatedAt   Time          `json:"createdAt,omitzero"` // by its id
+	CreatedAt   Time          `json:"createdAt,omitzero"` // derived from its id
 	Events      []TracedEvent `json:"events"`
 	Stored      *TracedRecord `json:"stored,omitempty"`
 	Status      *TracedStatus `json:"status,omitempty"`
 	DeadLetters []Letter      `json:"deadLetters"`
 }
 
-// TracedEvent is an event of the message, and what each consumer has done with it.
+// TracedEvent is an event of the message, and its state at each consumer.
 type TracedEvent struct {
 	Time      Time             `json:"time"`
 	Stream    string           `json:"stream"`
@@ -52,11 +52,11 @@ type TracedEvent struct {
 	Consumers []TracedConsumer `json:"consumers"`
 }
 
-// TracedConsumer is what a consumer has done with an event.
+// TracedConsumer is the state of an event at a consumer.
 type TracedConsumer struct {
 	Name      string `json:"name"`
 	State     string `json:"state"`
-	Attempts  int    `json:"attempts,omitempty"` // 0: not known any more
+	Attempts  int    `json:"attempts,omitempty"` // 0: no longer known
 	LastError string `json:"lastError,omitempty"`
 	NextTry   Time   `json:"nextTry,omitzero"`
 }
@@ -69,27 +69,27 @@ type TracedRecord struct {
 	From      string           `json:"from"`
 }
 
-// Store has what is stored of a message.
+// Store provides the stored data of a message.
 type Store interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 }
 
-// TraceMessage finds a message in streams and store. If its company is unknown, the streams are searched for reach after its creation; 0:
-// to their end. NotFound if there is no trace of it.
+// TraceMessage finds a message in streams and store. If its company is unknown, it searches the streams for reach after
+// the message's creation; 0: to their end. It returns NotFound if there is no trace of the message.
 func TraceMessage(ctx context.Context, b *bus.Bus, s Store, id string, reach time.Duration) (Trace, error) {
 	return (&tracer{store: s, bus: b, id: id, reach: reach}).run(ctx)
 }
 
-// tracer follows one message.
+// tracer traces one message.
 type tracer struct {
 	store Store
 	bus   *bus.Bus
 	id    string
-	reach time.Duration // how far to search if the company of the message is unknown
+	reach time.Duration // how far to search if the message's company is unknown
 
-	subjects []string // on which the message may be
+	subjects []string // subjects that may contain the message
 	view     Trace
 }
 
@@ -109,7 +109,7 @@ func (t *tracer) run(ctx context.Context) (Trace, error) {
 	return t.view, nil
 }
 
-// since is from when on something of the message may be in a stream.
+// since returns the earliest time at which a stream may contain events of the message.
 func (t *tracer) since() time.Time {
 	if t.view.CreatedAt.IsZero() {
 		return time.Time{}
@@ -133,13 +133,13 @@ func (t *tracer) deadLetters(ctx context.Context) error {
 	return nil
 }
 
-// learn keeps what the message's traces say of its company and chat.
+// learn records the message's company and chat.
 func (t *tracer) learn(companyID, chatID string) {
 	t.view.CompanyID, t.view.ChatID = cmp.Or(t.view.CompanyID, companyID), cmp.Or(t.view.ChatID, chatID)
 }
 
-// locate looks where a message that was just made would be, to learn whose it is: with the ids the streams can be searched by
-// subject, and need not be read.
+// locate searches where a new message would be, to find its company: with the ids the streams can be searched by
+// subject instead of being read entirely.
 func (t *tracer) locate(ctx context.Context) error {
 	if t.view.CreatedAt.IsZero() || t.view.ChatID != "" {
 		return nil
@@ -158,7 +158,7 @@ func (t *tracer) locate(ctx context.Context) error {
 	return nil
 }
 
-// address learns the subjects of the message's chat.
+// address adds the subjects of the message's chat.
 func (t *tracer) address(ctx context.Context) error {
 	if t.view.ChatID == "" {
 		return nil
@@ -178,7 +178,7 @@ func (t *tracer) address(ctx context.Context) error {
 	return nil
 }
 
-// events finds all of the message's events, replayed ones too.
+// events finds all of the message's events, including replayed ones.
 func (t *tracer) events(ctx context.Context) error {
 	for _, s := range subject.Streams() {
 		span, until := bus.Span{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}, time.Time{}
@@ -199,7 +199,7 @@ func (t *tracer) events(ctx context.Context) error {
 	return nil
 }
 
-// filters are the subjects of a stream on which the message may be.
+// filters returns the subjects of a stream that may contain the message.
 func (t *tracer) filters(s subject.Stream) (filters []string) {
 	if s.Name == subject.Status {
 		return []string{strings.TrimSuffix(subject.AllStatuses, ">") + "*." + t.id}
@@ -212,7 +212,7 @@ func (t *tracer) filters(s subject.Stream) (filters []string) {
 	return filters
 }
 
-// addFilter keeps filters from overlapping, which JetStream refuses.
+// addFilter avoids overlapping filters, which JetStream rejects.
 func addFilter(filters []string, f string) []string {
 	if len(filters) > 0 && wantsSubject(filters, f) {
 		return filters
@@ -220,7 +220,8 @@ func addFilter(filters []string, f string) []string {
 	return append(slices.DeleteFunc(filters, func(narrower string) bool { return wantsSubject([]string{f}, narrower) }), f)
 }
 
-// search finds the message's events by their headers, and reads those whole. It ends with the stream, or at a time.
+// search finds the message's events by their headers, and then reads them entirely. It ends with the stream, or at a
+// time.
 func (t *tracer) search(ctx context.Context, span bus.Span, until time.Time) (found []bus.Delivery, err error) {
 	span.HeadersOnly = true
 	for d, err := range t.bus.Read(ctx, span) {
@@ -236,7 +237,7 @@ func (t *tracer) search(ctx context.Context, span bus.Span, until time.Time) (fo
 		}
 		whole, err := t.bus.Get(ctx, d.Stream, d.Sequence)
 		if apperr.Is(err, apperr.NotFound) {
-			continue // it has just become too old
+			continue // it has just expired
 		}
 		if err != nil {
 			return nil, err
@@ -276,7 +277,8 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 	return nil
 }
 
-// consumer returns what a consumer has done with an event. It asks the replica that holds the event first, then DEAD, then JetStream.
+// consumer returns the state of an event at a consumer. It asks the replica that holds the event first, then DEAD, then
+// JetStream.
 func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) (TracedConsumer, error) {
 	at := g.Of(d.Subject)
 	c := TracedConsumer{Name: g.Name}
@@ -306,7 +308,7 @@ func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) 
 	return c, nil
 }
 
-// wantsSubject reports whether one of the filters takes a subject; without any, all is taken.
+// wantsSubject reports whether one of the filters matches a subject; without filters, every subject matches.
 func wantsSubject(filters []string, subj string) bool {
 	for _, f := range filters {
 		if matches(strings.Split(f, "."), strings.Split(subj, ".")) {
@@ -341,7 +343,7 @@ func (t *tracer) stored(ctx context.Context) error {
 	return nil
 }
 
-// TracedStatus is what a company can see of its message, with the times at which each status was reached first.
+// TracedStatus is the message status visible to its company, with the time at which each status was first reached.
 type TracedStatus struct {
 	Status      string `json:"status"`
 	AcceptedAt  Time   `json:"acceptedAt,omitzero"`
@@ -352,7 +354,7 @@ type TracedStatus struct {
 	Failure     string `json:"failure,omitempty"`
 }
 
-// status is there for a message that a company sent.
+// status sets the status of a message that a company sent.
 func (t *tracer) status(ctx context.Context) error {
 	if t.view.CompanyID == "" {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Set by the linker (-X); a build from a checkout knows its commit and date without.
+// Set by the linker (-X); a build from a checkout gets its commit and date without it.
 var (
 	version string
 	commit  string
 	date    string
 )
 
-// Build says what a binary was built from. What is not known is empty, the version "dev".
+// Build describes what a binary was built from. Unknown fields are empty, and the version is "dev".
 type Build struct {
 	Version string
 	Commit  string
@@ -23,7 +23,7 @@ type Build struct {
 	Go      string
 }
 
-// ReadBuild returns what this binary was built from.
+// ReadBuild returns the build information of this binary.
 func ReadBuild() Build {
 	b := Build{Version: version, Commit: commit, Date: date, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -46,7 +46,7 @@ func (b *Build) complete(settings []debug.BuildSetting) {
 	}
 }
 
-// String is the line that --version prints after the service's name.
+// String returns the line that --version prints after the service's name.
 func (b Build) String() string {
 	line := b.Version
 	if b.Commit != "" {
@@ -58,11 +58,11 @@ func (b Build) String() string {
 	return line + " " + b.Go
 }
 
-// Metric is always 1; its labels say what the process was built from.
+// Metric returns a collector that is always 1; its labels describe the build.
 func (b Build) Metric(service string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_build_info",
-		Help: "What the process was built from; always 1.",
+		Help: "Build information of the process; always 1.",
 		ConstLabels: prometheus.Labels{
 			"service": service, "version": b.Version, "commit": b.Commit, "date": b.Date, "goversion": b.Go,
 		},

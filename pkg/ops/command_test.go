@@ -18,7 +18,7 @@ func command(t *testing.T, opsAddr string, args ...string) (output string, exit 
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), roleVariable+"=failing", "LOG_LEVEL=", "OPS_ADDR="+opsAddr)
-	out, _ := cmd.CombinedOutput() // the state tells
+	out, _ := cmd.CombinedOutput() // the exit state has the result
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
@@ -40,7 +40,7 @@ func TestUnknownArgumentsAreRefused(t *testing.T) {
 	}
 }
 
-func TestHealthcheckAsksTheRunningService(t *testing.T) {
+func TestHealthcheckQueriesTheRunningService(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, ops.Config{Service: "test-service"})
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
@@ -53,7 +53,7 @@ func TestHealthcheckAsksTheRunningService(t *testing.T) {
 		}
 	}
 	if out, exit := command(t, "", "healthcheck", url+"/healthz"); exit != 0 {
-		t.Errorf("got exit code %d and %q, want the URL to be asked", exit, out)
+		t.Errorf("got exit code %d and %q, want the URL queried", exit, out)
 	}
 	if out, exit := command(t, "", "healthcheck", url+"/nothing"); exit != 1 || !strings.Contains(out, "404") {
 		t.Errorf("got exit code %d and %q, want 1 and the status", exit, out)

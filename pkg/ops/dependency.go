@@ -9,37 +9,38 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// dependencies are what a service needs, with what the last look at each found. They are safe for concurrent use.
+// dependencies holds a service's dependencies and their last check results. It is safe for concurrent use.
 type dependencies struct {
 	checks   []Check
 	registry *prometheus.Registry // has parley_dependency_up
 	up       *prometheus.GaugeVec
 
 	mu     sync.Mutex
-	usable map[string]bool // by name: has been usable once
+	usable map[string]bool // by name: has been usable at least once
 }
 
 func newDependencies(service string, checks []Check) *dependencies {
 	d := &dependencies{
 		checks: checks, registry: prometheus.NewRegistry(), usable: map[string]bool{},
 		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_dependency_up", Help: "1 when the last look at the dependency found it usable, else 0.",
+			Name: "parley_dependency_up", Help: "1 if the last check found the dependency usable, else 0.",
 			ConstLabels: prometheus.Labels{"service": service},
 		}, []string{"dependency"}),
 	}
 	d.registry.MustRegister(d.up)
 	for _, c := range checks {
-		d.up.WithLabelValues(c.Name) // 0 until the first look
+		d.up.WithLabelValues(c.Name) // 0 until the first check
 	}
 	return d
 }
 
-// watch checks the dependencies until ctx is done, so that the metric is current and readiness does not depend on requests.
+// watch checks the dependencies until ctx is done, so that the metric is current and readiness does not depend on
+// requests.
 func (d *dependencies) watch(ctx context.Context) {
 	for {
-		d.look(ctx)
+		d.runAll(ctx)
 		pause := watchEvery
-		if !d.seen() {
+		if !d.allSeen() {
 			pause = watchFirst
 		}
 		select {
@@ -50,8 +51,8 @@ func (d *dependencies) watch(ctx context.Context) {
 	}
 }
 
-// seen reports whether each required dependency has been usable once.
-func (d *dependencies) seen() bool {
+// allSeen reports whether each required dependency has been usable at least once.
+func (d *dependencies) allSeen() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.checks {
@@ -62,16 +63,16 @@ func (d *dependencies) seen() bool {
 	return true
 }
 
-// look asks all checks at once and waits for none longer than checkTimeout, also when a check does not heed its ctx. It returns what
-// it found, by name.
-func (d *dependencies) look(ctx context.Context) map[string]string {
+// runAll runs all checks concurrently and waits at most checkTimeout, even if a check ignores its ctx. It returns the
+// results by name.
+func (d *dependencies) runAll(ctx context.Context) map[string]string {
 	limited, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var group sync.WaitGroup
 	states := map[string]string{}
 	for _, check := range d.checks {
 		group.Go(func() {
-			state := lookAt(limited, check)
+			state := runCheck(limited, check)
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			states[check.Name] = state
@@ -79,7 +80,7 @@ func (d *dependencies) look(ctx context.Context) map[string]string {
 			case state == StatusOK:
 				d.usable[check.Name] = true
 				d.up.WithLabelValues(check.Name).Set(1)
-			case ctx.Err() == nil: // else the check was cancelled, which says nothing about the dependency
+			case ctx.Err() == nil: // otherwise the check was cancelled, which is no evidence about the dependency
 				d.up.WithLabelValues(check.Name).Set(0)
 			}
 		})
@@ -88,7 +89,7 @@ func (d *dependencies) look(ctx context.Context) map[string]string {
 	return states
 }
 
-func lookAt(ctx context.Context, check Check) string {
+func runCheck(ctx context.Context, check Check) string {
 	result := make(chan error, 1)
 	go func() { result <- callRecovered(ctx, check) }()
 	select {

@@ -1,3 +1,3 @@
-// Package ops is what every service shows to its operators: liveness, readiness, metrics and profiles (server.go), its log
-// (log.go), and how it starts and ends as a process (main.go).
+// Package ops provides what every service offers its operators: liveness, readiness, metrics and profiles (server.go),
+// logging (log.go), and process start and shutdown (main.go).
 package ops

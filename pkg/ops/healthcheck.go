@@ -11,8 +11,8 @@ import (
 
 const healthcheckTimeout = 5 * time.Second
 
-// healthcheck asks the process that runs with the same settings whether it is healthy; url, if there is one, says where else to
-// ask. It is for images, which hold no other program that could.
+// healthcheck queries the health of the process that runs with the same settings, at url if it is not empty. It exists
+// for images, which contain no other program for it.
 func healthcheck(ctx context.Context, url string) error {
 	if url == "" {
 		url = healthURL(os.Getenv("OPS_ADDR"))
@@ -34,7 +34,7 @@ func healthcheck(ctx context.Context, url string) error {
 	return nil
 }
 
-// healthURL is where a process with that OPS_ADDR answers to itself.
+// healthURL returns the URL at which a process with that OPS_ADDR reports its health.
 func healthURL(opsAddr string) string {
 	if opsAddr == "" {
 		opsAddr = ":9090" // the default of config.Ops

@@ -10,9 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// NewLogger returns a logger that writes JSON lines to w, each with the service's name and with the ids of the request and of
-// the trace that its context carries. When w can be flushed, as a [Buffer]
-// can, warnings and errors are flushed at once.
+// NewLogger returns a logger that writes JSON lines to w, each with the service's name and the request and trace ids of
+// its context. If w has a Flush method, as a [Buffer] has, warnings and errors are flushed immediately.
 func NewLogger(w io.Writer, service string, level slog.Leveler) *slog.Logger {
 	var h slog.Handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
 	if f, ok := w.(flusher); ok {
@@ -23,7 +22,7 @@ func NewLogger(w io.Writer, service string, level slog.Leveler) *slog.Logger {
 
 type flusher interface{ Flush() error }
 
-// flushingHandler brings what an operator must see out of the buffer: it may be the last that this process says.
+// flushingHandler flushes important records immediately: they may be the process's last.
 type flushingHandler struct {
 	slog.Handler
 	to flusher
@@ -52,9 +51,9 @@ const (
 	flushSize  = 32 << 10
 )
 
-// Buffer gathers writes, so that an access log under load costs a system call every few hundred lines instead of one each.
-// What is written is on its way a quarter of a second later, or when enough has come together; a crash may lose that much.
-// A writer that does not keep up slows its callers down rather than filling the memory. It is safe for concurrent use.
+// Buffer batches writes, so that an access log under load costs a system call every few hundred lines instead of one
+// each. A write is flushed after at most a quarter of a second, or when the buffer is full; a crash may lose that much.
+// A slow writer blocks callers instead of growing the buffer. It is safe for concurrent use.
 type Buffer struct {
 	mu      sync.Mutex // guards pending and timer
 	pending []byte

@@ -15,13 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Main runs a service as a process and returns its exit code. It hands run a context that ends at SIGTERM or SIGINT, and a
-// logger that writes JSON lines to stderr from LOG_LEVEL on. An error of run is one clear line on stderr and exit code 1.
-// A second signal ends the process at once.
+// Main runs a service as a process and returns its exit code. It passes run a context that ends at SIGTERM or SIGINT, and
+// a logger that writes JSON lines to stderr at LOG_LEVEL. An error of run is printed as one line on stderr with exit code
+// 1. A second signal terminates the process immediately.
 //
-// On the command line, --version prints what the binary was built from, and "healthcheck" asks the running service's /healthz
-// (at OPS_ADDR, or at the URL that follows) and exits with 0 or 1. Anything else is refused with exit code 2, save the commands,
-// which run itself understands.
+// On the command line, --version prints the build, and "healthcheck" queries the running service's /healthz (at
+// OPS_ADDR, or at the given URL) and exits with 0 or 1. Other arguments are rejected with exit code 2, except commands,
+// which run handles itself.
 //
 //	func main() { os.Exit(ops.Main("client-api", run)) }
 func Main(service string, run func(ctx context.Context, log *slog.Logger) error, commands ...string) int {
@@ -36,7 +36,7 @@ func Main(service string, run func(ctx context.Context, log *slog.Logger) error,
 	case args[0] == "healthcheck" && len(args) <= 2:
 		return exitCode(ctx, os.Stderr, service, healthcheck(ctx, strings.Join(args[1:], "")))
 	default:
-		_, _ = fmt.Fprintf(os.Stderr, "%s: unknown arguments %q; %s is configured by environment variables, and knows --version and healthcheck\n", service, args, service)
+		_, _ = fmt.Fprintf(os.Stderr, "%s: unknown arguments %q; %s is configured by environment variables and accepts only --version and healthcheck\n", service, args, service)
 		return 2
 	}
 }
@@ -44,7 +44,7 @@ func Main(service string, run func(ctx context.Context, log *slog.Logger) error,
 func serve(ctx context.Context, service string, run func(ctx context.Context, log *slog.Logger) error) int {
 	prometheus.MustRegister(ReadBuild().Metric(service))
 	buffer := NewBuffer(os.Stderr)
-	defer func() { _ = buffer.Flush() }() // also when run panics
+	defer func() { _ = buffer.Flush() }() // also if run panics
 	log := NewLogger(buffer, service, levelFromEnv())
 	limitMemory(ctx, os.DirFS("/"), log)
 	err := run(ctx, log)
@@ -52,8 +52,9 @@ func serve(ctx context.Context, service string, run func(ctx context.Context, lo
 	return exitCode(ctx, os.Stderr, service, err)
 }
 
-// untilSignal returns a context that ends at the first signal. The second ends the process, with the exit code that a shell
-// shows for a process which that signal ended. (signal.NotifyContext would swallow a second one that comes soon.)
+// untilSignal returns a context that ends at the first signal. The second terminates the process, with the exit code
+// that a shell shows for a process killed by that signal. (signal.NotifyContext would miss a second one that follows
+// quickly.)
 func untilSignal(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals, released := make(chan os.Signal, 2), make(chan struct{})
@@ -78,7 +79,7 @@ func untilSignal(ctx context.Context) (_ context.Context, release func()) {
 	}
 }
 
-// levelFromEnv reads LOG_LEVEL ahead of the configuration, which complains when it is wrong.
+// levelFromEnv reads LOG_LEVEL before the configuration, which reports an invalid value.
 func levelFromEnv() slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))); err != nil {

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// memoryShare is how much of the cgroup's memory the Go runtime may take, in percent. The rest is for what it does not count.
+	// memoryShare is the share of the cgroup's memory limit for the Go runtime, in percent. The rest is for memory
+	// outside it.
 	memoryShare = 90
-	// maxCgroupLimit is above any real limit: cgroup v1 writes a number near the largest for "none".
+	// maxCgroupLimit is above any real limit: cgroup v1 reports a number near the maximum for "none".
 	maxCgroupLimit = 1 << 60
 )
 
-// limitMemory makes the garbage collector keep the process below its cgroup's memory limit, so that a burst costs processor time and
-// not the process. GOMEMLIMIT, when set, has the last word.
+// limitMemory sets the Go memory limit below the process's cgroup limit, so that a burst costs CPU time instead of an
+// OOM kill. An explicit GOMEMLIMIT takes precedence.
 func limitMemory(ctx context.Context, root fs.FS, log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -33,8 +34,8 @@ func limitMemory(ctx context.Context, root fs.FS, log *slog.Logger) {
 	log.InfoContext(ctx, "memory limit set from the cgroup", "cgroupBytes", limit, "limitBytes", limit/100*memoryShare)
 }
 
-// cgroupMemory returns the lowest memory limit of the process's cgroup and of those above it, of cgroup v2 or v1; false where there
-// is none. root is the file system.
+// cgroupMemory returns the lowest memory limit of the process's cgroup and its ancestors, of cgroup v2 or v1; false if
+// there is none. root is the file system.
 func cgroupMemory(root fs.FS) (limit int64, ok bool) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -54,12 +55,12 @@ func cgroupMemory(root fs.FS) (limit int64, ok bool) {
 	return limit, limit < maxCgroupLimit
 }
 
-// lowest reads a limit in a folder of the hierarchy and in those above it. A container often sees only the top one.
+// lowest reads the limit in a directory of the hierarchy and in its ancestors. A container often sees only the top one.
 func lowest(root fs.FS, mount, group, file string) int64 {
 	limit := int64(math.MaxInt64)
 	for dir := path.Join("/", group); ; dir = path.Dir(dir) {
 		text, err := fs.ReadFile(root, path.Join(mount, dir, file))
-		if n, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && wrong == nil && n > 0 { // else "max"
+		if n, wrong := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && wrong == nil && n > 0 { // otherwise "max"
 			limit = min(limit, n)
 		}
 		if dir == "/" {

@@ -34,7 +34,7 @@ func TestCgroupMemory(t *testing.T) {
 	}
 }
 
-func TestTheMemoryLimitComesFromTheCgroup(t *testing.T) {
+func TestLimitMemoryUsesTheCgroupLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	root := fstest.MapFS{
@@ -44,7 +44,7 @@ func TestTheMemoryLimitComesFromTheCgroup(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "90GiB")
 	limitMemory(context.Background(), root, log)
 	if got := debug.SetMemoryLimit(-1); got != before {
-		t.Errorf("with GOMEMLIMIT: got %d, want it left alone", got)
+		t.Errorf("with GOMEMLIMIT: got %d, want it unchanged", got)
 	}
 	t.Setenv("GOMEMLIMIT", "")
 	limitMemory(context.Background(), root, log)

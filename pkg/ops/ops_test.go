@@ -31,7 +31,7 @@ import (
 
 const roleVariable = "OPS_TEST_ROLE"
 
-// TestMain plays the service's main when a test has started this binary again.
+// TestMain acts as the service's main if a test has started this binary.
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(ops.Main("test-service", roles()[role]))
@@ -74,7 +74,7 @@ type process struct {
 
 func start(t *testing.T, role string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second) // a process that hangs fails its test
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second) // a hanging process fails its test
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, "LOG_LEVEL=")
@@ -108,18 +108,18 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// end waits for the process and returns what is left of its stderr.
+// end waits for the process and returns the rest of its stderr.
 func (p *process) end(t *testing.T) (string, *os.ProcessState) {
 	t.Helper()
 	rest, err := io.ReadAll(p.stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // the state tells
+	_ = p.cmd.Wait() // the exit state has the result
 	return string(rest), p.cmd.ProcessState
 }
 
-func TestMainEndsAtASignal(t *testing.T) {
+func TestMainStopsAtASignal(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		p := start(t, "graceful")
@@ -139,7 +139,7 @@ func TestMainEndsAtASignal(t *testing.T) {
 	}
 }
 
-func TestMainTakesItsOwnCancellationForSuccess(t *testing.T) {
+func TestMainTreatsItsOwnCancellationAsSuccess(t *testing.T) {
 	t.Parallel()
 	p := start(t, "canceled")
 	p.awaitLine(t, `"up"`)
@@ -149,7 +149,7 @@ func TestMainTakesItsOwnCancellationForSuccess(t *testing.T) {
 	}
 }
 
-func TestMainEndsAtOnceAtTheSecondSignal(t *testing.T) {
+func TestMainExitsAtTheSecondSignal(t *testing.T) {
 	t.Parallel()
 	p := start(t, "stuck")
 	p.awaitLine(t, `"up"`)
@@ -178,7 +178,7 @@ func TestMainKeepsTheLogOfAPanic(t *testing.T) {
 	}
 }
 
-// serve runs a server and returns its base URL; the test's end stops it and waits for that.
+// serve runs a server and returns its base URL; the test's cleanup stops it and waits.
 func serve(t *testing.T, cfg ops.Config) (string, *ops.Server) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -237,7 +237,7 @@ func TestServerShowsHealthAndMetrics(t *testing.T) {
 	}
 }
 
-// Profiles are served when asked for, on an address of their own that only this machine reaches.
+// Profiles are served only if configured, on a separate loopback address.
 func TestProfilesAreOptInAndLocal(t *testing.T) {
 	t.Parallel()
 	addr := nettest.Addr(t)
@@ -270,7 +270,7 @@ func TestVerboseReadinessNamesEachDependency(t *testing.T) {
 		t.Errorf("readyz: got %d %s, want 503 %s", status, body, want)
 	}
 	if status, _ := get(t, url+"/healthz"); status != http.StatusOK {
-		t.Errorf("healthz with dependencies away: got %d, want 200", status)
+		t.Errorf("healthz with unavailable dependencies: got %d, want 200", status)
 	}
 	server.SetStopping()
 	if status, body := get(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, `"status":"stopping"`) {
@@ -278,8 +278,9 @@ func TestVerboseReadinessNamesEachDependency(t *testing.T) {
 	}
 }
 
-// A replica is ready when each dependency has been usable once, and stays ready when they go away: they are away for all replicas.
-func TestReadinessWaitsForDependenciesAndOutlivesThem(t *testing.T) {
+// A replica is ready once each dependency has been usable, and stays ready during an outage, which affects all
+// replicas.
+func TestReadinessWaitsForDependenciesOnce(t *testing.T) {
 	t.Parallel()
 	var nats, store atomic.Bool
 	check := func(up *atomic.Bool) func(context.Context) error {
@@ -327,7 +328,7 @@ func TestReadinessWaitsForDependenciesAndOutlivesThem(t *testing.T) {
 	}
 }
 
-// A server that runs notices by itself that a dependency has become usable: readiness does not depend on who asks when.
+// A running server detects by itself that a dependency has become usable: readiness does not depend on probes.
 func TestServerWatchesItsDependencies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -358,14 +359,14 @@ func TestServerWatchesItsDependencies(t *testing.T) {
 	})
 }
 
-// closedListener accepts nobody.
+// closedListener accepts no connections.
 type closedListener struct{ closed chan struct{} }
 
 func (l closedListener) Accept() (net.Conn, error) { <-l.closed; return nil, net.ErrClosed }
 func (l closedListener) Close() error              { close(l.closed); return nil }
 func (l closedListener) Addr() net.Addr            { return &net.TCPAddr{} }
 
-func TestStoppingAloneIsNotReady(t *testing.T) {
+func TestStoppingIsNotReady(t *testing.T) {
 	t.Parallel()
 	server := ops.New(ops.Config{Service: "s"})
 	server.SetStopping()
@@ -376,7 +377,7 @@ func TestStoppingAloneIsNotReady(t *testing.T) {
 	}
 }
 
-func TestChecksRunAtOnceAndAreNotWaitedForForEver(t *testing.T) {
+func TestChecksRunConcurrentlyWithATimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -400,14 +401,14 @@ func TestChecksRunAtOnceAndAreNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-func TestRunSaysWhenItCannotListen(t *testing.T) {
+func TestRunReportsAListenError(t *testing.T) {
 	t.Parallel()
 	if err := ops.New(ops.Config{Addr: "127.0.0.1:99999"}).Run(t.Context()); err == nil {
 		t.Error("impossible port: got nil, want an error")
 	}
 }
 
-// countingWriter counts what a buffer does to the underlying writer.
+// countingWriter counts the writes of a buffer.
 type countingWriter struct {
 	mu     sync.Mutex
 	data   bytes.Buffer
@@ -429,7 +430,7 @@ func (w *countingWriter) got() (string, int) {
 	return w.data.String(), w.writes
 }
 
-func TestBufferGathersWrites(t *testing.T) {
+func TestBufferBatchesWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &countingWriter{}

@@ -18,48 +18,48 @@ import (
 )
 
 const (
-	watchFirst        = time.Second     // between two looks at the dependencies until each has been usable once
-	watchEvery        = 5 * time.Second // between two looks afterwards
+	watchFirst        = time.Second     // interval of the checks until each dependency has been usable once
+	watchEvery        = 5 * time.Second // interval of the checks afterwards
 	checkTimeout      = 2 * time.Second
 	readHeaderTimeout = 5 * time.Second
-	stopTimeout       = time.Second // a profile that is being taken is not waited for
+	stopTimeout       = time.Second // does not wait for a profile in progress
 )
 
-// Check looks at one dependency; nil means that it can be used. Its ctx ends after two seconds.
+// Check tests one dependency; nil means that it is usable. Its ctx ends after two seconds.
 type Check struct {
 	Name     string
 	Check    func(context.Context) error
-	Optional bool // the service does its work without it: readiness does not wait for it
+	Optional bool // the service works without it: readiness does not wait for it
 }
 
-// Config is what a [Server] needs.
+// Config configures a [Server].
 type Config struct {
-	Addr      string              // where to listen, unless Listener is set
-	Listener  net.Listener        // for tests; taken over and closed by Run
-	PprofAddr string              // where profiles are served, a loopback address; empty: nowhere
-	Service   string              // the service's name, shown by /healthz and /readyz
-	Checks    []Check             // the dependencies, looked at all at once
-	Gatherer  prometheus.Gatherer // what /metrics shows; nil: the default gatherer
+	Addr      string              // listen address, unless Listener is set
+	Listener  net.Listener        // for tests; Run takes ownership and closes it
+	PprofAddr string              // loopback address of the profiles; empty: none
+	Service   string              // the service's name in /healthz and /readyz
+	Checks    []Check             // the dependencies, checked concurrently
+	Gatherer  prometheus.Gatherer // source of /metrics; nil: the default gatherer
 	Logger    *slog.Logger
 }
 
 // Server is the operations server of one service:
 //
-//   - GET /healthz is 200 as long as the process answers.
-//   - GET /readyz is 200 from the time that every dependency has been usable once until the service stops, and 503 before and after. A
-//     dependency that goes away later changes nothing: it is away for all replicas, and the service answers for itself (decision 20).
-//   - GET /readyz?verbose has the same status, looks at every dependency now and names each.
-//   - GET /metrics is for Prometheus. parley_dependency_up says what the last look at each dependency found.
+//   - GET /healthz is 200 as long as the process responds.
+//   - GET /readyz is 200 from the time that every dependency has been usable once until the service stops, and 503
+//     before and after. A later outage of a dependency does not change it: it affects all replicas (decision 20).
+//   - GET /readyz?verbose has the same status, checks every dependency now and lists the results.
+//   - GET /metrics is for Prometheus. parley_dependency_up is the result of the last check of each dependency.
 //
-// It is for the inside of a cluster: nothing here authenticates callers. GET /debug/pprof/ shows the process's memory, so it is
-// served only on PprofAddr, to this machine (or pod).
+// It is for a cluster's internal network: it does not authenticate callers. GET /debug/pprof/ exposes the process's
+// memory, so it is served only on PprofAddr, to this machine (or pod).
 type Server struct {
 	cfg          Config
 	stopping     atomic.Bool
 	dependencies *dependencies
 }
 
-// New returns a server that does not listen yet.
+// New returns a server that is not listening yet.
 func New(cfg Config) *Server {
 	if cfg.Gatherer == nil {
 		cfg.Gatherer = prometheus.DefaultGatherer
@@ -70,10 +70,10 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, dependencies: newDependencies(cfg.Service, cfg.Checks)}
 }
 
-// SetStopping makes /readyz answer 503 from now on, so that nothing new is sent here.
+// SetStopping makes /readyz respond 503, so that no new traffic is routed here.
 func (s *Server) SetStopping() { s.stopping.Store(true) }
 
-// Run serves until ctx is done and returns nil then. It returns an error when it cannot listen.
+// Run serves until ctx is done and then returns nil. It returns an error if it cannot listen.
 func (s *Server) Run(ctx context.Context) error {
 	ln := s.cfg.Listener
 	if ln == nil {
@@ -107,7 +107,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 }
 
-// listenLoopback refuses an address that others reach, whatever the name in it resolves to.
+// listenLoopback rejects an address that is reachable from other machines, after name resolution.
 func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	ln, err := listen(ctx, addr)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Server) serve(ctx context.Context, ln net.Listener, handler http.Handle
 	stop := context.AfterFunc(ctx, func() { stopServer(ctx, server) })
 	err := server.Serve(ln)
 	if !stop() {
-		// The stop has begun; Shutdown waits for it and for what is in flight.
+		// Shutdown has begun and waits for requests in flight.
 		stopServer(ctx, server)
 	}
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -155,7 +155,7 @@ func pprofHandler() http.Handler {
 	return mux
 }
 
-// Handler returns the endpoints without a server around them.
+// Handler returns the endpoints without a server.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
@@ -172,10 +172,10 @@ func (s *Server) Handler() http.Handler {
 type Report struct {
 	Service      string            `json:"service"`
 	Status       string            `json:"status"`                 // ok, unavailable or stopping
-	Dependencies map[string]string `json:"dependencies,omitempty"` // StatusOK, or what is wrong
+	Dependencies map[string]string `json:"dependencies,omitempty"` // StatusOK, or the error
 }
 
-// StatusOK is the status of a service that is ready, and of a dependency that can be used.
+// StatusOK is the status of a ready service, and of a usable dependency.
 const StatusOK = "ok"
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
@@ -184,11 +184,11 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	answer := Report{Service: s.cfg.Service, Status: StatusOK}
-	if r.URL.Query().Has("verbose") || !s.dependencies.seen() {
-		answer.Dependencies = s.dependencies.look(r.Context())
+	if r.URL.Query().Has("verbose") || !s.dependencies.allSeen() {
+		answer.Dependencies = s.dependencies.runAll(r.Context())
 	}
 	status := http.StatusOK
-	if !s.dependencies.seen() {
+	if !s.dependencies.allSeen() {
 		answer.Status, status = "unavailable", http.StatusServiceUnavailable
 	}
 	if s.stopping.Load() {
@@ -202,6 +202,6 @@ func (s *Server) write(w http.ResponseWriter, status int, answer Report) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		s.cfg.Logger.Debug("writing a readiness report", "error", err.Error()) // the prober left
+		s.cfg.Logger.Debug("writing a readiness report", "error", err.Error()) // the prober disconnected
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Memory keeps presence for the services of one process.
+// Memory stores presence for the services of one process.
 type Memory struct {
 	now func() time.Time
 
@@ -64,7 +64,7 @@ func (m *Memory) States(_ context.Context, keys ...string) ([]State, error) {
 	return states, nil
 }
 
-// sweep forgets what has expired, once in a while.
+// sweep removes expired entries periodically.
 func (m *Memory) sweep(now time.Time) {
 	if now.Sub(m.swept) < Life {
 		return

@@ -1,7 +1,7 @@
-// Package presence keeps which visitors have a socket, and which agents have the panel open.
+// Package presence stores which visitors have a socket, and which agents have the panel open.
 //
-// An entry holds for a time to live and is written again while it is true, so a process that dies leaves nothing behind for longer than that.
-// redis.go keeps the entries for many machines, memory.go for one process.
+// An entry has a time to live and is refreshed while it is true, so entries of a crashed process expire. redis.go
+// stores the entries for many machines, memory.go for one process.
 package presence
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Life is how long an entry holds, and Refresh how often its holder writes it again.
+	// Life is the time to live of an entry, and Refresh the interval at which its holder renews it.
 	Life    = time.Minute
 	Refresh = 20 * time.Second
 	// SeenLife is how long the time of the last connection is kept.
@@ -23,25 +23,25 @@ type State struct {
 	SeenAt time.Time // time of the last connection, if not online; zero: unknown
 }
 
-// Store keeps presence. It is safe for concurrent use. Its errors are apperr.Unavailable.
+// Store stores presence. It is safe for concurrent use. Its errors are apperr.Unavailable.
 type Store interface {
-	// Hold says that a holder, which is a process, sees these keys online, for [Life].
+	// Hold marks the keys as online for a holder, which is a process, for [Life].
 	Hold(ctx context.Context, holder string, keys ...string) error
-	// Leave says that a holder does not see these keys any more, since the given time. A key that another holder has held since then stays
-	// online.
+	// Leave marks the keys as offline for a holder since the given time. A key that another holder has held since then
+	// stays online.
 	Leave(ctx context.Context, holder string, at time.Time, keys ...string) error
-	// States returns what is known of the keys, in their order.
+	// States returns the state of each key, in their order.
 	States(ctx context.Context, keys ...string) ([]State, error)
 }
 
-// Visitor is the key of a visitor of an application.
+// Visitor returns the key of a visitor of an application.
 func Visitor(appID, chatUserID string) string { return "visitor:" + appID + "-" + chatUserID }
 
-// Room is the key of a visitor by the name of the visitor's room, appId-chatUserId.
+// Room returns the key of a visitor by the name of the visitor's room, appId-chatUserId.
 func Room(name string) string { return "visitor:" + name }
 
-// Agent is the key of a user of the panel who answers a company's visitors.
+// Agent returns the key of a panel user who answers a company's visitors.
 func Agent(companyID, userID string) string { return "agent:" + companyID + ":" + userID }
 
-// Agents is the key of all agents of a company: online while one of them is.
+// Agents returns the key of all agents of a company, which is online while one of them is.
 func Agents(companyID string) string { return "agents:" + companyID }

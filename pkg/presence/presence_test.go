@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/testkit/redistest"
 )
 
-// Both stores keep the same promises. advance lets time pass in the store.
+// Both stores pass the same contract tests. advance moves the store's time.
 func TestStores(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) (s presence.Store, advance func(time.Duration)){
@@ -34,12 +34,12 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, advance := open(t)
-			keepsPromises(t, s, advance)
+			testContract(t, s, advance)
 		})
 	}
 }
 
-func keepsPromises(t *testing.T, s presence.Store, advance func(time.Duration)) {
+func testContract(t *testing.T, s presence.Store, advance func(time.Duration)) {
 	ctx, left := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
 	must := func(err error) {
 		t.Helper()
@@ -79,7 +79,7 @@ func keepsPromises(t *testing.T, s presence.Store, advance func(time.Duration)) 
 	want("a day later", unknown, unknown)
 }
 
-// A visitor's key is the same by its ids and by its room.
+// A visitor's key is the same by ids and by room.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	if got, want := presence.Visitor("app", "visitor"), presence.Room("app-visitor"); got != want {

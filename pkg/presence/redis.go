@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// Keys of Redis begin with prefix; the value of one is holding and its holder's name, or seen and a time in milliseconds.
+	// Redis keys begin with prefix; a value is holding and the holder's name, or seen and a time in milliseconds.
 	prefix  = "parley:presence:"
 	holding = "on "
 	seen    = "seen "
 )
 
-// Redis keeps presence where all processes find it. Each call is one pipeline, so its cost is bounded by one round trip a node.
+// Redis stores presence for all processes. Each call is one pipeline, so it costs at most one round trip per node.
 type Redis struct{ client redis.UniversalClient }
 
 // NewRedis returns presence in Redis. The caller closes the client.
@@ -37,10 +37,11 @@ func (r *Redis) Hold(ctx context.Context, holder string, keys ...string) error {
 		}
 		return nil
 	})
-	return away("writing presence", err)
+	return unavailable("writing presence", err)
 }
 
-// Leave implements [Store]. Between its look and its write another holder may take over; that holder's next refresh corrects it.
+// Leave implements [Store]. Another holder may take over between its read and its write; that holder's next refresh
+// corrects it.
 func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...string) error {
 	values, err := r.values(ctx, keys)
 	if err != nil || len(keys) == 0 {
@@ -55,7 +56,7 @@ func (r *Redis) Leave(ctx context.Context, holder string, at time.Time, keys ...
 		}
 		return nil
 	})
-	return away("writing presence", err)
+	return unavailable("writing presence", err)
 }
 
 // States implements [Store].
@@ -75,7 +76,8 @@ func (r *Redis) States(ctx context.Context, keys ...string) ([]State, error) {
 	return states, nil
 }
 
-// values returns the values of the keys; empty for a missing key. Keys of a cluster are on several nodes, so each needs its own GET.
+// values returns the values of the keys; empty for a missing key. A cluster spreads keys over nodes, so each needs its
+// own GET.
 func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -88,18 +90,18 @@ func (r *Redis) values(ctx context.Context, keys []string) ([]string, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, away("reading presence", err)
+		return nil, unavailable("reading presence", err)
 	}
 	values := make([]string, len(keys))
 	for i, answer := range answers {
 		if values[i], err = answer.Result(); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, away("reading presence", err)
+			return nil, unavailable("reading presence", err)
 		}
 	}
 	return values, nil
 }
 
-func away(act string, err error) error {
+func unavailable(act string, err error) error {
 	if err == nil {
 		return nil
 	}

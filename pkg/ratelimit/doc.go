@@ -1,13 +1,14 @@
-// Package ratelimit limits rates by caller, over all replicas together.
+// Package ratelimit limits rates by caller, across all replicas.
 //
-// The rule is GCRA: a full rate at once, and one more permit each time a permit's share of the period has passed. Redis keeps the
-// time by which a caller's permits are all back (one key a caller, gcra.lua); replicas take permits from there in leases and spend
-// them by themselves, so that a busy caller costs a round trip now and then instead of one a request.
+// The algorithm is GCRA: the full rate at once, and then one more permit after each permit's share of the period. Redis
+// stores the time at which all of a caller's permits are back (one key per caller, gcra.lua); replicas take permits
+// from it in leases and spend them locally, so that a busy caller costs an occasional round trip instead of one per
+// request.
 //
-// Reading order: gcra.go (the rule), limiter.go (leases), redis.go (shared state), http.go (headers and errors).
+// Reading order: gcra.go (the algorithm), limiter.go (leases), redis.go (shared state), http.go (headers and errors).
 //
-// How exact it is: never more than the rate is given out while Redis answers. A lease is one permit for a caller who comes seldom,
-// and grows with the pace up to a twentieth of the rate, so what a replica holds unspent is at most that. A caller who has been
-// refused is refused without asking Redis until permits are back. While Redis is away, or without it, each replica counts by
-// itself: n replicas let n times the rate pass, and no additional request is refused.
+// Accuracy: while Redis is available, never more than the rate is granted. A lease is one permit for an infrequent
+// caller, and grows with the caller's pace up to a twentieth of the rate, which bounds what a replica holds unspent. A
+// refused caller is refused without asking Redis until permits are back. While Redis is unavailable or not configured,
+// each replica counts by itself: n replicas allow n times the rate, and no additional request is refused.
 package ratelimit

@@ -9,14 +9,14 @@ import (
 // grant is the part of the requested permits that was granted.
 type grant struct {
 	permits int
-	left    int           // permits that could still be had
+	left    int           // permits still available
 	full    time.Duration // until all permits are back
 }
 
-// gcra is the rule in memory: the time by which all permits are back. gcra.lua is the same in Redis.
+// gcra is the algorithm in memory: the time at which all permits are back. gcra.lua implements the same in Redis.
 type gcra struct{ back time.Time }
 
-// take gives as many of the wanted permits as there are, but fewer than least it gives none.
+// take grants as many of the wanted permits as are available, or none if fewer than least.
 func (g *gcra) take(rate config.Rate, now time.Time, wanted, least int) grant {
 	interval := rate.Per / time.Duration(rate.Count)
 	if g.back.Before(now) {
@@ -31,7 +31,7 @@ func (g *gcra) take(rate config.Rate, now time.Time, wanted, least int) grant {
 	return grant{permits: given, left: room - given, full: g.back.Sub(now)}
 }
 
-// wait is the time until n permits are there.
+// wait returns the time until n permits are available.
 func (g grant) wait(rate config.Rate, n int) time.Duration {
 	return max(g.full+time.Duration(n)*(rate.Per/time.Duration(rate.Count))-rate.Per, 0)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// The fields of draft-ietf-httpapi-ratelimit-headers (since its version 8), in net/http's spelling.
+// Fields of draft-ietf-httpapi-ratelimit-headers (since its version 8), in net/http's spelling.
 const (
 	fieldPolicy = "Ratelimit-Policy" // "name";q=permits;w=seconds
 	fieldLimit  = "Ratelimit"        // "name";r=permits left;t=seconds until all are back
@@ -23,7 +23,7 @@ func policyOf(cfg Config) string {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// Admit spends one of the caller's permits and sets the answer's RateLimit fields. Its error is TooMany.
+// Admit spends one of the caller's permits and sets the response's RateLimit fields. Its error is TooMany.
 func (l *Limiter) Admit(c echo.Context, caller string) error { return l.AdmitN(c, caller, 1) }
 
 // AdmitN is Admit for n permits, all or none.
@@ -34,7 +34,7 @@ func (l *Limiter) AdmitN(c echo.Context, caller string, n int) error {
 	return l.tell(c, l.TakeN(c.Request().Context(), caller, n))
 }
 
-// Spend is AdmitN that sets the RateLimit fields only when it refuses.
+// Spend is AdmitN, but sets the RateLimit fields only on a refusal.
 func (l *Limiter) Spend(c echo.Context, caller string, n int) error {
 	if l == nil {
 		return nil
@@ -61,7 +61,7 @@ func (l *Limiter) tell(c echo.Context, d Decision) error {
 	return e
 }
 
-// ByAddress is a middleware that admits requests by the address that they come from.
+// ByAddress is a middleware that limits requests by the caller's address.
 func (l *Limiter) ByAddress(next echo.HandlerFunc) echo.HandlerFunc {
 	if l == nil {
 		return next
@@ -74,9 +74,9 @@ func (l *Limiter) ByAddress(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Failed spends a permit of the request's address when err says that its credential does not hold, and returns err, or TooMany when
-// the address has failed too often. A request with a valid credential is never refused: other callers behind the same address, such
-// as the pages of a company's network, cannot lock it out.
+// Failed spends a permit of the request's address if err reports an invalid credential, and returns err, or TooMany if
+// the address has failed too often. A request with a valid credential is never refused: other callers behind the same
+// address, such as the pages of a company's network, cannot lock it out.
 func (l *Limiter) Failed(c echo.Context, err error) error {
 	if l == nil || !apperr.Is(err, apperr.Unauthenticated) {
 		return err

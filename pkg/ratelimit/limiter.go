@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// callers is how many callers a replica remembers; Redis has the others.
+	// callers is how many callers a replica caches; Redis has the others.
 	callers = 100_000
-	// A lease that is spent faster than fast is followed by one of twice the size, one that lasts longer than slow by one permit.
+	// After a lease that is spent faster than fast, the next has twice the size; after one that lasts longer than slow,
+	// one permit.
 	fast = 100 * time.Millisecond
 	slow = time.Second
-	// leaseShare of a rate is the most that one replica holds.
+	// leaseShare bounds the permits that a replica holds: the rate divided by leaseShare.
 	leaseShare = 20
 )
 
-// Config is what a [Limiter] needs.
+// Config configures a [Limiter].
 type Config struct {
 	Name       string // in the RateLimit fields, the metrics and Redis
 	Rate       config.Rate
@@ -33,7 +34,7 @@ type Config struct {
 	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Bytes is the Config of a byte budget.
+// Bytes returns the Config of a byte budget.
 func Bytes(name string, rate config.Rate, redis *Redis, now func() time.Time, registerer prometheus.Registerer) Config {
 	return Config{
 		Name: name, Rate: rate, Redis: redis, Now: now, Registerer: registerer,
@@ -41,7 +42,7 @@ func Bytes(name string, rate config.Rate, redis *Redis, now func() time.Time, re
 	}
 }
 
-// Limiter keeps one limit for all its callers. A nil Limiter lets everybody pass. It is safe for concurrent use.
+// Limiter enforces one limit for all its callers. A nil Limiter allows everything. It is safe for concurrent use.
 type Limiter struct {
 	cfg      Config
 	policy   string
@@ -50,7 +51,7 @@ type Limiter struct {
 	refused  prometheus.Counter
 }
 
-// New returns a limiter, or nil where the rate is no limit.
+// New returns a limiter, or nil if the rate is no limit.
 func New(cfg Config) *Limiter {
 	if cfg.Rate.Count == 0 {
 		return nil
@@ -78,34 +79,34 @@ func refusals(cfg Config) prometheus.Counter {
 	return vec.WithLabelValues(cfg.Name)
 }
 
-// Decision is the answer to one request.
+// Decision is the result for one request.
 type Decision struct {
 	Allowed bool
-	Left    int           // permits that are left, as far as this replica knows
+	Left    int           // permits left, as far as this replica knows
 	Full    time.Duration // until all permits are back
 	Wait    time.Duration // until the next permit, if refused
 }
 
-// account is what a replica knows of one caller.
+// account is a replica's state for one caller.
 type account struct {
 	mu           sync.Mutex
-	asking       chan struct{} // closed with the answer of Redis; nil: no request is running
-	permits      int           // leased and not spent
-	permitsUntil time.Time     // then they are void
+	asking       chan struct{} // closed when Redis has answered; nil: no request is running
+	permits      int           // leased and unspent
+	permitsUntil time.Time     // when the leased permits become void
 	size         int           // of the last lease
 	leasedAt     time.Time
 	left         int       // in Redis, at that time
 	fullAt       time.Time // when all permits are back
 	refusedUntil time.Time
-	refusedFor   int  // permits that were requested then; a smaller request may succeed
-	alone        gcra // while there is no Redis
+	refusedFor   int  // permits requested then; a smaller request may succeed
+	alone        gcra // used without Redis
 }
 
 // Take spends one of the caller's permits.
 func (l *Limiter) Take(ctx context.Context, caller string) Decision { return l.TakeN(ctx, caller, 1) }
 
-// TakeN spends n of the caller's permits, all or none: a byte budget counts a permit for each byte. More than the whole rate counts
-// as the whole rate.
+// TakeN spends n of the caller's permits, all or none: a byte budget counts one permit per byte. More than the full
+// rate counts as the full rate.
 func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 	if l == nil {
 		return Decision{Allowed: true}
@@ -119,7 +120,7 @@ func (l *Limiter) TakeN(ctx context.Context, caller string, n int) Decision {
 			select {
 			case <-wait:
 			case <-ctx.Done():
-				return Decision{Allowed: true} // the caller has gone
+				return Decision{Allowed: true} // the caller has disconnected
 			}
 		case size > 0:
 			l.lease(ctx, a, caller, size, n)
@@ -143,9 +144,9 @@ func (l *Limiter) account(caller string) *account {
 	return fresh
 }
 
-func (l *Limiter) shared() bool { return l.cfg.Redis != nil && l.cfg.Redis.there() }
+func (l *Limiter) shared() bool { return l.cfg.Redis != nil && l.cfg.Redis.available() }
 
-// spend decides by what the replica knows. Where that does not do, it says for what to wait, or how much to lease.
+// spend decides locally if possible. Otherwise it returns what to wait for, or how many permits to lease.
 func (l *Limiter) spend(a *account, n int) (d Decision, wait <-chan struct{}, size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +170,7 @@ func (l *Limiter) spend(a *account, n int) (d Decision, wait <-chan struct{}, si
 	return Decision{}, nil, max(l.nextSize(a, now), n-a.permits)
 }
 
-// nextSize follows the caller's pace.
+// nextSize adapts to the caller's pace.
 func (l *Limiter) nextSize(a *account, now time.Time) int {
 	switch held := now.Sub(a.leasedAt); {
 	case a.size == 0 || held > slow:
@@ -180,7 +181,7 @@ func (l *Limiter) nextSize(a *account, now time.Time) int {
 	return a.size
 }
 
-// lease asks Redis for permits, because n are needed. Should that fail, Redis is away for everybody's next look.
+// lease requests permits from Redis, at least n. If that fails, Redis is marked unavailable for all callers.
 func (l *Limiter) lease(ctx context.Context, a *account, caller string, size, n int) {
 	g, err := l.cfg.Redis.take(ctx, l.cfg.Name, caller, l.cfg.Rate, size)
 	a.mu.Lock()

@@ -58,7 +58,7 @@ func openRedis(t *testing.T, url string) *Redis {
 	return r
 }
 
-// allowed is how many of n takes pass.
+// allowed returns how many of n takes succeed.
 func allowed(t *testing.T, l *Limiter, caller string, n int) (count int) {
 	t.Helper()
 	for range n {
@@ -69,10 +69,10 @@ func allowed(t *testing.T, l *Limiter, caller string, n int) (count int) {
 	return count
 }
 
-// An hour is long enough for no permit to come back while a test runs.
+// An hour is long enough that no permit comes back during a test.
 var hourly = config.Rate{Count: 60, Per: time.Hour}
 
-func TestAloneTheRateHolds(t *testing.T) {
+func TestRateWithoutRedis(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	l := New(Config{Name: "test", Rate: hourly, Now: c.now})
@@ -87,7 +87,7 @@ func TestAloneTheRateHolds(t *testing.T) {
 	}
 	c.move(time.Minute - time.Nanosecond)
 	if got := allowed(t, l, "a", 1); got != 0 {
-		t.Error("got a permit before its time")
+		t.Error("got a permit too early")
 	}
 	c.move(time.Nanosecond)
 	if got := allowed(t, l, "a", 10); got != 1 {
@@ -126,7 +126,7 @@ func TestReplicasShareTheRate(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// Three more may have come back while the test ran; what replicas still hold has not been spent.
+	// Up to three may have come back during the test; permits still held by replicas are unspent.
 	if got := passed.Load(); got > 603 || got < 600-3*600/leaseShare {
 		t.Errorf("got %d of 1200, want 600, less what the replicas hold", got)
 	}
@@ -139,7 +139,7 @@ func TestReplicasShareTheRate(t *testing.T) {
 	}
 }
 
-// counting counts what is asked of Redis.
+// counting counts the requests to Redis.
 type counting struct{ asked atomic.Int64 }
 
 func (c *counting) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -155,7 +155,7 @@ func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func TestABusyCallerSeldomAsksRedis(t *testing.T) {
+func TestABusyCallerRarelyAsksRedis(t *testing.T) {
 	t.Parallel()
 	r := openRedis(t, startRedis(t, "127.0.0.1:0").URL())
 	c, count := newClock(), new(counting)
@@ -164,7 +164,7 @@ func TestABusyCallerSeldomAsksRedis(t *testing.T) {
 	if got := allowed(t, l, "a", 20_000); got != 20_000 {
 		t.Errorf("got %d of 20000, want all", got)
 	}
-	if asked := count.asked.Load(); asked > 40 { // ten to grow to a thousand, then one a thousand
+	if asked := count.asked.Load(); asked > 40 { // ten to grow to a thousand, then one per thousand
 		t.Errorf("asked Redis %d times for 20000 requests, want one in a thousand", asked)
 	}
 	before := count.asked.Load()
@@ -172,17 +172,17 @@ func TestABusyCallerSeldomAsksRedis(t *testing.T) {
 		t.Errorf("got %d more, want none", got)
 	}
 	if asked := count.asked.Load() - before; asked > 10 {
-		t.Errorf("asked Redis %d times for a caller who is refused, want once", asked)
+		t.Errorf("asked Redis %d times for a refused caller, want once", asked)
 	}
-	c.move(2 * slow) // the pace is forgotten; a caller who comes seldom holds nothing
+	c.move(2 * slow) // the pace is reset; an infrequent caller holds no lease
 	l.Take(t.Context(), "b")
 	if a, _ := l.accounts.Get("b"); a.permits != 0 {
 		t.Errorf("got %d permits held, want none", a.permits)
 	}
 }
 
-// While Redis is away each replica counts by itself, and when it is back they count together again.
-func TestRedisGoesAndComesBack(t *testing.T) {
+// While Redis is unavailable each replica counts by itself; afterwards they share the count again.
+func TestRedisOutageAndRecovery(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t, "127.0.0.1:0")
 	url := server.URL()
@@ -200,11 +200,11 @@ func TestRedisGoesAndComesBack(t *testing.T) {
 	}
 	startRedis(t, strings.TrimPrefix(url, "redis://"))
 	deadline := time.Now().Add(time.Minute)
-	for n := 0; r.away.Load(); n++ {
+	for n := 0; r.failing.Load(); n++ {
 		if time.Now().After(deadline) {
-			t.Fatal("the limiter did not find Redis again")
+			t.Fatal("the limiter did not reconnect to Redis")
 		}
-		l.Take(t.Context(), "c") // Redis is tried again once a second; nothing tells when
+		l.Take(t.Context(), "c") // Redis is retried once a second, without a notification
 		time.Sleep(10 * time.Millisecond)
 	}
 	if got := allowed(t, l, "d", 100); got < 60 || got > 61 {
@@ -212,8 +212,8 @@ func TestRedisGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and says nothing costs a request a moment, and the others nothing.
-func TestASilentRedisHoldsNobodyUp(t *testing.T) {
+// A Redis that accepts connections but never replies delays one request briefly, and no others.
+func TestAHangingRedisDoesNotBlockCallers(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -226,7 +226,7 @@ func TestASilentRedisHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestOpenRedisRefusesWithoutTheURL(t *testing.T) {
+func TestOpenRedisErrorOmitsTheURL(t *testing.T) {
 	t.Parallel()
 	if _, err := OpenRedis("redis://user:pass word@host:6379/x", slog.New(slog.DiscardHandler)); err == nil || strings.Contains(err.Error(), "pass") {
 		t.Errorf("got %v, want an error without the password", err)
@@ -242,7 +242,7 @@ func call(e *echo.Echo, from, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestFieldsTellTheCaller(t *testing.T) {
+func TestRateLimitFields(t *testing.T) {
 	t.Parallel()
 	c, registry := newClock(), prometheus.NewRegistry()
 	l := New(Config{Name: "address", Rate: config.Rate{Count: 2, Per: time.Minute}, Now: c.now, Registerer: registry})
@@ -270,7 +270,7 @@ func TestFieldsTellTheCaller(t *testing.T) {
 	}
 }
 
-// Failures are bounded, and a valid credential passes however often its address has failed.
+// Failures are limited, and a valid credential passes however often its address has failed.
 func TestOnlyFailuresAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
@@ -302,7 +302,7 @@ func TestOnlyFailuresAreRefused(t *testing.T) {
 	}
 }
 
-// Of a byte budget all that is asked is given, or nothing; what was refused costs nothing, and less may still pass.
+// A byte budget grants a request entirely or not at all; a refusal costs nothing, and a smaller request may still pass.
 func TestPermitsBySize(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Redis{"alone": nil, "with Redis": openRedis(t, startRedis(t, "127.0.0.1:0").URL())} {
@@ -328,7 +328,7 @@ func TestPermitsBySize(t *testing.T) {
 	}
 }
 
-func TestABudgetSaysWhatItIs(t *testing.T) {
+func TestBudgetRefusal(t *testing.T) {
 	t.Parallel()
 	l := New(Bytes("bytes-company", config.Rate{Count: 100, Per: time.Hour}, nil, nil, nil))
 	e := httpapi.New(httpapi.Config{})
@@ -339,7 +339,7 @@ func TestABudgetSaysWhatItIs(t *testing.T) {
 		return c.NoContent(http.StatusNoContent)
 	})
 	if got := call(e, "192.0.2.1", "/"); got.Code != http.StatusNoContent || got.Header().Get("RateLimit") != "" {
-		t.Errorf("got %d %v, want 204 and nothing told", got.Code, got.Header())
+		t.Errorf("got %d %v, want 204 and no fields", got.Code, got.Header())
 	}
 	got := call(e, "192.0.2.1", "/")
 	if got.Code != http.StatusTooManyRequests || !strings.Contains(got.Body.String(), `"code":"BYTE_BUDGET_EXCEEDED"`) ||

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// redisTimeout bounds what a request waits for a lease.
+	// redisTimeout bounds how long a request waits for a lease.
 	redisTimeout = 250 * time.Millisecond
-	// redisPause is how long Redis is left alone after it did not answer.
+	// redisPause is how long Redis is not contacted after a failure.
 	redisPause = time.Second
 )
 
 //go:embed gcra.lua
 var script string
 
-// Redis is where replicas count together. It is safe for concurrent use.
+// Redis stores the counts shared by replicas. It is safe for concurrent use.
 type Redis struct {
-	client    redis.UniversalClient
-	script    *redis.Script
-	log       *slog.Logger
-	awayUntil atomic.Int64 // Unix nanoseconds; later than now: Redis is left alone
-	away      atomic.Bool  // it did not answer the last time
+	client  redis.UniversalClient
+	script  *redis.Script
+	log     *slog.Logger
+	retryAt atomic.Int64 // Unix nanoseconds; until then Redis is not contacted
+	failing atomic.Bool  // the last request failed
 }
 
-// OpenRedis prepares connections to one URL, or those of a cluster's nodes, separated by commas; they are made when they are
-// needed. Its error does not repeat the URL, which may hold a password.
+// OpenRedis prepares connections to one URL, or to the nodes of a cluster, separated by commas; it connects on demand.
+// Its error does not repeat the URL, which may contain a password.
 func OpenRedis(urls string, log *slog.Logger) (*Redis, error) {
 	client, err := redisclient.New(urls, redisclient.Timeouts{Dial: redisTimeout, Command: redisTimeout})
 	if err != nil {
@@ -46,7 +46,7 @@ func OpenRedis(urls string, log *slog.Logger) (*Redis, error) {
 	return &Redis{client: client, script: redis.NewScript(script), log: log}, nil
 }
 
-// Close ends the connections. A nil Redis has none.
+// Close closes the connections. It does nothing on a nil Redis.
 func (r *Redis) Close() error {
 	if r == nil {
 		return nil
@@ -65,10 +65,10 @@ func (r *Redis) Ready(ctx context.Context) error {
 	return nil
 }
 
-// there reports whether Redis is worth asking.
-func (r *Redis) there() bool { return time.Now().UnixNano() >= r.awayUntil.Load() }
+// available reports whether Redis should be contacted.
+func (r *Redis) available() bool { return time.Now().UnixNano() >= r.retryAt.Load() }
 
-// take asks for permits. Callers' names stay here: a key is a hash.
+// take requests permits. Callers' names are not sent: a key is a hash.
 func (r *Redis) take(ctx context.Context, limit, caller string, rate config.Rate, wanted int) (grant, error) {
 	hash := sha256.Sum256([]byte(caller))
 	key := "parley:rate:" + limit + ":" + hex.EncodeToString(hash[:16])
@@ -77,21 +77,21 @@ func (r *Redis) take(ctx context.Context, limit, caller string, rate config.Rate
 	defer cancel()
 	answer, err := r.script.Run(ctx, r.client, []string{key}, interval, rate.Per.Microseconds(), wanted).Int64Slice()
 	if err == nil && len(answer) != 3 {
-		err = fmt.Errorf("the script answered %d numbers", len(answer))
+		err = fmt.Errorf("the script returned %d numbers", len(answer))
 	}
 	if err != nil {
 		r.failed(ctx, err)
 		return grant{}, err
 	}
-	if r.away.CompareAndSwap(true, false) {
-		r.log.InfoContext(ctx, "Redis is there: limits count over all replicas")
+	if r.failing.CompareAndSwap(true, false) {
+		r.log.InfoContext(ctx, "Redis available: replicas share their limits")
 	}
 	return grant{permits: int(answer[0]), left: int(answer[1]), full: time.Duration(answer[2]) * time.Microsecond}, nil
 }
 
 func (r *Redis) failed(ctx context.Context, err error) {
-	r.awayUntil.Store(time.Now().Add(redisPause).UnixNano())
-	if r.away.CompareAndSwap(false, true) {
-		r.log.WarnContext(ctx, "Redis is away: each replica keeps limits by itself", "error", err)
+	r.retryAt.Store(time.Now().Add(redisPause).UnixNano())
+	if r.failing.CompareAndSwap(false, true) {
+		r.log.WarnContext(ctx, "Redis unavailable: each replica enforces limits by itself", "error", err)
 	}
 }

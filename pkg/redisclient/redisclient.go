@@ -1,4 +1,4 @@
-// Package redisclient makes the Redis clients of the services from REDIS_URL.
+// Package redisclient creates the services' Redis clients from REDIS_URL.
 package redisclient
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// silent is go-redis's logger. What it writes to standard error, between the lines of our log, it returns as errors as well.
+// silent discards go-redis's log. Everything it would write to standard error is also returned as an error.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
@@ -24,8 +24,9 @@ type Timeouts struct {
 	Dial, Command time.Duration
 }
 
-// New takes one URL, or those of a cluster's nodes, separated by commas. Connections are made when they are needed. The client does
-// not repeat a command that failed: its caller knows what to repeat. The error does not contain the URL, which may hold a password.
+// New takes one URL, or those of a cluster's nodes, separated by commas. It connects on demand. The client does not
+// retry failed commands: its caller knows which may be repeated. The error does not contain the URL, which may contain
+// a password.
 func New(urls string, t Timeouts) (redis.UniversalClient, error) {
 	client, err := parse(urls, t)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package service is the skeleton that all services share: the part of their configuration that is the same, the order in which
+// Package service is the common skeleton of all services: the shared part of their configuration, the order in which
 // they open, serve and close, and the process around them.
 //
-// A service's New checks its Config and opens nothing. Its Run calls [Run] with a function that opens what the service needs through
-// the [Process] and returns the service's work. Whatever fails on the way, what has been opened is closed again.
+// A service's New validates its Config and opens nothing. Its Run calls [Run] with a function that opens dependencies
+// through the [Process] and returns the service's work. After any failure, everything opened is closed again.
 package service
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// Base is the part of the configuration that every service has, and what a caller in the same process gives it.
+// Base is the configuration shared by all services, and the dependencies that a caller in the same process injects.
 type Base struct {
 	config.Ops
 	config.NATS
@@ -31,14 +31,15 @@ type Base struct {
 	Logger      *slog.Logger               `env:"-"` // required
 	Registerer  prometheus.Registerer      `env:"-"` // nil: no metrics
 	Tracer      *tracing.Tracer            `env:"-"` // nil: no traces
-	OpsListener net.Listener               `env:"-"` // taken over instead of OpsAddr
+	OpsListener net.Listener               `env:"-"` // used instead of OpsAddr; the service closes it
 	InProcess   nats.InProcessConnProvider `env:"-"` // connects to a NATS server in this process, without a socket
 	Now         func() time.Time           `env:"-"` // the clock; nil: the real one
 }
 
 func (b *Base) base() *Base { return b }
 
-// Check reports everything that is wrong with cfg, a pointer to a service's Config, as [config.Check] does, and completes its Base.
+// Check returns all problems of cfg, a pointer to a service's Config, as [config.Check] does, and sets the defaults of
+// its Base.
 func Check[C interface{ base() *Base }](cfg C, problems ...string) error {
 	b := cfg.base()
 	if b.Logger == nil {
@@ -50,7 +51,7 @@ func Check[C interface{ base() *Base }](cfg C, problems ...string) error {
 	return config.Check(cfg, problems...)
 }
 
-// Process is a service that runs: what it has opened, and what goes on beside its work.
+// Process is a running service: its open resources and background tasks.
 type Process struct {
 	name       string
 	base       Base
@@ -59,11 +60,11 @@ type Process struct {
 	background []func(context.Context) error
 }
 
-// Work is what a service is there for. It returns when ctx is done and everything that was begun has ended.
+// Work is the main function of a service. It returns when ctx is done and everything it started has ended.
 type Work func(ctx context.Context) error
 
-// Run opens a service, runs its work until ctx is done, and closes what was opened in the opposite order. Until the work has ended the
-// operations server answers, not ready.
+// Run opens a service, runs its work until ctx is done, and closes everything in reverse order. The operations server
+// responds, as not ready, until the work has ended.
 func Run(ctx context.Context, name string, base Base, open func(*Process) (Work, error)) (err error) {
 	p := &Process{name: name, base: base}
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -92,13 +93,13 @@ func Run(ctx context.Context, name string, base Base, open func(*Process) (Work,
 	return group.Wait()
 }
 
-// gatherer shows what was registered, where the registerer can do both; nil is the default registry.
+// gatherer returns the gatherer of the registerer if it is one; nil is the default registry.
 func gatherer(r prometheus.Registerer) prometheus.Gatherer {
 	g, _ := r.(prometheus.Gatherer)
 	return g
 }
 
-// Bus opens the connection to NATS, whose readiness is that of the streams. It connects in the background.
+// Bus opens the connection to NATS, and adds the streams to the readiness checks. It connects in the background.
 func (p *Process) Bus(streams ...string) (*bus.Bus, error) {
 	b, err := bus.Open(bus.Config{
 		URL: p.base.NATSURL, CredsFile: p.base.NATSCreds, Name: p.name, InProcess: p.base.InProcess,
@@ -113,19 +114,19 @@ func (p *Process) Bus(streams ...string) (*bus.Bus, error) {
 	return b, nil
 }
 
-// Name is the service's name.
+// Name returns the service's name.
 func (p *Process) Name() string { return p.name }
 
-// Logger is the service's log.
+// Logger returns the service's log.
 func (p *Process) Logger() *slog.Logger { return p.base.Logger }
 
-// Check adds a dependency that /readyz looks at.
+// Check adds a dependency to /readyz.
 func (p *Process) Check(c ops.Check) { p.checks = append(p.checks, c) }
 
-// OnClose has close called when the service ends, before that of everything that was opened earlier.
+// OnClose registers a function to call when the service ends, in reverse order of registration.
 func (p *Process) OnClose(closer func() error) { p.closers = append(p.closers, closer) }
 
-// Background runs task beside the work, and until the work has ended. Its error ends the service.
+// Background runs task concurrently with the work, until the work has ended. An error of task ends the service.
 func (p *Process) Background(task func(ctx context.Context) error) {
 	p.background = append(p.background, task)
 }

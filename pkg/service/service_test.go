@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/service/storage"
 )
 
-// journal records what happens, in order; one goroutine writes at a time.
+// journal records events in order; one goroutine writes at a time.
 type journal []string
 
 func (j *journal) closer(name string, err error) func() error {
@@ -26,7 +26,7 @@ func (j *journal) closer(name string, err error) func() error {
 
 func base() service.Base { return service.Base{Logger: slog.New(slog.DiscardHandler)} }
 
-func TestWhatWasOpenedIsClosedInTheOppositeOrder(t *testing.T) {
+func TestRunClosesInReverseOrder(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {
@@ -62,8 +62,8 @@ func TestWhatWasOpenedIsClosedInTheOppositeOrder(t *testing.T) {
 	}
 }
 
-// A rolling restart must see the process as not ready while it finishes, and what runs beside the work lives as long as the work does.
-func TestUntilTheWorkHasEndedTheOperationsServerAnswersNotReady(t *testing.T) {
+// A rolling restart must see the process as not ready while it finishes, and background tasks run as long as the work.
+func TestRunIsNotReadyUntilTheWorkHasEnded(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -96,14 +96,14 @@ func TestUntilTheWorkHasEndedTheOperationsServerAnswersNotReady(t *testing.T) {
 			}
 			stop()
 			<-ctx.Done()
-			for readyz() == http.StatusOK { // SetStopping runs beside this
+			for readyz() == http.StatusOK { // SetStopping runs concurrently
 			}
 			if got := readyz(); got != http.StatusServiceUnavailable {
 				t.Errorf("stopping: got %d, want 503", got)
 			}
 			select {
 			case <-backgroundEnded:
-				t.Error("the background ended before the work")
+				t.Error("the background task ended before the work")
 			default:
 			}
 			return nil
@@ -115,7 +115,7 @@ func TestUntilTheWorkHasEndedTheOperationsServerAnswersNotReady(t *testing.T) {
 	<-backgroundEnded
 }
 
-func TestAnErrorInTheBackgroundEndsTheService(t *testing.T) {
+func TestABackgroundErrorEndsTheService(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	err := service.Run(t.Context(), "test", base(), func(p *service.Process) (service.Work, error) {
@@ -127,7 +127,7 @@ func TestAnErrorInTheBackgroundEndsTheService(t *testing.T) {
 	}
 }
 
-func TestCheckNamesEverythingThatIsWrong(t *testing.T) {
+func TestCheckReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	type Config struct {
 		service.Base

@@ -25,20 +25,20 @@ const (
 	CachedWebhooks    = "webhooks" // of a company, by its id
 )
 
-// CacheConfig bounds a [Cache]. The zero value is good.
+// CacheConfig bounds a [Cache]. The zero value uses the defaults.
 type CacheConfig struct {
-	TokenTTL   time.Duration         // how long an access token is believed; default 1 s
-	TTL        time.Duration         // how long everything else is believed; default 2 s
+	TokenTTL   time.Duration         // how long an access token is cached; default 1 s
+	TTL        time.Duration         // how long everything else is cached; default 2 s
 	Size       int                   // entries per kind; default 10,000
 	Now        func() time.Time      // default time.Now
 	Registerer prometheus.Registerer // optional
-	// TokenUsed is called with each access token that was read for a request. A token is cached for TokenTTL only, so one in use is
-	// read regularly: its last use is known closely, at no cost to cache hits. Optional; it must not block.
+	// TokenUsed is called with each access token that was read for a request. A token is cached for TokenTTL only, so
+	// one in use is read regularly: its last use is accurate, at no cost to cache hits. Optional; it must not block.
 	TokenUsed func(chat.AccessToken)
 }
 
-// Cache answers look-ups by id from memory for a moment. Callers that ask for the same id at once share one read. What is not
-// there and what failed is not remembered. It is safe for concurrent use; what it returns is shared and must not be changed.
+// Cache caches lookups by id for a short time. Concurrent callers with the same id share one read. Missing values and
+// errors are not cached. It is safe for concurrent use; its results are shared and must not be modified.
 type Cache struct {
 	tokens       *lookups[chat.AccessToken]
 	applications *lookups[chat.Application]
@@ -48,10 +48,10 @@ type Cache struct {
 	webhooks     *lookups[CompanyWebhooks]
 }
 
-// CompanyWebhooks is what deliveries of a company's events need.
+// CompanyWebhooks is the data needed to deliver a company's events.
 type CompanyWebhooks struct {
-	Endpoints []webhook.Endpoint // ordered by id, also disabled ones
-	Retention time.Duration      // of deliveries that have ended
+	Endpoints []webhook.Endpoint // ordered by id, including disabled ones
+	Retention time.Duration      // of finished deliveries
 }
 
 // Cached is what a [Cache] reads; [Store] implements it.
@@ -97,7 +97,7 @@ func (c CacheConfig) withDefaults() CacheConfig {
 	return c
 }
 
-// companyWebhooks reads a company's endpoints, and its retention where there are any.
+// companyWebhooks reads a company's endpoints, and its retention if there are any.
 func companyWebhooks(ctx context.Context, s Cached, companyID string) (w CompanyWebhooks, err error) {
 	w.Retention = webhook.DefaultRetention
 	if w.Endpoints, err = s.WebhookEndpoints(ctx, companyID, Page{}); err != nil || len(w.Endpoints) == 0 {
@@ -142,7 +142,7 @@ func (c *Cache) Template(ctx context.Context, id string) (chat.MessageTemplate, 
 // Chat is [Store.Chat], cached.
 func (c *Cache) Chat(ctx context.Context, id string) (chat.Chat, error) { return c.chats.get(ctx, id) }
 
-// FreshChat reads past the cache and refreshes it: for a decision that a stale window must not make.
+// FreshChat bypasses and refreshes the cache: for a decision that must not use a stale window.
 func (c *Cache) FreshChat(ctx context.Context, id string) (chat.Chat, error) {
 	c.chats.forget(id)
 	return c.chats.load(ctx, id)
@@ -158,7 +158,7 @@ func (c *Cache) Webhooks(ctx context.Context, companyID string) (CompanyWebhooks
 	return c.webhooks.get(ctx, companyID)
 }
 
-// Forget drops one entry, so that the next look-up reads it anew. It fits bus.OnInvalidate; unknown kinds are ignored.
+// Forget drops one entry, so that the next lookup reads it again. It fits bus.OnInvalidate; unknown kinds are ignored.
 func (c *Cache) Forget(kind, key string) {
 	switch kind {
 	case CachedAccessToken:
@@ -186,14 +186,14 @@ type lookups[V any] struct {
 	entries *lru.Cache[string, entry[V]]
 	flights singleflight.Group
 
-	mu        sync.Mutex // guards keeping against forgetting
-	forgotten uint64     // how often something was forgotten
+	mu        sync.Mutex // guards writes against concurrent invalidations
+	forgotten uint64     // number of invalidations
 }
 
 type entry[V any] struct {
 	value    V
-	renew    time.Time // from now on the next caller has it read anew, without waiting for that
-	until    time.Time // from now on it is not believed any more
+	renew    time.Time // from then on the next caller triggers a refresh, without waiting for it
+	until    time.Time // from then on the entry is expired
 	renewing *atomic.Bool
 }
 
@@ -223,8 +223,8 @@ func (l *lookups[V]) get(ctx context.Context, key string) (V, error) {
 	return l.join(ctx, key)
 }
 
-// fly shares one read among concurrent callers. The read outlives the caller that began it, since others may wait for it;
-// the store bounds its duration.
+// fly shares one read among concurrent callers. The read continues after its first caller's context ends, since others
+// may wait for it; the store bounds its duration.
 func (l *lookups[V]) fly(ctx context.Context, key string) <-chan singleflight.Result {
 	return l.flights.DoChan(key, func() (any, error) { return l.load(context.WithoutCancel(ctx), key) })
 }
@@ -242,7 +242,7 @@ func (l *lookups[V]) join(ctx context.Context, key string) (V, error) {
 	}
 }
 
-// load reads the value and keeps it, unless something was forgotten in the meantime: it might be what was read.
+// load reads and caches the value, unless an entry was invalidated in the meantime: it might be this one.
 func (l *lookups[V]) load(ctx context.Context, key string) (V, error) {
 	l.mu.Lock()
 	forgotten := l.forgotten
@@ -268,11 +268,11 @@ func (l *lookups[V]) forget(key string) {
 	l.flights.Forget(key)
 }
 
-// requestCounter counts look-ups. Two caches on one registerer share it.
+// requestCounter counts lookups. Two caches on one registerer share it.
 func requestCounter(r prometheus.Registerer) *prometheus.CounterVec {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_cache_requests_total",
-		Help: "Look-ups of documents, by kind and by whether memory (hit) or the engine (miss) answered.",
+		Help: "Lookups of documents, by kind and result: hit (from memory) or miss (from the store).",
 	}, []string{"kind", "result"})
 	if r == nil {
 		return counter

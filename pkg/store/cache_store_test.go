@@ -12,7 +12,8 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// TestCacheOfEachKind sees each kind of document cached, forgotten by its own kind and key only, and read anew.
+// TestCacheOfEachKind checks that each kind of document is cached, invalidated only by its own kind and key, and read
+// again.
 func TestCacheOfEachKind(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -81,7 +82,7 @@ func TestCacheOfEachKind(t *testing.T) {
 	testFreshChat(t, s, cache, c)
 }
 
-// testFreshChat sees the cached window stay behind until someone insists.
+// testFreshChat checks that the cached window stays stale until FreshChat.
 func testFreshChat(t *testing.T, s store.Store, cache *store.Cache, c chat.Chat) {
 	t.Helper()
 	want := func(why string, got chat.Chat, err error, window time.Time) {

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// counted is where a cache under test reads from.
+// counted is the source of a cache under test.
 type counted struct {
 	reads  atomic.Int64
 	answer func(read int64) (string, error)
@@ -25,7 +25,7 @@ type counted struct {
 
 func (c *counted) read(context.Context, string) (string, error) { return c.answer(c.reads.Add(1)) }
 
-// nth answers with how often it was asked.
+// nth returns the number of the read.
 func nth(read int64) (string, error) { return strconv.FormatInt(read, 10), nil }
 
 func newTestLookups(c CacheConfig, from *counted) *lookups[string] {
@@ -40,7 +40,7 @@ func wantValue(t *testing.T, s *lookups[string], key, want string) {
 	}
 }
 
-func TestCacheBelievesForAWhile(t *testing.T) {
+func TestCacheExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := &counted{answer: nth}
@@ -57,27 +57,27 @@ func TestCacheBelievesForAWhile(t *testing.T) {
 	})
 }
 
-// TestCacheRenewsBeforeItForgets sees to it that a key which is always in use makes nobody wait.
+// TestCacheRenewsBeforeItForgets checks that a key in constant use never makes a caller wait.
 func TestCacheRenewsBeforeItForgets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := &counted{answer: func(read int64) (string, error) {
 			time.Sleep(time.Second / 2)
 			if read == 3 {
-				return "", errors.New("away")
+				return "", errors.New("unavailable")
 			}
 			return nth(read)
 		}}
 		s := newTestLookups(CacheConfig{TTL: 8 * time.Second}, from)
 		wantValue(t, s, "k", "1") // half a second old
 		time.Sleep(13 * time.Second / 2)
-		for range 3 { // one of them has it read again, and none waits
+		for range 3 { // one of them triggers a refresh, and none waits
 			wantValue(t, s, "k", "1")
 		}
 		time.Sleep(time.Second/2 + 1)
 		wantValue(t, s, "k", "2")
 		time.Sleep(13 * time.Second / 2)
-		wantValue(t, s, "k", "2") // begins the read that fails
+		wantValue(t, s, "k", "2") // triggers the read that fails
 		time.Sleep(time.Second - 2)
 		wantValue(t, s, "k", "2") // until it is too old
 		time.Sleep(time.Nanosecond)
@@ -88,7 +88,7 @@ func TestCacheRenewsBeforeItForgets(t *testing.T) {
 	})
 }
 
-// TestCacheCountsFromTheReadsStart has a value age while it is read.
+// TestCacheCountsFromTheReadsStart checks that a value's age starts with its read.
 func TestCacheCountsFromTheReadsStart(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -122,7 +122,7 @@ func TestCacheSharesOneRead(t *testing.T) {
 			go func() { v, _ := s.get(t.Context(), "k"); got <- v }()
 		}
 		synctest.Wait()
-		giveUp() // who began the read gives up; the others still get its answer
+		giveUp() // the first caller gives up; the others still get its result
 		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that gave up: got %v, want its context's error", err)
 		}
@@ -148,7 +148,8 @@ func TestCacheForgetsOne(t *testing.T) {
 	wantValue(t, s, "a", "3")
 }
 
-// TestCacheForgetsWhatIsBeingRead forgets while a read is under way: its answer may be old, so it is neither kept nor shared.
+// TestCacheForgetsWhatIsBeingRead invalidates during a read: the result may be stale, so it is neither cached nor
+// shared.
 func TestCacheForgetsWhatIsBeingRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +205,7 @@ func TestCacheIsBounded(t *testing.T) {
 	wantValue(t, s, "0", "101")
 }
 
-// TestTwoCachesShareOneCounter as several services in one process do.
+// TestTwoCachesShareOneCounter covers several services in one process.
 func TestTwoCachesShareOneCounter(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -10,11 +10,11 @@ import (
 
 // Page is a part of a list.
 type Page struct {
-	After string // the id of the last item of the page before; empty: from the beginning
-	Limit int    // at most so many; 0: all
+	After string // the id of the previous page's last item; empty: from the beginning
+	Limit int    // maximum number of items; 0: all
 }
 
-// ChatFilter selects chats; an empty field selects all.
+// ChatFilter selects chats; an empty field matches all.
 type ChatFilter struct {
 	CompanyID  string
 	AppID      string
@@ -26,35 +26,35 @@ type ChatFilter struct {
 // HistoryQuery selects a part of a chat's history: the newest messages before a cursor.
 type HistoryQuery struct {
 	Before   string // the message before which the part ends; empty: the end of the history
-	Limit    int    // at most so many messages; 0: no limit
-	MaxBytes int    // of data; messages beyond are left out, but one is always returned; 0: no limit
+	Limit    int    // maximum number of messages; 0: no limit
+	MaxBytes int    // of data; further messages are omitted, but at least one is returned; 0: no limit
 }
 
-// InboxFilter selects chats of a company's inbox; an empty field selects all.
+// InboxFilter selects chats of a company's inbox; an empty field matches all.
 type InboxFilter struct {
 	CompanyID string // required
 	AppID     string
 	Status    string    // pending, active, closed, or open: pending and active
-	Text      string    // in the visitor's names, e-mail address, phone number or user id, without regard to case
-	Profile   Profile   // exactly in the visitor's profile
-	Unread    bool      // only those with something unread
+	Text      string    // in the visitor's names, e-mail address, phone number or user id, case-insensitive
+	Profile   Profile   // exact match in the visitor's profile
+	Unread    bool      // only chats with unread messages
 	Assignee  string    // id of a user, or [NoAssignee]
 	Control   string    // [ControlAgent] or [ControlBot]
 	Now       time.Time // the time at which Status is evaluated
 }
 
-// Profile selects visitors by what their profile holds; an empty field selects all. An e-mail address is found as it was registered or in
-// lower case, a phone number with and without its leading +.
+// Profile selects visitors by their profile; an empty field matches all. An e-mail address matches as registered or in
+// lower case, a phone number with or without its leading +.
 type Profile struct {
 	UserID string
 	Email  string
 	Phone  string
 }
 
-// Selects reports whether the profile selects anything less than all visitors.
+// Selects reports whether the profile excludes any visitor.
 func (p Profile) Selects() bool { return p != Profile{} }
 
-// Values are what the named field of a visitor that the profile selects may hold; none: anything.
+// Values returns the accepted values of the named field; none: any value.
 func (p Profile) Values(kind string) []string {
 	switch {
 	case kind == KindUserID && p.UserID != "":
@@ -68,7 +68,7 @@ func (p Profile) Values(kind string) []string {
 	return nil
 }
 
-// Wants reports whether the profile selects the visitor.
+// Wants reports whether the visitor matches the profile.
 func (p Profile) Wants(v chat.Visitor) bool {
 	for kind, has := range map[string]string{KindUserID: v.UserID, KindEmail: v.Email, KindPhone: v.Phone} {
 		if values := p.Values(kind); len(values) > 0 && !slices.Contains(values, has) {
@@ -78,7 +78,7 @@ func (p Profile) Wants(v chat.Visitor) bool {
 	return true
 }
 
-// Words of an [InboxFilter].
+// Values of an [InboxFilter].
 const (
 	StatusOpen   = "open"
 	NoAssignee   = "none"
@@ -86,7 +86,7 @@ const (
 	ControlBot   = "bot"
 )
 
-// Wants reports whether a chat and its visitor pass the filter.
+// Wants reports whether a chat and its visitor match the filter.
 func (f InboxFilter) Wants(c chat.Chat, v chat.Visitor) bool {
 	switch {
 	case c.CompanyID != f.CompanyID, f.AppID != "" && c.AppID != f.AppID, f.Unread && !c.Unread():
@@ -101,8 +101,8 @@ func (f InboxFilter) Wants(c chat.Chat, v chat.Visitor) bool {
 	return f.Profile.Wants(v) && VisitorContains(v, f.Text)
 }
 
-// VisitorContains reports whether a visitor's names, e-mail address, phone number or user id contain the text, without regard to
-// case.
+// VisitorContains reports whether a visitor's names, e-mail address, phone number or user id contain the text,
+// case-insensitively.
 func VisitorContains(v chat.Visitor, text string) bool {
 	if text == "" {
 		return true
@@ -116,13 +116,13 @@ func VisitorContains(v chat.Visitor, text string) bool {
 	return false
 }
 
-// InboxEntry is a chat with its visitor; the zero Visitor where there is none.
+// InboxEntry is a chat with its visitor; the zero Visitor if there is none.
 type InboxEntry struct {
 	Chat    chat.Chat
 	Visitor chat.Visitor
 }
 
-// InboxCursor is the place of a chat in the inbox.
+// InboxCursor is the position of a chat in the inbox.
 type InboxCursor struct {
 	ActivityAt time.Time // of the chat, its WindowStartedAt
 	ChatID     string
@@ -131,18 +131,18 @@ type InboxCursor struct {
 // InboxPage is a part of the inbox.
 type InboxPage struct {
 	After *InboxCursor // nil: from the beginning
-	Limit int          // at most so many; 0: 50
+	Limit int          // maximum number of entries; 0: 50
 }
 
 const (
 	defaultInboxPage = 50
-	// InboxScan is how many chats a page looks at, at most.
+	// InboxScan is the maximum number of chats that a page examines.
 	InboxScan = 20_000
-	// InboxProfiles is how many visitors with one profile a page looks at, at most.
+	// InboxProfiles is the maximum number of visitors with one profile that a page examines.
 	InboxProfiles = 1000
 )
 
-// Size is the limit with its default.
+// Size returns the limit with its default.
 func (p InboxPage) Size() int {
 	if p.Limit <= 0 {
 		return defaultInboxPage

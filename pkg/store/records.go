@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// The records of [Portable], by kind; the key is named at each. Times are UTC with milliseconds. JSON of others is kept as text.
+// The records of [Portable], by kind, each with its key. Times are UTC with milliseconds. Opaque JSON is kept as text.
 
 // CompanyRecord is a record of the kind companies; its key is ID.
 type CompanyRecord struct {

@@ -21,7 +21,7 @@ const (
 	maxMessageData  = 8 << 20 // bytes
 )
 
-// CheckMessage returns Invalid for a message that no engine stores.
+// CheckMessage returns Invalid for a message that every store rejects.
 func CheckMessage(m chat.Message) error {
 	var f apperr.Fields
 	if !ValidMessageID(m.ID) {
@@ -35,7 +35,8 @@ func CheckMessage(m chat.Message) error {
 	return f.Err()
 }
 
-// ValidMessageID reports whether id can be a message's id. Ids come from processing layers too, so they need not be UUIDs.
+// ValidMessageID reports whether id can be a message's id. Ids may come from external processing layers, so they need
+// not be UUIDs.
 func ValidMessageID(id string) bool {
 	return id != "" && len(id) <= maxMessageIDLen && utf8.ValidString(id)
 }
@@ -63,8 +64,9 @@ func CheckAccessToken(t chat.AccessToken) error {
 	return f.Err()
 }
 
-// CheckApplication returns the application's origins in canonical form, or Invalid for an application that cannot be stored: widgetConfigs
-// that [chat.CheckWidgetConfigs] refuses, origins that [chat.CheckOrigins] refuses, or a negative FileRetention.
+// CheckApplication returns the application's origins in canonical form, or Invalid for an application that cannot be
+// stored: widgetConfigs rejected by [chat.CheckWidgetConfigs], origins rejected by [chat.CheckOrigins], or a negative
+// FileRetention.
 func CheckApplication(a chat.Application) (origins []string, err error) {
 	origins, faults := chat.CheckOrigins(a.AllowedOrigins)
 	var f apperr.Fields
@@ -88,7 +90,7 @@ func CheckVerification(mode chat.Verification, current chat.IdentityVerification
 	return nil
 }
 
-// SortIdentities returns the usable identities, strongest first; Invalid when there is none.
+// SortIdentities returns the usable identities, strongest first; Invalid if there is none.
 func SortIdentities(identities []Identity) ([]Identity, error) {
 	sorted := slices.DeleteFunc(slices.Clone(identities), func(i Identity) bool { return i.Value == "" || i.rank() < 0 })
 	if len(sorted) == 0 {
@@ -100,7 +102,7 @@ func SortIdentities(identities []Identity) ([]Identity, error) {
 
 func (i Identity) rank() int { return slices.Index([]string{KindUserID, KindEmail, KindPhone}, i.Kind) }
 
-// Key is the identity as one text; equal identities have equal keys.
+// Key returns the identity as text; equal identities have equal keys.
 func (i Identity) Key() string {
 	value := i.Value
 	if i.Kind == KindEmail {
@@ -112,13 +114,15 @@ func (i Identity) Key() string {
 	return i.Scope + "|" + i.Kind + "|" + value
 }
 
-// NewVisitorID returns a random id (UUID version 7). Ids of one time are neighbours in every index, so that registrations write few of its pages.
+// NewVisitorID returns a random id (UUID version 7). Ids created at the same time are adjacent in every index, so that
+// registrations write few pages.
 func NewVisitorID() string { return chat.NewID() }
 
-// ChatID is the id of a visitor's chat number n, counted from 1. It follows from both, so that concurrent creations meet in one id.
+// ChatID returns the id of a visitor's chat number n, counted from 1. It is derived from both, so that concurrent
+// creations use the same id.
 func ChatID(visitor uuid.UUID, n int) string {
 	return uuid.NewSHA1(visitor, []byte(strconv.Itoa(n))).String()
 }
 
-// UTC is a time as every engine stores it: UTC, in milliseconds.
+// UTC returns a time as every store keeps it: UTC, in milliseconds.
 func UTC(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// Store is everything that an engine does. It is safe for concurrent use. Callers declare the few methods that they need in an
-// interface of their own.
+// Store is the complete contract. It is safe for concurrent use. Callers declare the few methods that they need in
+// their own interface.
 type Store interface {
 	Companies
 	AccessTokens
@@ -32,13 +32,13 @@ type Store interface {
 	WebhookDeliveries
 	Portable
 
-	// Ready returns nil when the engine answers, else an Unavailable error.
+	// Ready returns nil if the database responds, else an Unavailable error.
 	Ready(ctx context.Context) error
-	// Close ends all connections. Operations that are under way get ctx's time to finish.
+	// Close closes all connections. Operations in progress have until ctx ends to finish.
 	Close(ctx context.Context) error
 }
 
-// Companies keeps companies.
+// Companies stores companies.
 type Companies interface {
 	// Company returns the company, or NotFound.
 	Company(ctx context.Context, id string) (chat.Company, error)
@@ -48,12 +48,12 @@ type Companies interface {
 	Companies(ctx context.Context, p Page) ([]chat.Company, error)
 }
 
-// AccessTokens keeps the companies' credentials for the Client API. Secrets are never stored, only their hashes.
+// AccessTokens stores the companies' credentials for the Client API. Secrets are never stored, only their hashes.
 type AccessTokens interface {
 	// AccessToken returns the token with that hash, or NotFound. [chat.AccessToken.Valid] decides whether it may be used.
 	//
-	// The look-up compares hashes, not secrets: a caller without the secret cannot choose which hash is compared, so the time that
-	// the comparison takes reveals nothing useful.
+	// The lookup compares hashes, not secrets: a caller without the secret cannot choose the compared hash, so the
+	// timing of the comparison reveals nothing useful.
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
 	// CreateAccessToken adds a token. Errors: NotFound (no such company), Invalid (see [CheckAccessToken]), Conflict (the hash exists).
 	CreateAccessToken(ctx context.Context, t chat.AccessToken) error
@@ -64,17 +64,17 @@ type AccessTokens interface {
 	// FindAccessTokens lists the tokens with that display prefix, or whose hash begins with reference (at least eight characters), in
 	// the order of creation.
 	FindAccessTokens(ctx context.Context, reference string) ([]chat.AccessToken, error)
-	// RevokeAccessToken ends the token; the first revocation stays. NotFound when there is no such token. The caller invalidates
-	// [CachedAccessToken] on all replicas.
+	// RevokeAccessToken revokes the token; the first revocation wins. NotFound if the token does not exist. The caller
+	// invalidates [CachedAccessToken] on all replicas.
 	RevokeAccessToken(ctx context.Context, hash string, at time.Time) error
-	// ExpireAccessToken makes the token end at the given time, if it does not end earlier. NotFound when there is no such token. The
+	// ExpireAccessToken sets the token's expiry, unless it expires earlier. NotFound if the token does not exist. The
 	// caller invalidates [CachedAccessToken].
 	ExpireAccessToken(ctx context.Context, hash string, at time.Time) error
-	// AccessTokenUsed records a use; the latest stays. NotFound when there is no such token.
+	// AccessTokenUsed records a use; the latest wins. NotFound if the token does not exist.
 	AccessTokenUsed(ctx context.Context, hash string, at time.Time) error
 }
 
-// Applications keeps chat applications.
+// Applications stores chat applications.
 type Applications interface {
 	// Application returns the application, or NotFound.
 	Application(ctx context.Context, id string) (chat.Application, error)
@@ -83,18 +83,19 @@ type Applications interface {
 	PutApplication(ctx context.Context, a chat.Application) error
 	// Applications lists the applications of a company, or all if companyID is empty, ordered by id.
 	Applications(ctx context.Context, companyID string, p Page) ([]chat.Application, error)
-	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a mode that
-	// needs a secret while the application has none.
+	// SetVerification sets how visitors prove their identity. Errors: NotFound; Invalid for an unknown mode, or for a
+	// mode that requires a secret if the application has none.
 	SetVerification(ctx context.Context, appID string, mode chat.Verification) error
 	// SetSupport sets how agents serve the application's visitors. Errors: NotFound; Invalid (see [CheckSupport]). The caller
 	// invalidates [CachedApplication].
 	SetSupport(ctx context.Context, appID string, s chat.Support) error
-	// RotateIdentitySecret makes fresh the current secret; earlier ones stay valid for overlap. It returns the resulting
-	// verification. Errors: NotFound; Conflict when concurrent rotations do not settle. No concurrent rotation loses a secret.
+	// RotateIdentitySecret makes fresh the current secret; earlier ones stay valid for overlap. It returns the
+	// resulting verification. Errors: NotFound; Conflict if concurrent rotations keep interfering. No concurrent
+	// rotation loses a secret.
 	RotateIdentitySecret(ctx context.Context, appID string, fresh chat.Secret, now time.Time, overlap time.Duration) (chat.IdentityVerification, error)
 }
 
-// Templates keeps message templates.
+// Templates stores message templates.
 type Templates interface {
 	// Template returns the template, or NotFound.
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
@@ -111,11 +112,12 @@ const (
 	KindPhone  = "phone"
 )
 
-// Identity is something by which a visitor is known within a scope; at most one visitor owns it. E-mail addresses compare
-// without regard to case and surrounding blanks.
+// Identity identifies a visitor within a scope; at most one visitor owns it. E-mail addresses compare without case and
+// surrounding white space.
 //
-// A proved identity and the same value unproved are two, with owners of their own: a visitor who only claims a value never
-// reaches the visitor who has proved it, nor the other way round (docs/decisions/0007-verified-identities.md).
+// A proved identity and the same value unproved are different identities, with separate owners: a visitor who only
+// claims a value never reaches the visitor who has proved it, nor vice versa
+// (docs/decisions/0007-verified-identities.md).
 type Identity struct {
 	Scope  string // the application's id, or the company's for the recipients of pushes
 	Kind   string // KindUserID, KindEmail or KindPhone
@@ -123,7 +125,7 @@ type Identity struct {
 	Proved bool // the company's own server vouches for it
 }
 
-// Visitors keeps visitors and the owners of identities.
+// Visitors stores visitors and the owners of identities.
 type Visitors interface {
 	// Visitor returns the visitor, or NotFound.
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
@@ -131,33 +133,35 @@ type Visitors interface {
 	// CompanyID, AppID and VerifiedBy stay those of the first call; ChatNumber and TokensValidFrom are not written. It returns the
 	// visitor as stored.
 	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
-	// ResolveVisitor returns the chatUserId that owns these identities; created says that no visitor owned any of them before.
+	// ResolveVisitor returns the chatUserId that owns these identities; created reports that no visitor owned any of
+	// them before.
 	//
-	// Unowned identities become this visitor's; one that another visitor owns stays theirs. If they belong to several visitors, the
-	// strongest decides, and nothing is merged. Concurrent calls end as if they had run one after the other: two identities that are
-	// both new and arrive together lead to one visitor. Identities with an empty value are ignored; without any, Invalid.
+	// Unowned identities become this visitor's; one that another visitor owns stays theirs. If they belong to several
+	// visitors, the strongest decides, and nothing is merged. Concurrent calls are serializable: two new identities
+	// that arrive together lead to one visitor. Identities with an empty value are ignored; without any, Invalid.
 	ResolveVisitor(ctx context.Context, identities []Identity) (chatUserID string, created bool, err error)
 	// FindVisitor returns the chatUserId that owns the identity, or NotFound.
 	FindVisitor(ctx context.Context, i Identity) (chatUserID string, err error)
-	// Register finds or creates a visitor, saves the profile and opens a chat unless one is open: [Visitors.ResolveVisitor],
-	// [Visitors.SaveVisitor] and [Chats.OpenChat] in one call, with their promises and errors. A repeat after an error completes
-	// what was begun.
+	// Register finds or creates a visitor, saves the profile and opens a chat unless one is open:
+	// [Visitors.ResolveVisitor], [Visitors.SaveVisitor] and [Chats.OpenChat] in one call, with their guarantees and
+	// errors. A repeat after an error completes the registration.
 	Register(ctx context.Context, r Registration) (Registered, error)
-	// RevokeVisitorTokens makes all tokens of the visitor that were issued before at invalid; the latest time stays. NotFound when
-	// there is no such visitor. The caller invalidates [CachedVisitor].
+	// RevokeVisitorTokens invalidates all tokens of the visitor issued before at; the latest time wins. NotFound if the
+	// visitor does not exist. The caller invalidates [CachedVisitor].
 	RevokeVisitorTokens(ctx context.Context, chatUserID string, at time.Time) error
-	// FindVisitors lists at most limit visitors of a company whose names, e-mail address, phone number or user id contain the text,
-	// without regard to case, ordered by id. It may read all visitors of the company.
+	// FindVisitors lists at most limit visitors of a company whose names, e-mail address, phone number or user id
+	// contain the text, case-insensitively, ordered by id. It may read all visitors of the company.
 	FindVisitors(ctx context.Context, companyID, text string, limit int) ([]chat.Visitor, error)
-	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries and records of files, and
-	// returns what it was. A repeat completes what a crash left half done; what is gone already is not counted again. The caller
-	// invalidates [CachedVisitor] and [CachedChat], and removes events and the files themselves.
+	// EraseVisitor removes the visitor with identities, chats, messages, statuses, receipts, webhook deliveries and
+	// file records, and returns the counts. A repeat after a crash completes the erasure, without counting removed
+	// records again. The caller invalidates [CachedVisitor] and [CachedChat], and removes events and the files
+	// themselves.
 	EraseVisitor(ctx context.Context, chatUserID string) (Erased, error)
 	// VisitorFileIDs lists the ids of the visitor's files, sorted.
 	VisitorFileIDs(ctx context.Context, chatUserID string) ([]string, error)
 }
 
-// Erased is how much was removed.
+// Erased counts the removed records.
 type Erased struct {
 	Visitors   int
 	Identities int
@@ -169,9 +173,9 @@ type Erased struct {
 
 // Registration is the input of [Visitors.Register].
 type Registration struct {
-	// Visitor is the profile. Its ID is empty where Identities lead to the visitor.
+	// Visitor is the profile. Its ID is empty if Identities determine the visitor.
 	Visitor chat.Visitor
-	// Identities are those of the visitor; not used when Visitor.ID is set.
+	// Identities are the visitor's identities; ignored if Visitor.ID is set.
 	Identities []Identity
 	// OnlyUnowned keeps Identities from matching a known visitor: if another visitor owns any of them, the result is a new visitor
 	// without identities.
@@ -179,8 +183,8 @@ type Registration struct {
 	Chat        NewChat
 }
 
-// PushRecipient is the registration of the recipient of a push: within the company, by the digits of the phone number (see
-// [chat.ParsePhone]). An empty name keeps the one that is stored.
+// PushRecipient returns the registration of a push recipient: within the company, by the digits of the phone number
+// (see [chat.ParsePhone]). An empty name keeps the stored one.
 func PushRecipient(companyID, phone, name string, at time.Time) Registration {
 	return Registration{
 		Identities: []Identity{{Scope: companyID, Kind: KindPhone, Value: strings.TrimPrefix(phone, "+")}},
@@ -202,11 +206,11 @@ type NewChat struct {
 	Channel   chat.Channel
 	Now       time.Time
 	Greetings []chat.Message // in the history from the start, ordered by time and id
-	// AgentsOnly gives a chat that is created to the agents; no bot answers it.
+	// AgentsOnly assigns a newly created chat to the agents; no bot answers it.
 	AgentsOnly bool
 }
 
-// Control is which side answers the new chat.
+// Control returns the control of the new chat.
 func (n NewChat) Control() chat.Control {
 	if !n.AgentsOnly {
 		return chat.Control{}
@@ -214,76 +218,78 @@ func (n NewChat) Control() chat.Control {
 	return chat.Control{Agent: true, ChangedAt: UTC(n.Now)}
 }
 
-// Chats keeps chats.
+// Chats stores chats.
 type Chats interface {
 	// Chat returns the chat, or NotFound.
 	Chat(ctx context.Context, id string) (chat.Chat, error)
-	// OpenChat returns the visitor's chat that is open at n.Now, or creates one with its greetings; opened says which. A visitor
-	// never has two open chats, whatever runs concurrently. A chat that only idleness has closed is closed for good first.
-	// Invalid when the visitor's id is not a UUID.
+	// OpenChat returns the visitor's chat that is open at n.Now, or creates one with its greetings; opened reports
+	// which. A visitor never has two open chats, whatever runs concurrently. A chat closed only by idleness is first
+	// closed permanently. Invalid if the visitor's id is not a UUID.
 	OpenChat(ctx context.Context, v chat.Visitor, n NewChat) (c chat.Chat, opened bool, err error)
 	// CurrentChat returns the visitor's chat that is open at now, or NotFound.
 	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
-	// CloseChat closes the chat; the first closing stays. NotFound when there is no such chat. The caller invalidates [CachedChat].
+	// CloseChat closes the chat; the first close wins. NotFound if the chat does not exist. The caller invalidates
+	// [CachedChat].
 	CloseChat(ctx context.Context, id string, at time.Time) error
-	// Chats lists chats, newest first. NotFound when the chat that the page follows does not exist.
+	// Chats lists chats, newest first. NotFound if the page's cursor is not an existing chat.
 	Chats(ctx context.Context, f ChatFilter, p Page) ([]chat.Chat, error)
 	// SetControl sets which side answers the visitor, and returns the resulting chat. The control with the latest ChangedAt wins. NotFound
 	// if the chat does not exist. The caller invalidates [CachedChat].
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
-	// RateChat records what the visitor says about the chat, and returns the chat as it is then. The rating with the latest At stays; its
-	// FirstAt is the At of the first one. NotFound when there is no such chat.
+	// RateChat records the visitor's rating of the chat, and returns the resulting chat. The rating with the latest At
+	// wins; its FirstAt is the At of the first one. NotFound if the chat does not exist.
 	RateChat(ctx context.Context, id string, r chat.Rating) (chat.Chat, error)
-	// Ratings adds up the ratings of a company's chats that were first rated at since or later, ordered by application.
+	// Ratings sums the ratings of a company's chats that were first rated at since or later, ordered by application.
 	Ratings(ctx context.Context, companyID string, since time.Time) ([]Ratings, error)
-	// AgentsRead records up to when the company has read what the visitor wrote; the latest stays. NotFound when there is no such chat.
+	// AgentsRead records up to when the company has read the visitor's messages; the latest wins. NotFound if the chat
+	// does not exist.
 	AgentsRead(ctx context.Context, id string, at time.Time) error
-	// Inbox lists chats with their visitors, the last activity first, and where the next page begins; nil: there is none. A page of a
-	// filter that few chats pass may be short, or empty, and still have a next one. Of a profile that more than [InboxProfiles] visitors
-	// share, the chats of that many are listed.
+	// Inbox lists chats with their visitors, most recent activity first, and the cursor of the next page; nil: there is
+	// none. A page of a filter that matches few chats may be short, or empty, and still have a next page. For a profile
+	// shared by more than [InboxProfiles] visitors, it lists the chats of that many.
 	Inbox(ctx context.Context, f InboxFilter, p InboxPage) (entries []InboxEntry, next *InboxCursor, err error)
 }
 
-// Messages keeps the history of chats, ordered by creation time, then by id.
+// Messages stores the history of chats, ordered by creation time, then by id.
 type Messages interface {
-	// AppendMessage adds a message to the chat's history. If a message with its id is there already nothing changes, also if the
-	// content differs: the first stays. A visitor's message moves the chat's window; a repeat completes what a crash left half done.
-	// Errors: NotFound (no such chat), Invalid (see [CheckMessage]; or the id belongs to another chat).
+	// AppendMessage adds a message to the chat's history. If a message with its id exists nothing changes, even if the
+	// content differs: the first wins. A visitor's message moves the chat's window; a repeat after a crash completes
+	// the write. Errors: NotFound (no such chat), Invalid (see [CheckMessage]; or the id belongs to another chat).
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
-	// History returns a part of the chat's history, ascending, and whether there are earlier messages. Following the first message's
-	// id as Before visits each message once that existed at the beginning, while others write. Errors: NotFound (no such chat),
-	// Invalid (Before is not a message of this chat).
+	// History returns a part of the chat's history, ascending, and whether there are earlier messages. Paging backwards
+	// with the first message's id as Before visits each message that existed at the start exactly once, even with
+	// concurrent writes. Errors: NotFound (no such chat), Invalid (Before is not a message of this chat).
 	History(ctx context.Context, chatID string, q HistoryQuery) (messages []chat.Message, more bool, err error)
-	// CountUnread counts the messages after the cursor that the company sent, or else those that the visitor wrote, up to limit, which is
-	// positive. An unknown chat has none.
+	// CountUnread counts the messages after the cursor that were sent by the company, or else by the visitor, up to
+	// limit, which is positive. An unknown chat has none.
 	CountUnread(ctx context.Context, chatID string, fromSupport bool, after chat.ReadCursor, limit int) (int, error)
 	// Message returns a message of the chat, or NotFound, also if it belongs to another chat.
 	Message(ctx context.Context, chatID, id string) (chat.Message, error)
-	// FindMessage returns a message by its id alone, and its chat. NotFound when it is not in any history.
+	// FindMessage returns a message by its id alone, and its chat. NotFound if it is in no history.
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 	// HasMessage reports whether the message is in a history.
 	HasMessage(ctx context.Context, id string) (bool, error)
 }
 
-// Statuses keeps what is known of the messages that companies sent.
+// Statuses stores the delivery status of companies' messages.
 type Statuses interface {
-	// MessageStatus returns what is known of a company's message, or NotFound.
+	// MessageStatus returns the status of a company's message, or NotFound.
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
-	// JoinMessageStatus adds to what is known and returns the result. Repeats and any order lead to the same result; see
-	// [chat.MessageStatus.Join]. One company's reports never touch another's messages.
+	// JoinMessageStatus merges more into the stored status and returns the result. Repeats and any order lead to the
+	// same result; see [chat.MessageStatus.Join]. One company's reports never affect another's messages.
 	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
 }
 
-// Receipts keeps which company messages of a chat still wait for their delivery or read report, and how far the visitor has read.
-// If a message is stored while the visitor reads past it, the later of the two operations sees the earlier.
+// Receipts stores which company messages of a chat still wait for their delivery or read report, and the visitor's read
+// cursor. If a message is stored while the visitor reads past it, the later of the two operations sees the earlier.
 type Receipts interface {
-	// AwaitReceipts records that the sender of m waits for its read report, and, unless delivered, for its delivery report. It returns
-	// when the visitor had already read that far; zero if not.
+	// AwaitReceipts records that the sender of m waits for its read report, and, unless delivered, for its delivery
+	// report. It returns when the visitor read that far; zero if not yet.
 	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
-	// ReadUpTo records that the visitor has read everything up to m, and returns the ids of the messages up to there whose senders
-	// still wait for the read report, sorted. They are returned again until [Receipts.NoteReceipt].
+	// ReadUpTo records that the visitor has read everything up to m, and returns the sorted ids of the messages up to
+	// it whose senders still wait for the read report. They are returned again until [Receipts.NoteReceipt].
 	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
-	// ChatReceipts returns how far the visitor has read, and whose senders wait for the delivery report.
+	// ChatReceipts returns the visitor's read cursor, and the messages whose senders wait for the delivery report.
 	ChatReceipts(ctx context.Context, chatID string) (ChatReceipts, error)
 	// NoteReceipt records that the delivery report of a message was sent, or the read report, which implies it.
 	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
@@ -295,63 +301,63 @@ type ChatReceipts struct {
 	Undelivered []string        // ids of the messages whose senders wait for the delivery report, sorted
 }
 
-// FileUsage is how much is stored at the moment, without what has expired.
+// FileUsage is the number and size of stored files, without expired ones.
 type FileUsage struct {
 	Bytes int64
 	Count int64
 }
 
-// Files keeps what visitors have uploaded, without the bytes themselves: for quotas, listing and erasure. Engines remove expired
-// entries by themselves.
+// Files stores metadata of uploaded files: for quotas, listing and erasure. Stores remove expired entries themselves.
 type Files interface {
 	// PutFile records an upload. A repeat changes nothing.
 	PutFile(ctx context.Context, f chat.StoredFile) error
-	// DeleteFile removes the record; no error when there is none.
+	// DeleteFile removes the record; a missing one is not an error.
 	DeleteFile(ctx context.Context, id string) error
-	// VisitorFiles returns what the visitor's unexpired files amount to at now.
+	// VisitorFiles returns the usage of the visitor's unexpired files at now.
 	VisitorFiles(ctx context.Context, chatUserID string, now time.Time) (FileUsage, error)
-	// ApplicationFiles returns what the application's unexpired files amount to at now. It may read one row per file: cache it.
+	// ApplicationFiles returns the usage of the application's unexpired files at now. It may read one row per file:
+	// cache it.
 	ApplicationFiles(ctx context.Context, appID string, now time.Time) (FileUsage, error)
 }
 
-// Users keeps the panel's users.
+// Users stores the panel's users.
 type Users interface {
 	// User returns the user, or NotFound. [account.UserID] returns the id of an e-mail address.
 	User(ctx context.Context, id string) (account.User, error)
 	// CreateUser adds a user. Errors: Invalid (see [account.User.Check]), Conflict with the reason EMAIL_TAKEN.
 	CreateUser(ctx context.Context, u account.User) error
-	// UpdateUser replaces the user, if its Revision is still the one that is stored, and raises that. Errors: NotFound; Conflict with the
-	// reason CHANGED_MEANWHILE.
+	// UpdateUser replaces the user, if its Revision is still the stored one, and increments it. Errors: NotFound;
+	// Conflict with the reason CHANGED_MEANWHILE.
 	UpdateUser(ctx context.Context, u account.User) error
-	// DeleteUser removes the user and its sessions. NotFound when there is no such user.
+	// DeleteUser removes the user and its sessions. NotFound if the user does not exist.
 	DeleteUser(ctx context.Context, id string) error
 	// Users lists a company's users, or all if companyID is empty, ordered by id.
 	Users(ctx context.Context, companyID string, p Page) ([]account.User, error)
 }
 
-// Sessions keeps the panel's sessions. Engines remove expired ones by themselves, not necessarily at once.
+// Sessions stores the panel's sessions. Stores remove expired ones themselves, not necessarily immediately.
 type Sessions interface {
-	// Session returns the session, or NotFound. [account.Session.Valid] decides whether it holds.
+	// Session returns the session, or NotFound. [account.Session.Valid] decides whether it is valid.
 	Session(ctx context.Context, id string) (account.Session, error)
 	// CreateSession adds a session.
 	CreateSession(ctx context.Context, s account.Session) error
-	// SessionUsed records a use and when the session ends now; the latest of both stay. NotFound when there is no such session.
+	// SessionUsed records a use and the new expiry; the latest of both win. NotFound if the session does not exist.
 	SessionUsed(ctx context.Context, id string, at, expiresAt time.Time) error
 	// UserSessions lists a user's sessions in the order of their creation.
 	UserSessions(ctx context.Context, userID string) ([]account.Session, error)
-	// DeleteSession removes a session; no error when there is none.
+	// DeleteSession removes a session; a missing one is not an error.
 	DeleteSession(ctx context.Context, id string) error
 	// DeleteUserSessions removes all sessions of a user but one; an empty id keeps none.
 	DeleteUserSessions(ctx context.Context, userID, keepID string) error
 }
 
-// AuditFilter selects entries of the audit log; an empty field selects all.
+// AuditFilter selects entries of the audit log; an empty field matches all.
 type AuditFilter struct {
 	CompanyID string
 	TargetID  string
 }
 
-// AuditLog records all changes by users. Entries are never changed or removed.
+// AuditLog records all changes by users. Entries are never modified or removed.
 type AuditLog interface {
 	// AppendAuditEntry adds an entry; a repeat changes nothing.
 	AppendAuditEntry(ctx context.Context, e account.AuditEntry) error
@@ -359,22 +365,22 @@ type AuditLog interface {
 	AuditEntries(ctx context.Context, f AuditFilter, p Page) ([]account.AuditEntry, error)
 }
 
-// WebhookEndpoints keeps where companies receive events.
+// WebhookEndpoints stores the webhook endpoints of companies.
 type WebhookEndpoints interface {
 	// WebhookEndpoint returns the endpoint, or NotFound.
 	WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error)
 	// CreateWebhookEndpoint adds an endpoint. Invalid: see [webhook.Endpoint.Check].
 	CreateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
-	// UpdateWebhookEndpoint replaces the endpoint, if its Revision is still the one that is stored, and raises that. Errors: Invalid,
-	// NotFound; Conflict with the reason CHANGED_MEANWHILE.
+	// UpdateWebhookEndpoint replaces the endpoint, if its Revision is still the stored one, and increments it. Errors:
+	// Invalid, NotFound; Conflict with the reason CHANGED_MEANWHILE.
 	UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
-	// DeleteWebhookEndpoint removes the endpoint and its deliveries. NotFound when there is no such endpoint.
+	// DeleteWebhookEndpoint removes the endpoint and its deliveries. NotFound if the endpoint does not exist.
 	DeleteWebhookEndpoint(ctx context.Context, id string) error
 	// WebhookEndpoints lists a company's endpoints, or all if companyID is empty, ordered by id.
 	WebhookEndpoints(ctx context.Context, companyID string, p Page) ([]webhook.Endpoint, error)
 }
 
-// WebhookFilter selects deliveries; an empty field selects all.
+// WebhookFilter selects deliveries; an empty field matches all.
 type WebhookFilter struct {
 	CompanyID  string // this or EndpointID is required
 	EndpointID string
@@ -384,7 +390,7 @@ type WebhookFilter struct {
 	From, To   time.Time // of CreatedAt: at From or later, before To
 }
 
-// Wants reports whether a delivery passes the filter.
+// Wants reports whether a delivery matches the filter.
 func (f WebhookFilter) Wants(d webhook.Delivery) bool {
 	return (f.CompanyID == "" || d.CompanyID == f.CompanyID) && (f.EndpointID == "" || d.EndpointID == f.EndpointID) &&
 		(f.Status == "" || d.Status == f.Status) && (f.Reason == "" || d.Reason == f.Reason) &&
@@ -392,28 +398,28 @@ func (f WebhookFilter) Wants(d webhook.Delivery) bool {
 		!d.CreatedAt.Before(UTC(f.From)) && (f.To.IsZero() || d.CreatedAt.Before(UTC(f.To)))
 }
 
-// WebhookDeliveries keeps the deliveries of webhooks: the queue of those that are pending, and the log of all attempts. Engines
-// remove expired deliveries by themselves.
+// WebhookDeliveries stores the deliveries of webhooks: the queue of pending ones, and the log of all attempts. Stores
+// remove expired deliveries themselves.
 type WebhookDeliveries interface {
-	// InsertWebhookDelivery adds a delivery and reports false when there is one with its id.
+	// InsertWebhookDelivery adds a delivery and reports false if its id exists.
 	InsertWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)
 	// WebhookDelivery returns the delivery, or NotFound.
 	WebhookDelivery(ctx context.Context, id string) (webhook.Delivery, error)
-	// WebhookDeliveries lists deliveries, newest first. NotFound when the delivery that the page follows does not exist.
+	// WebhookDeliveries lists deliveries, newest first. NotFound if the page's cursor is not an existing delivery.
 	WebhookDeliveries(ctx context.Context, f WebhookFilter, p Page) ([]webhook.Delivery, error)
-	// DueWebhookDeliveries lists at most limit pending deliveries that are due at now, the longest due first, without those of the
-	// endpoints in except.
+	// DueWebhookDeliveries lists at most limit pending deliveries that are due at now, longest due first, except those
+	// of the endpoints in except.
 	DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error)
-	// ClaimWebhookDelivery makes a delivery that is due at now due at until instead, and returns it. Of several concurrent callers one
-	// gets it; claimed says whether this one did.
+	// ClaimWebhookDelivery postpones a delivery that is due at now to until, and returns it. Of several concurrent
+	// callers one claims it; claimed reports whether this one did.
 	ClaimWebhookDelivery(ctx context.Context, id string, now, until time.Time) (d webhook.Delivery, claimed bool, err error)
 	// PostponeWebhookDelivery makes a pending delivery due at the given time, without an attempt.
 	PostponeWebhookDelivery(ctx context.Context, id string, at time.Time) error
-	// EndWebhookAttempt adds an attempt to the log of a delivery, and applies the outcome if the delivery is pending. Nothing happens
-	// when the delivery is gone. A nil attempt is none.
+	// EndWebhookAttempt adds an attempt to the log of a delivery, and applies the outcome if the delivery is pending.
+	// It does nothing if the delivery no longer exists. A nil attempt is not logged.
 	EndWebhookAttempt(ctx context.Context, id string, a *webhook.Attempt, o webhook.Outcome) error
-	// ReplayWebhookDelivery makes a delivery pending again, due at the given time, with all its tries. It reports false, and changes
-	// nothing, when the delivery is pending already. NotFound when there is no such delivery.
+	// ReplayWebhookDelivery makes a delivery pending again, due at the given time, with a full set of tries. It reports
+	// false, and changes nothing, if the delivery is already pending. NotFound if the delivery does not exist.
 	ReplayWebhookDelivery(ctx context.Context, id string, at time.Time) (bool, error)
 	// HasEarlierWebhookDelivery reports whether a pending delivery with the same endpoint and OrderKey has a lower Position.
 	HasEarlierWebhookDelivery(ctx context.Context, d webhook.Delivery) (bool, error)

@@ -19,7 +19,7 @@ func CheckSupport(s chat.Support) error {
 	return f.Err()
 }
 
-// SupportText is the JSON text under which engines keep the settings; empty for the zero settings.
+// SupportText returns the stored JSON text of the settings; empty for the zero settings.
 func SupportText(s chat.Support) string {
 	if s == (chat.Support{}) {
 		return ""
@@ -31,24 +31,24 @@ func SupportText(s chat.Support) string {
 	return string(text)
 }
 
-// ParseSupport reads what [SupportText] has written.
+// ParseSupport is the inverse of [SupportText].
 func ParseSupport(text string) (s chat.Support) {
 	if text == "" {
 		return s
 	}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		panic(fmt.Sprintf("store: settings that Parley wrote are no JSON: %v", err))
+		panic(fmt.Sprintf("store: stored settings are not JSON: %v", err))
 	}
 	return s
 }
 
-// Ratings are how visitors of one application have rated their chats.
+// Ratings are the ratings of one application's chats.
 type Ratings struct {
 	AppID  string
-	Scores [chat.MaxScore]int // how many gave 1, 2, ...
+	Scores [chat.MaxScore]int // number of ratings with score 1, 2, ...
 }
 
-// Count is how many ratings there are.
+// Count returns the number of ratings.
 func (r Ratings) Count() (n int) {
 	for _, of := range r.Scores {
 		n += of
@@ -56,7 +56,7 @@ func (r Ratings) Count() (n int) {
 	return n
 }
 
-// Average is the mean score; 0 without ratings.
+// Average returns the mean score; 0 without ratings.
 func (r Ratings) Average() float64 {
 	sum, n := 0, r.Count()
 	if n == 0 {
@@ -68,10 +68,10 @@ func (r Ratings) Average() float64 {
 	return float64(sum) / float64(n)
 }
 
-// RatingSums adds ratings up by application.
+// RatingSums sums ratings by application.
 type RatingSums map[string]*Ratings
 
-// Add adds n ratings with a score. What is no score is left out.
+// Add adds n ratings with a score. An invalid score is ignored.
 func (s RatingSums) Add(appID string, score, n int) {
 	if score < chat.MinScore || score > chat.MaxScore {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Handler returns a handler that adds to each line what its context carries: requestId, and trace_id and span_id, under the
-// names that OpenTelemetry has for them in logs. A handler that does so already is returned as it is.
+// Handler returns a handler that adds the ids of its context to each line: requestId, and trace_id and span_id, as
+// OpenTelemetry names them in logs. A handler that already does this is returned unchanged.
 func Handler(h slog.Handler) slog.Handler {
 	if _, ok := h.(handler); ok {
 		return h

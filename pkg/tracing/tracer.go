@@ -15,16 +15,16 @@ import (
 // scope is the instrumentation scope of the spans.
 const scope = "github.com/parley-chat/parley"
 
-// Tracer begins the spans of one service. It is safe for concurrent use; the nil Tracer begins none.
+// Tracer starts the spans of one service. It is safe for concurrent use; a nil Tracer starts none.
 //
-// The attributes of a span are put together before Start is called: on a hot path ask for nil first.
+// The attributes of a span are evaluated before Start is called: on a hot path check for nil first.
 type Tracer struct{ tracer trace.Tracer }
 
-// New returns a Tracer whose spans go to provider.
+// New returns a Tracer with spans from provider.
 func New(provider trace.TracerProvider) *Tracer { return &Tracer{provider.Tracer(scope)} }
 
-// Start begins a span as a child of the span in ctx: one of this process, or the traceparent of another one. The context
-// that it returns carries the new span, also as its traceparent.
+// Start starts a span as a child of the span in ctx: one of this process, or the traceparent of another one. The
+// returned context carries the new span, also as its traceparent.
 func (t *Tracer) Start(ctx context.Context, kind trace.SpanKind, name string, attributes ...attribute.KeyValue) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
@@ -36,10 +36,10 @@ func (t *Tracer) Start(ctx context.Context, kind trace.SpanKind, name string, at
 	return event.WithTraceParent(ctx, format(span.SpanContext())), &Span{span}
 }
 
-// Span is a piece of work. It is used by one goroutine at a time; the nil Span is none.
+// Span is a unit of work. It is used by one goroutine at a time; a nil Span does nothing.
 type Span struct{ span trace.Span }
 
-// SampledTraceID is the id of the span's trace if that is kept, else empty.
+// SampledTraceID returns the id of the span's trace if it is sampled, else the empty string.
 func (s *Span) SampledTraceID() string {
 	if s == nil || !s.span.SpanContext().IsSampled() {
 		return ""
@@ -54,7 +54,7 @@ func (s *Span) Set(attributes ...attribute.KeyValue) {
 	}
 }
 
-// Fail marks the span as failed, with the text of internal errors only: that of others could contain what a caller sent.
+// Fail marks the span as failed, with the text of internal errors only: other texts could contain caller input.
 func (s *Span) Fail(err error) {
 	if s == nil {
 		return
@@ -68,14 +68,14 @@ func (s *Span) Fail(err error) {
 	))
 }
 
-// End ends the span, which must not be used any more.
+// End ends the span, which must not be used afterwards.
 func (s *Span) End() {
 	if s != nil {
 		s.span.End()
 	}
 }
 
-// Finish ends the span of work that has ended with err.
+// Finish ends the span of work that returned err.
 func (s *Span) Finish(err error) {
 	if err != nil {
 		s.Fail(err)
@@ -83,14 +83,14 @@ func (s *Span) Finish(err error) {
 	s.End()
 }
 
-// parse reads a traceparent that is valid, or else returns none.
+// parse parses a traceparent; an invalid one yields an empty context.
 func parse(traceParent string) trace.SpanContext {
 	if !event.ValidTraceParent(traceParent) {
 		return trace.SpanContext{}
 	}
 	var cfg trace.SpanContextConfig
 	var flags [1]byte
-	// Valid ones have so many digits at these places.
+	// Valid ones have hexadecimal digits at these positions.
 	_, _ = hex.Decode(cfg.TraceID[:], []byte(traceParent[3:35]))
 	_, _ = hex.Decode(cfg.SpanID[:], []byte(traceParent[36:52]))
 	_, _ = hex.Decode(flags[:], []byte(traceParent[53:55]))
@@ -98,7 +98,7 @@ func parse(traceParent string) trace.SpanContext {
 	return trace.NewSpanContext(cfg)
 }
 
-// format writes the traceparent of a span, in version 00 (W3C Trace Context, section 3.2.2).
+// format formats the traceparent of a span, in version 00 (W3C Trace Context, section 3.2.2).
 func format(sc trace.SpanContext) string {
 	traceID, spanID, flags := sc.TraceID(), sc.SpanID(), sc.TraceFlags()&trace.FlagsSampled
 	dst := make([]byte, 0, 55)

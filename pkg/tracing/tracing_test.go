@@ -26,7 +26,7 @@ const (
 	traceParent = "00-" + traceID + "-" + callersSpan + "-01"
 )
 
-func TestSpansFollowTheTraceParent(t *testing.T) {
+func TestSpansAreChildrenOfTheTraceParent(t *testing.T) {
 	t.Parallel()
 	tracer, recorder := tracingtest.New(t)
 	ctx, outer := tracer.Start(event.WithTraceParent(t.Context(), traceParent), trace.SpanKindServer, "outer")
@@ -45,8 +45,8 @@ func TestSpansFollowTheTraceParent(t *testing.T) {
 	}
 }
 
-// A caller that keeps no trace is followed in that: what it does not want kept stays out, but its ids go on.
-func TestACallerMayDecideAgainstItsTrace(t *testing.T) {
+// An unsampled caller's trace is not recorded, but its ids are propagated.
+func TestAnUnsampledTraceIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	tracer, recorder := tracingtest.New(t)
 	ctx, span := tracer.Start(event.WithTraceParent(t.Context(), strings.TrimSuffix(traceParent, "01")+"00"), trace.SpanKindServer, "unsampled")
@@ -85,7 +85,7 @@ func TestFailedSpans(t *testing.T) {
 	}
 }
 
-func TestNoTracerCostsNothing(t *testing.T) {
+func TestNilTracerDoesNotAllocate(t *testing.T) {
 	ctx := event.WithTraceParent(t.Context(), traceParent)
 	var tracer *tracing.Tracer
 	allocations := testing.AllocsPerRun(100, func() {
@@ -103,11 +103,11 @@ func TestNoTracerCostsNothing(t *testing.T) {
 	}
 }
 
-func TestLogLinesNameRequestAndTrace(t *testing.T) {
+func TestLogLinesHaveRequestAndTraceIDs(t *testing.T) {
 	t.Parallel()
 	var written bytes.Buffer
 	log := tracing.Logger(slog.New(slog.NewJSONHandler(&written, nil)))
-	log = tracing.Logger(log).With("service", "test") // twice is once
+	log = tracing.Logger(log).With("service", "test") // wrapping twice adds the ids once
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		want map[string]any

@@ -6,26 +6,26 @@ import "time"
 const (
 	Pending   = "pending"   // an attempt is due at DueAt
 	Delivered = "delivered" // an attempt was answered with 2xx
-	Failed    = "failed"    // given up; see Delivery.Reason
+	Failed    = "failed"    // abandoned; see Delivery.Reason
 )
 
-// Reasons for which a delivery failed.
+// Reasons of failed deliveries.
 const (
-	ReasonExhausted = "exhausted" // all tries failed
+	ReasonExhausted = "exhausted" // all attempts failed
 	ReasonGone      = "gone"      // the endpoint answered 410
 	ReasonDisabled  = "disabled"  // the endpoint is disabled
 )
 
-// DefaultRetention is how long a delivery is kept after its end where the company has not chosen.
+// DefaultRetention is how long a finished delivery is kept unless the company has set a retention.
 const DefaultRetention = 30 * 24 * time.Hour
 
-// Delivery is one event on its way to one endpoint, and the log of its attempts.
+// Delivery is one event to deliver to one endpoint, and the log of its attempts.
 type Delivery struct {
 	ID         string // webhook-id
 	CompanyID  string
 	EndpointID string
 	EventType  string
-	ChatID     string // that the body is about, for erasure; empty: none
+	ChatID     string // of the event, for erasure; empty: none
 	Body       string
 	OrderKey   string // deliveries of an endpoint with the same key are sent in the order of Position; empty: no order
 	Position   int64
@@ -42,18 +42,18 @@ type Delivery struct {
 // MaxAttempts is how many attempts of a delivery are kept; older ones are dropped.
 const MaxAttempts = 50
 
-// Attempt is one request and its answer.
+// Attempt is one request and its response.
 type Attempt struct {
 	At         time.Time
 	URL        string
 	Duration   time.Duration
-	StatusCode int    // zero: no answer
-	Answer     string // the first bytes of the answer's body
-	Error      string // why there was no answer
+	StatusCode int    // zero: no response
+	Answer     string // the first bytes of the response body
+	Error      string // why there was no response
 	NextAt     time.Time
 }
 
-// Outcome is what becomes of a delivery after an attempt.
+// Outcome is the state of a delivery after an attempt.
 type Outcome struct {
 	Status    string
 	Reason    string
@@ -61,7 +61,7 @@ type Outcome struct {
 	ExpiresAt time.Time
 }
 
-// Due is a delivery that waits for a processor.
+// Due is a delivery that is ready for a processor.
 type Due struct {
 	ID         string
 	EndpointID string

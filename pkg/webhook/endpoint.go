@@ -17,7 +17,7 @@ const (
 	maxDescription = 200  // characters
 	maxHeaders     = 20
 	maxHeaderValue = 1024 // bytes
-	// MaxEndpoints is how many endpoints a company may have.
+	// MaxEndpoints is the maximum number of endpoints of a company.
 	MaxEndpoints = 50
 )
 
@@ -25,19 +25,19 @@ const (
 const (
 	DisabledManually = "manual"  // by a person or a tool
 	DisabledFailing  = "failing" // after three warnings
-	DisabledGone     = "gone"    // it answered 410
+	DisabledGone     = "gone"    // it responded 410
 )
 
-// Endpoint is where a company receives events.
+// Endpoint is a URL at which a company receives events.
 type Endpoint struct {
 	ID          string
 	CompanyID   string
 	URL         string
 	Description string
-	Events      []string          // types that it receives; empty: all
+	Events      []string          // event types that it receives; empty: all
 	Headers     map[string]string // sent with each delivery
 	Secrets     []Secret          // newest first; each active one signs
-	Ordered     bool              // the deliveries of one chat arrive one after the other
+	Ordered     bool              // deliveries of one chat are sent in sequence
 	CreatedAt   time.Time
 
 	DisabledAt     time.Time // zero: enabled
@@ -47,7 +47,7 @@ type Endpoint struct {
 	Warnings     int       // since FailingSince
 	WarnedAt     time.Time
 
-	Revision int64 // raised by each update
+	Revision int64 // incremented by each update
 }
 
 // Enabled reports whether the endpoint receives deliveries.
@@ -58,7 +58,7 @@ func (e Endpoint) Wants(eventType string) bool {
 	return len(e.Events) == 0 || eventType == TypeTest || slices.Contains(e.Events, eventType)
 }
 
-// Kinds returns the schemes with which the endpoint's deliveries are signed.
+// Kinds returns the schemes of the endpoint's active secrets.
 func (e Endpoint) Kinds(now time.Time) (kinds []Kind) {
 	for _, s := range e.Secrets {
 		if s.Active(now) && !slices.Contains(kinds, s.Kind()) {
@@ -68,8 +68,8 @@ func (e Endpoint) Kinds(now time.Time) (kinds []Kind) {
 	return kinds
 }
 
-// Rotate adds a new secret of each active kind. The replaced ones sign for the overlap as well; a secret that ends earlier keeps its
-// end. It returns the new secrets.
+// Rotate adds a new secret of each active kind. Replaced secrets also sign during the overlap; a secret with an earlier
+// expiry keeps it. It returns the new secrets.
 func (e *Endpoint) Rotate(now time.Time, overlap time.Duration) (fresh []Secret) {
 	for _, kind := range e.Kinds(now) {
 		fresh = append(fresh, NewSecret(kind, now))
@@ -87,7 +87,7 @@ func (e *Endpoint) Rotate(now time.Time, overlap time.Duration) (fresh []Secret)
 	return fresh
 }
 
-// Check returns Invalid for an endpoint that cannot be stored.
+// Check returns Invalid for an endpoint with invalid fields.
 func (e Endpoint) Check() error {
 	var f apperr.Fields
 	checkURL(&f, e.URL)
@@ -126,7 +126,7 @@ func checkURL(f *apperr.Fields, s string) {
 	}
 }
 
-// reserved are headers that the delivery sets, or that belong to the connection.
+// reserved reports whether the delivery sets the header, or it belongs to the connection.
 func reserved(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "webhook-") || slices.Contains([]string{
@@ -151,12 +151,12 @@ func checkHeaders(f *apperr.Fields, headers map[string]string) {
 	}
 }
 
-// headerName reports whether name is a header's name in its canonical form, of letters, digits and hyphens.
+// headerName reports whether name is a canonical header name of letters, digits and hyphens.
 func headerName(name string) bool {
 	return name != "" && len(name) <= 100 && http.CanonicalHeaderKey(name) == name && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// Status is how the endpoint is at the moment: enabled, failing or disabled.
+// Status returns enabled, failing or disabled.
 func (e Endpoint) Status() string {
 	switch {
 	case !e.Enabled():
@@ -167,7 +167,7 @@ func (e Endpoint) Status() string {
 	return "enabled"
 }
 
-// PublicKeys are those of the v1a signatures at now.
+// PublicKeys returns the public keys of the v1a signatures at now.
 func (e Endpoint) PublicKeys(now time.Time) (keys []string) {
 	for _, s := range e.Secrets {
 		if s.Kind() == Ed25519 && s.Active(now) {

@@ -26,7 +26,7 @@ const (
 	TypeTest = "webhook.test"
 )
 
-// Types lists the types that an endpoint may ask for.
+// Types lists the types that an endpoint can subscribe to.
 func Types() []string {
 	return []string{
 		TypeMessageReceived, TypeMessageStatus, TypeChatOpened, TypeChatClosed, TypeChatRated, TypeVisitorRegistered, TypeVisitorUpdated,
@@ -37,19 +37,19 @@ func Types() []string {
 // Event is the body of a delivery.
 type Event struct {
 	Type      string `json:"type"`
-	Timestamp Time   `json:"timestamp"` // when it happened
+	Timestamp Time   `json:"timestamp"` // when the event occurred
 	Data      any    `json:"data"`
 
-	// Key identifies the event among those of its type: equal for an event that is read twice.
+	// Key identifies the event among those of its type: equal if an event is read twice.
 	Key string `json:"-"`
-	// ChatID is the chat whose events are in order; empty: none.
+	// ChatID is the chat whose events are ordered; empty: none.
 	ChatID string `json:"-"`
 }
 
 // Time is a time in JSON: ISO 8601, UTC, milliseconds, Z.
 type Time time.Time
 
-// IsZero reports whether there is no time.
+// IsZero reports whether the time is zero.
 func (t Time) IsZero() bool { return time.Time(t).IsZero() }
 
 // MarshalText implements [encoding.TextMarshaler].
@@ -66,13 +66,13 @@ func (e Event) Body() (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// DeliveryID is the webhook-id of an event's delivery to an endpoint. It follows from both, so an event that is read twice is one
-// delivery.
+// DeliveryID returns the webhook-id of an event's delivery to an endpoint. It is derived from both, so an event that is
+// read twice is one delivery.
 func DeliveryID(endpointID string, e Event) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("parley:webhook:"+endpointID+":"+e.Type+":"+e.Key)).String()
 }
 
-// Message is a message as the APIs show it.
+// Message is a message in the APIs' format.
 type Message struct {
 	ID            string           `json:"id"`
 	CreatedAt     Time             `json:"createdAt"`
@@ -82,7 +82,7 @@ type Message struct {
 	IsFromSupport bool             `json:"isFromSupport"`
 }
 
-// MessageOf is a message in an event.
+// MessageOf converts a message for an event.
 func MessageOf(m chat.Message) Message {
 	return Message{
 		ID: m.ID, CreatedAt: Time(m.CreatedAt), Type: m.Type, Data: m.Data, NameOfSender: m.NameOfSender, IsFromSupport: m.IsFromSupport,
@@ -148,10 +148,10 @@ type Visitor struct {
 	ChatID     string  `json:"chatId"`
 	ChatUserID string  `json:"chatUserId"`
 	Profile    Profile `json:"profile"`
-	VerifiedBy string  `json:"verifiedBy,omitempty"` // the member of profile that is proved
+	VerifiedBy string  `json:"verifiedBy,omitempty"` // the proven member of profile
 }
 
-// Profile is what a visitor is known by.
+// Profile is the personal data of a visitor.
 type Profile struct {
 	FirstName string `json:"firstName,omitempty"`
 	LastName  string `json:"lastName,omitempty"`
@@ -160,7 +160,7 @@ type Profile struct {
 	UserID    string `json:"userId,omitempty"`
 }
 
-// EndpointDisabled is the data of endpoint.disabled: another endpoint of the company receives nothing any more.
+// EndpointDisabled is the data of endpoint.disabled: another endpoint of the company was disabled.
 type EndpointDisabled struct {
 	CompanyID  string `json:"companyId"`
 	EndpointID string `json:"endpointId"`

@@ -47,7 +47,7 @@ func received(t chat.MessageType, data string) webhook.MessageReceived {
 	}
 }
 
-// samples has one of each type of event, with every member set.
+// samples returns one event of each type, with every member set.
 func samples() []sample {
 	visitor := webhook.Visitor{
 		CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, VerifiedBy: "email",
@@ -56,7 +56,7 @@ func samples() []sample {
 	of := func(t string, data any) webhook.Event { return webhook.Event{Type: t, Timestamp: at, Data: data} }
 	return []sample{
 		{"MessageReceived", "A visitor wrote.", of(webhook.TypeMessageReceived, received(chat.Text, `{"text":"Where is my order?"}`))},
-		{"FileReceived", "A visitor sent a file; it comes beside message.received of the same message. The file is at data.message.data.url.", of(webhook.TypeFileReceived,
+		{"FileReceived", "A visitor sent a file; it accompanies message.received for the same message. The file is at data.message.data.url.", of(webhook.TypeFileReceived,
 			webhook.FileReceived(received(chat.Image, `{"url":"https://chat.example.com/files/ZrJ0","mime":"image/png","size":48213,"fileName":"receipt.png"}`)))},
 		{"MessageStatus", "A message of the company was delivered, was read, or failed.", of(webhook.TypeMessageStatus, webhook.MessageStatus{
 			CompanyID: companyID, ChatID: chatID, MessageID: messageID, Status: chat.StatusFailed, OccurredAt: at, Reason: "The number is not reachable",
@@ -71,15 +71,15 @@ func samples() []sample {
 			CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, Score: 4, Comment: "Quick and friendly.", RatedAt: at,
 		})},
 		{"Visitor", "A visitor registered for the first time.", of(webhook.TypeVisitorRegistered, visitor)},
-		{"Visitor", "A visitor who is known registered again; the profile is as it is then.", of(webhook.TypeVisitorUpdated, visitor)},
-		{"EndpointDisabled", "Another endpoint of the company was disabled: it went on failing, or answered 410.", of(webhook.TypeEndpointDisabled, webhook.EndpointDisabled{
+		{"Visitor", "A known visitor registered again; profile is the updated one.", of(webhook.TypeVisitorUpdated, visitor)},
+		{"EndpointDisabled", "Another endpoint of the company was disabled: it kept failing, or responded 410.", of(webhook.TypeEndpointDisabled, webhook.EndpointDisabled{
 			CompanyID: companyID, EndpointID: endpointID, URL: "https://crm.example/parley", Reason: webhook.DisabledFailing, DisabledAt: at,
 		})},
-		{"Test", "A test that somebody asked for.", of(webhook.TypeTest, webhook.Test{CompanyID: companyID, EndpointID: endpointID})},
+		{"Test", "A test event sent on request.", of(webhook.TypeTest, webhook.Test{CompanyID: companyID, EndpointID: endpointID})},
 	}
 }
 
-// schemaOf describes a type as it is encoded.
+// schemaOf returns the JSON Schema of a type's encoding.
 func schemaOf(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[webhook.Time]():
@@ -126,9 +126,9 @@ func contract(t *testing.T) []byte {
 		webhooks[s.event.Type] = object{"post": object{
 			"operationId": s.event.Type, "summary": s.summary,
 			"parameters": []object{
-				header("webhook-id", "Identifies the event at this endpoint; equal over retries and replays.", "3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11"),
-				header("webhook-timestamp", "When this attempt was made, in seconds since 1970.", "1795262400"),
-				header("webhook-signature", "Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).", "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+				header("webhook-id", "Identifies the event at this endpoint; the same for retries and replays.", "3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11"),
+				header("webhook-timestamp", "Time of this attempt, in seconds since 1970.", "1795262400"),
+				header("webhook-signature", "Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).", "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
 			},
 			"requestBody": object{"required": true, "content": object{"application/json": object{
 				"schema": object{
@@ -141,9 +141,9 @@ func contract(t *testing.T) []byte {
 				"example": json.RawMessage(body),
 			}}},
 			"responses": object{
-				"2XX":     object{"description": "Received. Anything else is a failed attempt, which is repeated."},
-				"410":     object{"description": "The endpoint is gone: it is disabled at once."},
-				"429":     object{"description": "Too many requests: the endpoint gets fewer at a time, and none before Retry-After."},
+				"2XX":     object{"description": "Received. Any other status is a failed attempt, which is retried."},
+				"410":     object{"description": "The endpoint no longer exists: it is disabled immediately."},
+				"429":     object{"description": "Too many requests: concurrency is reduced, and no request is sent before Retry-After."},
 				"default": object{"description": "A failed attempt."},
 			},
 		}}
@@ -152,7 +152,7 @@ func contract(t *testing.T) []byte {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "Parley webhooks", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "What Parley posts to the webhook endpoints of a company, as Standard Webhooks (https://www.standardwebhooks.com).",
+			"description": "Requests that Parley sends to the webhook endpoints of a company, as Standard Webhooks (https://www.standardwebhooks.com).",
 		},
 		"webhooks": webhooks, "components": object{"schemas": schemas},
 	}
@@ -166,7 +166,7 @@ func contract(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// The contract is generated from the types of the payloads.
+// The contract is generated from the payload types.
 func TestContractIsCurrent(t *testing.T) {
 	t.Parallel()
 	want := contract(t)
@@ -181,14 +181,14 @@ func TestContractIsCurrent(t *testing.T) {
 	}
 	document, err := openapi3.NewLoader().LoadFromData(want)
 	if err == nil {
-		err = document.Validate(t.Context()) // the examples too
+		err = document.Validate(t.Context()) // including the examples
 	}
 	if err != nil {
 		t.Errorf("docs/webhooks.openapi.json is not valid: %v", err)
 	}
 }
 
-// Every type that can be asked for is in the contract, and every sample sets all members: an example that left one out would hide it.
+// Every subscribable type is in the contract, and every sample sets all members: an example would hide a missing one.
 func TestSamplesAreComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -25,7 +25,7 @@ const (
 	schemeHMAC, schemeEd    = "v1,", "v1a,"
 	signatureListSeparator  = " "
 	signedContentSeparator  = "."
-	maxActiveSecretsPerKind = 5 // a rotation ends the oldest beyond
+	maxActiveSecretsPerKind = 5 // a rotation ends the oldest beyond this
 )
 
 // Kind is a scheme of signatures.
@@ -83,7 +83,7 @@ func (s Secret) key() ([]byte, error) {
 	return key, nil
 }
 
-// Verifier returns what a receiver verifies with: the secret itself, or, for ed25519, whpk_ and the public key in base64.
+// Verifier returns the receiver's key: the secret itself, or, for ed25519, whpk_ and the public key in base64.
 func (s Secret) Verifier() string {
 	key, err := s.key()
 	if err != nil || s.Kind() == HMAC {
@@ -106,7 +106,7 @@ func (s Secret) sign(content []byte) (string, error) {
 	return schemeHMAC + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// Sign returns the values of webhook-timestamp and webhook-signature: one signature of each active secret, the newest first.
+// Sign returns the values of webhook-timestamp and webhook-signature: one signature per active secret, newest first.
 func Sign(secrets []Secret, id string, at time.Time, body []byte) (timestamp, signature string, err error) {
 	timestamp = strconv.FormatInt(at.Unix(), 10)
 	content := append([]byte(id+signedContentSeparator+timestamp+signedContentSeparator), body...)

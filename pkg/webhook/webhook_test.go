@@ -22,7 +22,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// Earlier secrets sign for the overlap and no longer; one that ends earlier keeps its end; their number is bounded.
+// Earlier secrets sign during the overlap only; a secret with an earlier expiry keeps it; their number is bounded.
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 		e := valid
 		change(&e)
 		if err := e.Check(); !apperr.Is(err, apperr.Invalid) {
-			t.Errorf("%s: got %v, want it refused", name, err)
+			t.Errorf("%s: got %v, want it rejected", name, err)
 		}
 	}
 }

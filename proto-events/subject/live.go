@@ -1,6 +1,6 @@
 package subject
 
-// NoApplication stands for the application in the subjects of a chat that has none.
+// NoApplication replaces the application in the subjects of a chat without one.
 const NoApplication = "-"
 
 // Sides of a chat.
@@ -9,27 +9,28 @@ const (
 	SideSupport = "support" // bots, agents and company systems
 )
 
-// What happens at this moment passes over core NATS: no stream keeps it.
+// Live events use core NATS: no stream stores them.
 const (
 	AllVisitorTyping = "chat.typing.visitor.>"
 	AllSupportTyping = "chat.typing.support.>"
 	AllReadCursors   = "chat.read.*.*.*"
 )
 
-// Typing is where it is published that somebody writes in a visitor's chat.
+// Typing returns the subject of typing indicators in a visitor's chat.
 func Typing(side, appID, chatUserID string) string {
 	return "chat.typing." + side + "." + appID + "." + chatUserID
 }
 
-// ReadCursor is where it is published that a side of a visitor's chat has read further.
+// ReadCursor returns the subject of read cursor changes in a visitor's chat.
 func ReadCursor(side, appID, chatUserID string) string {
 	return "chat.read." + side + "." + appID + "." + chatUserID
 }
 
-// AskReading is where a gateway asks the Widget API how far a visitor has read, or tells it (core NATS, a question with an answer).
+// AskReading returns the subject on which a gateway reads or sets a visitor's read cursor at the Widget API (core NATS
+// request).
 func AskReading(appID, chatUserID string) string {
 	return "parley.ask.reading." + appID + "." + chatUserID
 }
 
-// AllReadingQuestions are the subjects of [AskReading].
+// AllReadingQuestions matches the subjects of [AskReading].
 const AllReadingQuestions = "parley.ask.reading.*.*"

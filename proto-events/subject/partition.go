@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// A stream with several partitions stores each message under its subject with the partition in front, as a token of its own:
-// `chat.reply.a.v` becomes `7.chat.reply.a.v`. The stream does so (subject transform); publishers and subscribers of core NATS see
-// the subject without it. Only a reader of the stream meets the token. A stream with one partition stores subjects as they are.
+// A stream with several partitions stores each message under its subject prefixed with the partition as a token:
+// `chat.reply.a.v` becomes `7.chat.reply.a.v`. The stream does so (subject transform); publishers and core NATS
+// subscribers use the subject without it. Only readers of the stream see the token. A stream with one partition stores
+// subjects unchanged.
 
-// Transform is the source and the destination of the subject transform of a stream that keeps filter in so many partitions.
+// Transform returns source and destination of the subject transform of a stream that stores filter in that many
+// partitions.
 func Transform(filter string, partitions int) (source, destination string) {
 	return filter, "{{partition(" + strconv.Itoa(partitions) + ")}}." + filter
 }
 
-// Partitions is how many partitions a stream has by the destination of its subject transform; 1 where it has none.
+// Partitions returns the number of partitions from the destination of a stream's subject transform; 1 if there is none.
 func Partitions(destination string) int {
 	rest, ok := strings.CutPrefix(destination, "{{partition(")
 	count, _, closed := strings.Cut(rest, ")}}.")
@@ -26,8 +28,8 @@ func Partitions(destination string) int {
 	return n
 }
 
-// Partition is the partition of a subject in a stream that has so many: FNV-1a over the whole subject, as nats-server computes
-// `partition(n)`.
+// Partition returns the partition of a subject in a stream with that many partitions: FNV-1a over the whole subject, as
+// nats-server computes `partition(n)`.
 func Partition(subj string, partitions int) int {
 	if partitions <= 1 {
 		return 0
@@ -37,8 +39,8 @@ func Partition(subj string, partitions int) int {
 	return int(h.Sum32() % uint32(partitions))
 }
 
-// Stored is the subject, or the filter, that finds in a stream with so many partitions what was published on subj. A filter with
-// wildcards finds all partitions.
+// Stored returns the stored form of a subject or filter in a stream with that many partitions. A filter with wildcards
+// matches all partitions.
 func Stored(subj string, partitions int) string {
 	switch {
 	case partitions <= 1:
@@ -49,10 +51,10 @@ func Stored(subj string, partitions int) string {
 	return strconv.Itoa(Partition(subj, partitions)) + "." + subj
 }
 
-// InPartition is the filter for what was published on subjects that match filter and is stored in one partition.
+// InPartition returns the filter for messages published on subjects that match filter and stored in one partition.
 func InPartition(filter string, partition int) string { return strconv.Itoa(partition) + "." + filter }
 
-// Published is the subject on which a stored message was published.
+// Published returns the subject on which a stored message was published.
 func Published(stored string) string {
 	for i := range len(stored) {
 		switch c := stored[i]; {

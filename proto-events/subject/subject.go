@@ -1,7 +1,7 @@
-// Package subject names every stream and subject of Parley, in one place.
+// Package subject defines every stream and subject of Parley.
 //
-// Ids are UUIDs and channels are lower-case words, so none of them can hold a dot, a space or a wildcard; a token that does is
-// a fault of the caller, which [Valid] finds before anything is published.
+// Ids are UUIDs and channels are lower-case words, so none can contain a dot, a space or a wildcard; a token that does
+// is a programming error, which [Valid] detects before anything is published.
 package subject
 
 import (
@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// Streams. A message is kept by the stream that its subject belongs to.
+// Streams. A message is stored in the stream that its subject belongs to.
 const (
-	Inbound  = "INBOUND"  // what visitors did: registrations and messages; and who answers them
-	Sends    = "SENDS"    // what companies sent: messages and pushes
-	Replies  = "REPLIES"  // what goes to widget visitors
-	Outbound = "OUTBOUND" // what goes to channel connectors
-	Status   = "STATUS"   // what became of messages that companies sent
-	Dead     = "DEAD"     // what a consumer gave up on
-	Parts    = "PARTS"    // what bots are still writing; kept for [PartsAge]
+	Inbound  = "INBOUND"  // visitors' registrations and messages, and changes of control
+	Sends    = "SENDS"    // companies' messages and pushes
+	Replies  = "REPLIES"  // messages to widget visitors
+	Outbound = "OUTBOUND" // messages to channel connectors
+	Status   = "STATUS"   // delivery reports of companies' messages
+	Dead     = "DEAD"     // dead letters: messages that a consumer gave up
+	Parts    = "PARTS"    // messages that bots are still writing; kept for [PartsAge]
 
-	// Revocations keeps, for each visitor whose tokens were revoked, the last revocation. It is no stream of events.
+	// Revocations stores the last revocation of each visitor whose tokens were revoked. It is not an event stream.
 	Revocations = "REVOCATIONS"
 
-	// Positions keeps how far each partition of a stream has been handled by a group that acknowledges nothing. It is no stream of events.
+	// Positions stores the offset of each partition handled by a group that does not acknowledge. It is not an event
+	// stream.
 	Positions = "POSITIONS"
 )
 
@@ -43,28 +44,29 @@ const (
 	AllDead             = "chat.dead.>"
 	AllRevocations      = "parley.revocation.>"
 	allPositions        = "parley.position.>"
-	AllInvalidations    = "parley.invalidate.>"  // core NATS, no stream: a lost one costs a second of staleness
-	AllOriginQuestions  = "parley.ask.origins.*" // core NATS, a question with an answer
-	AllStops            = "parley.stop.*.*.*"    // core NATS, a request with an answer
+	AllInvalidations    = "parley.invalidate.>"  // core NATS, not stored: a lost one costs a second of staleness
+	AllOriginQuestions  = "parley.ask.origins.*" // core NATS request
+	AllStops            = "parley.stop.*.*.*"    // core NATS request
 	revocationsPrefix   = "parley.revocation."
 	invalidationsPrefix = "parley.invalidate."
 	repliesPrefix       = "chat.reply."
 	stopsPrefix         = "parley.stop."
 )
 
-// Stream is a stream's name and the subjects that it keeps.
+// Stream is a stream's name and its subjects.
 type Stream struct {
 	Name     string
 	Subjects []string
-	// Partitioned says that the order of its messages matters by key only, so that several readers may share them.
+	// Partitioned streams need order by key only, so several readers may share them.
 	Partitioned bool
 	// LastOnly keeps the last message of each subject, for [RevocationAge] instead of the configured age.
 	LastOnly bool
-	// Short keeps messages for [PartsAge] instead of the configured age, and drops the oldest where others refuse the newest.
+	// Short keeps messages for [PartsAge] instead of the configured age, and when full drops the oldest instead of
+	// rejecting.
 	Short bool
 }
 
-// PartsAge is how long a part of a message is kept: longer than a bot may be silent in the middle of one.
+// PartsAge is how long a part of a message is kept: longer than the longest pause of a bot within a message.
 const PartsAge = time.Minute
 
 // RevocationAge is how long a revocation is kept: no token lives longer.
@@ -85,7 +87,7 @@ func Streams() []Stream {
 	}
 }
 
-// StreamOf returns the name of the stream that keeps a subject, or the empty string.
+// StreamOf returns the name of the stream that stores a subject, or the empty string.
 func StreamOf(subj string) string {
 	for _, stream := range Streams() {
 		for _, filter := range stream.Subjects {
@@ -97,38 +99,38 @@ func StreamOf(subj string) string {
 	return ""
 }
 
-// CompanyMessage is where the Client API publishes a message into a chat.
+// CompanyMessage returns the subject of a company's message into a chat, published by the Client API.
 func CompanyMessage(companyID, chatID string) string {
 	return "chat.in.message." + companyID + "." + chatID
 }
 
-// Push is where the Client API publishes a template message to a phone number.
+// Push returns the subject of a template message to a phone number, published by the Client API.
 func Push(companyID, templateID string) string { return "chat.in.push." + companyID + "." + templateID }
 
-// VisitorRegistered is where the Widget API publishes a registration.
+// VisitorRegistered returns the subject of a registration, published by the Widget API.
 func VisitorRegistered(appID, chatUserID string) string {
 	return "chat.in.visitor.registered." + appID + "." + chatUserID
 }
 
-// VisitorMessage is where the Widget API publishes what a visitor wrote.
+// VisitorMessage returns the subject of a visitor's message, published by the Widget API.
 func VisitorMessage(appID, chatUserID string) string {
 	return "chat.in.visitor.message." + appID + "." + chatUserID
 }
 
-// ChatRated is where the Widget API publishes that a visitor has rated a chat.
+// ChatRated returns the subject of a visitor's rating, published by the Widget API.
 func ChatRated(appID, chatUserID string) string {
 	return "chat.in.visitor.rated." + appID + "." + chatUserID
 }
 
-// ControlChanged is where it is published who answers a chat.
+// ControlChanged returns the subject of changes to which side answers a chat.
 func ControlChanged(companyID, chatID string) string {
 	return "chat.in.control." + companyID + "." + chatID
 }
 
-// PanelNotice is where replicas of the panel tell each other about a company's agents (core NATS): who is looking, who is typing.
+// PanelNotice returns the subject on which panel replicas share agents' presence and typing (core NATS).
 func PanelNotice(companyID string) string { return "parley.panel." + companyID }
 
-// Reply is where the processing layer publishes what a widget visitor is to see.
+// Reply returns the subject of a message to a widget visitor, published by the processing layer.
 func Reply(appID, chatUserID string) string { return repliesPrefix + appID + "." + chatUserID }
 
 // ParseReply returns the ids in the subject of a reply.
@@ -141,15 +143,15 @@ func ParseReply(s string) (appID, chatUserID string, ok bool) {
 	return appID, chatUserID, ok && Valid(appID) && Valid(chatUserID)
 }
 
-// Part is where a bot publishes what it has written of a message for a widget visitor.
+// Part returns the subject of the parts of a message that a bot is writing to a widget visitor.
 func Part(appID, chatUserID string) string { return "chat.part." + appID + "." + chatUserID }
 
-// Stop is where the bot that writes a message for a visitor is asked to stop (core NATS, request and reply).
+// Stop returns the subject of a request to stop a bot's message to a visitor (core NATS request).
 func Stop(appID, chatUserID, messageID string) string {
 	return stopsPrefix + appID + "." + chatUserID + "." + messageID
 }
 
-// ParseStop returns the ids in the subject of a request to stop.
+// ParseStop returns the ids in the subject of a stop request.
 func ParseStop(s string) (appID, chatUserID, messageID string, ok bool) {
 	tokens := strings.Split(s, ".")
 	if len(tokens) != 5 || !strings.HasPrefix(s, stopsPrefix) {
@@ -158,7 +160,7 @@ func ParseStop(s string) (appID, chatUserID, messageID string, ok bool) {
 	return tokens[2], tokens[3], tokens[4], Valid(tokens[2]) && Valid(tokens[3]) && Valid(tokens[4])
 }
 
-// CompanyOf returns the company in the subject of what it sent: a message, a push, or what became of either for a channel.
+// CompanyOf returns the company in the subject of a company's message, a push, or an outbound message.
 func CompanyOf(s string) (companyID string, ok bool) {
 	tokens := strings.Split(s, ".")
 	switch {
@@ -179,23 +181,23 @@ func ChatOf(s string) (chatID string, ok bool) {
 	return tokens[4], Valid(tokens[4])
 }
 
-// OutboundMessage is where the processing layer publishes what a channel connector is to deliver.
+// OutboundMessage returns the subject of a message for a channel connector, published by the processing layer.
 func OutboundMessage(channel, companyID string) string {
 	return "chat.out." + channel + "." + companyID
 }
 
-// MessageStatus is where whoever brings a company's message to its reader reports what became of it.
+// MessageStatus returns the subject of delivery reports for a company's message.
 func MessageStatus(companyID, messageID string) string {
 	return "chat.status." + companyID + "." + messageID
 }
 
-// DeadLetter is where a consumer of a stream publishes what it gave up on.
+// DeadLetter returns the subject on which a consumer of a stream publishes dead letters.
 func DeadLetter(stream, consumer string) string { return "chat.dead." + stream + "." + consumer }
 
-// Invalidation tells all services to forget what they cached of kind under key.
+// Invalidation returns the subject that makes all services drop what they cached of kind under key.
 func Invalidation(kind, key string) string { return invalidationsPrefix + kind + "." + key }
 
-// Revocation is where it is kept from when on a visitor's tokens hold.
+// Revocation returns the subject of a visitor's token revocation.
 func Revocation(chatUserID string) string { return revocationsPrefix + chatUserID }
 
 // ParseRevocation returns the visitor in the subject of a revocation.
@@ -204,21 +206,21 @@ func ParseRevocation(s string) (chatUserID string, ok bool) {
 	return chatUserID, ok && Valid(chatUserID)
 }
 
-// Progress is where the processes of a consumer are asked what has become of a delivery (core NATS, request and reply).
+// Progress returns the subject on which a consumer's processes report the state of a delivery (core NATS request).
 func Progress(stream, consumer string) string { return "parley.progress." + stream + "." + consumer }
 
-// Skip is where the processes of a consumer are told to give up on a delivery (core NATS, request and reply).
+// Skip returns the subject on which a consumer's processes are asked to give up a delivery (core NATS request).
 func Skip(stream, consumer string) string { return "parley.skip." + stream + "." + consumer }
 
-// Members is where the replicas of a consumer tell each other that they live (core NATS).
+// Members returns the subject of the heartbeats of a consumer's replicas (core NATS).
 func Members(stream, consumer string) string { return "parley.members." + stream + "." + consumer }
 
-// Position is where it is kept how far a group has handled a partition of a stream.
+// Position returns the subject that stores a group's offset in a partition of a stream.
 func Position(stream, group string, partition int) string {
 	return "parley.position." + stream + "." + group + "." + strconv.Itoa(partition)
 }
 
-// AllPositions is the filter of [Position] for all partitions of a stream; group may be "*".
+// AllPositions returns the filter of [Position] for all partitions of a stream; group may be "*".
 func AllPositions(stream, group string) string {
 	return "parley.position." + stream + "." + group + ".*"
 }
@@ -233,13 +235,13 @@ func ParseInvalidation(s string) (kind, key string, ok bool) {
 	return kind, key, ok && Valid(kind) && Valid(key)
 }
 
-// Hello is the core NATS subject on which the replicas of a service announce themselves to each other.
+// Hello returns the core NATS subject on which the replicas of a service announce themselves.
 func Hello(service string) string { return "parley.hello." + service }
 
-// AskOrigins is where a gateway asks the Widget API which origins an application allows.
+// AskOrigins returns the subject on which a gateway requests an application's allowed origins from the Widget API.
 func AskOrigins(appID string) string { return "parley.ask.origins." + appID }
 
-// Valid reports whether token may stand as one token of a subject.
+// Valid reports whether token is a valid single token of a subject.
 func Valid(token string) bool {
 	return token != "" && !strings.ContainsAny(token, ".*> \t\r\n\x00")
 }

@@ -165,8 +165,8 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("got %v, want two", list)
 	}
 	create := []string{"templates", "create", "--company", companyID, "--name", "x"}
-	w.ctl(append(create, "--text", "Hi", "--param", "order")...).fails(parleyctl.ExitRefused, "parameters.order stands nowhere in the text as {{order}}")
-	w.ctl(append(create, "--text", "{{a}}", "--param", "a", "--param", "a=1")...).fails(parleyctl.ExitRefused, "parameters.a stands there twice")
+	w.ctl(append(create, "--text", "Hi", "--param", "order")...).fails(parleyctl.ExitRefused, "parameters.order does not occur in the text as {{order}}")
+	w.ctl(append(create, "--text", "{{a}}", "--param", "a", "--param", "a=1")...).fails(parleyctl.ExitRefused, "parameters.a is duplicated")
 	w.ctl(append(create, "--text", " ")...).fails(parleyctl.ExitRefused, "text must have")
 	w.ctl(create...).fails(parleyctl.ExitUsage, "--text or --text-file")
 	w.ctl("templates", "approve", companyID).fails(parleyctl.ExitNotFound, "Template not found")

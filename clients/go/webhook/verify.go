@@ -1,5 +1,5 @@
-// Package webhook verifies and decodes what Parley posts to webhook endpoints (Standard Webhooks). The types of the payloads are
-// generated from the contract of the webhooks.
+// Package webhook verifies and decodes Parley's webhook requests (Standard Webhooks). The payload types are generated
+// from the webhooks' OpenAPI document.
 package webhook
 
 import (
@@ -23,12 +23,13 @@ var (
 	ErrSignature = errors.New("webhook: no signature matches")
 )
 
-// tolerance is how far webhook-timestamp may be off.
+// tolerance is the accepted deviation of webhook-timestamp.
 const tolerance = 5 * time.Minute
 
-// Event is what a webhook says. Data is decoded by Type: MessageReceived, ChatOpened and the other types of this package.
+// Event is the event of a webhook. Data is decoded by Type: MessageReceived, ChatOpened and the other types of this
+// package.
 type Event struct {
-	ID        string          `json:"-"` // webhook-id: equal over retries and replays
+	ID        string          `json:"-"` // webhook-id: the same for retries and replays
 	Type      string          `json:"type"`
 	Timestamp time.Time       `json:"timestamp"`
 	Data      json.RawMessage `json:"data"`
@@ -76,10 +77,10 @@ func parseKey(text string) (key, error) {
 			return key{"v1a", func(content, signature []byte) bool { return ed25519.Verify(public, content, signature) }}, nil
 		}
 	}
-	return key{}, errors.New("webhook: a key is whsec_ or whpk_ and base64")
+	return key{}, errors.New("webhook: a key must be whsec_ or whpk_ followed by base64")
 }
 
-// Verify checks the signature of a request with this body, as it was received, and returns its event.
+// Verify verifies the signature of a request with this body, exactly as received, and returns its event.
 func (v *Verifier) Verify(body []byte, header http.Header) (Event, error) {
 	id, timestamp := header.Get("webhook-id"), header.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)

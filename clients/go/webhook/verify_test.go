@@ -28,7 +28,7 @@ func newSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }
 
-// signed returns the headers of a delivery as the official library signs it.
+// signed returns the headers of a delivery signed by the official library.
 func signed(t *testing.T, secret string, at time.Time) http.Header {
 	t.Helper()
 	official, err := standardwebhooks.NewWebhook(secret)
@@ -55,7 +55,7 @@ func verifier(t *testing.T, keys ...string) *webhook.Verifier {
 	return v
 }
 
-func TestVerifiesWhatTheOfficialLibrarySigns(t *testing.T) {
+func TestVerifiesTheOfficialLibrarysSignatures(t *testing.T) {
 	t.Parallel()
 	secret, next := newSecret(), newSecret()
 	header := signed(t, secret, time.Now())
@@ -102,7 +102,7 @@ func TestVerifiesEd25519(t *testing.T) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestRejectsInvalidRequests(t *testing.T) {
 	t.Parallel()
 	secret := newSecret()
 	good := func() http.Header { return signed(t, secret, time.Now()) }

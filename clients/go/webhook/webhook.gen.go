@@ -119,13 +119,13 @@ type ChatClosedJSONBody struct {
 
 // ChatClosedParams defines parameters for ChatClosed.
 type ChatClosedParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -138,13 +138,13 @@ type ChatOpenedJSONBody struct {
 
 // ChatOpenedParams defines parameters for ChatOpened.
 type ChatOpenedParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -157,13 +157,13 @@ type ChatRatedJSONBody struct {
 
 // ChatRatedParams defines parameters for ChatRated.
 type ChatRatedParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -176,13 +176,13 @@ type EndpointDisabledJSONBody struct {
 
 // EndpointDisabledParams defines parameters for EndpointDisabled.
 type EndpointDisabledParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -195,13 +195,13 @@ type FileReceivedJSONBody struct {
 
 // FileReceivedParams defines parameters for FileReceived.
 type FileReceivedParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -214,13 +214,13 @@ type MessageReceivedJSONBody struct {
 
 // MessageReceivedParams defines parameters for MessageReceived.
 type MessageReceivedParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -233,13 +233,13 @@ type MessageStatusJSONBody struct {
 
 // MessageStatusParams defines parameters for MessageStatus.
 type MessageStatusParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -252,13 +252,13 @@ type VisitorRegisteredJSONBody struct {
 
 // VisitorRegisteredParams defines parameters for VisitorRegistered.
 type VisitorRegisteredParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -271,13 +271,13 @@ type VisitorUpdatedJSONBody struct {
 
 // VisitorUpdatedParams defines parameters for VisitorUpdated.
 type VisitorUpdatedParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 
@@ -290,13 +290,13 @@ type WebhookTestJSONBody struct {
 
 // WebhookTestParams defines parameters for WebhookTest.
 type WebhookTestParams struct {
-	// WebhookId Identifies the event at this endpoint; equal over retries and replays.
+	// WebhookId Identifies the event at this endpoint; the same for retries and replays.
 	WebhookId string `json:"webhook-id"`
 
-	// WebhookTimestamp When this attempt was made, in seconds since 1970.
+	// WebhookTimestamp Time of this attempt, in seconds since 1970.
 	WebhookTimestamp string `json:"webhook-timestamp"`
 
-	// WebhookSignature Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+	// WebhookSignature Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
 	WebhookSignature string `json:"webhook-signature"`
 }
 

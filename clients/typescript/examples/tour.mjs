@@ -1,5 +1,5 @@
-// Does what the README shows, with the TypeScript client: a visitor registers and writes, and the company looks the chat up, answers and reads what
-// became of the answer. The file that it takes is .parley/demo.json.
+// Runs the example of the README with the TypeScript client: a visitor registers and writes, and the company looks the
+// chat up, answers and reads the answer's status. It reads .parley/demo.json.
 
 import { createClient, createWidget } from '@parley/client';
 import { readFile } from 'node:fs/promises';

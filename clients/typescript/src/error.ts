@@ -1,28 +1,28 @@
-/** A field of the request that is not valid. */
+/** An invalid field of the request. */
 export interface ErrorField {
   field: string;
   message: string;
 }
 
-/** An answer of an API that is not a success. Decide by `code`; `message` is for people. */
+/** An unsuccessful response of an API. Use `code` in programs; `message` is for people. */
 export class ParleyError extends Error {
   override readonly name = 'ParleyError';
 
   constructor(
     /** The HTTP status. */
     readonly status: number,
-    /** The code of the error; empty if the answer did not come from Parley, such as that of a proxy. */
+    /** The code of the error; empty if the response did not come from Parley but, for example, from a proxy. */
     readonly code: string,
     message: string,
-    /** One for each field that is not valid. */
+    /** One for each invalid field. */
     readonly details: readonly ErrorField[] = [],
-    /** The id of the request, for a question to the operator. */
+    /** The id of the request, for support requests to the operator. */
     readonly requestId: string = '',
   ) {
     super(message);
   }
 
-  /** Reads the error of an answer. */
+  /** Parses the error of a response. */
   static async from(response: Response): Promise<ParleyError> {
     const text = await response.text();
     const requestId = response.headers.get('x-request-id') ?? '';
@@ -32,8 +32,8 @@ export class ParleyError extends Error {
         return new ParleyError(response.status, body.code, body.message, body.details, body.requestId ?? requestId);
       }
     } catch {
-      // The answer is not JSON.
+      // The response is not JSON.
     }
-    return new ParleyError(response.status, '', `the server answered with ${response.status}`, [], requestId);
+    return new ParleyError(response.status, '', `the server responded with ${response.status}`, [], requestId);
   }
 }

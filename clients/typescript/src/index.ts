@@ -9,12 +9,12 @@ export type Client = API<client.operations, keyof typeof client.table>;
 /** The Widget API, for a visitor. */
 export type Widget = API<widget.operations, keyof typeof widget.table>;
 
-/** Makes a client of the Client API; accessToken is one of the company. */
+/** Creates a client of the Client API; accessToken is a company access token. */
 export function createClient(options: Options): Client {
   return makeAPI<client.operations, keyof typeof client.table>(client.table, options, (token) => ['x-access-token', token]);
 }
 
-/** Makes a client of the Widget API; accessToken is the visitor's, from `register`. */
+/** Creates a client of the Widget API; accessToken is the visitor's, from `register`. */
 export function createWidget(options: Options): Widget {
   return makeAPI<widget.operations, keyof typeof widget.table>(widget.table, options, (token) => ['authorization', `Bearer ${token}`]);
 }

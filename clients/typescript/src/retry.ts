@@ -1,16 +1,16 @@
 import { ParleyError } from './error.js';
 
-/** When a request is sent again. */
+/** Retry policy of a request. */
 export interface RetryOptions {
-  /** Attempts of a call, the first one included; 4 by default, 1: no retries. */
+  /** Maximum attempts of a call, including the first one; 4 by default, 1: no retries. */
   attempts?: number;
-  /** The first pause in milliseconds, doubled after each attempt and shortened at random; 250 by default. */
+  /** The first pause in milliseconds, doubled after each attempt, with random jitter; 250 by default. */
   pause?: number;
   /** The longest pause in milliseconds; 30,000 by default. A longer Retry-After ends the call with the error. */
   maxPause?: number;
 }
 
-/** The pause in milliseconds before the next attempt, at least what Retry-After asks for; undefined: it is longer than may be waited. */
+/** The pause in milliseconds before the next attempt, at least Retry-After; undefined: it exceeds the maximum pause. */
 export function pauseBefore(retry: number, retryAfter: string | null, options: RetryOptions, now: number = Date.now()): number | undefined {
   const maxPause = options.maxPause ?? 30_000;
   const backoff = Math.min((options.pause ?? 250) * 2 ** (retry - 1), maxPause) * (0.5 + Math.random() / 2);
@@ -27,8 +27,8 @@ function askedFor(retryAfter: string | null, now: number): number {
 }
 
 /**
- * Reports whether a failed attempt may be repeated. 429 and 503 say that nothing was accepted. Any other failure of the server or of the
- * connection leaves that open, so that only what is safe to send twice is sent again.
+ * Reports whether a failed attempt may be repeated. 429 and 503 mean that nothing was accepted. Other failures of the server or the
+ * connection leave that open, so only idempotent requests are retried.
  */
 export function isRetryable(failure: unknown, repeatable: boolean): boolean {
   if (!(failure instanceof ParleyError)) return repeatable;
@@ -36,7 +36,7 @@ export function isRetryable(failure: unknown, repeatable: boolean): boolean {
   return repeatable && (failure.status >= 500 || failure.code === 'IDEMPOTENCY_KEY_IN_USE');
 }
 
-/** Resolves after a time; rejects with the signal's reason when that aborts before. */
+/** Resolves after a time; rejects with the signal's reason if it aborts earlier. */
 export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

@@ -3,27 +3,27 @@ import type { webhooks } from './generated/webhooks.js';
 /** An event that Parley posts to a webhook endpoint. */
 export type WebhookEvent = { [Type in keyof webhooks]: webhooks[Type]['post']['requestBody']['content']['application/json'] }[keyof webhooks];
 
-/** A webhook that is not Parley's, or not of now. */
+/** A webhook request with an invalid signature or timestamp. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }
 
-/** How a webhook is verified. */
+/** Options of the verification. */
 export interface WebhookOptions {
-  /** Seconds that webhook-timestamp may be off; 300 by default. */
+  /** Accepted deviation of webhook-timestamp in seconds; 300 by default. */
   tolerance?: number;
   /** The time, in milliseconds since 1970; Date.now() by default. */
   now?: number;
 }
 
-/** Headers of a request: those of fetch, or those of node:http. */
+/** Headers of a request, from fetch or node:http. */
 export type WebhookHeaders = Headers | Record<string, string | string[] | undefined>;
 
 /**
  * Verifies a request to a webhook endpoint (Standard Webhooks) and returns its event; throws a WebhookVerificationError.
  *
  * @param keys the endpoint's secret (`whsec_...`) or public key (`whpk_...`), or several of them during a rotation
- * @param body the body as it was received
+ * @param body the body exactly as received
  */
 export async function verifyWebhook(keys: string | readonly string[], body: string | Uint8Array, headers: WebhookHeaders, options: WebhookOptions = {}): Promise<WebhookEvent> {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => header(headers, name));

@@ -1,9 +1,10 @@
-// The Socket gateway as one would write it with the official Node packages: socket.io with its Redis adapter, visitor tokens checked
-// in the middleware of the namespace, replies read from JetStream by one durable consumer that all gateways share. The realtime
-// benchmark measures ours against it, so it follows the official advice on performance and memory, and does nothing else.
+// A Socket gateway written with the official Node packages: socket.io with its Redis adapter, visitor tokens verified
+// in the namespace's middleware, replies read from JetStream by one durable consumer shared by all gateways. The
+// realtime benchmark compares ours with it, so it follows the official advice on performance and memory, and does
+// nothing else.
 //
-// It takes the settings of the Socket gateway from the environment: HTTP_ADDR, OPS_ADDR (/readyz only), NATS_URL, REDIS_URL, JWKS_URL,
-// REDIS_SHARDED.
+// It reads the Socket gateway's settings from the environment: HTTP_ADDR, OPS_ADDR (/readyz only), NATS_URL, REDIS_URL,
+// JWKS_URL, REDIS_SHARDED.
 
 import { createPublicKey, verify } from "node:crypto";
 import { createServer } from "node:http";
@@ -85,7 +86,7 @@ const adapter = REDIS_SHARDED === "true" ? createShardedAdapter : createAdapter;
 
 const http = createServer();
 const io = new Server(http, { serveClient: false, adapter: adapter(publisher, publisher.duplicate()) });
-// What the handshake's HTTP request holds is not needed any more: the documentation's advice on memory.
+// Drops the handshake's HTTP request, as the documentation advises to save memory.
 io.engine.on("connection", (connection) => (connection.request = null));
 
 const visitors = openNamespace(io, await fetchKeys(JWKS_URL));

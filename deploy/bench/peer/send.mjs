@@ -1,8 +1,9 @@
-// POST /message/send as one would write it with Fastify and nats.js, in one process: the token and the chat are looked up in memory, the
-// body is checked by a compiled JSON schema, and the answer comes after the JetStream ack of the same event with the same headers as
-// ours. It does nothing else: no limits, no idempotency, no validation by type. The benchmark measures ours against it.
+// POST /message/send written with Fastify and nats.js, in one process: token and chat are looked up in memory, a
+// compiled JSON schema validates the body, and the response follows the JetStream ack of the same event with the same
+// headers as ours. It has no limits, no idempotency and no validation by type. The benchmark compares ours with it.
 //
-// It takes NATS_URL, TOKEN, COMPANY_ID and CHATS (ids, separated by commas) from the environment, and prints PEER_ADDR=host:port.
+// It reads NATS_URL, TOKEN, COMPANY_ID and CHATS (ids, separated by commas) from the environment, and prints
+// PEER_ADDR=host:port.
 
 import { randomUUID } from "node:crypto";
 import { jetstream } from "@nats-io/jetstream";

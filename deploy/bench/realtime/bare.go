@@ -22,8 +22,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// bare is the ceiling of a broadcast: it holds connections as a gateway does, one goroutine each, and writes frames that it has built before. It
-// checks nothing, and knows of Socket.IO only the answers that let a client in.
+// bare is the upper bound of a broadcast: it holds connections like a gateway, one goroutine each, and writes prebuilt
+// frames. It validates nothing, and implements only the Socket.IO packets that let a client connect.
 type bare struct {
 	mu    sync.Mutex
 	conns []net.Conn
@@ -65,7 +65,7 @@ func (b *bare) handle(c net.Conn) {
 	if _, err := c.Write(appendServerFrame(answer, []byte(`0{"sid":"bare"}`))); err != nil {
 		return
 	}
-	buf := make([]byte, 1024) // takes a CONNECT with its token
+	buf := make([]byte, 1024) // fits a CONNECT with its token
 	if _, err := c.Read(buf); err != nil {
 		return
 	}
@@ -93,12 +93,12 @@ func (b *bare) broadcast(q url.Values) {
 	defer b.mu.Unlock()
 	for _, f := range frames {
 		for _, c := range b.conns {
-			_, _ = c.Write(f) // a client that has gone is counted as lost by the generator
+			_, _ = c.Write(f) // the generator counts a disconnected client as lost
 		}
 	}
 }
 
-// deliveryPacket is an event as the Socket gateway sends it.
+// deliveryPacket returns an event in the Socket gateway's format.
 func deliveryPacket(m mark) []byte {
 	message := chat.Message{
 		ID:            uuid.NewString(),
@@ -112,7 +112,7 @@ func deliveryPacket(m mark) []byte {
 	return append(packet, ']')
 }
 
-// openBare starts the bare loop as a process and returns a stage on which it takes the place of gateways and bus.
+// openBare starts the bare loop as a process and returns a stage on which it replaces gateways and bus.
 func (b *bench) openBare() (*stage, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *stage) joinBare(addr string) (err error) {
 	s.publish = func(ctx context.Context, l load, trial int, _ time.Time) (int, error) {
 		return 0, askBare(ctx, addr, trial, l.total)
 	}
-	s.fleet, err = newFleet()
+	s.pool, err = newPool()
 	return err
 }
 

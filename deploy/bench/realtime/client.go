@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// state is how far a client has come on its way into its room.
+// state is a client's progress in connecting and joining its room.
 type state uint8
 
 const (
@@ -18,18 +18,18 @@ const (
 	gone
 )
 
-// client is one visitor's connection. Only the fleet's loop touches it.
+// client is one visitor's connection. Only the pool's loop accesses it.
 type client struct {
 	fd    int
-	index int // its place among the fleet's clients
+	index int // its index among the pool's clients
 	state state
 	room  int
 	group *group
 	hello *hello
-	rest  []byte // the beginning of what has not come to its end
+	rest  []byte // incomplete input
 }
 
-// hello is what a client sends, prepared: many clients share the request, each has its own token.
+// hello is the prepared data that a client sends: many clients share the request, each has its own token.
 type hello struct {
 	request []byte // the websocket handshake
 	connect []byte // the frame with Socket.IO's CONNECT and the visitor's token
@@ -46,11 +46,11 @@ func connectFrame(token string) []byte {
 	return appendClientFrame(nil, `40/message,{"token":"`+token+`"}`)
 }
 
-// pong is the frame that answers Engine.IO's ping.
+// pong is the reply to Engine.IO's ping.
 var pong = appendClientFrame(nil, "3")
 
-// read takes what came from the server. out is what the client has to send now, if anything. events gets each event's payload; it
-// must not keep it.
+// read processes input from the server. out is what the client has to send, if anything. events is called with each
+// event's payload, which it must not keep.
 func (c *client) read(b []byte, events func(*client, []byte)) (out []byte, err error) {
 	if len(c.rest) > 0 {
 		c.rest = append(c.rest, b...)
@@ -88,7 +88,7 @@ func (c *client) read(b []byte, events func(*client, []byte)) (out []byte, err e
 	return out, nil
 }
 
-// upgraded cuts the HTTP answer off b once all of it is there.
+// upgraded removes the HTTP response from b once it is complete.
 func (c *client) upgraded(b []byte) ([]byte, error) {
 	head, rest, whole := bytes.Cut(b, []byte("\r\n\r\n"))
 	if !whole {
@@ -123,7 +123,7 @@ func (c *client) packet(p []byte, events func(*client, []byte)) (out []byte, err
 	}
 }
 
-// keep copies what is left of b, which lies in the loop's buffer or in c.rest itself.
+// keep copies the rest of b, which is in the loop's buffer or in c.rest itself.
 func (c *client) keep(b []byte) {
 	if len(b) == 0 && cap(c.rest) > 4096 {
 		c.rest = nil

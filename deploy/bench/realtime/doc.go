@@ -1,8 +1,8 @@
-// Command realtime measures the Socket gateway against the gateway that one would write with the official Node packages (../peer), in
-// ratios of one run.
+// Command realtime compares the Socket gateway with a gateway written with the official Node packages (../peer), as
+// ratios within one run.
 //
-// redis-server, nats-server and the gateways are processes of their own, new for every stage; the load generator is this one. All
-// contenders get the very same load, one after the other:
+// redis-server, nats-server and the gateways are separate processes, new for every stage; the load generator is this
+// process. All contenders get the same load, one after the other:
 //
 //	handshake  websocket, visitor token, CONNECT and join of many connections; memory per idle connection
 //	paced      one visitor a room, two gateways, JetStream -> Redis -> client: cost, latency, the highest rate, overload
@@ -12,10 +12,11 @@
 //	readers    what one, two and three gateways use for the same load
 //	parts      parts of streamed answers, one visitor a room, two gateways: cost and the highest rate; Parley only
 //
-// Every reply carries a mark: trial, room, sequence in its room, and the moment for which its publication was planned (not the one at which
-// it happened, so that a generator that falls behind cannot flatter the latency). From the marks each delivery is told to be in order,
-// out of order, doubled or astray; what never came is lost, and counts as endless latency.
+// Every reply carries a mark: trial, room, sequence in its room, and the time for which its publication was planned
+// (not the actual time, so that a generator that falls behind cannot improve the latency). From the marks each delivery
+// is classified as in order, out of order, doubled or astray; missing ones are lost, and count as infinite latency.
 //
-// Reading order: main.go (the rows), stage.go (what runs), trial.go and publish.go (a load of replies or parts and its tally), fleet.go and client.go (the
-// connections, read by one loop over epoll so that the generator takes little from the two sides' cores), report.go (the tables).
+// Reading order: main.go (the rows), stage.go (the processes), trial.go and publish.go (a load of replies or parts and
+// its tally), pool.go and client.go (the connections, read by one epoll loop so that the generator uses few of the
+// cores), report.go (the tables).
 package main

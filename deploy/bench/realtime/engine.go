@@ -23,7 +23,7 @@ type engines struct {
 	redisAddr, natsAddr string
 }
 
-// buildNATS builds the nats-server of the version that pkg pins, as a process of its own needs it.
+// buildNATS builds nats-server in the version pinned by pkg, as a standalone binary.
 func buildNATS(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "nats-server")
 	cmd := exec.CommandContext(ctx, "go", "build", "-C", "pkg", "-o", path, "github.com/nats-io/nats-server/v2")
@@ -61,7 +61,7 @@ func startEngines(ctx context.Context, natsServer, dir string) (e *engines, err 
 	return e, awaitListening(ctx, e.natsAddr)
 }
 
-// cpu is what they have used so far; the bare loop has none.
+// cpu returns the CPU time used so far; zero for the bare loop.
 func (e *engines) cpu() time.Duration {
 	if e == nil {
 		return 0
@@ -92,7 +92,7 @@ func awaitListening(ctx context.Context, addr string) error {
 	}
 }
 
-// redisSent asks Redis how many bytes it has sent before it answers, and tells how long this answer was.
+// redisSent returns how many bytes Redis has sent before its INFO reply, and the size of that reply.
 func redisSent(c net.Conn) (sent, answer int64, err error) {
 	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return 0, 0, err
@@ -119,5 +119,5 @@ func redisSent(c net.Conn) (sent, answer int64, err error) {
 			return sent, int64(len(head) + len(info)), err
 		}
 	}
-	return 0, 0, errors.New("no total_net_output_bytes in what Redis tells")
+	return 0, 0, errors.New("no total_net_output_bytes in Redis's INFO")
 }

@@ -12,18 +12,18 @@ const (
 	masked  = 0x80
 )
 
-// errFragmented is a frame that no gateway here has a reason to send.
+// errFragmented is returned for a fragmented frame, which no contender sends.
 var errFragmented = errors.New("a fragmented frame")
 
-// appendClientFrame appends a text frame as a client sends it. Its masking key is zero, which leaves the payload as it is: the server
-// has the same work with it, and the generator none.
+// appendClientFrame appends a client's text frame. Its masking key is zero, which leaves the payload unchanged: the
+// same work for the server, and none for the generator.
 func appendClientFrame(dst []byte, payload string) []byte {
 	dst = appendHead(dst, len(payload), masked)
 	dst = append(dst, 0, 0, 0, 0)
 	return append(dst, payload...)
 }
 
-// appendServerFrame appends a text frame as a server sends it.
+// appendServerFrame appends a server's text frame.
 func appendServerFrame(dst, payload []byte) []byte {
 	return append(appendHead(dst, len(payload), 0), payload...)
 }
@@ -40,7 +40,7 @@ func appendHead(dst []byte, length int, mask byte) []byte {
 	}
 }
 
-// nextFrame splits the first frame of a server off b. Unless ok, b holds only the beginning of one.
+// nextFrame splits the first server frame off b. Unless ok, b contains only a part of it.
 func nextFrame(b []byte) (opcode byte, payload, rest []byte, ok bool, err error) {
 	if len(b) < 2 {
 		return 0, nil, b, false, nil

@@ -18,11 +18,11 @@ func main() {
 	var o options
 	flag.StringVar(&o.rows, "rows", strings.Join(rowNames(), ","), "which measurements to make")
 	flag.StringVar(&o.contenders, "contenders", "node,node-sharded,parley", "which gateways to measure")
-	flag.StringVar(&o.bin, "bin", "bin", "the folder with the binaries that `make build` made")
+	flag.StringVar(&o.bin, "bin", "bin", "directory of the binaries built by `make build`")
 	flag.StringVar(&o.peer, "peer", "deploy/bench/peer/gateway.mjs", "the Node gateway")
-	flag.StringVar(&o.profiles, "profiles", "", "a folder for profiles of Parley's gateways; taking them costs, so read no figures then")
-	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "when to give up; what was measured until then is printed")
-	flag.BoolVar(&o.quick, "quick", false, "small sizes: shows that the benchmark works, not how fast anything is")
+	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of Parley's gateways; profiling distorts the figures")
+	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "timeout of the run; the results so far are printed")
+	flag.BoolVar(&o.quick, "quick", false, "small sizes: checks that the benchmark works, without meaningful figures")
 	role := flag.String("role", "", "set by the benchmark for its own children")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,14 +58,14 @@ type bench struct {
 	stages     int
 }
 
-// row is one kind of measurement; it writes what it finds into the figures of a contender.
+// row is one measurement; it writes its results to the figures of a contender.
 type row struct {
 	name    string
 	sharded bool // whether the sharded adapter is measured too
 	measure func(context.Context, *bench, contender, *figures) error
 }
 
-// rows are all measurements, in their order.
+// rows returns all measurements in order.
 func rows() []row {
 	return []row{
 		{"handshake", false, measureHandshakes},
@@ -90,13 +90,13 @@ func (o options) contendersToMeasure() (chosen []contender, err error) {
 	known := map[string]contender{
 		"node":         {name: "node", args: node},
 		"node-sharded": {name: "node-sharded", args: node, env: []string{"REDIS_SHARDED=true"}},
-		// All sockets of a stage are one visitor's, of whom a gateway would take 20, and come from one address.
+		// All sockets of a stage belong to one visitor, whose limit is 20 by default, and use one address.
 		"parley": {name: "parley", args: []string{filepath.Join(o.bin, "socket-gateway")}, env: []string{"MAX_SOCKETS_PER_VISITOR=0", "MAX_PENDING_PER_ADDRESS=0"}, profiled: true},
 	}
 	for name := range strings.SplitSeq(o.contenders, ",") {
 		c, ok := known[name]
 		if !ok {
-			return nil, fmt.Errorf("no contender is called %q", name)
+			return nil, fmt.Errorf("unknown contender %q", name)
 		}
 		chosen = append(chosen, c)
 	}
@@ -107,7 +107,7 @@ func (o options) rowsToMeasure() (chosen []row, err error) {
 	names := strings.Split(o.rows, ",")
 	for _, name := range names {
 		if !slices.Contains(rowNames(), name) {
-			return nil, fmt.Errorf("no row is called %q; there are %s", name, strings.Join(rowNames(), ", "))
+			return nil, fmt.Errorf("unknown row %q; valid rows are %s", name, strings.Join(rowNames(), ", "))
 		}
 	}
 	for _, r := range rows() {
@@ -138,7 +138,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	for _, r := range chosen {
 		if err := b.measure(ctx, r, contenders, results); err != nil {
-			// What was measured before is not lost with it.
+			// Print the results so far.
 			fmt.Print(report(b.sizes, results))
 			return err
 		}
@@ -147,7 +147,7 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// measure gives each contender its turn at a row.
+// measure runs a row for each contender.
 func (b *bench) measure(ctx context.Context, r row, contenders []contender, results map[string]*figures) error {
 	if r.name == "broadcast" {
 		if err := measureBare(ctx, b, results["bare"]); err != nil {

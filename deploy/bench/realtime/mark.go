@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// mark says which reply a delivery is. It stands as a string in the reply's data, which every gateway passes on as it is, or in the
-// text of a part.
+// mark identifies the reply of a delivery. It is a string in the reply's data, which every gateway passes on unchanged,
+// or in the text of a part.
 type mark struct {
 	trial    int
 	room     int
 	sequence int           // from 1 in its room
-	planned  time.Duration // since the generator began
+	planned  time.Duration // since the generator started
 }
 
 var (
@@ -20,7 +20,7 @@ var (
 	partBegin = []byte(`"text":"` + partMark)
 )
 
-// partMark begins the text of a part, before its mark.
+// partMark is the prefix of a part's text, before its mark.
 const partMark = "part "
 
 // appendData appends the data of a marked reply.
@@ -29,7 +29,7 @@ func (m mark) appendData(dst []byte) []byte {
 	return append(m.append(append(dst, markBegin...)), `"}`...)
 }
 
-// text is the text of a marked part: about as much as a language model writes in 60 ms.
+// text returns the text of a marked part: about as much as a language model generates in 60 ms.
 func (m mark) text() string {
 	return string(append(m.append([]byte(partMark)), " and a few words. "...))
 }

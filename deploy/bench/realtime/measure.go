@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// patience is how long nothing may come before what has not come is lost. A gateway under overload is slow, not dead.
+// patience is how long the generator waits without deliveries before the rest counts as lost: an overloaded gateway is
+// slow, not down.
 const patience = 4 * time.Second
 
-// figures are what was measured of one contender; nil is what was not.
+// figures are the results of one contender; nil means not measured.
 type figures struct {
 	idle      *idleFigure
 	paced     *pacedFigure
 	broadcast []outcome
-	redis     []float64 // bytes for a reply with 1, 2, 3 gateways
+	redis     []float64 // bytes per reply with 1, 2, 3 gateways
 	growth    []growthFigure
 	readers   []readerFigure
 	parts     *partsFigure
 }
 
-// idleFigure is many connections that come as fast as they can, and stay.
+// idleFigure is the result of many connections that connect as fast as possible and stay idle.
 type idleFigure struct {
 	arrival
 	before, after int64 // bytes
@@ -38,7 +39,7 @@ func measureHandshakes(ctx context.Context, b *bench, c contender, f *figures) e
 	defer s.close()
 	idle := &idleFigure{before: s.rss()}
 	err = b.profiled(ctx, s, "handshakes", b.settle, func() (err error) {
-		idle.arrival, err = s.come(ctx, 0, b.idle, own)
+		idle.arrival, err = s.join(ctx, 0, b.idle, own)
 		return err
 	})
 	if err != nil {
@@ -48,12 +49,12 @@ func measureHandshakes(ctx context.Context, b *bench, c contender, f *figures) e
 		return err
 	}
 	idle.after = s.rss()
-	idle.joined -= int(s.fleet.closed.Load()) // one that was let in and then dropped is lost too
+	idle.joined -= int(s.pool.closed.Load()) // a connection accepted and then dropped is lost, too
 	f.idle = idle
 	return b.profile(ctx, s, "idle", "heap", 0)
 }
 
-// pacedFigure is one visitor a room, with two gateways.
+// pacedFigure is the result with one visitor per room and two gateways.
 type pacedFigure struct {
 	latency, cost, over outcome
 	ceiling             int
@@ -65,7 +66,7 @@ func measurePaced(ctx context.Context, b *bench, c contender, f *figures) error 
 		return err
 	}
 	defer s.close()
-	if _, err := s.come(ctx, 0, b.rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, b.rooms, own); err != nil {
 		return err
 	}
 	var p pacedFigure
@@ -96,7 +97,7 @@ func (s *stage) pace(ctx context.Context, rooms int, p pace) (outcome, error) {
 	return s.replies(ctx, rooms, p.rate, p.total(), patience)
 }
 
-// ceiling finds the highest rate at which p99 stays under bound and nothing is lost.
+// ceiling finds the highest rate at which p99 is below bound and nothing is lost.
 func (s *stage) ceiling(ctx context.Context, rooms int, p pace, bound time.Duration) (int, error) {
 	return searchCeiling(p.rate, func(rate int) (bool, error) {
 		o, err := s.pace(ctx, rooms, pace{rate, p.time})
@@ -104,11 +105,11 @@ func (s *stage) ceiling(ctx context.Context, rooms int, p pace, bound time.Durat
 	})
 }
 
-// highestRate is where the search for a ceiling ends.
+// highestRate is the upper limit of the search for a ceiling.
 const highestRate = 64_000
 
-// searchCeiling doubles the rate until it does not hold in two tries (one may fall together with something else on the machine), and then
-// halves the gap, in ratio, three times: that leaves 9%. It is 0 when not even the first rate holds.
+// searchCeiling doubles the rate until it fails twice (a single failure may be caused by other load on the machine),
+// and then halves the gap, in ratio, three times: that leaves 9%. It returns 0 if even the first rate fails.
 func searchCeiling(rate int, holds func(rate int) (bool, error)) (low int, err error) {
 	ok, high := true, rate
 	for ok && high <= highestRate {
@@ -159,9 +160,9 @@ func measureBare(ctx context.Context, b *bench, f *figures) error {
 	return err
 }
 
-// broadcasts lets a crowd come into one room and publishes bursts of replies to it, after one that does not count.
+// broadcasts connects a crowd to one room and publishes bursts of replies to it, after one for warm-up.
 func (s *stage) broadcasts(ctx context.Context, z sizes) (bursts []outcome, err error) {
-	if _, err := s.come(ctx, 0, z.crowd, func(int) int { return 0 }); err != nil {
+	if _, err := s.join(ctx, 0, z.crowd, func(int) int { return 0 }); err != nil {
 		return nil, err
 	}
 	for i := range z.bursts + 1 {
@@ -187,7 +188,7 @@ func measureRedis(ctx context.Context, b *bench, c contender, f *figures) error 
 	return nil
 }
 
-// redisBytes is how many bytes Redis sends for one reply.
+// redisBytes returns the number of bytes that Redis sends for one reply.
 func (b *bench) redisBytes(ctx context.Context, c contender, gateways int) (float64, error) {
 	s, err := b.openStage(ctx, c, gateways)
 	if err != nil {
@@ -195,7 +196,7 @@ func (b *bench) redisBytes(ctx context.Context, c contender, gateways int) (floa
 	}
 	defer s.close()
 	rooms := min(b.rooms, 300)
-	if _, err := s.come(ctx, 0, rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, rooms, own); err != nil {
 		return 0, err
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.engines.redisAddr)
@@ -203,7 +204,7 @@ func (b *bench) redisBytes(ctx context.Context, c contender, gateways int) (floa
 		return 0, err
 	}
 	defer conn.Close()
-	if _, _, err := redisSent(conn); err != nil { // what came before, and the subscriptions
+	if _, _, err := redisSent(conn); err != nil { // skips earlier traffic and the subscriptions
 		return 0, err
 	}
 	before, answer, err := redisSent(conn)
@@ -216,12 +217,12 @@ func (b *bench) redisBytes(ctx context.Context, c contender, gateways int) (floa
 	}
 	after, _, err := redisSent(conn)
 	if err == nil && o.lost() > 0 {
-		err = errors.New("replies were lost at a rate that is no load")
+		err = errors.New("replies were lost at a very low rate")
 	}
 	return float64(after-before-answer) / float64(o.expected), err
 }
 
-// growthFigure is what a delivery and a connection cost among so many connections.
+// growthFigure is the cost of a delivery and of a connection at a number of connections.
 type growthFigure struct {
 	connections   int
 	perConnection float64 // bytes
@@ -236,7 +237,7 @@ func measureGrowth(ctx context.Context, b *bench, c contender, f *figures) error
 	defer s.close()
 	before, connected := s.rss(), 0
 	for i, level := range b.levels {
-		if _, err := s.come(ctx, connected, level-connected, own); err != nil {
+		if _, err := s.join(ctx, connected, level-connected, own); err != nil {
 			return err
 		}
 		connected = level

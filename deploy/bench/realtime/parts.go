@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// partsOfDraft is after how many parts a bot begins another message: a message is only so long.
+// partsOfDraft is the number of parts of a message, whose length is bounded.
 const partsOfDraft = 100
 
 // draft is a message that a bot is writing.
@@ -37,13 +37,13 @@ func (d *draft) next(v *visitor, m mark, now time.Time) event.MessagePart {
 	return part
 }
 
-// partsFigure is one visitor a room, with two gateways, as [pacedFigure], of parts.
+// partsFigure is [pacedFigure] for parts.
 type partsFigure struct {
 	latency, cost outcome
 	ceiling       int
 }
 
-// measureParts measures what parts of streamed answers cost. Only Parley has them.
+// measureParts measures the cost of parts of streamed answers, a feature of Parley only.
 func measureParts(ctx context.Context, b *bench, c contender, f *figures) error {
 	if c.name != "parley" {
 		return nil
@@ -54,7 +54,7 @@ func measureParts(ctx context.Context, b *bench, c contender, f *figures) error 
 	}
 	defer s.close()
 	s.parts = true
-	if _, err := s.come(ctx, 0, b.rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, b.rooms, own); err != nil {
 		return err
 	}
 	var p partsFigure

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// poller watches many sockets from one loop. The Go runtime's own poller would cost a goroutine, and a wake-up of it per read, for each.
+// poller polls many sockets in one loop. The Go runtime's poller would need a goroutine, and a wake-up per read, for
+// each.
 type poller struct {
 	fd     int
 	events [512]syscall.EpollEvent
 	ready  []readiness
 }
 
-// readiness says that a socket can be read (or has failed), or that its connect has ended.
+// readiness reports that a socket is readable (or has failed), or that its connect has completed.
 type readiness struct {
 	fd       int
 	writable bool
@@ -27,7 +28,7 @@ func newPoller() (*poller, error) {
 
 func (p *poller) close() { _ = syscall.Close(p.fd) }
 
-// dial begins to connect and reports the socket as writable when that has ended.
+// dial starts to connect and reports the socket as writable when that has completed.
 func (p *poller) dial(from, to netip.AddrPort) (int, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -41,14 +42,14 @@ func (p *poller) dial(from, to netip.AddrPort) (int, error) {
 }
 
 func (p *poller) connect(fd int, from, to netip.AddrPort) error {
-	const bindAddressNoPort = 24 // IP_BIND_ADDRESS_NO_PORT: the port is chosen when its other end is known
+	const bindAddressNoPort = 24 // IP_BIND_ADDRESS_NO_PORT: chooses the port at connect
 	if err := syscall.SetsockoptInt(fd, syscall.IPPROTO_IP, bindAddressNoPort, 1); err != nil {
 		return err
 	}
 	if err := syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1); err != nil {
 		return err
 	}
-	// Closing resets, so that thousands of ports do not stay taken for a minute.
+	// Closing with a reset avoids TIME_WAIT for thousands of ports.
 	if err := syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1}); err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (p *poller) connect(fd int, from, to netip.AddrPort) error {
 	return syscall.EpollCtl(p.fd, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLOUT, Fd: int32(fd)})
 }
 
-// connected returns what became of a dial and watches for input from now on.
+// connected returns the result of a dial and polls for input from now on.
 func (p *poller) connected(fd int) error {
 	code, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ERROR)
 	if err != nil {
@@ -74,7 +75,7 @@ func (p *poller) connected(fd int) error {
 	return syscall.EpollCtl(p.fd, syscall.EPOLL_CTL_MOD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
 }
 
-// wait returns the sockets that are ready, none when none is within d. The answer holds until the next call.
+// wait returns the sockets that are ready, or none after d. The result is valid until the next call.
 func (p *poller) wait(d time.Duration) ([]readiness, error) {
 	n, err := syscall.EpollWait(p.fd, p.events[:], int(d.Milliseconds()))
 	if err != nil && !errors.Is(err, syscall.EINTR) {
@@ -87,14 +88,14 @@ func (p *poller) wait(d time.Duration) ([]readiness, error) {
 	return p.ready, nil
 }
 
-// read returns 0 without an error when the other side has closed.
+// read returns 0 without an error if the peer has closed.
 func (p *poller) read(fd int, b []byte) (int, error) { return syscall.Read(fd, b) }
 
-// write sends b whole. What the generator sends is small and rare: a socket that does not take it at once is broken.
+// write sends b entirely. The generator's output is small and rare: a socket that does not accept it at once is broken.
 func (p *poller) write(fd int, b []byte) error {
 	n, err := syscall.Write(fd, b)
 	if err == nil && n < len(b) {
-		return errors.New("the socket takes no more")
+		return errors.New("short write to the socket")
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// profile fetches a profile of the last gateway into the folder that was asked for, as NAME-KIND.pprof, and returns when it is there. Only
-// Parley's gateways have profiles.
+// profile saves a profile of the last gateway in the configured directory, as NAME-KIND.pprof. Only Parley's gateways
+// have profiles.
 func (b *bench) profile(ctx context.Context, s *stage, name, kind string, d time.Duration) error {
 	if b.profiles == "" || !s.contender.profiled {
 		return nil
@@ -41,7 +41,7 @@ func (b *bench) profile(ctx context.Context, s *stage, name, kind string, d time
 	return err
 }
 
-// profiled runs load and fetches a CPU profile of d meanwhile.
+// profiled runs load and concurrently records a CPU profile of duration d.
 func (b *bench) profiled(ctx context.Context, s *stage, name string, d time.Duration, load func() error) error {
 	fetched := make(chan error, 1)
 	go func() { fetched <- b.profile(ctx, s, name, "profile", d) }()

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// publisher publishes replies as a processing layer does: into JetStream, with the headers of CloudEvents. It does not wait for an
-// acknowledgement before it sends the next, but it counts them.
+// publisher publishes replies like a processing layer: to JetStream, with CloudEvents headers. It publishes
+// asynchronously and counts the acknowledgements.
 type publisher struct {
 	nc       *nats.Conn
 	inbox    string
@@ -65,16 +65,17 @@ func (p *publisher) acknowledged(m *nats.Msg) {
 	p.accepted.Add(1)
 }
 
-// load is replies to publish: message i goes to room i modulo the rooms.
+// load is a load of replies: message i goes to room i modulo the number of rooms.
 type load struct {
 	rooms []*visitor // visitor i is room i
-	rate  int        // a second; 0 is as fast as it goes
+	rate  int        // per second; 0: as fast as possible
 	total int
-	// drafts are what bots write, one for each room; nil: the load is replies.
+	// drafts are the messages that bots are writing, one per room; nil: the load is replies.
 	drafts []draft
 }
 
-// publish publishes a load under the marks of a trial, on time whatever the gateways do. It returns when JetStream has answered for all.
+// publish publishes a load with the marks of a trial, on schedule regardless of the gateways. It returns when JetStream
+// has acknowledged or rejected all.
 func (p *publisher) publish(ctx context.Context, l load, trial int, epoch time.Time) (refused int, err error) {
 	p.accepted.Store(0)
 	p.refused.Store(0)
@@ -155,12 +156,12 @@ func (p *publisher) event(subject string, e event.Event, now time.Time) error {
 	return nil
 }
 
-// settled waits until JetStream has answered for total publications.
+// settled waits until JetStream has acknowledged or rejected total publications.
 func (p *publisher) settled(ctx context.Context, total int) (refused int, err error) {
 	deadline := time.Now().Add(20 * time.Second)
 	for p.accepted.Load()+p.refused.Load() < int64(total) {
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			return 0, fmt.Errorf("JetStream answered %d of %d publications", p.accepted.Load()+p.refused.Load(), total)
+			return 0, fmt.Errorf("JetStream acknowledged %d of %d publications", p.accepted.Load()+p.refused.Load(), total)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// readerFigure is what replies cost with so many gateways, and how they share the reading.
+// readerFigure is the cost of replies with a number of gateways, and how they share the reading.
 type readerFigure struct {
 	gateways   int
 	partitions []int // of each gateway
@@ -37,7 +37,7 @@ func (b *bench) readers(ctx context.Context, c contender, gateways int) (r reade
 	}
 	defer s.close()
 	r.gateways = gateways
-	if _, err := s.come(ctx, 0, b.rooms, own); err != nil {
+	if _, err := s.join(ctx, 0, b.rooms, own); err != nil {
 		return r, err
 	}
 	if _, err = s.pace(ctx, b.rooms, pace{b.cost.rate, b.warm}); err != nil {
@@ -61,7 +61,8 @@ func (b *bench) readers(ctx context.Context, c contender, gateways int) (r reade
 	return r, nil
 }
 
-// partitionsOf returns how many partitions of the replies a gateway reads, as its metrics say; 0 where they do not.
+// partitionsOf returns how many partitions of the replies a gateway reads, from its metrics; 0 if they have no such
+// metric.
 func partitionsOf(ctx context.Context, ops string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/metrics", nil)
 	if err != nil {
@@ -80,7 +81,7 @@ func partitionsOf(ctx context.Context, ops string) (int, error) {
 	return 0, nil
 }
 
-// moreReaders is how much more the gateways may use together when there are three.
+// moreReaders is the accepted total cost of three gateways relative to one.
 const moreReaders = 1.1
 
 func reportReaders(w *strings.Builder, z sizes, results map[string]*figures) {
@@ -99,7 +100,7 @@ func reportReaders(w *strings.Builder, z sizes, results map[string]*figures) {
 		for _, r := range f.readers {
 			ratio, target, met := r.cpuPerThousand()/f.readers[0].cpuPerThousand(), "", ""
 			if name == "parley" && r.gateways == 3 {
-				target, met = "at most 110%", verdict(ratio, !math.IsNaN(ratio) && ratio <= moreReaders && r.lost()+r.doubled+r.disordered+r.astray == 0)
+				target, met = "at most 110%", targetMet(ratio, !math.IsNaN(ratio) && ratio <= moreReaders && r.lost()+r.doubled+r.disordered+r.astray == 0)
 			}
 			fmt.Fprintf(w, "| %s | %d | %v | %s | %.0f%% | %s | %s | %d | %s | %s |\n", label(name), r.gateways, r.partitions, number(r.cpuPerThousand(), ""), 100*ratio,
 				number(r.enginesPerThousand(), ""), number(milliseconds(r.p99), "ms"), r.lost()+r.doubled+r.disordered+r.astray, target, met)

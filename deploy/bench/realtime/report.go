@@ -11,13 +11,13 @@ import (
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
 )
 
-// line is one line of the main table: a figure of each contender, and what ours is to be.
+// line is one line of the main table: a figure of each contender, and our target.
 type line struct {
 	figure string
 	unit   string
-	of     func(*figures) float64 // NaN when it was not measured
+	of     func(*figures) float64 // NaN if not measured
 	target string
-	// met judges the value of ours and its ratio to Node's; without it, ours has to be 0 (if there is a target at all).
+	// met checks our value and its ratio to Node's; without it, our value must be 0 (if there is a target).
 	met func(ours, ratio float64) bool
 }
 
@@ -29,12 +29,12 @@ func atLeast(r float64) func(float64, float64) bool {
 	return func(_, ratio float64) bool { return ratio >= r }
 }
 
-// report is what was measured, as Markdown.
+// report formats the results as Markdown.
 func report(z sizes, results map[string]*figures) string {
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "Realtime, %s, %d cores, %s.\n\n", time.Now().Format("2006-01-02"), runtime.NumCPU(), runtime.Version())
 	if z.idle < fullSizes().idle {
-		fmt.Fprint(w, "Small sizes: this shows that all of it works. The figures and verdicts mean nothing.\n\n")
+		fmt.Fprint(w, "Small sizes: this only checks that the benchmark works. The figures and results are not meaningful.\n\n")
 	}
 	reportLines(w, z, results)
 	reportBroadcast(w, z, results)
@@ -112,7 +112,7 @@ func pacedLines(z sizes) []line {
 	}
 }
 
-// faults counts, over all the measured paced loads, what must not happen.
+// faults counts lost, doubled, disordered, astray and refused replies over all measured paced loads.
 func (f pacedFigure) faults() (n float64) {
 	for _, o := range []outcome{f.latency, f.cost, f.over} {
 		n += float64(o.lost() + o.doubled + o.disordered + o.astray + o.refused)
@@ -133,20 +133,20 @@ func (l line) print(w *strings.Builder, results map[string]*figures) {
 	}
 	ratio := parley / node
 	fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s |\n", l.figure, number(node, l.unit), number(sharded, l.unit),
-		number(parley, l.unit), number(ratio, ""), l.target, l.verdict(parley, ratio))
+		number(parley, l.unit), number(ratio, ""), l.target, l.result(parley, ratio))
 }
 
-func (l line) verdict(ours, ratio float64) string {
+func (l line) result(ours, ratio float64) string {
 	switch {
 	case l.target == "":
 		return ""
 	case l.met == nil:
-		return verdict(ours, ours == 0)
+		return targetMet(ours, ours == 0)
 	}
-	return verdict(ratio, l.met(ours, ratio))
+	return targetMet(ratio, l.met(ours, ratio))
 }
 
-func verdict(ours float64, met bool) string {
+func targetMet(ours float64, met bool) string {
 	switch {
 	case math.IsNaN(ours):
 		return ""
@@ -157,7 +157,7 @@ func verdict(ours float64, met bool) string {
 	}
 }
 
-// number prints a figure with as many digits as it has meaning.
+// number prints a figure with its significant digits.
 func number(v float64, unit string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) && unit == "" {
 		return ""
@@ -203,7 +203,7 @@ func reportBroadcast(w *strings.Builder, z sizes, results map[string]*figures) {
 		}
 		target, met := "", ""
 		if name == "parley" {
-			target, met = "at least 80%", verdict(rate, rate >= 0.8*bare && faults == 0)
+			target, met = "at least 80%", targetMet(rate, rate >= 0.8*bare && faults == 0)
 		}
 		fmt.Fprintf(w, "| %s | %.0f | %.0f%% | %s | %d | %s | %s |\n", label(name), rate, 100*rate/bare,
 			number(median(bursts, outcome.cpuPerThousand), ""), faults, target, met)
@@ -234,7 +234,7 @@ func label(name string) string {
 	}
 }
 
-// constant is how far the bytes that Redis sends may differ between one and three gateways and still be the same.
+// constant is the accepted ratio of the bytes that Redis sends with three gateways and with one.
 const constant = 1.05
 
 func reportRedis(w *strings.Builder, results map[string]*figures) {
@@ -251,7 +251,7 @@ func reportRedis(w *strings.Builder, results map[string]*figures) {
 		}
 		target, met := "", ""
 		if name == "parley" {
-			target, met = "constant", verdict(f.redis[0], slices.Max(f.redis) <= constant*slices.Min(f.redis))
+			target, met = "constant", targetMet(f.redis[0], slices.Max(f.redis) <= constant*slices.Min(f.redis))
 		}
 		fmt.Fprintf(w, "| %s | %.0f | %.0f | %.0f | %s | %s |\n", label(name), f.redis[0], f.redis[1], f.redis[2], target, met)
 	}

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// sizes are how much of everything a run takes.
+// sizes are the sizes and durations of a run.
 type sizes struct {
-	idle    int           // connections that come and stay idle
-	settle  time.Duration // before their memory is read
+	idle    int           // connections that connect and stay idle
+	settle  time.Duration // wait before their memory is read
 	rooms   int           // visitors of the paced loads, one a room
-	warm    time.Duration // a paced load that does not count
+	warm    time.Duration // a paced load for warm-up
 	latency pace
 	cost    pace
 	over    pace
-	ceiling pace // the first rate to try, and how long each is tried
+	ceiling pace // the first rate to try, and the duration of each try
 	bound   time.Duration
 	soon    time.Duration // bound of p99 in the search for the highest rate of parts
 	crowd   int           // connections in the one room of a broadcast
-	events  int           // of a broadcast
-	bursts  int           // broadcasts, of which the median counts
+	events  int           // per broadcast
+	bursts  int           // broadcasts, whose median counts
 	redis   pace
 	levels  []int // connections of the growth
 	growth  pace
 }
 
-// pace is a load of replies.
+// pace is the rate and duration of a load.
 type pace struct {
-	rate int // a second
+	rate int // per second
 	time time.Duration
 }
 
@@ -48,7 +48,7 @@ func fullSizes() sizes {
 	}
 }
 
-// quickSizes serve to see that all of it works.
+// quickSizes check that the benchmark works.
 func quickSizes() sizes {
 	return sizes{
 		idle: 300, settle: 200 * time.Millisecond,
@@ -64,5 +64,5 @@ func quickSizes() sizes {
 	}
 }
 
-// most is how many visitors a run needs.
+// most returns the number of visitors of a run.
 func (s sizes) most() int { return max(s.idle, s.rooms, slices.Max(s.levels)) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestNodeGatewayIsMeasured runs the parts together on real engines: the Node peer lets everyone in, and two of its gateways bring
-// every reply. It says nothing about speed.
+// TestNodeGatewayIsMeasured runs everything on real servers: the Node peer accepts every connection, and two of its
+// gateways deliver every reply. It does not check speed.
 func TestNodeGatewayIsMeasured(t *testing.T) {
 	t.Chdir("../../..")
 	needs(t, "redis-server", "node")
@@ -29,9 +29,9 @@ func TestNodeGatewayIsMeasured(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if f.idle.lost() != 0 || f.idle.after <= 0 {
-			t.Errorf("%s: got %+v, want nobody lost, and some memory", c.name, *f.idle)
+			t.Errorf("%s: got %+v, want no connection lost, and memory measured", c.name, *f.idle)
 		}
-		perReply, err := b.redisBytes(t.Context(), c, 2) // fails when a reply is lost
+		perReply, err := b.redisBytes(t.Context(), c, 2) // fails if a reply is lost
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -41,7 +41,7 @@ func TestNodeGatewayIsMeasured(t *testing.T) {
 	}
 }
 
-// needs skips the test on a machine without what it needs; CI has to have it.
+// needs skips the test on a machine without its prerequisites; CI must have them.
 func needs(t *testing.T, programs ...string) {
 	t.Helper()
 	missing := func(what string) {

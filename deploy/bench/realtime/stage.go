@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
 )
 
-// contender is a gateway to measure.
+// contender is a gateway under test.
 type contender struct {
 	name     string
 	args     []string // program and arguments
@@ -21,7 +21,7 @@ type contender struct {
 	profiled bool // whether it serves profiles
 }
 
-// stage is one contender's gateways on engines of their own, and the visitors' connections to them.
+// stage is one contender's gateways with their own Redis and NATS, and the visitors' connections to them.
 type stage struct {
 	engines   *engines
 	contender contender
@@ -29,21 +29,21 @@ type stage struct {
 	gateways  []*rig.Process
 	addrs     []netip.AddrPort
 	ops       []string
-	pprof     string   // of the last gateway that started
-	requests  [][]byte // the websocket handshake with each gateway
+	pprof     string   // of the gateway started last
+	requests  [][]byte // the websocket handshake for each gateway
 	publisher *publisher
 	publish   publishFunc
-	fleet     *fleet
+	pool      *pool
 	visitors  []*visitor
 	trials    int
 	epoch     time.Time
-	parts     bool // its loads are parts of streamed answers, not replies
+	parts     bool // its loads are parts of streamed answers instead of replies
 }
 
-// publishFunc publishes a load under the marks of a trial, whose times count from epoch.
+// publishFunc publishes a load with the marks of a trial, with times relative to epoch.
 type publishFunc func(ctx context.Context, l load, trial int, epoch time.Time) (refused int, err error)
 
-// openStage starts it all and returns when every gateway is ready.
+// openStage starts all processes and returns when every gateway is ready.
 func (b *bench) openStage(ctx context.Context, c contender, gateways int) (s *stage, err error) {
 	s = &stage{contender: c, visitors: b.visitors.list, epoch: time.Now()}
 	defer func() {
@@ -69,7 +69,7 @@ func (b *bench) openStage(ctx context.Context, c contender, gateways int) (s *st
 			return s, fmt.Errorf("starting a gateway of %s: %w", c.name, err)
 		}
 	}
-	s.fleet, err = newFleet()
+	s.pool, err = newPool()
 	return s, err
 }
 
@@ -103,8 +103,8 @@ func (s *stage) startGateway(ctx context.Context, c contender, jwks string) erro
 }
 
 func (s *stage) close() {
-	if s.fleet != nil {
-		s.fleet.stop()
+	if s.pool != nil {
+		s.pool.stop()
 	}
 	if s.publisher != nil {
 		s.publisher.close()
@@ -117,7 +117,7 @@ func (s *stage) close() {
 	}
 }
 
-// cpu is what the gateways have used so far.
+// cpu returns the CPU time used by the gateways.
 func (s *stage) cpu() (total time.Duration) {
 	for _, g := range s.gateways {
 		total += g.CPU()
@@ -125,7 +125,7 @@ func (s *stage) cpu() (total time.Duration) {
 	return total
 }
 
-// rss is what the gateways hold now.
+// rss returns the current memory of the gateways.
 func (s *stage) rss() (total int64) {
 	for _, g := range s.gateways {
 		total += g.RSS()
@@ -133,7 +133,7 @@ func (s *stage) rss() (total int64) {
 	return total
 }
 
-// arrival is what became of a crowd that came in.
+// arrival is the result of connecting visitors.
 type arrival struct {
 	wanted, joined int
 	took           time.Duration
@@ -143,8 +143,8 @@ func (a arrival) rate() float64 { return float64(a.joined) / a.took.Seconds() }
 
 func (a arrival) lost() int { return a.wanted - a.joined }
 
-// come lets n more visitors come, each into the room that room gives the i-th, in turns to the gateways.
-func (s *stage) come(ctx context.Context, from, n int, room func(i int) int) (arrival, error) {
+// join connects n more visitors, each to the room returned by room for the i-th, distributed over the gateways.
+func (s *stage) join(ctx context.Context, from, n int, room func(i int) int) (arrival, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	hellos := map[[2]int]*hello{}
@@ -159,18 +159,18 @@ func (s *stage) come(ctx context.Context, from, n int, room func(i int) int) (ar
 		}
 		dials[k] = dial{to: s.addrs[gateway], hello: h, room: r}
 	}
-	joined, took, err := s.fleet.connect(ctx, dials)
+	joined, took, err := s.pool.connect(ctx, dials)
 	if joined == 0 && n > 0 {
-		return arrival{}, fmt.Errorf("no connection came up: %w", errors.Join(err, ctx.Err()))
+		return arrival{}, fmt.Errorf("no connection succeeded: %w", errors.Join(err, ctx.Err()))
 	}
 	return arrival{wanted: n, joined: joined, took: took}, ctx.Err()
 }
 
-// own is the room of a visitor's own.
+// own returns the room of a visitor's own.
 func own(i int) int { return i }
 
-// replies publishes total replies to the first rooms, at a rate, and waits for what comes of them; patience is how long nothing
-// may come before the rest is given up as lost.
+// replies publishes total replies to the first rooms, at a rate, and waits for their deliveries; patience is the
+// longest wait without a delivery before the rest counts as lost.
 func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience time.Duration) (outcome, error) {
 	perRoom := (total + rooms - 1) / rooms
 	l := load{rooms: s.visitors[:rooms], rate: rate, total: total}
@@ -180,12 +180,12 @@ func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience ti
 	s.trials++
 	var t *trial
 	var expected int
-	if !s.fleet.do(func() {
+	if !s.pool.do(func() {
 		expected = s.expected(l)
-		t = newTrial(s.trials, len(s.fleet.clients), perRoom, expected, s.epoch)
-		s.fleet.trial = t
+		t = newTrial(s.trials, len(s.pool.clients), perRoom, expected, s.epoch)
+		s.pool.trial = t
 	}) {
-		return outcome{}, s.fleet.err
+		return outcome{}, s.pool.err
 	}
 	cpu, engines, start := s.cpu(), s.engines.cpu(), time.Now()
 	refused, err := s.publish(ctx, l, t.id, s.epoch)
@@ -196,18 +196,18 @@ func (s *stage) replies(ctx context.Context, rooms, rate, total int, patience ti
 		return outcome{}, err
 	}
 	cpu, engines = s.cpu()-cpu, s.engines.cpu()-engines
-	if !s.fleet.do(func() { s.fleet.trial = nil }) {
-		return outcome{}, s.fleet.err
+	if !s.pool.do(func() { s.pool.trial = nil }) {
+		return outcome{}, s.pool.err
 	}
 	o := t.outcome(expected, start)
 	o.cpu, o.engines, o.refused = cpu, engines, refused
 	return o, nil
 }
 
-// expected is how many deliveries a load comes to with the connections that there are. It runs in the fleet's loop.
+// expected returns the number of deliveries of a load with the current connections. It runs in the pool's loop.
 func (s *stage) expected(l load) (n int) {
 	perRoom, more := l.total/len(l.rooms), l.total%len(l.rooms)
-	for _, c := range s.fleet.clients {
+	for _, c := range s.pool.clients {
 		if c.state != joined || c.room >= len(l.rooms) {
 			continue
 		}

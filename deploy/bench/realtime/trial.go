@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/deploy/bench/internal/rig"
 )
 
-// trial is the tally of one load of replies. The fleet's loop writes it; others may read it when the loop has let go of it, and
-// delivered at any time.
+// trial is the tally of one load of replies. The pool's loop writes it; others may read it after the loop has released
+// it, and delivered at any time.
 type trial struct {
 	id        int
 	perRoom   int // the highest sequence of a room
@@ -19,20 +19,20 @@ type trial struct {
 	seen      []sequence // of each client
 	latencies []uint32   // microseconds
 	last      time.Time
-	delivered atomic.Int64 // each reply at each client once
+	delivered atomic.Int64 // each reply counted once per client
 
 	doubled    int
-	disordered int // came after a later one of the same room
-	astray     int // of another room, or not a reply of ours
+	disordered int // delivered after a later one of the same room
+	astray     int // of another room, or not one of our replies
 }
 
-// sequence is what one client has received.
+// sequence is the set of replies that one client has received.
 type sequence struct {
 	highest int
-	got     []uint64 // a bit for each sequence number
+	got     []uint64 // one bit per sequence number
 }
 
-// newTrial prepares for clients that are to receive at most perRoom replies each.
+// newTrial returns a trial for clients that receive at most perRoom replies each.
 func newTrial(id, clients, perRoom, expected int, epoch time.Time) *trial {
 	words := perRoom/64 + 1
 	all := make([]uint64, clients*words)
@@ -53,7 +53,7 @@ func newTrial(id, clients, perRoom, expected int, epoch time.Time) *trial {
 func (t *trial) note(c *client, packet []byte) {
 	m, ok := parseMark(packet)
 	if ok && m.trial != t.id {
-		return // a straggler of an earlier trial, which has counted it as lost
+		return // a straggler of an earlier trial, already counted as lost
 	}
 	if !ok || m.room != c.room || m.sequence < 1 || m.sequence > t.perRoom || c.index >= len(t.seen) {
 		t.astray++
@@ -77,11 +77,11 @@ func (t *trial) note(c *client, packet []byte) {
 	t.delivered.Add(1)
 }
 
-// outcome is what a trial came to.
+// outcome is the result of a trial.
 type outcome struct {
 	expected, delivered         int
 	doubled, disordered, astray int
-	p50, p99                    time.Duration // endless when so many were lost
+	p50, p99                    time.Duration // infinite if too many were lost
 	took                        time.Duration // from the first publication to the last delivery
 	cpu                         time.Duration // of the gateways
 	engines                     time.Duration // CPU of Redis and NATS
@@ -90,10 +90,10 @@ type outcome struct {
 
 func (o outcome) lost() int { return o.expected - o.delivered }
 
-// cpuPerThousand is CPU seconds of the gateways per 1,000 deliveries.
+// cpuPerThousand returns CPU seconds of the gateways per 1,000 deliveries.
 func (o outcome) cpuPerThousand() float64 { return o.perThousand(o.cpu) }
 
-// enginesPerThousand is CPU seconds of Redis and NATS per 1,000 deliveries.
+// enginesPerThousand returns CPU seconds of Redis and NATS per 1,000 deliveries.
 func (o outcome) enginesPerThousand() float64 { return o.perThousand(o.engines) }
 
 func (o outcome) perThousand(cpu time.Duration) float64 {
@@ -103,10 +103,10 @@ func (o outcome) perThousand(cpu time.Duration) float64 {
 	return cpu.Seconds() * 1000 / float64(o.delivered)
 }
 
-// rate is deliveries a second.
+// rate returns deliveries per second.
 func (o outcome) rate() float64 { return float64(o.delivered) / o.took.Seconds() }
 
-// endless stands for the latency of what never came.
+// endless is the latency of lost replies.
 const endless = time.Duration(math.MaxInt64)
 
 func (t *trial) outcome(expected int, start time.Time) outcome {
@@ -131,7 +131,8 @@ func (t *trial) latency(q float64, expected int) time.Duration {
 	return time.Duration(rig.Quantile(t.latencies, share)) * time.Microsecond
 }
 
-// await returns when all that is expected has come, and a moment more for what came twice, or when nothing has come for the time of patience.
+// await returns when all expected deliveries have arrived, and a moment later for duplicates, or after patience without
+// a delivery.
 func (t *trial) await(ctx context.Context, expected int, patience time.Duration) error {
 	progress, at := int64(-1), time.Now()
 	for {

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMarkComesBackFromAnEvent(t *testing.T) {
+func TestMarkRoundTrip(t *testing.T) {
 	t.Parallel()
 	sent := mark{trial: 3, room: 14_999, sequence: 80_000, planned: 12345678 * time.Microsecond}
 	if got, ok := parseMark(deliveryPacket(sent)); !ok || got != sent {
@@ -37,7 +37,7 @@ func TestMarkComesBackFromAnEvent(t *testing.T) {
 	}
 }
 
-func TestTrialTellsWhatIsWrongWithADelivery(t *testing.T) {
+func TestTrialClassifiesDeliveries(t *testing.T) {
 	t.Parallel()
 	own := func(sequence int) mark { return mark{trial: 2, room: 7, sequence: sequence} }
 	foreign, straggler := mark{trial: 2, room: 8, sequence: 3}, mark{trial: 1, room: 7, sequence: 9}
@@ -89,8 +89,8 @@ func TestLatencyCountsFromThePlannedMoment(t *testing.T) {
 	}
 }
 
-// TestClientReadsWhateverTheCut feeds a whole conversation cut at every place.
-func TestClientReadsWhateverTheCut(t *testing.T) {
+// TestClientReadsWhateverTheCut splits a whole conversation at every position.
+func TestClientReadsSplitInput(t *testing.T) {
 	t.Parallel()
 	long := bytes.Repeat([]byte("x"), 70_000)
 	talk := []byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n")
@@ -118,7 +118,7 @@ func TestClientReadsWhateverTheCut(t *testing.T) {
 	}
 }
 
-func TestClientRefuses(t *testing.T) {
+func TestClientRejectsInvalidInput(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]byte{
 		"another status":      []byte("HTTP/1.1 503 Service Unavailable\r\n\r\n"),
@@ -134,8 +134,8 @@ func TestClientRefuses(t *testing.T) {
 	}
 }
 
-// TestFleetCountsEveryDelivery runs the generator against the bare loop.
-func TestFleetCountsEveryDelivery(t *testing.T) {
+// TestPoolCountsEveryDelivery runs the generator against the bare loop.
+func TestPoolCountsEveryDelivery(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestFleetCountsEveryDelivery(t *testing.T) {
 	}
 	defer s.close()
 	const crowd, events = 250, 70
-	a, err := s.come(t.Context(), 0, crowd, func(int) int { return 0 })
+	a, err := s.join(t.Context(), 0, crowd, func(int) int { return 0 })
 	if err != nil || a.lost() != 0 {
 		t.Fatalf("got %+v, %v, want all of %d", a, err, crowd)
 	}
@@ -171,7 +171,7 @@ func TestFleetCountsEveryDelivery(t *testing.T) {
 	if _, err := s.replies(t.Context(), 1, 0, events, 300*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.fleet.closed.Load(); got != 1 {
+	if got := s.pool.closed.Load(); got != 1 {
 		t.Errorf("got %d closed, want the one connection that was dropped", got)
 	}
 }
@@ -183,8 +183,8 @@ func (b *bare) dropOne() {
 	b.conns[0].Close()
 }
 
-func TestConnectingToNobodyFails(t *testing.T) {
-	f, err := newFleet()
+func TestConnectingToAClosedPortFails(t *testing.T) {
+	f, err := newPool()
 	if err != nil {
 		t.Fatal(err)
 	}

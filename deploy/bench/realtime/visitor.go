@@ -13,21 +13,21 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// visitor is someone who may come into a room.
+// visitor is a visitor who can connect to a room.
 type visitor struct {
 	companyID, appID, id, chatID string
 	subject                      string
 	connect                      []byte // the frame with the token
 }
 
-// visitors are those of a run, and the keys with which the gateways know them.
+// visitors are the visitors of a run, and the keys that verify their tokens.
 type visitors struct {
 	list []*visitor
 	keys *http.Server
 	url  string // of the JWKS
 }
 
-// newVisitors makes n visitors with tokens, and serves the keys.
+// newVisitors creates n visitors with tokens, and serves the keys.
 func newVisitors(n int) (*visitors, error) {
 	set, err := credential.GenerateKeySet()
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// crowd is visitors who write, wait for all answers, and write again.
+// crowd is a group of visitors who write, wait for all answers, and repeat.
 type crowd struct {
 	world    *world
 	visitors []*visitor
-	burst    int // messages that a visitor writes one after the other
+	burst    int // number of consecutive messages of a visitor
 	stopped  atomic.Bool
 	writing  sync.WaitGroup
 	reading  sync.WaitGroup
@@ -35,10 +35,10 @@ type crowd struct {
 	answers []answer
 	fault   error
 	doubled int
-	astray  int // not the next one of its visitor
+	astray  int // not the visitor's next answer
 }
 
-// answer is when an answer came, and how long after the question.
+// answer is the arrival time of an answer, and its latency.
 type answer struct {
 	at   time.Time
 	wait time.Duration
@@ -47,16 +47,16 @@ type answer struct {
 type visitor struct {
 	index   int
 	id      string
-	text    string // that its messages begin with
-	written int    // belongs to the visitor's goroutine
+	text    string // prefix of its messages
+	written int    // owned by the visitor's goroutine
 	came    chan struct{}
 
 	mu    sync.Mutex
-	asked []time.Time // questions without an answer
+	asked []time.Time // unanswered questions
 	next  int         // the number of the next answer
 }
 
-// enter lets n visitors write until end. Each of them begins within the first half second.
+// enter lets n visitors write until end. They start within the first half second.
 func (w *world) enter(ctx context.Context, n, burst int) *crowd {
 	c := &crowd{world: w, burst: burst, started: time.Now()}
 	reading, hangUp := context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (w *world) enter(ctx context.Context, n, burst int) *crowd {
 	return c
 }
 
-// write writes some messages and waits for their answers.
+// write sends messages and waits for their answers.
 func (c *crowd) write(ctx context.Context, v *visitor, messages int) {
 	for range messages {
 		v.mu.Lock()
@@ -117,7 +117,7 @@ func (c *crowd) note(err error) {
 	}
 }
 
-// read reads the stream of replies.
+// read consumes the stream of replies.
 func (c *crowd) read(ctx context.Context, byID map[string]*visitor, listening chan struct{}) {
 	span := bus.Span{Stream: subject.Replies, Since: time.Now(), Follow: true}
 	close(listening)
@@ -145,7 +145,7 @@ func (c *crowd) receive(v *visitor, reply event.Reply, at time.Time) {
 	var data struct {
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(reply.Message.Data, &data) // what is not ours has no number
+	_ = json.Unmarshal(reply.Message.Data, &data) // foreign data has no number
 	_, digits, _ := strings.Cut(data.Text, " ")
 	number, err := strconv.Atoi(digits)
 	v.mu.Lock()
@@ -166,15 +166,15 @@ func (c *crowd) receive(v *visitor, reply event.Reply, at time.Time) {
 	v.came <- struct{}{}
 }
 
-// figures are what a crowd got in a span of time.
+// figures are the results of a crowd within a time span.
 type figures struct {
 	answers  int
-	rate     float64 // a second
+	rate     float64 // per second
 	p50, p99 time.Duration
 	longest  time.Duration
 }
 
-// during returns what came from a moment to another.
+// during returns the results between two times.
 func (c *crowd) during(from, until time.Time) figures {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,17 +192,17 @@ func (c *crowd) during(from, until time.Time) figures {
 	return f
 }
 
-// measure lets the crowd go on for a while and returns what it got in that time.
+// measure runs the crowd for span and returns its results.
 func (c *crowd) measure(ctx context.Context, span time.Duration) figures {
 	from := time.Now()
 	pause(ctx, span)
 	return c.during(from, time.Now())
 }
 
-// tally is what became of all questions.
+// tally counts the outcomes of all questions.
 type tally struct{ asked, lost, doubled, astray int }
 
-// end lets the visitors finish and returns what became of all that they wrote. What has no answer after the limit is lost.
+// end lets the visitors finish and returns the tally. A question without an answer after limit is lost.
 func (c *crowd) end(ctx context.Context, limit time.Duration) (tally, error) {
 	c.stopped.Store(true)
 	ended := make(chan struct{})
@@ -212,7 +212,7 @@ func (c *crowd) end(ctx context.Context, limit time.Duration) (tally, error) {
 	case <-time.After(limit):
 	case <-ctx.Done():
 	}
-	pause(ctx, time.Second) // what comes twice may come late
+	pause(ctx, time.Second) // duplicates may arrive late
 	c.hangUp()
 	c.reading.Wait()
 	var t tally
@@ -228,7 +228,7 @@ func (c *crowd) end(ctx context.Context, limit time.Duration) (tally, error) {
 	return t, c.fault
 }
 
-// pause waits, but not beyond the end of ctx.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

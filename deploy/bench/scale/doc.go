@@ -1,11 +1,12 @@
-// Scale measures what replicas bring: processors that share the visitors' messages by partition, with a webhook that takes half a
-// second in the bot's place, so that two cores suffice for all of it.
+// Scale measures the effect of replicas: processors that share the visitors' messages by partition, with a webhook that
+// takes half a second instead of a bot, so that two cores suffice.
 //
-// It starts the engines and the processors that `make build` made, is the visitors and the webhook itself, and prints one table: how
-// many answers are given at once, what two and four processors bring, how the partitions are spread after each change, what visitors
-// wait for when a processor is killed, stopped or replaced, and what one visitor whose answer hangs does to the others. What is read from
-// the stream REPLIES is what gateways pass on: each answer is looked for there once, in its visitor's order.
+// It starts the servers and the processors built by `make build`, acts as the visitors and the webhook, and prints one
+// table: concurrent answers, the gain of two and four processors, the distribution of partitions after each change,
+// visitors' waiting time when a processor is killed, stopped or replaced, and the effect of one hanging answer on other
+// visitors. The stream REPLIES, from which gateways deliver, is checked for each answer exactly once, in its visitor's
+// order.
 //
-// crowd.go are the visitors, webhook.go answers, world.go starts and stops, measure.go measures, report.go prints. What a gateway more
-// costs the row "readers" of deploy/bench/realtime measures; `make bench-scale` runs both.
+// crowd.go has the visitors, webhook.go answers, world.go starts and stops processes, measure.go measures, report.go
+// prints. The row "readers" of deploy/bench/realtime measures the cost of more gateways; `make bench-scale` runs both.
 package main

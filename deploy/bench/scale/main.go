@@ -11,9 +11,9 @@ import (
 )
 
 func main() {
-	bin := flag.String("bin", "bin", "the folder with the binaries that `make build` made")
-	quick := flag.Bool("quick", false, "small sizes: shows that the benchmark works, not how fast anything is")
-	timeout := flag.Duration("timeout", 12*time.Minute, "when to give up; what was measured until then is printed")
+	bin := flag.String("bin", "bin", "directory of the binaries built by `make build`")
+	quick := flag.Bool("quick", false, "small sizes: checks that the benchmark works, without meaningful figures")
+	timeout := flag.Duration("timeout", 12*time.Minute, "timeout of the run; the results so far are printed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -33,18 +33,18 @@ func run(ctx context.Context, bin string, z sizes) error {
 	}
 	m := &measurements{sizes: z, world: w}
 	err = m.all(ctx)
-	fmt.Print(m.report()) // what was measured before is not lost
+	fmt.Print(m.report()) // print the results so far
 	return err
 }
 
-// sizes are how much of everything a run takes.
+// sizes are the sizes and durations of a run.
 type sizes struct {
 	visitors int           // of the load on one processor
-	capped   int           // BOT_CONCURRENCY of the row that compares processors
-	faulty   int           // visitors while processors come and go
-	warm     time.Duration // before anything counts
-	span     time.Duration // of a load that counts
-	settle   time.Duration // after a change of the replicas
+	capped   int           // BOT_CONCURRENCY when comparing processors
+	faulty   int           // visitors while processors start and stop
+	warm     time.Duration // warm-up
+	span     time.Duration // of a measured load
+	settle   time.Duration // after a change of the number of replicas
 	hang     time.Duration
 }
 

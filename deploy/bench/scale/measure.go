@@ -12,7 +12,7 @@ import (
 // uncapped is the default of BOT_CONCURRENCY.
 const uncapped = 1000
 
-// measurements are what one run has found so far.
+// measurements are the results of a run so far.
 type measurements struct {
 	sizes
 	world *world
@@ -39,7 +39,7 @@ func (m *measurements) all(ctx context.Context) error {
 	return nil
 }
 
-// end adds up what became of a crowd's questions.
+// end adds a crowd's tally to the total.
 func (m *measurements) end(ctx context.Context, c *crowd, limit time.Duration) error {
 	t, err := c.end(ctx, limit)
 	m.total.asked += t.asked
@@ -49,7 +49,7 @@ func (m *measurements) end(ctx context.Context, c *crowd, limit time.Duration) e
 	return err
 }
 
-// one is one processor with its default.
+// one measures one processor with its defaults.
 func (m *measurements) one(ctx context.Context) error {
 	if err := m.world.grow(ctx, 1, uncapped); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (m *measurements) one(ctx context.Context) error {
 	return m.end(ctx, c, time.Minute)
 }
 
-// several compares processors that are capped, so that the machine is not.
+// several compares processors with limited concurrency, so that the machine is not the bottleneck.
 func (m *measurements) several(ctx context.Context) error {
 	c := m.world.enter(ctx, m.visitors, 1)
 	first := 0.0
@@ -89,7 +89,7 @@ func (m *measurements) several(ctx context.Context) error {
 	return m.end(ctx, c, 2*time.Minute)
 }
 
-// spread adds how the partitions are spread.
+// spread reports the distribution of the partitions.
 func (m *measurements) spread(ctx context.Context, what string) error {
 	counts, err := m.world.partitions(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (m *measurements) spread(ctx context.Context, what string) error {
 	return nil
 }
 
-// faults lets processors come and go under load.
+// faults starts and stops processors under load.
 func (m *measurements) faults(ctx context.Context) error {
 	if err := m.world.grow(ctx, 4, uncapped); err != nil {
 		return err
@@ -119,9 +119,9 @@ func (m *measurements) faults(ctx context.Context) error {
 			p.Stop()
 			return err
 		}},
-		{"another one comes", "at most 1 s more", func() error { return m.world.grow(ctx, 4, uncapped) }},
+		{"another one starts", "at most 1 s more", func() error { return m.world.grow(ctx, 4, uncapped) }},
 		{"SIGTERM of one", "at most 1 s more", func() error { m.world.take().Stop(); return nil }},
-		{"another one comes again", "at most 1 s more", func() error { return m.world.grow(ctx, 4, uncapped) }},
+		{"another one starts again", "at most 1 s more", func() error { return m.world.grow(ctx, 4, uncapped) }},
 		{"rolling restart", "at most 1 s more", func() error {
 			for range 4 {
 				if _, err := m.world.start(ctx, uncapped); err != nil {
@@ -147,7 +147,7 @@ func (m *measurements) faults(ctx context.Context) error {
 	return m.end(ctx, c, time.Minute)
 }
 
-// hanging lets the webhook keep one visitor's message.
+// hanging makes the webhook hold one visitor's message.
 func (m *measurements) hanging(ctx context.Context) error {
 	m.world.webhook.hang = m.hang
 	if err := m.world.grow(ctx, 1, uncapped); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// report is the table of what was measured.
+// report formats the results as a table.
 func (m *measurements) report() string {
 	var out strings.Builder
 	out.WriteString("\n| replicas of the processor, webhook of 500 ms | measured | wanted |\n|---|---|---|\n")

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// thinking is how long the webhook takes.
+// thinking is the webhook's response time.
 const thinking = 500 * time.Millisecond
 
-// webhook answers each message with its own text, after a while. A text that begins with "hang" it keeps for longer.
+// webhook answers each message with its own text, after a delay. It holds a text that begins with "hang" for longer.
 type webhook struct {
 	server *http.Server
 	url    string
@@ -79,7 +79,7 @@ func (h *webhook) leave() {
 	h.busy--
 }
 
-// most returns how many were answered at once at most since the last call.
+// most returns the maximum number of concurrent requests since the last call.
 func (h *webhook) most() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

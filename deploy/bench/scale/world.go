@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	streamBytes = 16 << 30 // a stream that is full would refuse
+	streamBytes = 16 << 30 // a full stream would reject events
 	secret      = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// world is the engines, the webhook, and the processors of the moment.
+// world is the running environment: the servers, the webhook, and the current processors.
 type world struct {
 	bin, dir   string
 	engines    *rig.Process
@@ -117,7 +117,7 @@ func (w *world) grow(ctx context.Context, n, concurrency int) error {
 	return nil
 }
 
-// take takes the oldest processor out of the list.
+// take removes the oldest processor from the list.
 func (w *world) take() *processor {
 	p := w.processors[0]
 	w.processors = w.processors[1:]
@@ -156,7 +156,7 @@ func (w *world) partitions(ctx context.Context) (counts []int, err error) {
 	return counts, nil
 }
 
-// metric reads one value of a processor; 0 where it shows none.
+// metric reads one value of a processor's metrics; 0 if it is absent.
 func (p *processor) metric(ctx context.Context, name string) (float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.ops+"/metrics", nil)
 	if err != nil {

@@ -1,9 +1,10 @@
-// Sizing computes what a load takes from the unit costs of docs/benchmarks.md: cores of each service and engine, gateways, cells.
+// Sizing computes the resources of a load from the unit costs of docs/benchmarks.md: cores of each service and server,
+// gateways, cells.
 //
 //	go run ./deploy/bench/sizing -sockets 1000000 -deliveries 500000 -messages 50000
 //
-// docs/scaling.md says what the figures mean. The costs are those of a two-core machine that runs everything; replace them by your own,
-// measured with `make bench`, `make bench-realtime` and `make bench-scale`.
+// docs/scaling.md explains the figures. The costs are those of a two-core machine that runs everything; replace them
+// with your own, measured with `make bench`, `make bench-realtime` and `make bench-scale`.
 package main
 
 import (
@@ -13,18 +14,18 @@ import (
 	"os"
 )
 
-// costs are CPU seconds for 1,000 of something, and bytes.
+// costs are CPU seconds per 1,000 operations, and bytes.
 type costs struct {
 	send, sendNATS        float64 // POST /message/send in the service, and in NATS
 	answer                float64 // an answer of the bot, in the processor
 	deliver, deliverNATS  float64 // a reply to one socket in the gateways, and in NATS and Redis
-	fanOut                float64 // one more socket of the same room
+	fanOut                float64 // each additional socket of the same room
 	connection            float64 // bytes
-	handshakesPerCore     float64 // a second
-	concurrency, duration float64 // answers at once in a processor, seconds that one takes
+	handshakesPerCore     float64 // per second
+	concurrency, duration float64 // concurrent answers of a processor, and seconds per answer
 }
 
-// measured are the figures of docs/benchmarks.md.
+// measured returns the figures of docs/benchmarks.md.
 func measured() costs {
 	return costs{
 		send: 0.034, sendNATS: 0.016, answer: 0.205, deliver: 0.042, deliverNATS: 0.046, fanOut: 0.004, connection: 6.68 * 1024,
@@ -32,21 +33,22 @@ func measured() costs {
 	}
 }
 
-// load is what is to be carried, a second, and how many sockets are open.
+// load is the load per second, and the number of open sockets.
 type load struct {
 	sends, answers, replies, deliveries, sockets float64
-	// busy is the share of a core that is used; the rest is for the peaks.
+	// busy is the target utilisation of a core; the rest is headroom for peaks.
 	busy float64
-	// streamRate is how many messages a second one stream's leader takes: a cell has one of each stream.
+	// streamRate is the throughput of one stream's leader in messages per second: a cell has one of each stream.
 	streamRate float64
 }
 
-// sizing is what the load takes.
+// sizing is the resources required by a load.
 type sizing struct {
 	api, processors, processorsWaiting, gateways, gatewayMemory, engines, cells float64
 }
 
-// size computes what a load takes. A reply that has several sockets costs its first delivery, and a little for each more.
+// size computes the resources of a load. A reply to several sockets costs its first delivery, and a little for each
+// further one.
 func size(c costs, l load) sizing {
 	cores := func(perSecond, cost float64) float64 { return perSecond * cost / 1000 / l.busy }
 	more := math.Max(0, l.deliveries-l.replies)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The runs of docs/benchmarks.md come out as they were measured: 5,000 replies/s took 0.042 s of the gateways for 1,000, and so on.
+// The runs of docs/benchmarks.md are reproduced: 5,000 replies/s took 0.042 s of the gateways per 1,000, and so on.
 func TestSizingAgreesWithMeasuredRuns(t *testing.T) {
 	t.Parallel()
 	c := measured()
@@ -32,8 +32,8 @@ func TestSizingAgreesWithMeasuredRuns(t *testing.T) {
 	}
 }
 
-// The table of docs/scaling.md is what the program prints.
-func TestDocumentShowsWhatTheProgramSays(t *testing.T) {
+// The table of docs/scaling.md equals the program's output.
+func TestDocumentHasTheProgramsOutput(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/scaling.md")
 	if err != nil {

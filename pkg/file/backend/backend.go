@@ -1,4 +1,4 @@
-// Package backend opens the store of files that the configuration names.
+// Package backend opens the configured file store.
 package backend
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/file/s3file"
 )
 
-// Open opens the store; closing b closes that of NATS as well. It needs no connection yet.
+// Open opens the store. With NATS, closing b also closes the store. Open needs no connection.
 func Open(cfg config.Files, b *bus.Bus) (s file.Store, closer func(), err error) {
 	if cfg.FileStore != config.FileStoreS3 {
 		return natsfile.New(b), func() {}, nil

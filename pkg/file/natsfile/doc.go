@@ -1,12 +1,13 @@
-// Package natsfile keeps files in a bucket of the JetStream object store, in its own format (ADR-20), so that `nats object ls FILES`
-// and `nats object get` work on it.
+// Package natsfile stores files in a bucket of the JetStream object store, in its own format (ADR-20), so that `nats
+// object ls FILES` and `nats object get` work on it.
 //
-// Chunks go out one by one and each waits for its acknowledgement: an upload holds one chunk in memory, and the stream's own pace
-// is the sender's. The metadata of an object lists the stream sequences of its chunks; a reader asks for each chunk by its
-// sequence when it is due. So a range is read without what stands before it, and a slow reader holds one chunk, not what
-// the server has already sent. Both ids of the format (the object's name and the NUID of its chunks) are the file's id: which
-// objects have expired, and which chunks belong to none, is told by the stream's subjects alone.
+// Chunks are published one by one, each waiting for its acknowledgement: an upload holds one chunk in memory, and the
+// stream limits the sender's rate. The metadata of an object lists the stream sequences of its chunks; a reader
+// requests each chunk by its sequence when it needs it. So a range is read without the bytes before it, and a slow
+// reader holds one chunk instead of everything the server has already sent. Both ids of the format (the object's name
+// and the NUID of its chunks) are the file's id: the stream's subjects alone show which objects have expired, and which
+// chunks belong to none.
 //
-// An object is there with its metadata, which is published last. An upload that was cut off before leaves chunks that no
-// object refers to; a removal takes the metadata first.
+// An object exists once its metadata is published, which happens last. An interrupted upload leaves chunks that no
+// object refers to; a removal deletes the metadata first.
 package natsfile

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// The keys of an object's metadata that are ours.
+// Keys of an object's metadata that we set.
 const (
 	keyApp       = "parley-app-id"
 	keyType      = "parley-content-type"
@@ -79,13 +79,13 @@ func (c content) From(ctx context.Context, offset int64) (io.ReadCloser, error) 
 	return &reader{content: c, ctx: ctx, next: int(offset / chunkSize), skip: int(offset % chunkSize)}, nil
 }
 
-// reader holds the chunk that it is reading, and asks for the next one when it is due.
+// reader holds the current chunk, and fetches the next one when needed.
 type reader struct {
 	content
 	ctx   context.Context
 	next  int    // index of the next chunk
-	skip  int    // bytes of it that are not wanted
-	chunk []byte // what is left of the present one
+	skip  int    // bytes of it to skip
+	chunk []byte // the rest of the current one
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -108,7 +108,7 @@ func (r *reader) fetch() error {
 	m, err := r.stream.GetMsg(ctx, r.sequences[r.next])
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return file.NotFound().Wrap(fmt.Errorf("chunk %d is gone", r.next))
+		return file.NotFound().Wrap(fmt.Errorf("chunk %d is missing", r.next))
 	case err != nil:
 		return r.store.coded("reading a file", err)
 	case m.Subject != r.subject:

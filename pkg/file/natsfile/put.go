@@ -19,7 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// cleanUpTimeout bounds the removal of what a failed upload has left; it goes on when the sender has gone.
+// cleanUpTimeout bounds the cleanup of a failed upload, which runs even if the sender has disconnected.
 const cleanUpTimeout = 10 * time.Second
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, chunkSize); return &b }}
@@ -43,14 +43,14 @@ func (s *Store) Put(ctx context.Context, f file.File, content io.Reader) (_ file
 	return f, u.finish(ctx, f)
 }
 
-// upload is one file on its way into the bucket.
+// upload is one file being stored in the bucket.
 type upload struct {
 	store     *Store
 	subject   string
 	digest    hash.Hash
 	size      int64
 	sequences sequences
-	tried     bool // whether anything may be in the stream
+	tried     bool // whether the stream may contain any of it
 }
 
 // send publishes the content chunk by chunk.
@@ -59,7 +59,7 @@ func (u *upload) send(ctx context.Context, content io.Reader) error {
 	defer buffers.Put(buf)
 	for {
 		n, err := file.Fill(content, *buf)
-		if err != nil && !file.Ended(err) { // EOF stands alone: a reader that ends early says so by another error
+		if err != nil && !file.Ended(err) { // only a plain EOF ends the content: a truncated reader returns another error
 			return fmt.Errorf("storing a file: %w", err)
 		}
 		if n > 0 {
@@ -84,7 +84,7 @@ func (u *upload) sendChunk(ctx context.Context, chunk []byte) error {
 	return nil
 }
 
-// finish publishes the metadata, with which the file is there.
+// finish publishes the metadata, which makes the file exist.
 func (u *upload) finish(ctx context.Context, f file.File) error {
 	meta, err := json.Marshal(jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{
@@ -115,7 +115,7 @@ func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, e
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		if now, up := u.store.js.Connection(); !up || now != before { // the acknowledgement may have died with the connection
+		if now, up := u.store.js.Connection(); !up || now != before { // the acknowledgement may have been lost with the connection
 			return nats.ErrDisconnected
 		}
 		return nats.ErrTimeout
@@ -123,13 +123,13 @@ func (u *upload) publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, e
 	switch {
 	case err == nil:
 		return ack, nil
-	case ctx.Err() != nil: // the sender's end, not the store's
+	case ctx.Err() != nil: // the sender's fault, not the store's
 		return nil, fmt.Errorf("storing a file: %w", ctx.Err())
 	}
 	return nil, u.store.coded("storing a file", err)
 }
 
-// undo removes what has been published. Where that fails too, a sweep will find it.
+// undo removes what has been published. If that fails too, a sweep removes it.
 func (u *upload) undo(ctx context.Context, stream jetstream.Stream, id string) {
 	if !u.tried {
 		return

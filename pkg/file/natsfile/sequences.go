@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// sequences are the stream sequences of an object's chunks as text: the first one, then the distance to the one before, in
-// base 36 with dots between. Two characters a chunk without concurrent uploads, rarely more than three.
+// sequences encodes the stream sequences of an object's chunks as text: the first one, then the difference to the
+// previous one, in base 36 and separated by dots. Two characters a chunk without concurrent uploads, rarely more than
+// three.
 type sequences struct {
 	text  strings.Builder
 	last  uint64

@@ -23,13 +23,13 @@ const (
 	chunkPrefix = "$O." + Bucket + ".C."
 	metaPrefix  = "$O." + Bucket + ".M."
 
-	chunkSize = 128 << 10 // the format's own; below every max_payload in use
+	chunkSize = 128 << 10 // the format's default; below every max_payload in use
 
-	// requestTimeout bounds each single exchange with the server, however long an upload may take.
+	// requestTimeout bounds each exchange with the server, independent of the upload's duration.
 	requestTimeout = 10 * time.Second
 )
 
-// JetStream is what the store needs of it; see [bus.Bus].
+// JetStream is the subset of the bus that the store needs; see [bus.Bus].
 type JetStream interface {
 	Stream(ctx context.Context, name string) (jetstream.Stream, error)
 	PublishRaw(ctx context.Context, stream string, m *nats.Msg) (*jetstream.PubAck, error)
@@ -42,7 +42,7 @@ type Store struct {
 	guard *bus.WriteGuard
 
 	mu     sync.Mutex
-	stream jetstream.Stream // nil: not found yet
+	stream jetstream.Stream // nil: not looked up yet
 }
 
 var _ file.Store = (*Store)(nil)
@@ -69,7 +69,7 @@ func (s *Store) bucket(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// coded maps an error of JetStream to its code. If the bucket was removed, the next operation opens it again.
+// coded maps a JetStream error to its code. If the bucket was deleted, the next operation looks it up again.
 func (s *Store) coded(act string, err error) error {
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		s.mu.Lock()
@@ -84,12 +84,12 @@ func coded(act string, err error) error {
 	if bus.IsFull(err) {
 		return file.Full(err)
 	}
-	away := apperr.Away("file store", err)
-	bus.NotWritable(err, away)
-	return away
+	unavailable := apperr.Away("file store", err)
+	bus.NotWritable(err, unavailable)
+	return unavailable
 }
 
-// actError says what was tried when it failed.
+// actError adds the failed operation to an error.
 type actError struct {
 	act string
 	err error
@@ -129,7 +129,7 @@ func metaSubject(id string) string {
 	return metaPrefix + base64.URLEncoding.EncodeToString([]byte(id))
 }
 
-// idOfMeta is the inverse of metaSubject; it reports false for an object that is not ours.
+// idOfMeta is the inverse of metaSubject; it reports false for an object of another program.
 func idOfMeta(subject string) (string, bool) {
 	name, ok := strings.CutPrefix(subject, metaPrefix)
 	if !ok {

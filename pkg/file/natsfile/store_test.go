@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 	filetest.Run(t, func(t *testing.T) filetest.Harness { return open(t, 1<<30) })
 }
 
-// A bucket without room refuses, keeps nothing of what did not fit, and takes the next file that fits.
+// A full bucket rejects a file, keeps nothing of it, and accepts the next file that fits.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	h := open(t, 1<<20)
@@ -66,7 +66,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// The bucket is one of the object store: its own clients read our files.
+// Object store clients can read our files.
 func TestObjectStoreFormat(t *testing.T) {
 	t.Parallel()
 	server := bustest.Start(t)
@@ -81,7 +81,7 @@ func TestObjectStoreFormat(t *testing.T) {
 	if err != nil {
 		t.Fatalf("ObjectStore: %v", err)
 	}
-	got, err := bucket.GetBytes(t.Context(), f.ID) // it checks the digest
+	got, err := bucket.GetBytes(t.Context(), f.ID) // verifies the digest
 	if err != nil || !bytes.Equal(got, content) {
 		t.Errorf("GetBytes: got %d bytes, %v, want the content", len(got), err)
 	}
@@ -97,8 +97,8 @@ func TestObjectStoreFormat(t *testing.T) {
 	}
 }
 
-// The store makes no bucket: without one it refuses, and it goes on when the bucket is declared again.
-func TestBucketIsAwaited(t *testing.T) {
+// The store does not create the bucket: without one it fails, and it works again once the bucket is created.
+func TestBucketIsCreatedLater(t *testing.T) {
 	t.Parallel()
 	server := bustest.Start(t)
 	js := bustest.JetStream(t, server.URL())

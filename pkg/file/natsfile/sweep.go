@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// listTimeout bounds the listing of all subjects of a bucket, which comes in pages.
+// listTimeout bounds the listing of all subjects of a bucket, which is paged.
 const listTimeout = time.Minute
 
 // Sweep implements [file.Store].
@@ -50,7 +50,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (file.Swept, error) {
 	return swept, nil
 }
 
-// list returns the ids that have metadata and the ids that have chunks. Objects of others in the bucket are left alone.
+// list returns the ids that have metadata and the ids that have chunks. Objects of other programs are ignored.
 func (s *Store) list(ctx context.Context, stream jetstream.Stream) (files, chunks map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -69,13 +69,13 @@ func (s *Store) list(ctx context.Context, stream jetstream.Stream) (files, chunk
 	return files, chunks, nil
 }
 
-// sweepOrphan removes chunks that no object refers to, unless their upload may still be under way.
+// sweepOrphan removes chunks that no object refers to, unless their upload may still be in progress.
 func (s *Store) sweepOrphan(ctx context.Context, stream jetstream.Stream, subject string, now time.Time) (bool, error) {
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	last, err := stream.GetLastMsgForSubject(bounded, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, nil // another replica was faster
+		return false, nil // another replica has removed it
 	}
 	if err != nil {
 		return false, s.coded("looking for abandoned uploads", err)

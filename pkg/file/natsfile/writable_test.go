@@ -13,13 +13,13 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// silent is a JetStream that cannot write: it answers no publish.
+// silent is a JetStream that cannot write: it never acknowledges a publish.
 type silent struct {
 	up        bool
 	published int
 }
 
-// bucket can be purged.
+// bucket supports purging.
 type bucket struct{ jetstream.Stream }
 
 func (bucket) Purge(context.Context, ...jetstream.StreamPurgeOpt) error { return nil }
@@ -33,7 +33,7 @@ func (s *silent) PublishRaw(context.Context, string, *nats.Msg) (*jetstream.PubA
 	return nil, context.DeadlineExceeded
 }
 
-// The first upload finds out that NATS cannot write; the next ones fail at once.
+// The first upload detects that NATS cannot write; the next ones fail immediately.
 func TestNotWritable(t *testing.T) {
 	t.Parallel()
 	js := &silent{up: true}
@@ -48,9 +48,9 @@ func TestNotWritable(t *testing.T) {
 	if js.published != 1 {
 		t.Errorf("got %d publishes, want 1", js.published)
 	}
-	away := New(&silent{}) // without a connection nothing is known of the stream
+	unavailable := New(&silent{}) // without a connection the state of the stream is unknown
 	for range 2 {
-		if _, err := away.Put(t.Context(), file.File{ID: "id"}, strings.NewReader("content")); apperr.ReasonOf(err) != "SERVICE_UNAVAILABLE" {
+		if _, err := unavailable.Put(t.Context(), file.File{ID: "id"}, strings.NewReader("content")); apperr.ReasonOf(err) != "SERVICE_UNAVAILABLE" {
 			t.Errorf("without a connection: got %v, want that the service is unavailable", err)
 		}
 	}

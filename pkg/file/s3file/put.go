@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	partSize       = 5 << 20 // the least that S3 takes, and what an upload holds in memory
+	partSize       = 5 << 20 // the minimum of S3, and the memory of an upload
 	cleanUpTimeout = 10 * time.Second
 )
 
@@ -49,12 +49,12 @@ func (s *Store) Put(ctx context.Context, f file.File, content io.Reader) (_ file
 	return f, err
 }
 
-// upload is one file on its way into the bucket.
+// upload is one file being stored in the bucket.
 type upload struct {
 	store   *Store
 	key     string
 	options minio.PutObjectOptions
-	id      string // of the multipart upload; empty: none was begun
+	id      string // of the multipart upload; empty: not started
 	parts   []minio.CompletePart
 	size    int64
 }
@@ -65,7 +65,7 @@ func (u *upload) whole(ctx context.Context, content []byte) error {
 	return failure(ctx, err)
 }
 
-// inParts sends buf, which is full, and what follows; buf is used for every part.
+// inParts sends buf, which is full, and the rest; it reuses buf for every part.
 func (u *upload) inParts(ctx context.Context, buf []byte, rest io.Reader) (err error) {
 	if u.id, err = u.store.core.NewMultipartUpload(ctx, u.store.bucket, u.key, u.options); err != nil {
 		return failure(ctx, err)
@@ -100,14 +100,14 @@ func (u *upload) part(ctx context.Context, content []byte) error {
 	return nil
 }
 
-// digest is what the signature of a request covers its content by. Known before, it saves the framing (aws-chunked) that not
-// every server understands.
+// digest returns the content hash that a request's signature covers. Computing it up front avoids the chunked framing
+// (aws-chunked), which not every server supports.
 func digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// failure distinguishes an error of the sender from one of the store.
+// failure distinguishes errors of the sender from errors of the store.
 func failure(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -118,12 +118,12 @@ func failure(ctx context.Context, err error) error {
 	return coded("storing a file", err)
 }
 
-// undo removes what has been sent, also when the sender has gone. Where that fails too, a sweep will find it.
+// undo removes what has been sent, even if the sender has disconnected. If that fails too, a sweep removes it.
 func (u *upload) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	if u.id != "" {
 		_ = u.store.core.AbortMultipartUpload(ctx, u.store.bucket, u.key, u.id)
 	}
-	_ = u.store.core.RemoveObject(ctx, u.store.bucket, u.key, minio.RemoveObjectOptions{}) // a request that failed may have worked
+	_ = u.store.core.RemoveObject(ctx, u.store.bucket, u.key, minio.RemoveObjectOptions{}) // a failed request may have succeeded on the server
 }

@@ -21,19 +21,19 @@ const (
 	prefix = "files/"
 
 	requestTimeout = 10 * time.Second
-	// retries of a request; the caller, who waits, tries again by himself.
+	// retries of a request; the caller is waiting and can retry itself.
 	retries = 3
 
 	keyApp  = "Parley-App-Id"
 	keyName = "Parley-Name"
 )
 
-// Config has the bucket and the credentials.
+// Config sets the bucket and the credentials.
 type Config struct {
 	Endpoint        string // http or https URL
 	Region          string
 	Bucket          string
-	AccessKeyID     string // empty: what the machine's role says
+	AccessKeyID     string // empty: the machine's IAM role
 	SecretAccessKey string
 }
 
@@ -72,12 +72,12 @@ func keys(cfg Config) *credentials.Credentials {
 	return credentials.NewStaticV4(cfg.AccessKeyID, cfg.SecretAccessKey, "")
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (s *Store) Close() { s.transport.CloseIdleConnections() }
 
 func key(id string) string { return prefix + id }
 
-// coded says what a failure of S3 means.
+// coded maps an S3 error to its code.
 func coded(act string, err error) error {
 	answer := minio.ToErrorResponse(err)
 	err = fmt.Errorf("%s: %w", act, err)

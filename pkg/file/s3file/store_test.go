@@ -30,7 +30,7 @@ const (
 	secret = "wJalrXUtnFEMI-K7MDENG-EXAMPLEKEY"
 )
 
-// fake is an S3 server in this process; refuse makes it answer with that status, until it is zero.
+// fake is an in-process S3 server; a nonzero refuse makes it answer with that status.
 type fake struct {
 	url    string
 	refuse atomic.Int64
@@ -72,7 +72,7 @@ func (f *fake) store(t testing.TB) *s3file.Store {
 	return s
 }
 
-// leftovers counts objects and unfinished uploads with a client of its own.
+// leftovers counts objects and unfinished uploads with a separate client.
 func (f *fake) leftovers(t testing.TB) int {
 	t.Helper()
 	transport := &http.Transport{}
@@ -92,7 +92,7 @@ func (f *fake) leftovers(t testing.TB) int {
 	}
 	for u := range client.ListIncompleteUploads(context.Background(), bucket, "", true) {
 		if minio.ToErrorResponse(u.Err).Code == minio.NoSuchUpload {
-			break // the server's way to say that there is none
+			break // the server's response for an empty listing
 		}
 		if u.Err != nil {
 			t.Fatalf("listing the uploads: %v", u.Err)
@@ -118,7 +118,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// What S3 answers becomes a code, and no secret stands in any of it.
+// S3 errors map to codes, and no error contains a secret.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	f := startFake(t)

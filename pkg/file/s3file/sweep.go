@@ -50,7 +50,7 @@ func (s *Store) sweepUploads(ctx context.Context, now time.Time) (removed int, e
 	defer cancel()
 	for upload := range s.core.ListIncompleteUploads(ctx, s.bucket, prefix, true) {
 		if minio.ToErrorResponse(upload.Err).Code == minio.NoSuchUpload {
-			return removed, nil // the answer of some servers if there are none
+			return removed, nil // some servers respond like this if there are none
 		}
 		if upload.Err != nil {
 			return removed, coded("listing the unfinished uploads", upload.Err)

@@ -1,5 +1,5 @@
-// Package apidoc serves an API's OpenAPI document with a page to read it. It is apart from [httpapi], because the page's assets are
-// megabytes in every binary that imports it.
+// Package apidoc serves an API's OpenAPI document with a page to read it. It is separate from [httpapi], because the
+// page's assets add megabytes to every binary that imports it.
 package apidoc
 
 import (
@@ -12,17 +12,18 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// Serve serves the OpenAPI document as [httpapi.Document] does and, at GET /docs, a page to read it. All assets come out of the binary.
+// Serve serves the OpenAPI document as [httpapi.Document] does, and at GET /docs a page to read it. All assets are
+// embedded.
 func Serve(e *echo.Echo, title string, openapi []byte) {
 	httpapi.Document(e, openapi)
 	page := servePage(v5emb.NewWithConfig(swgui.Config{SettingsUI: map[string]string{
-		"persistAuthorization": "true", // a reload keeps the token that was entered
+		"persistAuthorization": "true", // a reload keeps the entered token
 	}})(title, "/openapi.json", "/docs/"))
 	e.GET("/docs", page)
 	e.GET("/docs/*", page)
 }
 
-// servePage answers with what pages has, and as everywhere else where it has nothing.
+// servePage serves files from pages, and the API's 404 for missing ones.
 func servePage(pages http.Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		w := &pageWriter{ResponseWriter: c.Response()}
@@ -31,13 +32,13 @@ func servePage(pages http.Handler) echo.HandlerFunc {
 			return nil
 		}
 		for _, name := range []string{echo.HeaderContentType, echo.HeaderContentLength, echo.HeaderXContentTypeOptions} {
-			w.Header().Del(name) // said of the file server's own words
+			w.Header().Del(name) // set by the file server for its own error page
 		}
 		return echo.ErrNotFound
 	}
 }
 
-// pageWriter discards net/http's own answer for a missing file.
+// pageWriter discards net/http's error body for a missing file.
 type pageWriter struct {
 	http.ResponseWriter
 	refused bool

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi/apidoc"
 )
 
-func TestDocsComeOutOfTheBinary(t *testing.T) {
+func TestDocsAreEmbedded(t *testing.T) {
 	t.Parallel()
 	e := httpapi.New(httpapi.Config{Service: "test", Registerer: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
 	apidoc.Serve(e, "Test API", []byte(`{"openapi":"3.1.0"}`))

@@ -1,5 +1,5 @@
-// Package storage opens the store of a service. It is apart from package service because it links the engines, which the socket gateway
-// does without.
+// Package storage opens the store of a service. It is separate from package service because it links the database
+// drivers, which the socket gateway does not need.
 package storage
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store/backend"
 )
 
-// Config is the part of the configuration of the services that have a store.
+// Config is the configuration of services that have a store.
 type Config struct {
 	config.Store
 	config.Chats
@@ -18,7 +18,7 @@ type Config struct {
 	SharedStore store.Store `env:"-"` // used instead of opening one; its owner closes it
 }
 
-// Open opens the store, which is closed with the service. MongoDB is connected in the background.
+// Open opens the store, which is closed with the service. It connects to MongoDB in the background.
 func Open(p *service.Process, cfg Config) (store.Store, error) {
 	s, err := backend.Open(backend.Config{
 		Store: cfg.Store, Shared: cfg.SharedStore, AppName: p.Name(), Logger: p.Logger(), IdleClose: cfg.ChatIdleClose,

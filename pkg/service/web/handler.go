@@ -2,7 +2,7 @@ package web
 
 import "net/http"
 
-// Handler is the handler of a service that another server may serve. A request that comes before the service has opened waits.
+// Handler is the handler of a service, for use by another server. Requests wait until the service is open.
 type Handler struct {
 	opened  chan struct{}
 	handler http.Handler
@@ -11,7 +11,7 @@ type Handler struct {
 // NewHandler returns a handler whose requests wait for [Handler.Open].
 func NewHandler() *Handler { return &Handler{opened: make(chan struct{})} }
 
-// Open hands over to handler. It is called once.
+// Open sets the handler. It must be called once.
 func (h *Handler) Open(handler http.Handler) {
 	h.handler = handler
 	close(h.opened)
@@ -26,7 +26,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Unwrap returns the handler that the service has opened; it waits for it.
+// Unwrap waits for the service to open and returns its handler.
 func (h *Handler) Unwrap() http.Handler {
 	<-h.opened
 	return h.handler

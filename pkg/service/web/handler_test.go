@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/service/web"
 )
 
-func TestARequestThatComesBeforeTheServiceHasOpenedWaits(t *testing.T) {
+func TestRequestsWaitForOpen(t *testing.T) {
 	t.Parallel()
 	h := web.NewHandler()
 	gone, leave := context.WithCancel(t.Context())
@@ -17,7 +17,7 @@ func TestARequestThatComesBeforeTheServiceHasOpenedWaits(t *testing.T) {
 	early := httptest.NewRecorder()
 	h.ServeHTTP(early, httptest.NewRequestWithContext(gone, http.MethodGet, "/", nil))
 	if early.Code != http.StatusServiceUnavailable {
-		t.Errorf("a client that left: got %d, want 503", early.Code)
+		t.Errorf("a disconnected client: got %d, want 503", early.Code)
 	}
 	answered := make(chan int)
 	go func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/service"
 )
 
-// presenceTimeout is what a request waits for presence at most.
+// presenceTimeout bounds how long a request waits for presence.
 const presenceTimeout = 250 * time.Millisecond
 
 // Presence returns kept, or else presence in Redis. Without a URL it returns nil: presence is unknown.

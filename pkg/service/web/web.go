@@ -1,4 +1,4 @@
-// Package web is what the services that serve HTTP share.
+// Package web is shared by the services that serve HTTP.
 package web
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/parley-chat/parley/pkg/service"
 )
 
-// Limits opens the Redis in which replicas count their limits together; without a URL it returns nil, and each counts by itself. So
-// they do while Redis is away, which is why it is optional for the readiness.
+// Limits opens the Redis in which replicas share their rate limits. Without a URL it returns nil, and each replica
+// counts by itself, as during an outage of Redis; it is therefore optional for readiness.
 func Limits(p *service.Process, redisURL string) (*ratelimit.Redis, error) {
 	if redisURL == "" {
 		return nil, nil
@@ -29,7 +29,8 @@ func Limits(p *service.Process, redisURL string) (*ratelimit.Redis, error) {
 	return r, nil
 }
 
-// Listen returns ln, or else a listener on addr (HTTP_ADDR); nil where there is neither, because another server serves the handler.
+// Listen returns ln, or else a listener on addr (HTTP_ADDR); nil if there is neither, because another server serves the
+// handler.
 func Listen(p *service.Process, ln net.Listener, addr string) (net.Listener, error) {
 	if ln == nil && addr == "" {
 		return nil, nil
@@ -44,7 +45,7 @@ func Listen(p *service.Process, ln net.Listener, addr string) (net.Listener, err
 	return ln, nil
 }
 
-// Serve serves handler on what [Listen] returns until ctx is done; requests that are in flight then get the time grace.
+// Serve serves handler on the listener of [Listen] until ctx is done; requests in flight then have grace to finish.
 func Serve(ctx context.Context, p *service.Process, ln net.Listener, addr string, handler http.Handler, grace time.Duration) error {
 	ln, err := Listen(p, ln, addr)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package backend opens the store that the configuration names: MongoDB for many machines, SQLite for one.
+// Package backend opens the configured store: MongoDB for many machines, SQLite for one.
 package backend
 
 import (
@@ -13,17 +13,18 @@ import (
 	"github.com/parley-chat/parley/pkg/store/mongodb"
 )
 
-// Config names one engine.
+// Config configures one store.
 type Config struct {
 	config.Store
 
 	Shared    store.Store // returned instead of opening one; closing the result leaves it open
-	AppName   string      // how MongoDB's logs call the process
+	AppName   string      // name of the process in MongoDB's logs
 	Logger    *slog.Logger
-	IdleClose time.Duration // CHAT_IDLE_CLOSE: how long a visitor may be silent before the chat counts as closed; 0: for ever
+	IdleClose time.Duration // CHAT_IDLE_CLOSE: how long a visitor may be silent before the chat counts as closed; 0: forever
 }
 
-// Open opens the store. MongoDB may be away: its driver connects in the background. A SQLite file is opened, and migrated, at once.
+// Open opens the store. MongoDB may be unavailable: its driver connects in the background. A SQLite file is opened and
+// migrated immediately.
 func Open(c Config) (store.Store, error) {
 	if c.Shared != nil {
 		return shared{c.Shared}, nil
@@ -39,13 +40,13 @@ func Open(c Config) (store.Store, error) {
 	})
 }
 
-// shared is a store that its owner closes.
+// shared is a store that is closed by its owner.
 type shared struct{ store.Store }
 
 // Close implements [store.Store].
 func (shared) Close(context.Context) error { return nil }
 
-// Close closes the store. Operations that are under way get five seconds to finish.
+// Close closes the store. Operations in progress have five seconds to finish.
 func Close(s store.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// openSQLite refuses: images of the services, which run on many machines, are built without SQLite.
+// openSQLite returns an error: images of the services, which run on many machines, are built without SQLite.
 func openSQLite(Config) (store.Store, error) {
 	return nil, errors.New("store: this binary was built without SQLite; set MONGODB_URI")
 }

@@ -51,7 +51,7 @@ func (d *controlDocument) control() chat.Control {
 	return chat.Control{Agent: d.Agent, Assignee: d.Assignee, ChangedAt: store.UTC(d.ChangedAt), Handover: d.Handover.handover()}
 }
 
-// chat converts the document. The end by idleness follows from the visitor's last message, as the window does.
+// chat converts the document. The idle close is derived from the visitor's last message, like the window.
 func (s *Store) chat(d chatDocument) chat.Chat {
 	c := chat.Chat{
 		ID: d.ID, CompanyID: d.CompanyID, AppID: d.AppID, ChatUserID: d.ChatUserID, Channel: d.Channel,
@@ -83,11 +83,12 @@ func (s *Store) CloseChat(ctx context.Context, id string, at time.Time) error {
 
 // OpenChat implements [store.Chats].
 //
-// The id of a visitor's chat number n follows from the visitor and n, and the chat is created only after number n-1 has been closed.
-// So concurrent calls insert the same id and one of them wins. The visitor's ChatNumber only tells where to begin; it may be outdated.
+// The id of a visitor's chat number n is derived from the visitor and n, and the chat is created only after number n-1
+// has been closed. So concurrent calls insert the same id and one of them wins. The visitor's ChatNumber is only a hint
+// where to begin; it may be outdated.
 //
-// A chat that only idleness has closed is closed for good before the next one is created: a message that was accepted for it in
-// time, but is stored only now, would otherwise open it again.
+// A chat that is closed only by idleness is closed permanently before the next one is created: otherwise a message
+// accepted for it in time, but stored only now, would open it again.
 func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (c chat.Chat, opened bool, err error) {
 	visitorID, err := uuid.Parse(v.ID)
 	if err != nil {
@@ -152,9 +153,9 @@ func (s *Store) openNumber(
 	return s.chat(d), true, s.writeGreetings(ctx, d)
 }
 
-// writeGreetings moves the greetings of a new chat into the history. They are inserted with the chat, so that the greetings of the one
-// call that creates it count, and every reader of the chat moves them before it returns: the chat is never visible without them, also if
-// its creator has crashed.
+// writeGreetings moves the greetings of a new chat into the history. They are inserted with the chat, so that only the
+// greetings of the call that creates it count, and every reader of the chat moves them first: the chat is never visible
+// without them, even if its creator crashed.
 func (s *Store) writeGreetings(ctx context.Context, d chatDocument) error {
 	if len(d.Greetings) == 0 {
 		return nil
@@ -175,7 +176,7 @@ func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]
 	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}}
 	if f.Status == "" {
 		q.limit = p.Limit
-	} else { // it depends on the time and is evaluated here
+	} else { // depends on the time; evaluated here
 		q.wanted = p.Limit
 	}
 	// The most selective condition first.

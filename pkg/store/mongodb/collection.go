@@ -14,7 +14,7 @@ import (
 // collection names a MongoDB collection.
 type collection string
 
-// The collections; their _id stands beside each.
+// The collections and their _id.
 const (
 	companies    collection = "companies"      // companyId
 	accessTokens collection = "accessTokens"   // hex SHA-256 of the secret
@@ -41,8 +41,7 @@ const (
 // document in between, which happens at most once in the life of a document.
 const attempts = 8
 
-// do is the one way in which operations run: with a deadline, with the driver's error translated, and not at all during a known
-// outage.
+// do runs all operations: with a deadline, with the driver's error translated, and failing fast during a known outage.
 func (s *Store) do(ctx context.Context, act string, operation func(context.Context) error) error {
 	if err := s.conn.check(); err != nil {
 		return translate(ctx, act, err)
@@ -61,7 +60,7 @@ func get[D any](ctx context.Context, s *Store, from collection, id string) (D, e
 	return findOne[D](ctx, s, from, byID(id))
 }
 
-// findOne reads the first document that the filter selects, or returns the collection's NotFound.
+// findOne reads the first document that matches the filter, or returns the collection's NotFound.
 func findOne[D any](ctx context.Context, s *Store, from collection, filter bson.D, fields ...string) (D, error) {
 	var d D
 	o := options.FindOne()
@@ -81,7 +80,7 @@ func findOne[D any](ctx context.Context, s *Store, from collection, filter bson.
 	return d, err
 }
 
-// insert adds a document and reports false when its id is taken.
+// insert adds a document and reports false if its id exists.
 func (s *Store) insert(ctx context.Context, into collection, document any) (bool, error) {
 	err := s.do(ctx, "inserting into "+string(into), func(ctx context.Context) error {
 		_, err := s.in(into).InsertOne(ctx, document)
@@ -93,7 +92,7 @@ func (s *Store) insert(ctx context.Context, into collection, document any) (bool
 	return err == nil, err
 }
 
-// insertAll adds documents in one round trip and returns the indexes of those whose id is taken.
+// insertAll adds documents in one round trip and returns the indexes of those whose id exists.
 func (s *Store) insertAll(ctx context.Context, into collection, documents []any) (taken []int, err error) {
 	if len(documents) == 0 {
 		return nil, nil
@@ -139,7 +138,7 @@ func (s *Store) updateOne(ctx context.Context, in collection, filter, change bso
 	return matched, err
 }
 
-// modify changes the document that the filter selects and returns it as it is then, or the collection's NotFound.
+// modify changes the document that the filter selects and returns the result, or the collection's NotFound.
 func modify[D any](ctx context.Context, s *Store, in collection, filter, change bson.D) (D, error) {
 	return findAndModify[D](ctx, s, in, filter, change, options.After)
 }
@@ -157,7 +156,7 @@ func findAndModify[D any](
 	return d, err
 }
 
-// modifyOrInsert changes the document with that id, or inserts the given one if there is none, and returns it as it is then.
+// modifyOrInsert changes the document with that id, or inserts the given one if there is none, and returns the result.
 func modifyOrInsert[D any](ctx context.Context, s *Store, in collection, id string, change bson.D, fresh D) (D, error) {
 	for range attempts {
 		d, err := modify[D](ctx, s, in, byID(id), change)

@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// connState knows from the driver's monitoring whether a server that takes writes is reachable, so that callers do not each
-// wait for server selection during an outage. It is safe for concurrent use.
+// connState tracks, from the driver's monitoring events, whether a writable server is reachable, so that callers do not
+// each wait for server selection during an outage. It is safe for concurrent use.
 type connState struct {
 	log   *slog.Logger
 	grace time.Duration
@@ -18,15 +18,15 @@ type connState struct {
 	mu        sync.Mutex
 	reachable bool
 	logged    bool      // this outage has been logged
-	since     time.Time // since when no server is reachable
+	since     time.Time // start of the current or last outage
 }
 
 func newConnState(log *slog.Logger, grace time.Duration) *connState {
 	return &connState{log: log, grace: grace, since: time.Now()}
 }
 
-// check fails when no server has been reachable for longer than the grace period. Until then, an election or a restart may still end
-// within the driver's own wait.
+// check fails if no server has been reachable for longer than the grace period. Until then, an election or a restart
+// may still complete within the driver's own wait.
 func (c *connState) check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *connState) heartbeatFailed(e *event.ServerHeartbeatFailedEvent) {
 	c.log.Warn("MongoDB unreachable; reconnecting", "error", e.Failure)
 }
 
-// takesWrites reads the driver's names of server kinds.
+// takesWrites reports whether servers of a kind, in the driver's terms, accept writes.
 func takesWrites(kind string) bool {
 	switch kind {
 	case "Standalone", "RSPrimary", "Mongos", "LoadBalancer":

@@ -15,12 +15,12 @@ import (
 
 var (
 	errUnreachable = errors.New("no server reachable")
-	// errContended ends a write that neither found its document to update nor could insert it, again and again.
+	// errContended ends a write that repeatedly neither found its document to update nor could insert it.
 	errContended = errors.New("the document keeps appearing and disappearing")
 )
 
-// translate gives the driver's error our code. "No document" and "duplicate key" stay visible, because callers handle them; a
-// cancelled caller gets its context's error; everything that a later attempt may find repaired is Unavailable.
+// translate maps the driver's errors to codes. "No document" and "duplicate key" stay visible, because callers handle
+// them; a cancelled caller gets its context's error; every error that a retry may fix is Unavailable.
 func translate(ctx context.Context, act string, err error) error {
 	switch {
 	case err == nil:
@@ -35,7 +35,7 @@ func translate(ctx context.Context, act string, err error) error {
 	return fmt.Errorf("%s: %w", act, err)
 }
 
-// transient reports whether a later attempt may succeed without anybody's change.
+// transient reports whether a retry may succeed without intervention.
 func transient(err error) bool {
 	if errors.Is(err, errUnreachable) || errors.Is(err, errContended) || errors.Is(err, mongo.ErrClientDisconnected) ||
 		mongo.IsTimeout(err) || mongo.IsNetworkError(err) {
@@ -53,8 +53,8 @@ func transient(err error) bool {
 	return false
 }
 
-// transientCodes are a server's answers while it starts, stops, elects, or cannot reach its peers (MongoDB specifications,
-// "Retryable Writes" and "Server Discovery And Monitoring").
+// transientCodes are the errors of a server that starts, stops, elects, or cannot reach its peers (MongoDB
+// specifications, "Retryable Writes" and "Server Discovery And Monitoring").
 func transientCodes() []int {
 	return []int{
 		6,     // HostUnreachable
@@ -76,7 +76,7 @@ func transientCodes() []int {
 	}
 }
 
-// notFound is the answer when a collection does not have the id.
+// notFound returns the error for a missing id in a collection.
 func notFound(c collection) error {
 	switch c {
 	case companies:

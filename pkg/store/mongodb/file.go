@@ -42,8 +42,8 @@ func (s *Store) ApplicationFiles(ctx context.Context, appID string, now time.Tim
 	return s.fileUsage(ctx, bson.E{Key: "appId", Value: appID}, now)
 }
 
-// fileUsage adds up the unexpired files of an owner; their index holds all that it reads. MongoDB counts the files of each size, and
-// the sum is made here: FerretDB v1 computes only the first of several sums.
+// fileUsage sums the unexpired files of an owner; their index covers the query. MongoDB counts the files of each size,
+// and the sum is computed here: FerretDB v1 computes only the first of several sums.
 func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (usage store.FileUsage, err error) {
 	expired := bson.D{{Key: "$lte", Value: store.UTC(now)}}
 	pipeline := mongo.Pipeline{
@@ -68,7 +68,7 @@ func (s *Store) fileUsage(ctx context.Context, ofOwner bson.E, now time.Time) (u
 	return usage, err
 }
 
-// delete removes the document with that id; no error when there is none.
+// delete removes the document with that id; a missing one is not an error.
 func (s *Store) delete(ctx context.Context, from collection, id string) error {
 	return s.do(ctx, "deleting from "+string(from), func(ctx context.Context) error {
 		_, err := s.in(from).DeleteOne(ctx, byID(id))

@@ -10,11 +10,12 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Two concurrent registrations of one new visitor may each take one of the visitor's identities: the first knows only the e-mail
-// address, the second knows it and a userId, and each has made up an id. As long as neither id has left this package, the two can still
-// become one visitor. So an id starts as pending, and a document in identityOwners decides once what it resolves to: to itself,
-// then it is a visitor's for good, or to another id. That document is only ever inserted. A call that finds pending ids which belong
-// together resolves the larger ones to the smallest, so that concurrent calls agree.
+// Two concurrent registrations of one new visitor may each take one of the visitor's identities: the first has only the
+// e-mail address, the second has it and a userId, and each has generated an id. As long as neither id has left this
+// package, the two can still become one visitor. So an id starts as pending, and a document in identityOwners decides
+// once what it resolves to: to itself, then it is a visitor's permanently, or to another id. That document is only ever
+// inserted. A call that finds pending ids that belong together resolves the larger ones to the smallest, so that
+// concurrent calls agree.
 //
 // Ids that resolve to themselves are never joined: their visitors may have chats.
 
@@ -115,7 +116,7 @@ func byIDIn(ids []string) listQuery {
 
 // resolve returns what ids resolve to.
 func (s *Store) resolve(ctx context.Context, ids []string) (map[string]owner, error) {
-	next := map[string]string{} // id -> what its document says
+	next := map[string]string{} // id -> target in its document
 	unknown := slices.Clone(ids)
 	for len(unknown) > 0 {
 		found, err := list(ctx, s, owners, byIDIn(unknown), func(d ownerDocument) (ownerDocument, bool) { return d, true })

@@ -31,8 +31,8 @@ func (s *Store) AgentsRead(ctx context.Context, id string, at time.Time) error {
 	return s.moveTime(ctx, chats, id, "$max", "agentsReadAt", at)
 }
 
-// Inbox implements [store.Chats]. It reads chats in the order of an index, a batch at a time, then the batch's visitors, and applies the
-// filter here.
+// Inbox implements [store.Chats]. It reads chats in index order, a batch at a time, then the batch's visitors, and
+// applies the filter here.
 func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
 	entries, after, scanned := []store.InboxEntry{}, p.After, 0
 	var of []string
@@ -64,7 +64,7 @@ func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPag
 	return entries, after, nil
 }
 
-// inboxBatch is how many chats are read at once.
+// inboxBatch is the number of chats per batch.
 const inboxBatch = 200
 
 // visitorsWith lists the ids of visitors with a profile.
@@ -78,7 +78,7 @@ func (s *Store) visitorsWith(ctx context.Context, companyID string, p store.Prof
 	return list(ctx, s, visitors, q, func(d visitorDocument) (string, bool) { return d.ID, true })
 }
 
-// inboxBatch reads the next chats, of which the filter may want some; of these visitors, if there are any.
+// inboxBatch reads the next chats that may match the filter; only of these visitors, if there are any.
 func (s *Store) inboxBatch(ctx context.Context, f store.InboxFilter, of []string, after *store.InboxCursor) ([]store.InboxEntry, error) {
 	q := listQuery{sort: bson.D{desc("windowStartedAt"), asc("_id")}, limit: inboxBatch}
 	if len(of) > 0 {
@@ -144,7 +144,8 @@ func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string) ([]string
 	return list(ctx, s, files, q, func(d fileDocument) (string, bool) { return d.ID, true })
 }
 
-// EraseVisitor implements [store.Visitors]. The visitor's own document goes last, so that a repeat finds what a crash left.
+// EraseVisitor implements [store.Visitors]. The visitor's own document is deleted last, so that a repeat after a crash
+// finds the rest.
 func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (e store.Erased, err error) {
 	found, err := list(ctx, s, chats, listQuery{filter: bson.D{{Key: "chatUserId", Value: chatUserID}}}, func(d chatDocument) (chatDocument, bool) { return d, true })
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// Index is an index that the store's queries need.
+// Index is an index required by the store's queries.
 type Index struct {
 	Collection string
 	Name       string
 	Keys       bson.D // field -> 1 ascending, -1 descending
-	Expires    bool   // MongoDB deletes a document when the time in the only key has passed
+	Expires    bool   // MongoDB deletes a document after the time in the only key
 }
 
-// Indexes lists all indexes beside those of _id. They are created by [Store.EnsureIndexes], in the same operator step as the
+// Indexes lists all indexes except those of _id. [Store.EnsureIndexes] creates them, in the same operator step as the
 // streams; services never create any.
 func Indexes() []Index {
 	return []Index{
@@ -72,7 +72,7 @@ func expiry(c collection) Index {
 func asc(field string) bson.E  { return bson.E{Key: field, Value: int32(1)} }
 func desc(field string) bson.E { return bson.E{Key: field, Value: int32(-1)} }
 
-// String describes the index as index drift and documentation show it.
+// String formats the index for index drift and documentation.
 func (i Index) String() string {
 	keys := make([]string, len(i.Keys))
 	for n, k := range i.Keys {
@@ -85,9 +85,8 @@ func (i Index) String() string {
 	return text
 }
 
-// EnsureIndexes creates the indexes that are missing. It waits until they are built, however long that takes, and tries all of them
-// before it returns the errors of those that could not be created: an index of that name with other keys, or an engine without
-// expiry.
+// EnsureIndexes creates missing indexes. It waits until they are built, however long that takes, and tries all of them
+// before it returns the errors: an index with the same name and other keys, or a server without TTL indexes.
 func (s *Store) EnsureIndexes(ctx context.Context) error {
 	var failed []error
 	for _, i := range Indexes() {
@@ -103,7 +102,8 @@ func (s *Store) EnsureIndexes(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// IndexDrift lists, one line each, the declared indexes that are missing or differ. Indexes that operators added are theirs.
+// IndexDrift lists, one line each, the declared indexes that are missing or differ. It ignores indexes added by
+// operators.
 func (s *Store) IndexDrift(ctx context.Context) (drift []string, err error) {
 	existing := map[string][]Index{}
 	for _, want := range Indexes() {

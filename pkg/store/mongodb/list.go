@@ -13,9 +13,9 @@ import (
 // listQuery selects and orders the documents of a list.
 type listQuery struct {
 	filter, sort bson.D
-	limit        int    // of the documents that MongoDB returns; 0: all
-	fields       bson.D // that are read; nil: all
-	wanted       int    // of the results of a list whose condition is evaluated here; 0: all
+	limit        int    // of the documents returned by MongoDB; 0: all
+	fields       bson.D // projection; nil: all
+	wanted       int    // limit of the results of a list that is filtered here; 0: all
 }
 
 // byIDs is the page of a list ordered by id.
@@ -27,7 +27,7 @@ func byIDs(p store.Page) listQuery {
 	return q
 }
 
-// list reads documents in order and converts those that are wanted.
+// list reads documents in order and converts those that match.
 func list[D, V any](
 	ctx context.Context, s *Store, from collection, q listQuery, convert func(D) (v V, wanted bool),
 ) ([]V, error) {
@@ -45,8 +45,8 @@ func list[D, V any](
 	return found, err
 }
 
-// each calls visit with a cursor on each document until it returns false. It takes as long as the list is long; each batch must
-// arrive within the time of an operation.
+// each calls visit with a cursor on each document until it returns false. Its duration depends on the length of the
+// list; each batch must arrive within an operation's timeout.
 func (s *Store) each(ctx context.Context, from collection, q listQuery, visit func(*mongo.Cursor) (proceed bool, err error)) error {
 	act := "listing " + string(from)
 	filter, o := q.filter, options.Find().SetBatchSize(maxBatch)
@@ -59,7 +59,7 @@ func (s *Store) each(ctx context.Context, from collection, q listQuery, visit fu
 	if q.fields != nil {
 		o.SetProjection(q.fields)
 	}
-	if q.limit > 0 { // one more than the limit, so that the first answer also ends the cursor
+	if q.limit > 0 { // one more than the limit, so that the first response also closes the cursor
 		o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit+1, maxBatch)))
 	}
 	var cursor *mongo.Cursor
@@ -81,7 +81,7 @@ func (s *Store) each(ctx context.Context, from collection, q listQuery, visit fu
 	}
 }
 
-// next moves the cursor on and reports false at the end.
+// next advances the cursor and reports false at the end.
 func (s *Store) next(ctx context.Context, act string, cursor *mongo.Cursor) (found bool, err error) {
 	if cursor.RemainingBatchLength() > 0 {
 		return cursor.Next(ctx), cursor.Err()
@@ -93,10 +93,10 @@ func (s *Store) next(ctx context.Context, act string, cursor *mongo.Cursor) (fou
 	return found, err
 }
 
-// maxBatch bounds the documents of one answer.
+// maxBatch bounds the documents of one response.
 const maxBatch = 1000
 
-// closeCursor ends a cursor before its end. The server forgets one that could not be closed.
+// closeCursor closes a cursor early. The server times out one that could not be closed.
 func (s *Store) closeCursor(ctx context.Context, cursor *mongo.Cursor) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()

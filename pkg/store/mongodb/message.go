@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// messageDocument is a message of a chat's history. Apart from Repeats it never changes.
+// messageDocument is a message of a chat's history. Apart from Repeats it is immutable.
 type messageDocument struct {
 	ID            string    `bson:"_id"`
 	ChatID        string    `bson:"chatId"`
@@ -25,7 +25,7 @@ type messageDocument struct {
 	Text          string    `bson:"text,omitempty"` // for people and search; see textOf
 	NameOfSender  string    `bson:"nameOfSender"`
 	IsFromSupport bool      `bson:"isFromSupport"`
-	Data          string    `bson:"data"`              // JSON text, as it was sent
+	Data          string    `bson:"data"`              // JSON text, exactly as sent
 	Repeats       int       `bson:"repeats,omitempty"` // how often it was appended again; see AppendMessage
 }
 
@@ -43,13 +43,13 @@ func (d messageDocument) message() chat.Message {
 	}
 }
 
-// orderOf is the position of a message in its chat's history: time and id as one text with the order of the history. One field
-// makes every page one range of the index; the two fields apart would need two ranges.
+// orderOf returns the position of a message in its chat's history: time and id as one sortable text. With one field
+// every page is one range of the index; two fields would need two ranges.
 func orderOf(at time.Time, id string) string {
 	return string(append(chat.AppendTime(nil, at), " "+id...))
 }
 
-// textOf is what a person reads of a message: its text, caption or body, up to the length that the APIs allow.
+// textOf returns the readable part of a message: its text, caption or body, up to the length that the APIs allow.
 func textOf(data json.RawMessage) string {
 	var d struct{ Text, Caption, Body any }
 	if json.Unmarshal(data, &d) != nil {
@@ -57,7 +57,7 @@ func textOf(data json.RawMessage) string {
 	}
 	for _, v := range []any{d.Text, d.Caption, d.Body} {
 		if text, ok := v.(string); ok && text != "" {
-			// PostgreSQL, on which some compatible services stand, cannot hold NUL.
+			// PostgreSQL, the backend of some compatible servers, cannot store NUL.
 			return truncate(strings.ReplaceAll(text, "\x00", ""), chat.MaxTextLength)
 		}
 	}
@@ -77,9 +77,10 @@ func truncate(text string, n int) string {
 
 // AppendMessage implements [store.Messages].
 //
-// The insert decides what the message is; after that the chat is updated with what the history now holds, so that a repeat with other
-// content moves no window, and a repeat after a crash completes the update. If the chat does not exist, the message is removed again:
-// unless it was appended again in the meantime (see Repeats), possibly after the chat was created.
+// The inserted document is authoritative; after that the chat is updated with what the history now contains, so that a
+// repeat with other content moves no window, and a repeat after a crash completes the update. If the chat does not
+// exist, the message is removed again, unless it was appended again in the meantime (see Repeats), possibly after the
+// chat was created.
 func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message) error {
 	if err := store.CheckMessage(m); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message
 	return apperr.ChatNotFound.New()
 }
 
-// insertMessage inserts the message. If it exists, d becomes what exists and counts the repeat.
+// insertMessage inserts the message. If it exists, it sets d to the existing one and counts the repeat.
 func (s *Store) insertMessage(ctx context.Context, d *messageDocument) error {
 	for range attempts {
 		if inserted, err := s.insert(ctx, messages, *d); err != nil || inserted {
@@ -119,7 +120,7 @@ func (s *Store) insertMessage(ctx context.Context, d *messageDocument) error {
 	return translate(ctx, "inserting into "+string(messages), errContended)
 }
 
-// noteInChat moves the chat's window if the message is the visitor's, and reports whether the chat exists.
+// noteInChat moves the chat's window for a visitor's message, and reports whether the chat exists.
 func (s *Store) noteInChat(ctx context.Context, d messageDocument) (found bool, err error) {
 	if d.IsFromSupport {
 		_, err := findOne[bson.D](ctx, s, chats, byID(d.ChatID), "_id")
@@ -172,7 +173,7 @@ func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery
 	return history, more, nil
 }
 
-// readHistory reads a page, the newest message first, and returns it in the order of the history.
+// readHistory reads a page, newest message first, and returns it in the order of the history.
 func (s *Store) readHistory(ctx context.Context, page listQuery, q store.HistoryQuery) (history []chat.Message, more bool, err error) {
 	history = []chat.Message{}
 	bytes := 0
@@ -202,7 +203,7 @@ func (s *Store) chatOr(ctx context.Context, chatID string, err error) error {
 	return err
 }
 
-// messageIn reads a message of the chat, or only the named fields of it.
+// messageIn reads a message of the chat, or only the given fields of it.
 func (s *Store) messageIn(ctx context.Context, chatID, id string, fields ...string) (messageDocument, error) {
 	if !store.ValidMessageID(id) {
 		return messageDocument{}, apperr.MessageNotFound.New()

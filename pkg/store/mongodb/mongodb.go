@@ -1,15 +1,15 @@
-// Package mongodb implements the storage contract on MongoDB and on services that speak its protocol, for deployments of many
-// machines.
+// Package mongodb implements the storage contract on MongoDB and compatible servers, for deployments on many machines.
 //
-// Reading order: mongodb.go (connection), collection.go (collections and the few ways to read and write them), index.go (all
-// indexes), one file per noun, portable.go. docs/data.md shows each collection as mongosh prints it.
+// Reading order: mongodb.go (connection), collection.go (collections and the functions to read and write them),
+// index.go (all indexes), one file per type, portable.go. docs/data.md shows each collection as mongosh prints it.
 //
 // Invariants:
 //
-//   - One document per thing; its _id is the contract's id. Uniqueness rests on _id alone.
-//   - No upserts. Some compatible services lose all but the last of several concurrent upserts of a new _id. A write inserts first and
-//     updates on a duplicate key, or updates first and inserts when nothing matched; both repeat until one of the two took effect.
-//   - No transactions and no change streams. A write of several documents is ordered so that a repeat completes what a crash left.
+//   - One document per record; its _id is the contract's id. Uniqueness relies on _id alone.
+//   - No upserts. Some compatible servers lose all but the last of several concurrent upserts of a new _id. A write inserts
+//     first and updates on a duplicate key, or updates first and inserts if nothing matched; both repeat until one of the two
+//     took effect.
+//   - No transactions and no change streams. A write of several documents is ordered so that a repeat after a crash completes it.
 //   - Every query has an index in index.go.
 package mongodb
 
@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// selectionTimeout is how long an operation waits for a server that takes writes, and how long MongoDB may be unreachable before
-	// operations fail at once.
+	// selectionTimeout is how long an operation waits for a writable server, and how long MongoDB may be unreachable
+	// before operations fail immediately.
 	selectionTimeout = 2 * time.Second
 	// defaultTimeout ends an operation that a server accepted but does not answer.
 	defaultTimeout = 5 * time.Second
@@ -40,15 +40,15 @@ const (
 	heartbeat = time.Second
 )
 
-// Config says where the documents are.
+// Config configures the connection and the database.
 type Config struct {
-	URI       string // mongodb:// or mongodb+srv://; its options win over ours
+	URI       string // mongodb:// or mongodb+srv://; its options take precedence
 	Database  string
-	AppName   string // the name of this process in MongoDB's logs; optional
+	AppName   string // name of this process in MongoDB's logs; optional
 	Logger    *slog.Logger
-	IdleClose time.Duration         // how long a visitor may be silent before the chat counts as closed; 0: for ever
-	Monitor   *event.CommandMonitor // sees every command; optional
-	Timeout   time.Duration         // of one operation; default 5 s, which the contract promises
+	IdleClose time.Duration         // how long a visitor may be silent before the chat counts as closed; 0: forever
+	Monitor   *event.CommandMonitor // receives every command; optional
+	Timeout   time.Duration         // of one operation; default 5 s, as the contract guarantees
 }
 
 // Store implements [store.Store].
@@ -62,8 +62,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open prepares a store and returns at once: the driver connects in the background and keeps reconnecting. The error reports
-// only a wrong Config.
+// Open prepares a store and returns immediately: the driver connects in the background and keeps reconnecting. It
+// returns an error only for an invalid Config.
 func Open(c Config) (*Store, error) {
 	if c.URI == "" || c.Database == "" || c.Logger == nil {
 		return nil, errors.New("mongodb: URI, Database and Logger are required")
@@ -81,16 +81,16 @@ func Open(c Config) (*Store, error) {
 	}, nil
 }
 
-// withoutSecrets replaces the driver's error about a URI that holds a password: the error may repeat a part of it.
+// withoutSecrets replaces the driver's error about a URI with a password, because the error may repeat a part of it.
 func withoutSecrets(uri string, err error) error {
 	if !strings.Contains(uri, "@") {
 		return err
 	}
-	return errors.New("the URI cannot be read; special characters of its user and password must be percent-encoded")
+	return errors.New("the URI is invalid; special characters of its user and password must be percent-encoded")
 }
 
-// clientOptions are our defaults, overridden by the URI's options. Majority concerns on both sides: an acknowledged write survives
-// the loss of a primary, and every later read sees it.
+// clientOptions returns our defaults, overridden by the URI's options. Majority concerns for reads and writes: an
+// acknowledged write survives the loss of a primary, and every later read sees it.
 func clientOptions(c Config, conn *connState) *options.ClientOptions {
 	o := options.Client().
 		SetServerSelectionTimeout(selectionTimeout).

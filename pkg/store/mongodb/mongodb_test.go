@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestOpenRefusesWrongConfigs(t *testing.T) {
+func TestOpenRejectsInvalidConfigs(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	for why, c := range map[string]Config{
@@ -37,8 +37,8 @@ func TestOpenRefusesWrongConfigs(t *testing.T) {
 	}
 }
 
-// TestSilentServer has a server that accepts connections and does not answer: look-ups and lists fail in time.
-func TestSilentServer(t *testing.T) {
+// TestSilentServer uses a server that accepts connections but never responds: lookups and lists time out.
+func TestUnresponsiveServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,7 +63,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-func TestOrderIsThatOfTheHistory(t *testing.T) {
+func TestOrderIsTheHistorysOrder(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, pair := range [][2]chat.Message{

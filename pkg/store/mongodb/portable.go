@@ -22,13 +22,13 @@ import (
 // errUnknownKind is a kind that is not in [store.Kinds].
 var errUnknownKind = errors.New("mongodb: unknown kind of record")
 
-// portableKind moves the documents of one kind.
+// portableKind reads and writes the records of one kind.
 type portableKind interface {
 	read(ctx context.Context, s *Store, after string, limit int) ([]store.Record, error)
 	write(ctx context.Context, s *Store, records []store.Record) error
 }
 
-// portable returns how the kind is moved. A kind has the name of its collection.
+// portable returns the implementation for a kind. A kind has the name of its collection.
 func portable(kind store.Kind) (portableKind, error) {
 	switch in := collection(kind); in {
 	case companies:
@@ -89,7 +89,8 @@ func (s *Store) WriteRecords(ctx context.Context, kind store.Kind, records []sto
 	return k.write(ctx, s, records)
 }
 
-// CountRecords implements [store.Portable]. It counts keys in the index of _id, and takes as long as there are many.
+// CountRecords implements [store.Portable]. It counts keys in the index of _id, so its duration grows with their
+// number.
 func (s *Store) CountRecords(ctx context.Context, kind store.Kind) (n int64, err error) {
 	if _, err := portable(kind); err != nil {
 		return 0, err
@@ -107,13 +108,13 @@ func (s *Store) CountRecords(ctx context.Context, kind store.Kind) (n int64, err
 // countTimeout bounds a count, which reads one key per document.
 const countTimeout = 10 * time.Minute
 
-// mapping is how documents of a kind become records and back.
+// mapping converts documents of a kind to records and back.
 type mapping[D, R any] struct {
 	in       collection
 	record   func(D) (key string, r R)
 	document func(R) (id string, d D)
-	complete func(ctx context.Context, s *Store, documents []D) error // what a crash left half done, before it is read; optional
-	written  func(ctx context.Context, s *Store, documents []D) error // writes what else belongs to the documents; optional
+	complete func(ctx context.Context, s *Store, documents []D) error // completes writes interrupted by a crash, before reading; optional
+	written  func(ctx context.Context, s *Store, documents []D) error // writes other data that belongs to the documents; optional
 }
 
 func (m mapping[D, R]) read(ctx context.Context, s *Store, after string, limit int) ([]store.Record, error) {
@@ -175,8 +176,8 @@ func (m mapping[D, R]) writeBatch(ctx context.Context, s *Store, records []store
 	return nil
 }
 
-// settleOwners replaces the ids that took the identities by those of their visitors. An id that a crash left pending becomes a
-// visitor's now.
+// settleOwners replaces the ids that took the identities with those of their visitors. An id left pending by a crash
+// becomes a visitor's now.
 func settleOwners(ctx context.Context, s *Store, documents []identityDocument) error {
 	ids := make([]string, len(documents))
 	for n, d := range documents {
@@ -198,7 +199,7 @@ func settleOwners(ctx context.Context, s *Store, documents []identityDocument) e
 	return nil
 }
 
-// writeOwners makes the owners of identities visitors' ids for good.
+// writeOwners makes the owners of identities permanent visitor ids.
 func writeOwners(ctx context.Context, s *Store, documents []identityDocument) error {
 	own := map[string]bool{}
 	var all []any

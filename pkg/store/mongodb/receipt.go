@@ -13,8 +13,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// receiptsDocument lists the messages of a chat whose senders wait for a report, and how far the visitor has read. It is one
-// document: if a message is stored while the visitor reads past it, the later operation sees the earlier.
+// receiptsDocument lists the messages of a chat whose senders wait for a report, and the visitor's read position. It is
+// one document: if a message is stored while the visitor reads past it, the later operation sees the earlier.
 type receiptsDocument struct {
 	ID          string               `bson:"_id"` // chatId
 	ReadUpTo    *readDocument        `bson:"readUpTo,omitempty"`
@@ -36,8 +36,8 @@ func (d receiptsDocument) readAt(order string) time.Time {
 	return store.UTC(d.ReadUpTo.At)
 }
 
-// fieldName is a message's id as a field's name, in which MongoDB reserves three characters. UUIDs stay as they are; a foreign
-// processing layer may send other ids.
+// fieldName encodes a message's id as a field name, in which MongoDB reserves three characters. UUIDs are unchanged; an
+// external processing layer may use other ids.
 func fieldName(id string) string {
 	if !strings.ContainsAny(id, "%.$\x00") {
 		return id
@@ -45,7 +45,7 @@ func fieldName(id string) string {
 	return strings.NewReplacer("%", "%25", ".", "%2E", "$", "%24", "\x00", "%00").Replace(id)
 }
 
-// idOf is the reverse of fieldName.
+// idOf is the inverse of fieldName.
 func idOf(field string) string {
 	if !strings.Contains(field, "%") {
 		return field
@@ -99,7 +99,7 @@ func (s *Store) ChatReceipts(ctx context.Context, chatID string) (found store.Ch
 	return found, err
 }
 
-// cursorOf is the reverse of orderOf.
+// cursorOf is the inverse of orderOf.
 func cursorOf(order string) chat.ReadCursor {
 	at, id, _ := strings.Cut(order, " ")
 	t, err := time.Parse(chat.TimeFormat, at)

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// statusDocument is [chat.MessageStatus]. Every field only moves to the first of its values ($min), as Join does. The company is part
-// of the key: reports of one company's channels never touch another's messages.
+// statusDocument is [chat.MessageStatus]. Every field only moves to its earliest value ($min), like Join. The company
+// is part of the key: reports of one company's channels never affect another's messages.
 type statusDocument struct {
 	ID          string           `bson:"_id"` // {companyId}|{messageId}
 	CompanyID   string           `bson:"companyId"`
@@ -76,7 +76,7 @@ func (s *Store) JoinMessageStatus(ctx context.Context, companyID, messageID stri
 	return d.status(), err
 }
 
-// joining is the update that joins d to what is stored; empty when d says nothing.
+// joining returns the update that joins d to the stored status; empty if d has no values.
 func joining(d statusDocument) (change bson.D) {
 	first := bson.D{}
 	for _, f := range []struct {

@@ -74,7 +74,8 @@ func (s *Store) UpdateUser(ctx context.Context, u account.User) error {
 	return apperr.ChangedMeanwhile.New()
 }
 
-// DeleteUser implements [store.Users]. The sessions go first: a crash in between leaves a user without any.
+// DeleteUser implements [store.Users]. It deletes the sessions first: a crash in between leaves a user without
+// sessions.
 func (s *Store) DeleteUser(ctx context.Context, id string) error {
 	if err := s.DeleteUserSessions(ctx, id, ""); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (s *Store) DeleteUser(ctx context.Context, id string) error {
 	return err
 }
 
-// deleteAll removes all documents that the filter selects and returns how many those were.
+// deleteAll removes all documents that match the filter and returns their number.
 func (s *Store) deleteAll(ctx context.Context, from collection, filter bson.D) (n int, err error) {
 	err = s.do(ctx, "deleting from "+string(from), func(ctx context.Context) error {
 		r, err := s.in(from).DeleteMany(ctx, filter)

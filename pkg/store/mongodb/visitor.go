@@ -47,7 +47,7 @@ func (s *Store) SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, 
 			profile = append(profile, bson.E{Key: field.name, Value: field.value})
 		}
 	}
-	if len(profile) == 0 { // some engines refuse an empty $set
+	if len(profile) == 0 { // some servers reject an empty $set
 		return s.visitorOrInsert(ctx, v)
 	}
 	d, err := modifyOrInsert(ctx, s, visitors, v.ID, bson.D{{Key: "$set", Value: profile}}, visitorDocument(v))
@@ -80,7 +80,7 @@ func (s *Store) FindVisitor(ctx context.Context, i store.Identity) (chatUserID s
 	return owner.id, nil
 }
 
-// Register implements [store.Visitors]. Each of its steps is safe to repeat, so that it needs no transaction.
+// Register implements [store.Visitors]. Each of its steps is idempotent, so that it needs no transaction.
 func (s *Store) Register(ctx context.Context, r store.Registration) (store.Registered, error) {
 	v, created := r.Visitor, false
 	if v.ID == "" {
@@ -123,7 +123,7 @@ func (s *Store) RevokeVisitorTokens(ctx context.Context, chatUserID string, at t
 	return s.moveTime(ctx, visitors, chatUserID, "$max", "tokensValidFrom", at)
 }
 
-// countChats records how many chats the visitor has had, unless the visitor's document said so when it was read.
+// countChats records the visitor's number of chats, unless the visitor's document had it when it was read.
 func (s *Store) countChats(ctx context.Context, v chat.Visitor, number int) error {
 	if number <= v.ChatNumber {
 		return nil

@@ -76,8 +76,8 @@ func (s *Store) UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) e
 	return apperr.ChangedMeanwhile.New()
 }
 
-// DeleteWebhookEndpoint implements [store.WebhookEndpoints]. The deliveries go last: those that a crash leaves have no endpoint, and the
-// processor gives them up.
+// DeleteWebhookEndpoint implements [store.WebhookEndpoints]. Deliveries are deleted last: those left by a crash have no
+// endpoint, and the processor fails them.
 func (s *Store) DeleteWebhookEndpoint(ctx context.Context, id string) error {
 	n, err := s.deleteAll(ctx, webhookEndpoints, byID(id))
 	if err == nil && n == 0 {
@@ -129,8 +129,8 @@ func (s *Store) WebhookDelivery(ctx context.Context, id string) (webhook.Deliver
 	return d.delivery(), err
 }
 
-// WebhookDeliveries implements [store.WebhookDeliveries]. Of the conditions that no index has, those on a time end the range; the
-// others are evaluated here.
+// WebhookDeliveries implements [store.WebhookDeliveries]. Of the conditions without an index, those on a time bound the
+// range; the others are evaluated here.
 func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p store.Page) ([]webhook.Delivery, error) {
 	q := listQuery{sort: bson.D{desc("createdAt"), asc("_id")}, wanted: p.Limit}
 	for _, condition := range []bson.E{{Key: "endpointId", Value: f.EndpointID}, {Key: "companyId", Value: f.CompanyID}} {
@@ -163,7 +163,7 @@ func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p 
 	})
 }
 
-// due narrows a filter to deliveries that are pending and due.
+// due restricts a filter to deliveries that are pending and due.
 func due(filter bson.D, now time.Time) bson.D {
 	return append(pending(filter), bson.E{Key: "dueAt", Value: bson.D{{Key: "$lte", Value: store.UTC(now)}}})
 }
@@ -193,7 +193,7 @@ func (s *Store) ClaimWebhookDelivery(ctx context.Context, id string, now, until 
 	return d.delivery(), err == nil, err
 }
 
-// pending narrows a filter to deliveries that are pending.
+// pending restricts a filter to pending deliveries.
 func pending(filter bson.D) bson.D {
 	return append(filter, bson.E{Key: "status", Value: webhook.Pending})
 }
@@ -254,7 +254,7 @@ func (s *Store) ReplayWebhookDelivery(ctx context.Context, id string, at time.Ti
 	return false, err
 }
 
-// waiting selects the pending deliveries of an order.
+// waiting selects the pending deliveries of an order key.
 func waiting(endpointID, orderKey string) bson.D {
 	return pending(bson.D{{Key: "endpointId", Value: endpointID}, {Key: "orderKey", Value: orderKey}})
 }

@@ -70,7 +70,7 @@ func (s *Store) Applications(ctx context.Context, companyID string, p store.Page
 	return listOfCompany(ctx, s, "listing applications", from, readApplication, companyID, p)
 }
 
-// listOfCompany reads a page of a company's rows, or of all where companyID is empty.
+// listOfCompany reads a page of a company's rows, or of all if companyID is empty.
 func listOfCompany[V any](ctx context.Context, s *Store, act, from string, decode func(*row) V, companyID string, p store.Page) ([]V, error) {
 	if companyID == "" {
 		return all(ctx, s, act, from+` ORDER BY id LIMIT ?`, decode, p.After, limit(p.Limit))
@@ -82,7 +82,7 @@ func listOfCompany[V any](ctx context.Context, s *Store, act, from string, decod
 func (s *Store) SetVerification(ctx context.Context, appID string, mode chat.Verification) error {
 	return update(ctx, s, "setting an application's verification", func(c *conn) error {
 		current, err := verification(c, appID)
-		if !mode.Known() || err == nil { // an unknown mode is wrong for any application
+		if !mode.Known() || err == nil { // an unknown mode is invalid for any application
 			if err := store.CheckVerification(mode, current); err != nil {
 				return err
 			}

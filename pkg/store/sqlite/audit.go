@@ -54,7 +54,7 @@ func (s *Store) AuditEntries(ctx context.Context, f store.AuditFilter, p store.P
 	return all(ctx, s, "reading the audit log", sql, readAuditEntry, args...)
 }
 
-// auditList is the query of a list; the target is the more selective condition.
+// auditList returns the query of a list; the target is the more selective condition.
 func auditList(f store.AuditFilter, p store.Page) (sql string, args []any) {
 	sql = `SELECT ` + auditColumns + ` FROM audit WHERE TRUE`
 	company := " AND company_id = ?"

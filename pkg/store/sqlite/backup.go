@@ -10,14 +10,14 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// backupStep is how many pages are copied before a look at whether the caller still waits.
+// backupStep is the number of pages copied between checks for cancellation.
 const backupStep = 1000
 
-// ErrDamaged is returned by [Store.Check] and [Store.Backup] when SQLite finds the file damaged.
+// ErrDamaged is returned by [Store.Check] and [Store.Backup] if SQLite finds the file corrupt.
 var ErrDamaged = errors.New("the database is damaged")
 
-// Check reads the whole file and returns [ErrDamaged], with what SQLite says, when a table or an index is not as it must be
-// (PRAGMA integrity_check). Others read and write meanwhile.
+// Check reads the whole file and returns [ErrDamaged], with SQLite's message, if a table or an index is corrupt (PRAGMA
+// integrity_check). Reads and writes continue meanwhile.
 func (s *Store) Check(ctx context.Context) error {
 	return s.maintain(ctx, "checking the database", check)
 }
@@ -36,8 +36,8 @@ func check(c *conn) error {
 	return err
 }
 
-// Backup writes a copy of the database as it is now to a new file, and checks the copy. Others read and write meanwhile. The file
-// at path appears when it is complete; one that exists is not overwritten.
+// Backup writes a copy of the current database to a new file, and checks the copy. Reads and writes continue meanwhile.
+// The file at path appears when it is complete; an existing one is not overwritten.
 func (s *Store) Backup(ctx context.Context, path string) (err error) {
 	unfinished := path + ".unfinished"
 	if err := reserve(path, unfinished); err != nil {
@@ -69,7 +69,7 @@ func reserve(path, unfinished string) error {
 	return f.Close()
 }
 
-// copyTo copies the database within one read transaction, so that what others write in the meantime does not begin it anew.
+// copyTo copies the database within one read transaction, so that concurrent writes do not restart the copy.
 func copyTo(ctx context.Context, source *conn, path string) (err error) {
 	inner, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -99,7 +99,7 @@ func copyTo(ctx context.Context, source *conn, path string) (err error) {
 	if err := check(target); err != nil {
 		return err
 	}
-	// One file without a log beside it, until the next process opens it.
+	// A single file without a WAL, until the next process opens it.
 	return target.query("PRAGMA journal_mode = DELETE", func(*row) bool { return true })
 }
 
@@ -118,7 +118,7 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// maintain runs an act that may take long on a reader's connection, until ctx ends.
+// maintain runs a long operation on a reader's connection, until ctx ends.
 func (s *Store) maintain(ctx context.Context, act string, op func(*conn) error) error {
 	_, err := read(ctx, s, act, func(c *conn) (struct{}, error) {
 		c.SetInterrupt(ctx.Done())

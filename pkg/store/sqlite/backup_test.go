@@ -56,7 +56,7 @@ func TestBackupWhileOthersWrite(t *testing.T) {
 	}
 }
 
-func TestBackupOfACallerThatGaveUp(t *testing.T) {
+func TestCancelledBackupLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t).(*parley.Store)
 	ctx, cancel := context.WithCancel(t.Context())

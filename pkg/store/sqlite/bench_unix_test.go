@@ -21,7 +21,7 @@ import (
 
 var benchTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// benchMessage is a message as visitors write them: some 170 bytes of data.
+// benchMessage is a typical visitor message: about 170 bytes of data.
 func benchMessage(n int) chat.Message {
 	return chat.Message{
 		ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: benchTime.Add(time.Duration(n) * time.Second), Type: chat.Text, NameOfSender: "Ada Lovelace",
@@ -30,7 +30,7 @@ func benchMessage(n int) chat.Message {
 	}
 }
 
-// benchStore holds chats of so many messages, which were written in turns, as those of different visitors are.
+// benchStore creates chats with that many messages, written in interleaved order like those of different visitors.
 func benchStore(b *testing.B, chats, messages int) (s *Store, ids []string, all [][]string) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "parley.db")
@@ -52,7 +52,7 @@ func benchStore(b *testing.B, chats, messages int) (s *Store, ids []string, all 
 	return s, ids, all
 }
 
-// fill writes past the writer, which bounds how long anybody waits.
+// fill bypasses the writer, which bounds how long a caller waits.
 func fill(b *testing.B, path string, ids []string, all [][]string, messages int) {
 	b.Helper()
 	c, err := connect(path, writerSettings)
@@ -118,7 +118,7 @@ func pages(b *testing.B, s *Store, query func(n int) (string, store.HistoryQuery
 	reportProcessorTime(b, before)
 }
 
-// processorTime is what the process has used. It tells more than the time on a machine that others use as well.
+// processorTime is the CPU time of the process, which is more meaningful than wall time on a shared machine.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -133,7 +133,7 @@ func reportProcessorTime(b *testing.B, before time.Duration) {
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// BenchmarkAppend has 64 callers append to 1,000 chats: what waits goes into one commit.
+// BenchmarkAppend has 64 callers append to 1,000 chats: waiting writes share one commit.
 func BenchmarkAppend(b *testing.B) {
 	for _, filled := range []int{0, 1_000} {
 		b.Run(fmt.Sprintf("filled=%d", filled*1_000), func(b *testing.B) {
@@ -151,7 +151,7 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
-// BenchmarkRegister has 64 callers register new visitors: each with a chat and a greeting.
+// BenchmarkRegister has 64 callers register new visitors, each with a chat and a greeting.
 func BenchmarkRegister(b *testing.B) {
 	s, _, _ := benchStore(b, 1, 0)
 	company, app := uuid.NewString(), uuid.NewString()
@@ -167,8 +167,8 @@ func BenchmarkRegister(b *testing.B) {
 	})
 }
 
-// BenchmarkInbox lists a company's chats: the first page, the next from a cursor in the middle, what is unread, and a text that one
-// visitor's name has.
+// BenchmarkInbox lists a company's chats: the first page, the next from a cursor in the middle, unread chats, and a
+// text that matches one visitor's name.
 func BenchmarkInbox(b *testing.B) {
 	for _, chats := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprintf("chats=%d", chats), func(b *testing.B) {
@@ -199,7 +199,7 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// inbox registers visitors and has each write once.
+// inbox registers visitors and lets each write once.
 func inbox(b *testing.B, s *Store, company, app string, chats int) {
 	b.Helper()
 	var next atomic.Int64

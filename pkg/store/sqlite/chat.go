@@ -27,7 +27,7 @@ func (s *Store) readChat(r *row) chat.Chat {
 	return s.withIdleClose(c)
 }
 
-// withIdleClose adds when the chat closes by idleness, which follows from the visitor's last message.
+// withIdleClose sets when the chat closes by idleness, derived from the visitor's last message.
 func (s *Store) withIdleClose(c chat.Chat) chat.Chat {
 	if s.idleClose > 0 && !c.WindowStartedAt.IsZero() {
 		c.IdleClosesAt = c.WindowStartedAt.Add(s.idleClose)
@@ -78,7 +78,7 @@ type opened struct {
 	is   bool
 }
 
-// OpenChat implements [store.Chats]. The index chats_open holds the promise that a visitor has one open chat at most.
+// OpenChat implements [store.Chats]. The index chats_open guarantees that a visitor has at most one open chat.
 func (s *Store) OpenChat(ctx context.Context, v chat.Visitor, n store.NewChat) (chat.Chat, bool, error) {
 	owner, err := uuid.Parse(v.ID)
 	if err != nil {
@@ -150,7 +150,8 @@ func (s *Store) create(c *conn, id string, v chat.Visitor, n store.NewChat) (cre
 	return created, nil
 }
 
-// nextNumber is the number of the visitor's next chat. The visitor's ChatNumber says where to begin looking; it may be out of date.
+// nextNumber returns the number of the visitor's next chat. The visitor's ChatNumber is a hint where to begin; it may
+// be outdated.
 func nextNumber(c *conn, owner uuid.UUID, v chat.Visitor) (int, error) {
 	number := v.ChatNumber
 	if _, err := c.first(`SELECT chat_number FROM visitors WHERE id = ?`, func(r *row) { number = max(number, int(r.int())) }, v.ID); err != nil {
@@ -191,8 +192,8 @@ func (s *Store) Chats(ctx context.Context, f store.ChatFilter, p store.Page) ([]
 	})
 }
 
-// chatList is the query of a list. The most selective condition comes first and uses its index, which has the list's order; a
-// unary plus keeps the others from using theirs.
+// chatList returns the query of a list. The most selective condition comes first and uses its index, which has the
+// list's order; a unary plus keeps the others from using theirs.
 func chatList(c *conn, f store.ChatFilter, p store.Page) (sql string, args []any, err error) {
 	var where []string
 	for _, condition := range []struct{ column, value string }{

@@ -36,7 +36,7 @@ func (s *Store) Companies(ctx context.Context, p store.Page) ([]chat.Company, er
 	return all(ctx, s, "listing companies", `SELECT `+companyColumns+` FROM companies WHERE id > ? ORDER BY id LIMIT ?`, readCompany, p.After, limit(p.Limit))
 }
 
-// limit is a limit of which 0 means none.
+// limit maps 0 to no limit.
 func limit(n int) int {
 	if n <= 0 {
 		return -1

@@ -12,13 +12,13 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// conn is a connection with its kept statements. One goroutine uses it at a time.
+// conn is a connection with its cached statements. One goroutine uses it at a time.
 type conn struct {
 	*sqlite.Conn
-	wrote bool // something may have changed; see writer.apply
+	wrote bool // the job may have changed something; see writer.apply
 }
 
-// query runs a statement that only reads, and calls each with its rows until it returns false.
+// query runs a read-only statement, and calls each with its rows until it returns false.
 func (c *conn) query(sql string, each func(*row) (more bool), args ...any) error {
 	stmt, err := c.Prepare(sql)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *conn) query(sql string, each func(*row) (more bool), args ...any) error
 	}
 }
 
-// first runs a statement that only reads, and reports whether it had a row, with which it calls read.
+// first runs a read-only statement, calls read with its first row, and reports whether there was one.
 func (c *conn) first(sql string, read func(*row), args ...any) (found bool, err error) {
 	err = c.query(sql, func(r *row) bool {
 		found = true
@@ -48,8 +48,8 @@ func (c *conn) first(sql string, read func(*row), args ...any) (found bool, err 
 	return found, err
 }
 
-// exec runs a statement that changes something, and returns how many rows it changed. It has no RETURNING clause: with one, SQLite
-// keeps a journal of the statement, which costs several times the change itself.
+// exec runs a statement that writes, and returns the number of changed rows. It must not have a RETURNING clause: with
+// one, SQLite keeps a statement journal, which costs several times the change itself.
 func (c *conn) exec(sql string, args ...any) (changed int, err error) {
 	err = c.query(sql, func(*row) bool { return true }, args...)
 	changed = c.Changes()
@@ -84,7 +84,7 @@ func bind(stmt *sqlite.Stmt, n int, arg any) {
 	}
 }
 
-// milliseconds is a time as a column has it. [store.UTC] cuts off, also before 1970, what UnixMilli would round.
+// milliseconds converts a time for a column. [store.UTC] truncates, also before 1970, where UnixMilli would round.
 func milliseconds(t time.Time) int64 { return store.UTC(t).UnixMilli() }
 
 // row reads the columns of a result from left to right. It is valid until the next row.
@@ -101,7 +101,7 @@ func (r *row) next() int {
 
 func (r *row) text() string { return r.stmt.ColumnText(r.next()) }
 
-// repeated is text for a column that mostly has the same value as in the row before, which it returns then without allocating.
+// repeated is text for a column that mostly repeats the previous row's value, which it then returns without allocating.
 func (r *row) repeated(before string) string {
 	n := r.next()
 	if size := r.stmt.ColumnLen(n); size == len(before) && size <= len(r.short) {
@@ -132,7 +132,7 @@ func (r *row) time() time.Time {
 	return time.UnixMilli(r.stmt.ColumnInt64(n)).UTC()
 }
 
-// list is a JSON array that we have written ourselves; NULL is nil.
+// list decodes a JSON array that we have written; NULL is nil.
 func list[V any](r *row) []V {
 	text := r.text()
 	if text == "" {
@@ -140,12 +140,12 @@ func list[V any](r *row) []V {
 	}
 	var values []V
 	if err := json.Unmarshal([]byte(text), &values); err != nil {
-		panic(fmt.Sprintf("sqlite: a column that Parley wrote is no JSON: %v", err))
+		panic(fmt.Sprintf("sqlite: a stored column is not JSON: %v", err))
 	}
 	return values
 }
 
-// listText is the JSON array of values; NULL when there are none.
+// listText returns the JSON array of values; NULL if there are none.
 func listText[V any](values []V) any {
 	if len(values) == 0 {
 		return nil
@@ -163,7 +163,7 @@ func (c *conn) configure(settings string) error {
 	return c.script(settings)
 }
 
-// script runs statements one after the other, without a transaction around them.
+// script runs statements one after the other, without a transaction.
 func (c *conn) script(sql string) error {
 	for sql = strings.TrimSpace(sql); sql != ""; {
 		stmt, rest, err := c.PrepareTransient(sql)

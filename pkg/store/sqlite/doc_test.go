@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTablesAreDocumented compares docs/data.md with what the migrations create.
+// TestTablesAreDocumented compares docs/data.md with the migrations.
 func TestTablesAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/data.md")

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// translate gives SQLite's error our code. The contract's own errors stay as they are; a caller that gave up gets its own
-// context's error; what a later try may find repaired is Unavailable.
+// translate maps SQLite's errors to codes. The contract's own errors are unchanged; a cancelled caller gets its
+// context's error; every error that a retry may fix is Unavailable.
 func translate(ctx context.Context, act string, err error) error {
 	if err == nil {
 		return nil
@@ -28,22 +28,22 @@ func translate(ctx context.Context, act string, err error) error {
 	return fmt.Errorf("%s: %w", act, err)
 }
 
-// isTransient reports whether err is of the kind that goes away without a change of the program or of the file.
+// isTransient reports whether err may be resolved without a change of the program or of the file.
 func isTransient(err error) bool {
 	if errors.Is(err, errClosed) || errors.Is(err, errTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultBusy, // another process writes
+	case sqlite.ResultBusy, // another process is writing
 		sqlite.ResultLocked,
-		sqlite.ResultProtocol, // two processes opened the file at once
-		sqlite.ResultFull,     // the disk is
+		sqlite.ResultProtocol, // two processes opened the file at the same time
+		sqlite.ResultFull,     // the disk is full
 		sqlite.ResultIOErr,
 		sqlite.ResultCantOpen,
-		sqlite.ResultReadOnly, // the disk is, or the file was moved away
+		sqlite.ResultReadOnly, // the disk is read-only, or the file was moved
 		sqlite.ResultNoMem,
 		sqlite.ResultPerm,
-		sqlite.ResultInterrupt: // a deadline
+		sqlite.ResultInterrupt: // a timeout
 		return true
 	}
 	return false
@@ -51,7 +51,7 @@ func isTransient(err error) bool {
 
 func isBusy(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultBusy }
 
-// engineError is err unless it is one of the contract's: then the connection is sound.
+// engineError returns err unless it is an error of the contract, after which the connection is still usable.
 func engineError(err error) error {
 	if _, ours := errors.AsType[*apperr.Error](err); ours {
 		return nil

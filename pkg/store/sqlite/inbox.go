@@ -47,8 +47,8 @@ type inboxPage struct {
 	next    *store.InboxCursor
 }
 
-// Inbox implements [store.Chats]. It walks an index in the order of the list and reads the visitor of each chat beside it; what the
-// index does not decide is decided here.
+// Inbox implements [store.Chats]. It scans an index in the order of the list and reads the visitor of each chat; it
+// evaluates here what the index cannot decide.
 func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
 	found, err := scan(ctx, s, "listing the inbox", func(c *conn) (inboxPage, error) {
 		page := inboxPage{entries: []store.InboxEntry{}}
@@ -76,7 +76,7 @@ func (s *Store) Inbox(ctx context.Context, f store.InboxFilter, p store.InboxPag
 	return found.entries, found.next, err
 }
 
-// inboxList is the query of a page of the inbox, without an end: reading stops when the page is full.
+// inboxList returns the query of an inbox page, without a limit: reading stops when the page is full.
 func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) {
 	where := "c.company_id = ?"
 	if f.AppID != "" && !f.Unread {
@@ -101,7 +101,8 @@ func inboxList(f store.InboxFilter, p store.InboxPage) (sql string, args []any) 
 		` FROM chats c LEFT JOIN visitors v ON v.id = c.chat_user_id WHERE ` + where + ` ORDER BY c.window_started_at DESC, c.id`, args
 }
 
-// profileList is the query of the ids of visitors with a profile. The most selective condition comes first and uses its index.
+// profileList returns the query of the ids of visitors with a profile. The most selective condition comes first and
+// uses its index.
 func profileList(companyID string, p store.Profile) (sql string, args []any) {
 	where, args := "company_id = ?", []any{companyID}
 	for _, field := range []struct{ column, kind string }{{"user_id", store.KindUserID}, {"email", store.KindEmail}, {"phone", store.KindPhone}} {
@@ -121,7 +122,7 @@ func profileList(companyID string, p store.Profile) (sql string, args []any) {
 	return `SELECT id FROM visitors WHERE ` + where + ` LIMIT ` + strconv.Itoa(store.InboxProfiles), args
 }
 
-// qualified puts the table's name before each column.
+// qualified prefixes each column with the table's name.
 func qualified(table, columns string) string {
 	names := strings.Split(columns, ",")
 	for i, name := range names {
@@ -150,7 +151,7 @@ func (s *Store) VisitorFileIDs(ctx context.Context, chatUserID string) ([]string
 		func(r *row) string { return r.text() }, chatUserID)
 }
 
-// EraseVisitor implements [store.Visitors]. All of it happens in one transaction, and freed pages are overwritten.
+// EraseVisitor implements [store.Visitors] in one transaction, and freed pages are overwritten.
 func (s *Store) EraseVisitor(ctx context.Context, chatUserID string) (store.Erased, error) {
 	const chatsOf = `SELECT id FROM chats WHERE chat_user_id = ?1`
 	const messagesOf = `SELECT m.id FROM messages m JOIN chats c ON c.key = m.chat WHERE c.chat_user_id = ?1`

@@ -28,7 +28,7 @@ func TestContract(t *testing.T) {
 	storetest.Engine{Create: storetest.Path, Open: openAt, Silence: lock, Atomic: true}.Run(t)
 }
 
-// lock holds the file's write lock, as a process that hangs in a transaction does.
+// lock holds the file's write lock, like a process that hangs in a transaction.
 func lock(t testing.TB, path string) (end func()) {
 	t.Helper()
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)

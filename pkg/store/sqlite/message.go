@@ -12,7 +12,7 @@ import (
 
 const messageColumns = `m.created_at, m.id, m.from_support, m.type, m.sender, m.data`
 
-// readMessage also takes the message of the row before: neighbours mostly have type and sender in common.
+// readMessage also takes the previous row's message: adjacent messages mostly share type and sender.
 func readMessage(r *row, before chat.Message) chat.Message {
 	return chat.Message{
 		CreatedAt: r.time(), ID: r.text(), IsFromSupport: r.bool(),
@@ -51,7 +51,7 @@ func (s *Store) AppendMessage(ctx context.Context, chatID string, m chat.Message
 	})
 }
 
-// orElse is err, or, without one, other.
+// orElse returns err, or other if err is nil.
 func orElse(err, other error) error {
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func chatKey(c *conn, chatID string) (key int64, err error) {
 	return key, err
 }
 
-// insertMessage reports false when a message with its id exists.
+// insertMessage reports false if a message with its id exists.
 func insertMessage(c *conn, key int64, m chat.Message) (bool, error) {
 	changed, err := c.exec(`INSERT INTO messages (chat, created_at, id, from_support, type, sender, data) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`,
@@ -75,7 +75,7 @@ func insertMessage(c *conn, key int64, m chat.Message) (bool, error) {
 	return changed > 0, err
 }
 
-// isIn returns Invalid when the message, which exists, is in another chat.
+// isIn returns Invalid if the existing message is in another chat.
 func isIn(c *conn, key int64, messageID string) error {
 	var there int64
 	_, err := c.first(`SELECT chat FROM messages WHERE id = ?`, func(r *row) { there = r.int() }, messageID)
@@ -107,8 +107,8 @@ func (s *Store) History(ctx context.Context, chatID string, q store.HistoryQuery
 	return p.messages, p.more, err
 }
 
-// The statements have no LIMIT: reading stops when the page is full. SQLite would prepare a statement anew whenever another value is
-// bound to its LIMIT, which cost a quarter of a page.
+// The statements have no LIMIT: reading stops when the page is full. SQLite would reprepare a statement whenever its
+// LIMIT parameter changes, which cost a quarter of a page.
 const (
 	lastPage = `SELECT ` + messageColumns + ` FROM messages m WHERE m.chat = (SELECT key FROM chats WHERE id = ?1)
 		ORDER BY m.created_at DESC, m.id DESC`
@@ -146,7 +146,7 @@ func readPage(c *conn, chatID string, q store.HistoryQuery) (p page, err error) 
 	return p, err
 }
 
-// whyEmpty returns the error of an empty page; nil when the history has nothing there.
+// whyEmpty returns the error of an empty page; nil if the history is empty there.
 func whyEmpty(c *conn, chatID, before string) error {
 	key, err := chatKey(c, chatID)
 	if err != nil || before == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// script changes a file as another program would.
+// script modifies a file like another program would.
 func script(t testing.TB, path, sql string) {
 	t.Helper()
 	c, err := sqlite.OpenConn(path)
@@ -28,7 +28,7 @@ func script(t testing.TB, path, sql string) {
 	}
 }
 
-func TestOpenRefusesWhatIsNotItsOwn(t *testing.T) {
+func TestOpenRejectsForeignFiles(t *testing.T) {
 	t.Parallel()
 	newer := storetest.Path(t)
 	first, err := openAt(newer, storetest.Options{})
@@ -46,7 +46,7 @@ func TestOpenRefusesWhatIsNotItsOwn(t *testing.T) {
 	script(t, foreign, "CREATE TABLE companies (id)")
 
 	for name, test := range map[string]struct{ path, want string }{
-		"a newer file":           {newer, "a newer Parley has written it (version 4000); this one knows versions up to 5"},
+		"a newer file":           {newer, "a newer Parley has written it (version 4000); this one supports versions up to 5"},
 		"no database":            {text, "it is not an SQLite database"},
 		"another program's file": {foreign, "it is the database of another program"},
 		"no such folder":         {filepath.Join(t.TempDir(), "none", "parley.db"), "no such file or directory"},
@@ -66,7 +66,7 @@ func TestOpenRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-func TestFileIsForItsOwnerOnly(t *testing.T) {
+func TestFileModeIsOwnerOnly(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
 	storetest.OpenAt(t, path)
@@ -81,8 +81,8 @@ func TestFileIsForItsOwnerOnly(t *testing.T) {
 	}
 }
 
-// Several processes that start together on a new file, here as several stores of one process.
-func TestOpenedByManyAtOnce(t *testing.T) {
+// Several processes that start at the same time on a new file, simulated by several stores in one process.
+func TestConcurrentOpen(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
 	const many = 8

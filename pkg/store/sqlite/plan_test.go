@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// plan is how SQLite runs a statement.
+// plan returns SQLite's query plan of a statement.
 func plan(t *testing.T, s *Store, sql string) string {
 	t.Helper()
 	steps, err := read(t.Context(), s, "explaining", func(c *conn) (steps []string, err error) {
@@ -26,7 +26,7 @@ func plan(t *testing.T, s *Store, sql string) string {
 	return strings.Join(steps, "; ")
 }
 
-// Every kept statement is looked at: none of those of a request reads a whole table, and none sorts.
+// Checks the plans of all cached statements: none that serves a request scans a whole table or sorts.
 func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, nil)

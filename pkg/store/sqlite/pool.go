@@ -12,10 +12,11 @@ import (
 // scanTimeout bounds a list, which may have to read a whole table.
 const scanTimeout = time.Minute
 
-// pool keeps connections that only read. They see what was committed when their statement began and never wait for the writer.
+// pool holds read-only connections. They see what was committed when their statement began and never wait for the
+// writer.
 type pool struct {
 	open func() (*conn, error)
-	free chan *conn // nil: a connection that has not been opened yet
+	free chan *conn // nil: a connection that is not open yet
 
 	mu     sync.Mutex
 	closed bool
@@ -29,7 +30,7 @@ func newPool(size int, open func() (*conn, error)) *pool {
 	return p
 }
 
-// acquire returns a connection, for which it waits for at most operationTimeout.
+// acquire returns a connection; it waits at most operationTimeout for one.
 func (p *pool) acquire(ctx context.Context) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,10 +66,10 @@ func (p *pool) opened(c *conn, ok bool) (*conn, error) {
 	return c, err
 }
 
-// release gives a connection back. After an error the next caller opens a new one.
+// release returns a connection to the pool. After an error the next caller opens a new one.
 func (p *pool) release(c *conn, err error) {
 	if err != nil && c != nil {
-		_ = c.Close() // nothing that it could lose
+		_ = c.Close() // nothing can be lost
 		c = nil
 	}
 	p.mu.Lock()
@@ -82,14 +83,14 @@ func (p *pool) release(c *conn, err error) {
 	p.free <- c
 }
 
-// close closes the connections; those that are in use when they are given back, for which it waits as long as ctx allows.
+// close closes the connections, those in use when they are released, for which it waits until ctx ends.
 func (p *pool) close(ctx context.Context) error {
 	var failed error
 	for range cap(p.free) {
 		select {
 		case c, ok := <-p.free:
 			if !ok {
-				return nil // closed before
+				return nil // already closed
 			}
 			if c != nil {
 				failed = errors.Join(failed, c.Close())
@@ -118,7 +119,7 @@ func (p *pool) end() {
 	}
 }
 
-// read runs op on a connection that only reads.
+// read runs op on a read-only connection.
 func read[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, error)) (V, error) {
 	var zero V
 	c, err := s.readers.acquire(ctx)
@@ -133,7 +134,7 @@ func read[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, e
 	return result, nil
 }
 
-// scan is read for what may take long: it ends with ctx, and after scanTimeout.
+// scan is read for long operations: it ends with ctx, and after scanTimeout.
 func scan[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, error)) (V, error) {
 	bounded, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
@@ -144,7 +145,7 @@ func scan[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, e
 	})
 }
 
-// one reads one thing; without a row it returns missing.
+// one reads one row; without a row it returns missing.
 func one[V any](
 	ctx context.Context, s *Store, act, sql string, decode func(*row) V, missing apperr.Definition, args ...any,
 ) (V, error) {

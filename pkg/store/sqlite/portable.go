@@ -12,17 +12,17 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// kind is how one kind of record is read and written.
+// kind defines how one kind of record is read and written.
 type kind struct {
 	table string
-	key   string // the column, or expression over an index, that is the record's key
+	key   string // the column, or indexed expression, of the record's key
 	from  string // selects the columns that decode reads, up to the condition on the key
-	// decode returns the record of a row. It may use the connection for what is in other tables.
+	// decode returns the record of a row. It may use the connection to read other tables.
 	decode func(c *conn, r *row) (key string, value any, err error)
 	write  func(c *conn, value json.RawMessage) error
 }
 
-// kinds are all that [store.Kinds] names.
+// kinds returns the definitions of all [store.Kinds].
 func (s *Store) kinds() map[store.Kind]kind {
 	return map[store.Kind]kind{
 		"companies": {
@@ -213,7 +213,7 @@ func (s *Store) ReadRecords(ctx context.Context, of store.Kind, after string, li
 	})
 }
 
-// WriteRecords implements [store.Portable]. All of them are written in one transaction.
+// WriteRecords implements [store.Portable] in one transaction.
 func (s *Store) WriteRecords(ctx context.Context, of store.Kind, records []store.Record) error {
 	k, err := s.kind(of)
 	if err != nil {
@@ -282,7 +282,7 @@ func chatRecord(c chat.Chat) store.ChatRecord {
 	}
 }
 
-// writeChatRecord keeps the key of a chat that exists: its messages are under it.
+// writeChatRecord keeps the key of an existing chat: its messages refer to it.
 func writeChatRecord(c *conn, v store.ChatRecord) error {
 	_, err := c.exec(`INSERT INTO chats (`+chatColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET
@@ -306,7 +306,7 @@ func messageRecord(chatID string, m chat.Message) store.MessageRecord {
 	}
 }
 
-// writeMessageRecord replaces by id: the place of a message follows from its chat and time, which may differ.
+// writeMessageRecord replaces by id: the position of a message is determined by its chat and time, which may differ.
 func writeMessageRecord(c *conn, v store.MessageRecord) error {
 	key, err := chatKey(c, v.ChatID)
 	if err != nil {

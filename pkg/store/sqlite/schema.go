@@ -17,7 +17,7 @@ const applicationID = 0x50726c79
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migrations are the scripts in the order of their versions: the nth leads to version n (PRAGMA user_version).
+// migrations returns the scripts in the order of their versions: the nth migrates to version n (PRAGMA user_version).
 func migrations() ([]string, error) {
 	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
 	if err != nil {
@@ -37,8 +37,8 @@ func migrations() ([]string, error) {
 	return scripts, nil
 }
 
-// migrate brings the file to the newest version. All of it happens in one transaction, so that of several processes that start
-// at once one does it and the others find it done.
+// migrate brings the file to the newest version. It uses one transaction, so that of several processes that start at
+// the same time one migrates and the others find it done.
 func migrate(c *conn, scripts []string) (err error) {
 	end, err := sqlitex.ImmediateTransaction(c.Conn)
 	if err != nil {
@@ -57,7 +57,7 @@ func migrate(c *conn, scripts []string) (err error) {
 	return c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, len(scripts)))
 }
 
-// fileVersion returns the version of the file; 0 for an empty one. It refuses a file that is not Parley's or is newer.
+// fileVersion returns the version of the file; 0 for an empty one. It rejects a file that is not Parley's or is newer.
 func fileVersion(c *conn, newest int) (int, error) {
 	id, err := pragma(c, "PRAGMA application_id")
 	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultNotADB {
@@ -79,12 +79,12 @@ func fileVersion(c *conn, newest int) (int, error) {
 	case id != applicationID:
 		return 0, errors.New("it is the database of another program")
 	case version > newest:
-		return 0, fmt.Errorf("a newer Parley has written it (version %d); this one knows versions up to %d", version, newest)
+		return 0, fmt.Errorf("a newer Parley has written it (version %d); this one supports versions up to %d", version, newest)
 	}
 	return version, nil
 }
 
-// pragma returns the integer that a statement answers with.
+// pragma returns the integer result of a statement.
 func pragma(c *conn, sql string) (value int, err error) {
 	_, err = c.first(sql, func(r *row) { value = int(r.int()) })
 	return value, err

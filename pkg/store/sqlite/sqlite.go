@@ -14,11 +14,11 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Config says where the file is.
+// Config configures the file.
 type Config struct {
-	Path      string // of the database file; its folder must exist
+	Path      string // of the database file; its directory must exist
 	Logger    *slog.Logger
-	IdleClose time.Duration    // how long a visitor may be silent before the chat counts as closed; 0: for ever
+	IdleClose time.Duration    // how long a visitor may be silent before the chat counts as closed; 0: forever
 	Now       func() time.Time // for expiry; nil: time.Now
 }
 
@@ -34,7 +34,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens or creates the file and applies the migrations. It refuses a file that another program or a newer Parley has written.
+// Open opens or creates the file and applies the migrations. It rejects a file written by another program or a newer
+// Parley.
 func Open(_ context.Context, c Config) (*Store, error) {
 	if c.Path == "" || c.Logger == nil {
 		return nil, errors.New("sqlite: Path and Logger are required")
@@ -57,7 +58,7 @@ func Open(_ context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// writerSettings make a commit durable when it returns: synchronous=FULL in WAL mode is one fsync of the log for each.
+// writerSettings make commits durable: synchronous=FULL in WAL mode is one fsync of the WAL per commit.
 const writerSettings = `
 PRAGMA synchronous = FULL;
 PRAGMA cache_size = -8000;
@@ -70,8 +71,8 @@ PRAGMA query_only = TRUE;
 PRAGMA cache_size = -8000;
 PRAGMA temp_store = MEMORY;`
 
-// prepare creates the file if it does not exist, readable only by its owner, brings it to the newest version and returns
-// the writer's connection.
+// prepare creates the file if it does not exist, readable only by its owner, migrates it to the newest version and
+// returns the writer's connection.
 func prepare(path string) (*conn, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -108,8 +109,8 @@ func initialise(c *conn) error {
 	return c.configure(writerSettings)
 }
 
-// inspect refuses a file that is not Parley's before anything is changed. It reads in one transaction: another process may be
-// about to create the tables.
+// inspect rejects a file that is not Parley's before anything is changed. It reads in one transaction: another process
+// may be about to create the tables.
 func inspect(c *conn, newest int) error {
 	if _, err := c.exec("BEGIN"); err != nil {
 		return err
@@ -119,7 +120,7 @@ func inspect(c *conn, newest int) error {
 	return orElse(err, end)
 }
 
-// enterWAL sets the file's journal mode. While another process does the same SQLite answers at once that the file is busy.
+// enterWAL sets the file's journal mode. While another process does the same, SQLite immediately returns busy.
 func enterWAL(c *conn) error {
 	var mode string
 	for deadline := time.Now().Add(operationTimeout); ; time.Sleep(10 * time.Millisecond) {
@@ -135,7 +136,7 @@ func enterWAL(c *conn) error {
 	}
 }
 
-// connect opens one connection to a file that exists.
+// connect opens one connection to an existing file.
 func connect(path, settings string) (*conn, error) {
 	inner, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -148,13 +149,13 @@ func connect(path, settings string) (*conn, error) {
 	return c, nil
 }
 
-// Ready returns nil when the file can be read, else an Unavailable error.
+// Ready returns nil if the file can be read, else an Unavailable error.
 func (s *Store) Ready(ctx context.Context) error {
 	_, err := read(ctx, s, "reading the file's version", func(c *conn) (int, error) { return pragma(c, "PRAGMA user_version") })
 	return err
 }
 
-// Close ends all connections. Operations that are under way get ctx's time to finish.
+// Close closes all connections. Operations in progress have until ctx ends to finish.
 func (s *Store) Close(ctx context.Context) error {
 	s.sweeper.stop()
 	if err := errors.Join(s.writer.close(ctx), s.readers.close(ctx)); err != nil {

@@ -51,7 +51,7 @@ func (s *Store) JoinMessageStatus(ctx context.Context, companyID, messageID stri
 	})
 }
 
-// storedStatus is a status as it comes back: without what only finer times than ours would tell apart.
+// storedStatus returns a status with the precision of the stored times.
 func storedStatus(m chat.MessageStatus) chat.MessageStatus {
 	m.AcceptedAt, m.StoredAt, m.DeliveredAt = store.UTC(m.AcceptedAt), store.UTC(m.StoredAt), store.UTC(m.DeliveredAt)
 	m.ReadAt, m.Failure.At = store.UTC(m.ReadAt), store.UTC(m.Failure.At)

@@ -12,10 +12,10 @@ import (
 
 const (
 	sweepEvery = time.Minute
-	sweepBatch = 500 // rows in one transaction, which others wait for
+	sweepBatch = 500 // rows per transaction, for which other writes wait
 )
 
-// sweeper removes what has expired, a few rows at a time, until it is stopped.
+// sweeper removes expired rows, a few at a time, until it is stopped.
 type sweeper struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -54,13 +54,13 @@ const (
 	expiredSessions   = `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at <= ?1 LIMIT ?2)`
 )
 
-// sweep removes all idempotency records, files, sessions and webhook deliveries that have expired. A record with a valid lease stays: it is
-// in use again.
+// sweep removes all expired idempotency records, files, sessions and webhook deliveries. A record with a valid lease
+// stays: it is in use again.
 func (s *Store) sweep(ctx context.Context) error {
 	for _, sql := range []string{expiredRecords, expiredFiles, expiredSessions, expiredDeliveries} {
 		for removed := sweepBatch; removed == sweepBatch; {
 			var err error
-			removed, err = write(ctx, s, "removing what has expired", func(c *conn) (int, error) {
+			removed, err = write(ctx, s, "removing expired rows", func(c *conn) (int, error) {
 				return c.exec(sql, store.UTC(s.now()), sweepBatch)
 			})
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// afterCursor walks the table's order from the cursor on; reading stops at the limit.
+// afterCursor scans the table in order from the cursor on; reading stops at the limit.
 const afterCursor = `SELECT m.from_support FROM messages m
 	WHERE m.chat = (SELECT key FROM chats WHERE id = ?1) AND (m.created_at, m.id) > (?2, ?3)`
 

@@ -96,7 +96,7 @@ func (s *Store) register(c *conn, r store.Registration, sorted []store.Identity)
 	return store.Registered{Visitor: v, Chat: o.chat, Opened: o.is}, err
 }
 
-// registerNew is register for an id that no row has yet: there is nothing to look for.
+// registerNew is register for an id without a row yet, so it needs no lookups.
 func (s *Store) registerNew(c *conn, v chat.Visitor, n store.NewChat) (store.Registered, error) {
 	v.ChatNumber, v.TokensValidFrom = 1, time.Time{}
 	if err := writeVisitor(c, `INSERT`, v); err != nil {
@@ -130,7 +130,7 @@ type resolved struct {
 	created    bool
 }
 
-// ResolveVisitor implements [store.Visitors]. Mostly all identities are owned, and nothing is written.
+// ResolveVisitor implements [store.Visitors]. Usually all identities are owned, and nothing is written.
 func (s *Store) ResolveVisitor(ctx context.Context, identities []store.Identity) (chatUserID string, created bool, err error) {
 	sorted, err := store.SortIdentities(identities)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Store) ResolveVisitor(ctx context.Context, identities []store.Identity)
 	return r.chatUserID, r.created, err
 }
 
-// resolve makes the unowned identities those of the visitor who owns the strongest, or of a new one.
+// resolve assigns the unowned identities to the visitor who owns the strongest, or to a new one.
 func resolve(c *conn, sorted []store.Identity) (resolved, error) {
 	owner, unowned, err := owners(c, sorted)
 	if err != nil {
@@ -168,7 +168,7 @@ func resolve(c *conn, sorted []store.Identity) (resolved, error) {
 	return r, nil
 }
 
-// owners returns the owner of the strongest identity that has one, and the keys of those that have none.
+// owners returns the owner of the strongest owned identity, and the keys of the unowned ones.
 func owners(c *conn, sorted []store.Identity) (strongest string, unowned []string, err error) {
 	for _, i := range sorted {
 		owner, err := ownerOf(c, i)

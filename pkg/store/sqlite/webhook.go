@@ -139,7 +139,7 @@ func (s *Store) WebhookDeliveries(ctx context.Context, f store.WebhookFilter, p 
 	})
 }
 
-// deliveryList is the query of a list; the endpoint is the more selective condition.
+// deliveryList returns the query of a list; the endpoint is the more selective condition.
 func deliveryList(c *conn, f store.WebhookFilter, p store.Page) (sql string, args []any, err error) {
 	sql = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries WHERE TRUE`
 	where := func(condition string, values ...any) { sql, args = sql+" AND "+condition, append(args, values...) }

@@ -13,8 +13,8 @@ import (
 const (
 	// operationTimeout is how long an operation waits at most, for the writer or for a connection.
 	operationTimeout = 5 * time.Second
-	// busyTimeout is how long SQLite waits in one go while another process holds the file. The writer then looks whether anybody
-	// still waits.
+	// busyTimeout is how long SQLite waits at a time while another process holds the lock. The writer then checks
+	// whether any caller still waits.
 	busyTimeout = 250 * time.Millisecond
 	// maxGroup bounds the writes of one transaction, so that a write waits for few others.
 	maxGroup = 256
@@ -25,17 +25,17 @@ var (
 	errTimeout = errors.New("no answer within " + operationTimeout.String())
 )
 
-// write runs op in the writer's next transaction and returns when that is on disk.
+// write runs op in the writer's next transaction and returns when it is durable.
 //
-// op may run twice, so it sets nothing but its results. It must not return an error of its own after it has changed something,
-// unless the change is to be undone.
+// op may run twice, so it must set only its results. It must not return an error of its own after it has written,
+// unless the write is to be rolled back.
 func write[V any](ctx context.Context, s *Store, act string, op func(*conn) (V, error)) (V, error) {
 	var zero, result V
 	err := s.writer.do(ctx, func(c *conn) (err error) {
 		result, err = op(c)
 		return err
 	})
-	if err != nil { // the writer may still be at work on result
+	if err != nil { // the writer may still be using result
 		return zero, translate(ctx, act, err)
 	}
 	return result, nil
@@ -47,7 +47,7 @@ func update(ctx context.Context, s *Store, act string, op func(*conn) error) err
 	return err
 }
 
-// writer is the one goroutine of the process that changes the file. All writes that wait go into one transaction, so that one
+// writer is the only goroutine of the process that writes. All waiting writes go into one transaction, so that one
 // fsync serves all of them.
 type writer struct {
 	open    func() (*conn, error)
@@ -57,11 +57,11 @@ type writer struct {
 	ended   chan struct{}
 	once    sync.Once
 
-	conn    *conn // nil after an error that a new connection may not have
+	conn    *conn // nil after an error that a new connection may fix
 	failing bool  // the last transaction failed
 }
 
-// job is one write that waits.
+// job is one waiting write.
 type job struct {
 	op    func(*conn) error
 	state atomic.Int32
@@ -84,7 +84,7 @@ func newWriter(c *conn, open func() (*conn, error), log *slog.Logger) *writer {
 	return w
 }
 
-// do has the writer run op. A caller that gives up leaves a job that has not begun undone.
+// do runs op on the writer. A caller that gives up cancels a job that has not started.
 func (w *writer) do(ctx context.Context, op func(*conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (w *writer) do(ctx context.Context, op func(*conn) error) error {
 	}
 }
 
-// afterEnd is the outcome of a job when the writer has ended: it may have been the last, or come too late.
+// afterEnd returns the outcome of a job after the writer has ended: it was either the last one, or too late.
 func (*writer) afterEnd(j *job) error {
 	select {
 	case <-j.done:
@@ -125,7 +125,7 @@ func (*writer) afterEnd(j *job) error {
 	}
 }
 
-// close ends the writer when it has done what was waiting, or when ctx ends.
+// close stops the writer after all waiting jobs, or when ctx ends.
 func (w *writer) close(ctx context.Context) error {
 	w.once.Do(func() { close(w.closing) })
 	select {
@@ -156,7 +156,7 @@ func (w *writer) run() {
 	}
 }
 
-// collect adds to the first job all that wait with it.
+// collect adds all waiting jobs to the first one.
 func (w *writer) collect(first *job) []*job {
 	group := []*job{first}
 	for len(group) < maxGroup {
@@ -170,7 +170,7 @@ func (w *writer) collect(first *job) []*job {
 	return group
 }
 
-// serve runs a group in one transaction and answers its callers.
+// serve runs a group in one transaction and completes its jobs.
 func (w *writer) serve(group []*job) {
 	err := w.begin(group)
 	if err == nil {
@@ -185,7 +185,7 @@ func (w *writer) serve(group []*job) {
 	}
 }
 
-// begin starts a transaction. While another process holds the file it goes on trying for as long as a caller waits.
+// begin starts a transaction. While another process holds the lock it retries for as long as a caller waits.
 func (w *writer) begin(group []*job) error {
 	if w.conn == nil {
 		c, err := w.open()
@@ -215,8 +215,8 @@ func (w *writer) isClosing() bool {
 	}
 }
 
-// commit runs the jobs and makes the transaction durable. Mostly no job fails after it has changed something; only then all of
-// them run again, each in a savepoint, so that one that fails is undone alone.
+// commit runs the jobs and makes the transaction durable. Usually no job fails after it has written; only then all of
+// them run again, each in a savepoint, so that only the failed one is rolled back.
 func (w *writer) commit(jobs []*job) error {
 	spoiled := w.apply(jobs)
 	if spoiled && w.conn.AutocommitEnabled() { // SQLite has rolled back
@@ -237,7 +237,7 @@ func (w *writer) commit(jobs []*job) error {
 	return err
 }
 
-// apply runs the jobs until one fails after it has changed something; it reports that.
+// apply runs the jobs until one fails after it has written, and reports that.
 func (w *writer) apply(jobs []*job) (spoiled bool) {
 	for _, j := range jobs {
 		w.conn.wrote = false
@@ -248,7 +248,7 @@ func (w *writer) apply(jobs []*job) (spoiled bool) {
 	return false
 }
 
-// applyEach runs each job in a savepoint. The error is one that ends the whole transaction.
+// applyEach runs each job in a savepoint. It returns an error that ends the whole transaction.
 func (w *writer) applyEach(jobs []*job) error {
 	for _, j := range jobs {
 		if _, err := w.conn.exec("SAVEPOINT job"); err != nil {
@@ -278,7 +278,7 @@ func errs(jobs []*job) (all []error) {
 }
 
 // note logs when transactions begin to fail and when they succeed again. After an error the next transaction gets a new
-// connection: the old one may still hold what went wrong.
+// connection, in case the old one is in a bad state.
 func (w *writer) note(err error) {
 	if err != nil && w.conn != nil {
 		if !w.conn.AutocommitEnabled() {

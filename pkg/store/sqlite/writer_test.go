@@ -36,7 +36,7 @@ func put(c *conn, id string) error {
 	return err
 }
 
-// group has the writer run operations in one transaction, and returns their errors.
+// group runs operations in one transaction, and returns their errors.
 func group(t *testing.T, s *Store, ops ...func(*conn) error) []error {
 	t.Helper()
 	entered, release, blocked := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -80,7 +80,7 @@ func companies(t *testing.T, s *Store) (all []string) {
 	return all
 }
 
-func TestOneThatFailsIsUndoneAlone(t *testing.T) {
+func TestOnlyTheFailedWriteIsRolledBack(t *testing.T) {
 	t.Parallel()
 	s, failed := openTest(t, nil), errors.New("no")
 	errs := group(t, s,
@@ -98,12 +98,12 @@ func TestOneThatFailsIsUndoneAlone(t *testing.T) {
 	}
 }
 
-func TestWritesThatWaitShareOneTransaction(t *testing.T) {
+func TestWaitingWritesShareOneTransaction(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, nil)
 	begins := 0
 	count := func(c *conn) error {
-		var depth int // of the transaction: what has it written
+		var depth int // number of writes before this one in the transaction
 		if _, err := c.first(`SELECT count(*) FROM companies`, func(r *row) { depth = int(r.int()) }); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func TestWritesThatWaitShareOneTransaction(t *testing.T) {
 		}
 		return put(c, fmt.Sprint(depth))
 	}
-	undo := func(c *conn) error { // sees what its neighbours have written before their commit
+	undo := func(c *conn) error { // sees its neighbours' writes before the commit
 		others, err := s.Companies(t.Context(), store.Page{})
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func TestReadersDoNotWaitForTheWriter(t *testing.T) {
 	}
 }
 
-// A reader that lost its connection, or never gets one, does not take one away from others.
+// A reader that loses its connection, or never gets one, does not take one away from others.
 func TestConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, nil)

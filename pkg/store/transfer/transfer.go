@@ -1,7 +1,8 @@
 // Package transfer copies a deployment from one store to another and compares the two.
 //
-// The records of each kind are copied in the order of their keys, a batch at a time. After each batch the last key is noted in a file, so
-// that a copy that was interrupted goes on there. Copying a record again changes nothing. No process may write to either store meanwhile.
+// The records of each kind are copied in the order of their keys, a batch at a time. After each batch the last key is
+// saved to a file, so that an interrupted copy resumes there. Copying a record again changes nothing. No process may
+// write to either store meanwhile.
 package transfer
 
 import (
@@ -21,33 +22,34 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// batch is how many records are read and written at once. A message has at most 8 MiB, and mostly some hundred bytes.
+// batch is the number of records read and written at once. A message has at most 8 MiB, and usually a few hundred
+// bytes.
 const batch = 200
 
-// settled is how long a record must have to live to be compared: engines remove what expires while the comparison reads.
+// settled is the minimum remaining lifetime of a compared record: stores remove expired records during the comparison.
 const settled = time.Hour
 
-// Config says what is copied where.
+// Config configures a copy.
 type Config struct {
 	From, To store.Portable
-	// Names of both, as the progress file has them: it is refused for another pair of stores.
+	// Names of both stores in the progress file, which is rejected for another pair of stores.
 	FromName, ToName string
-	Progress         string                              // path of the progress file; it is removed when all is copied and equal
+	Progress         string                              // path of the progress file; it is removed when everything is copied and equal
 	Now              func() time.Time                    // nil: time.Now
 	Copied           func(kind store.Kind, copied int64) // called after each batch; optional
 }
 
-// Summary is what both stores hold of one kind.
+// Summary is the content of both stores for one kind.
 type Summary struct {
 	Kind  store.Kind
-	Count int64  // without what is about to expire
+	Count int64  // without records that are about to expire
 	Hash  string // SHA-256 of all keys and values, in the order of the keys
 }
 
-// ErrNotEmpty is returned when the target holds something and no progress file says that it came from this source.
-var ErrNotEmpty = errors.New("the target is not empty, and no earlier run has begun to fill it")
+// ErrNotEmpty is returned if the target has data that, according to the progress file, did not come from this source.
+var ErrNotEmpty = errors.New("the target is not empty, and no earlier run has started to fill it")
 
-// progress is the file in which a copy notes how far it has come.
+// progress is the file with the progress of a copy.
 type progress struct {
 	From  string                `json:"from"`
 	To    string                `json:"to"`
@@ -55,12 +57,13 @@ type progress struct {
 }
 
 type status struct {
-	After  string `json:"after"` // the last key that was copied
+	After  string `json:"after"` // the last copied key
 	Copied int64  `json:"copied"`
 	Done   bool   `json:"done"`
 }
 
-// Run copies everything, compares both stores, and returns what they hold. After an error it can be called again.
+// Run copies everything, compares both stores, and returns their content summaries. After an error it can be called
+// again.
 func Run(ctx context.Context, c Config) ([]Summary, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -84,7 +87,7 @@ func Run(ctx context.Context, c Config) ([]Summary, error) {
 	return summaries, os.Remove(c.Progress)
 }
 
-// begin reads the progress of an earlier run, or begins a new one with an empty target.
+// begin loads the progress of an earlier run, or starts a new one with an empty target.
 func (c Config) begin(ctx context.Context) (progress, error) {
 	p := progress{From: c.FromName, To: c.ToName, Kinds: map[store.Kind]status{}}
 	text, err := os.ReadFile(c.Progress)
@@ -146,7 +149,7 @@ func (c Config) copyKind(ctx context.Context, kind store.Kind, p progress) error
 	return nil
 }
 
-// save replaces the progress file as a whole.
+// save replaces the progress file atomically.
 func (c Config) save(p progress) error {
 	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
@@ -166,7 +169,7 @@ func (c Config) save(p progress) error {
 	return err
 }
 
-// compare reads both stores. What differs is an error that names the kind.
+// compare reads both stores. A difference is an error that names the kind.
 func (c Config) compare(ctx context.Context) ([]Summary, error) {
 	until := c.Now().Add(settled)
 	var summaries []Summary
@@ -180,7 +183,7 @@ func (c Config) compare(ctx context.Context) ([]Summary, error) {
 			return nil, fmt.Errorf("comparing %s: %w", kind, err)
 		}
 		if from != to {
-			return nil, fmt.Errorf("%s differ: %d records with the hash %s were to be copied, %d with the hash %s are there",
+			return nil, fmt.Errorf("%s differ: source has %d records with hash %s, target has %d with hash %s",
 				kind, from.Count, from.Hash, to.Count, to.Hash)
 		}
 		summaries = append(summaries, from)
@@ -213,14 +216,14 @@ func summarise(ctx context.Context, s store.Portable, kind store.Kind, until tim
 	}
 }
 
-// add writes a record with the lengths of its parts, so that no two lists of records look alike.
+// add writes a record with the lengths of its parts, so that different lists of records never collide.
 func add(to hash.Hash, r store.Record) {
-	_, _ = fmt.Fprintf(to, "%d %d ", len(r.Key), len(r.Value)) // a hash takes everything
+	_, _ = fmt.Fprintf(to, "%d %d ", len(r.Key), len(r.Value)) // hash.Hash never returns an error
 	_, _ = io.WriteString(to, r.Key)
 	_, _ = to.Write(r.Value)
 }
 
-// expiresBefore reports whether an engine may remove the record by itself before that time.
+// expiresBefore reports whether a store may remove the record before that time.
 func expiresBefore(kind store.Kind, r store.Record, until time.Time) (bool, error) {
 	if kind != "idempotency" && kind != "files" {
 		return false, nil

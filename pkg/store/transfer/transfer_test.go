@@ -21,11 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func config(t *testing.T, from, to store.Portable) transfer.Config {
 	return transfer.Config{
 		From: from, To: to, FromName: "here", ToName: "there", Progress: filepath.Join(t.TempDir(), "progress.json"),
-		Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, // so that what Fill lets expire in an hour is compared
+		Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, // so that records of Fill that expire within an hour are compared
 	}
 }
 
-// broken fails from its nth write on, as a store that goes away does; the write itself may have happened.
+// broken fails from its nth write on, like a store that becomes unavailable; the write itself may have happened.
 type broken struct {
 	store.Portable
 	writes int
@@ -99,7 +99,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// forgetful loses a record, alters another, or adds one.
+// forgetful loses a record, changes another, or adds one.
 type forgetful struct {
 	store.Portable
 	change func([]store.Record) []store.Record
@@ -112,7 +112,7 @@ func (f forgetful) WriteRecords(ctx context.Context, kind store.Kind, records []
 	return f.Portable.WriteRecords(ctx, kind, records)
 }
 
-func TestDifferencesAreFound(t *testing.T) {
+func TestDifferencesAreDetected(t *testing.T) {
 	t.Parallel()
 	from := storetest.Open(t)
 	storetest.Fill(t, from)

@@ -1,5 +1,5 @@
-// Package otlp sends the spans of a service to an OpenTelemetry collector, over HTTP. It is linked by the commands alone: what it
-// brings along is larger than all else that a service needs.
+// Package otlp exports a service's spans to an OpenTelemetry collector, over HTTP. Only commands link it: its
+// dependencies are larger than all others of a service.
 package otlp
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// farewell is how long what has not been sent yet may take at the end.
-const farewell = 3 * time.Second
+// shutdownTimeout bounds the export of the remaining spans at shutdown.
+const shutdownTimeout = 3 * time.Second
 
-// Open returns what a service begins its spans with, and what it is to call when its last span has ended: stop sends what is
-// left. Without traces the Tracer is nil. While the collector is away spans are lost; this is logged once.
+// Open returns the tracer of a service, and a function to call after its last span: stop exports the remaining spans.
+// If tracing is off the Tracer is nil. While the collector is unavailable spans are lost; this is logged once.
 func Open(cfg config.Tracing, service, version string, log *slog.Logger) (tracer *tracing.Tracer, stop func(), err error) {
 	if !cfg.On() {
 		return nil, func() {}, nil
 	}
 	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(cfg.TracesURL()))
 	if err != nil {
-		return nil, nil, fmt.Errorf("preparing to send traces: %w", err)
+		return nil, nil, fmt.Errorf("configuring the trace exporter: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(&loggingExporter{SpanExporter: exporter, log: log}),
@@ -38,14 +38,14 @@ func Open(cfg config.Tracing, service, version string, log *slog.Logger) (tracer
 		sdktrace.WithResource(describe(cfg, service, version)),
 	)
 	stop = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		_ = provider.Shutdown(ctx) // the exporter has logged lost spans
 	}
 	return tracing.New(provider), stop, nil
 }
 
-// describe is what a trace says about the process; the environment has the last word.
+// describe returns the resource attributes of the process; the environment takes precedence.
 func describe(cfg config.Tracing, service, version string) *resource.Resource {
 	attributes := []attribute.KeyValue{
 		attribute.String("telemetry.sdk.name", "opentelemetry"),
@@ -61,10 +61,10 @@ func describe(cfg config.Tracing, service, version string) *resource.Resource {
 	if cfg.TracesServiceName != "" {
 		attributes = append(attributes, attribute.String("service.name", cfg.TracesServiceName))
 	}
-	return resource.NewSchemaless(attributes...) // of one key the last value counts
+	return resource.NewSchemaless(attributes...) // of duplicate keys the last value counts
 }
 
-// sampler is the one table from OTEL_TRACES_SAMPLER to what it means.
+// sampler maps OTEL_TRACES_SAMPLER to a sampler.
 func sampler(cfg config.Tracing) sdktrace.Sampler {
 	ratio := sdktrace.TraceIDRatioBased(cfg.SamplerRatio())
 	switch cfg.TracesSampler {
@@ -82,7 +82,7 @@ func sampler(cfg config.Tracing) sdktrace.Sampler {
 	return sdktrace.ParentBased(sdktrace.AlwaysSample())
 }
 
-// loggingExporter says in the log when spans cannot be sent, and when they can again.
+// loggingExporter logs when exporting fails, and when it works again.
 type loggingExporter struct {
 	sdktrace.SpanExporter
 	log     *slog.Logger
@@ -94,9 +94,9 @@ func (t *loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.Read
 	err := t.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err != nil && !t.failing.Swap(true):
-		t.log.Warn("traces cannot be sent, and are lost until they can", "error", err)
+		t.log.Warn("exporting traces failed, spans are lost until it recovers", "error", err)
 	case err == nil && t.failing.Swap(false):
-		t.log.Info("traces are sent again")
+		t.log.Info("exporting traces works again")
 	}
 	return nil // logged; the SDK would write to standard error
 }

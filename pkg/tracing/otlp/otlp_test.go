@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// collect serves a collector that keeps what it gets.
+// collect serves a collector that records its requests.
 func collect(t *testing.T, status int) (url string, requests chan *collector.ExportTraceServiceRequest) {
 	t.Helper()
 	requests = make(chan *collector.ExportTraceServiceRequest, 16)
@@ -39,7 +39,7 @@ func collect(t *testing.T, status int) (url string, requests chan *collector.Exp
 	return server.URL, requests
 }
 
-func TestSpansReachTheCollectorAtTheStop(t *testing.T) {
+func TestSpansAreExportedAtShutdown(t *testing.T) {
 	t.Parallel()
 	url, requests := collect(t, http.StatusOK)
 	cfg := config.Tracing{OTLPEndpoint: url + "/", ResourceAttributes: "deployment.environment.name=a%20test,service.version=7"}
@@ -67,7 +67,7 @@ func TestSpansReachTheCollectorAtTheStop(t *testing.T) {
 	}
 }
 
-func TestTheServiceMayBeNamedAnew(t *testing.T) {
+func TestServiceNameFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	url, requests := collect(t, http.StatusOK)
 	cfg := config.Tracing{OTLPTracesEndpoint: url + "/v1/traces", TracesServiceName: "shop-chat", ResourceAttributes: "service.name=other"}
@@ -80,7 +80,7 @@ func TestTheServiceMayBeNamedAnew(t *testing.T) {
 	stop()
 	for _, a := range (<-requests).ResourceSpans[0].Resource.Attributes {
 		if a.Key == "service.name" && a.Value.GetStringValue() != "shop-chat" {
-			t.Errorf("got service.name %s, want what OTEL_SERVICE_NAME says", a.Value)
+			t.Errorf("got service.name %s, want the value of OTEL_SERVICE_NAME", a.Value)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestNoEndpointIsNoTracer(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsOfACollectorThatRefuses(t *testing.T) {
+func TestARejectingCollectorIsLogged(t *testing.T) {
 	t.Parallel()
 	url, _ := collect(t, http.StatusBadRequest)
 	var written bytes.Buffer
@@ -137,7 +137,7 @@ func TestTheLogTellsOfACollectorThatRefuses(t *testing.T) {
 	_, span := tracer.Start(t.Context(), trace.SpanKindServer, "a")
 	span.End()
 	stop()
-	if got := written.String(); strings.Count(got, "traces cannot be sent") != 1 || !strings.Contains(got, "WARN") {
+	if got := written.String(); strings.Count(got, "exporting traces failed") != 1 || !strings.Contains(got, "WARN") {
 		t.Errorf("got %q, want one warning", got)
 	}
 }

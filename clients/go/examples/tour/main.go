@@ -1,5 +1,5 @@
-// Command tour does what the README shows, with the Go client: a visitor registers and writes, and the company looks the chat up, answers and reads
-// what became of the answer. The file that it takes is .parley/demo.json.
+// Command tour runs the example of the README with the Go client: a visitor registers and writes, and the company looks
+// the chat up, answers and reads the answer's status. It reads .parley/demo.json.
 package main
 
 import (

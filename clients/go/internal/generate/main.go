@@ -1,4 +1,5 @@
-// Command generate writes keyed.gen.go: which operations take an Idempotency-Key. `make generate` runs it in clients/go.
+// Command generate writes keyed.gen.go: the operations that accept an Idempotency-Key. `make generate` runs it in
+// clients/go.
 package main
 
 import (
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// keyed lists the operations of a document that take an Idempotency-Key as patterns of [net/http.ServeMux], sorted.
+// keyed lists the operations of a document that accept an Idempotency-Key as patterns of [net/http.ServeMux], sorted.
 func keyed(path string) (patterns []string, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

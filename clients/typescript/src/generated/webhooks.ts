@@ -62,7 +62,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** Another endpoint of the company was disabled: it went on failing, or answered 410. */
+        /** Another endpoint of the company was disabled: it kept failing, or responded 410. */
         post: operations["endpoint.disabled"];
         delete?: never;
         options?: never;
@@ -79,7 +79,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A visitor sent a file; it comes beside message.received of the same message. The file is at data.message.data.url. */
+        /** A visitor sent a file; it accompanies message.received for the same message. The file is at data.message.data.url. */
         post: operations["file.received"];
         delete?: never;
         options?: never;
@@ -147,7 +147,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A visitor who is known registered again; the profile is as it is then. */
+        /** A known visitor registered again; profile is the updated one. */
         post: operations["visitor.updated"];
         delete?: never;
         options?: never;
@@ -164,7 +164,7 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A test that somebody asked for. */
+        /** A test event sent on request. */
         post: operations["webhook.test"];
         delete?: never;
         options?: never;
@@ -281,17 +281,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -325,21 +325,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -360,17 +360,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -403,21 +403,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -438,17 +438,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -483,21 +483,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -518,17 +518,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -561,21 +561,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -596,17 +596,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -651,21 +651,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -686,17 +686,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -738,21 +738,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -773,17 +773,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -817,21 +817,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -852,17 +852,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -902,21 +902,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -937,17 +937,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -987,21 +987,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1022,17 +1022,17 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description Identifies the event at this endpoint; equal over retries and replays.
+                 * @description Identifies the event at this endpoint; the same for retries and replays.
                  * @example 3b1f6a52-0f5e-5b1f-8f0e-3c8f7a2d9e11
                  */
                 "webhook-id": string;
                 /**
-                 * @description When this attempt was made, in seconds since 1970.
+                 * @description Time of this attempt, in seconds since 1970.
                  * @example 1795262400
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description Signatures, separated by blanks: v1 (HMAC-SHA256) and v1a (ed25519).
+                 * @description Signatures, separated by spaces: v1 (HMAC-SHA256) and v1a (ed25519).
                  * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
                  */
                 "webhook-signature": string;
@@ -1062,21 +1062,21 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint is gone: it is disabled at once. */
+            /** @description The endpoint no longer exists: it is disabled immediately. */
             410: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Too many requests: the endpoint gets fewer at a time, and none before Retry-After. */
+            /** @description Too many requests: concurrency is reduced, and no request is sent before Retry-After. */
             429: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Received. Anything else is a failed attempt, which is repeated. */
+            /** @description Received. Any other status is a failed attempt, which is retried. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;

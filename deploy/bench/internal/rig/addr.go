@@ -2,7 +2,8 @@ package rig
 
 import "github.com/parley-chat/parley/testkit/nettest"
 
-// FreeAddr is [nettest.FreeAddr]; where there is none the system chooses, and whoever is told so says that nothing answers.
+// FreeAddr is [nettest.FreeAddr]; if there is no free address, the system chooses a port, and readiness checks then
+// fail.
 func FreeAddr() string {
 	addr, err := nettest.FreeAddr()
 	if err != nil {

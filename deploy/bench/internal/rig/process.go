@@ -1,4 +1,4 @@
-// Package rig is what the benchmarks share: the processes that they start, and what these cost.
+// Package rig is shared by the benchmarks: child processes, and their CPU and memory use.
 package rig
 
 import (
@@ -18,7 +18,7 @@ import (
 // clockTicks is the unit of CPU times in /proc/<pid>/stat (USER_HZ, proc(5)); it is 100 on every Linux that Go runs on.
 const clockTicks = 100
 
-// Process is a child that the benchmark started and will stop.
+// Process is a child process that the benchmark starts and stops.
 type Process struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
@@ -43,7 +43,7 @@ func Start(env []string, logPath, name string, args ...string) (*Process, error)
 	return &Process{cmd: cmd, stdout: bufio.NewReader(out)}, nil
 }
 
-// ReadVariables reads NAME=value lines until all names have come, then keeps draining in the background.
+// ReadVariables reads NAME=value lines until all names were read, then keeps draining in the background.
 func (p *Process) ReadVariables(names ...string) (map[string]string, error) {
 	found := map[string]string{}
 	for len(found) < len(names) {
@@ -65,10 +65,10 @@ func (p *Process) ReadVariables(names ...string) (map[string]string, error) {
 	return found, nil
 }
 
-// Drain throws away what the child still prints, so that it never blocks on a full pipe.
+// Drain discards the rest of the child's output, so that it never blocks on a full pipe.
 func (p *Process) Drain() { go func() { _, _ = io.Copy(io.Discard, p.stdout) }() }
 
-// Stop asks the child to end, and ends it when it does not.
+// Stop terminates the child, and kills it if that takes too long.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
@@ -79,13 +79,13 @@ func (p *Process) Stop() {
 // Signal sends the child a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// CPU is the user and system time that the child has used so far.
+// CPU returns the user and system time used by the child.
 func (p *Process) CPU() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	// The command name stands in parentheses and may hold spaces; utime and stime are fields 14 and 15.
+	// The command name is in parentheses and may contain spaces; utime and stime are fields 14 and 15.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
@@ -96,10 +96,10 @@ func (p *Process) CPU() time.Duration {
 	return time.Duration(user+system) * time.Second / clockTicks
 }
 
-// RSS is the memory that the child holds now, in bytes.
+// RSS returns the child's current resident memory in bytes.
 func (p *Process) RSS() int64 { return p.memory("VmRSS:") }
 
-// PeakRSS is the most memory that the child has held so far, in bytes.
+// PeakRSS returns the child's peak resident memory in bytes.
 func (p *Process) PeakRSS() int64 { return p.memory("VmHWM:") }
 
 func (p *Process) memory(field string) int64 {
@@ -116,7 +116,7 @@ func (p *Process) memory(field string) int64 {
 	return 0
 }
 
-// AwaitReady polls url until it answers 200.
+// AwaitReady polls url until it returns 200.
 func AwaitReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()

@@ -84,7 +84,7 @@ func (x *CompanyMessageAccepted) GetMessage() *Message {
 	return nil
 }
 
-// PushAccepted: a company wants to reach a phone number through an approved template (POST /push-message).
+// PushAccepted: a company wants to send an approved template to a phone number (POST /push-message).
 // Subject: chat.in.push.<companyId>.<templateId>
 type PushAccepted struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -95,9 +95,9 @@ type PushAccepted struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// The phone number as the company sent it.
 	Source string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
-	// The recipient's display name; empty when the company named none.
+	// The recipient's display name; empty if the company gave none.
 	Username string `protobuf:"bytes,6,opt,name=username,proto3" json:"username,omitempty"`
-	// What is to stand in the template's placeholders, by name; those that are not here have their defaults.
+	// Values of the template's placeholders, by name; missing ones have their defaults.
 	Parameters    map[string]string `protobuf:"bytes,7,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -182,7 +182,7 @@ func (x *PushAccepted) GetParameters() map[string]string {
 	return nil
 }
 
-// VisitorRegistered: a visitor registered or came back (POST /register of the Widget API).
+// VisitorRegistered: a visitor registered or returned (POST /register of the Widget API).
 // Subject: chat.in.visitor.registered.<appId>.<chatUserId>
 type VisitorRegistered struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -195,10 +195,10 @@ type VisitorRegistered struct {
 	ChatOpened   bool                   `protobuf:"varint,5,opt,name=chat_opened,json=chatOpened,proto3" json:"chat_opened,omitempty"`
 	RegisteredAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=registered_at,json=registeredAt,proto3" json:"registered_at,omitempty"`
 	Profile      *VisitorProfile        `protobuf:"bytes,7,opt,name=profile,proto3" json:"profile,omitempty"`
-	// By what the visitor has proved who they are: userId, email or phone. Only that member of the profile is vouched for by the
-	// company's own server; the others are what the visitor says. Empty: all of it is what the visitor says.
+	// The proven identity of the visitor: userId, email or phone. The company's own server vouches only for that member
+	// of the profile; the others are the visitor's claims. Empty: none is proven.
 	VerifiedBy string `protobuf:"bytes,8,opt,name=verified_by,json=verifiedBy,proto3" json:"verified_by,omitempty"`
-	// True when this registration created the visitor; false when the visitor came back.
+	// True when this registration created the visitor; false when the visitor returned.
 	VisitorCreated bool `protobuf:"varint,9,opt,name=visitor_created,json=visitorCreated,proto3" json:"visitor_created,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -297,14 +297,14 @@ func (x *VisitorRegistered) GetVisitorCreated() bool {
 	return false
 }
 
-// VisitorProfile is what the visitor is known by after the registration.
+// VisitorProfile is the visitor's personal data after the registration.
 type VisitorProfile struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	FirstName string                 `protobuf:"bytes,1,opt,name=first_name,json=firstName,proto3" json:"first_name,omitempty"`
 	LastName  string                 `protobuf:"bytes,2,opt,name=last_name,json=lastName,proto3" json:"last_name,omitempty"`
 	Email     string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	Phone     string                 `protobuf:"bytes,4,opt,name=phone,proto3" json:"phone,omitempty"`
-	// The id that the company's own system has for the visitor.
+	// The visitor's id in the company's own system.
 	UserId        string `protobuf:"bytes,5,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -465,7 +465,7 @@ type ChatRated struct {
 	ChatId     string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
 	// 1 to 5.
 	Score int32 `protobuf:"varint,5,opt,name=score,proto3" json:"score,omitempty"`
-	// What the visitor wrote about it; empty: nothing.
+	// The visitor's comment; empty: none.
 	Comment       string                 `protobuf:"bytes,6,opt,name=comment,proto3" json:"comment,omitempty"`
 	RatedAt       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=rated_at,json=ratedAt,proto3" json:"rated_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -551,11 +551,11 @@ func (x *ChatRated) GetRatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the bot or the visitor handed it
-// over to the agents.
+// ChatControlChanged: an agent took a chat over, handed it back to the bot, assigned it or closed it; or the bot or the
+// visitor handed it over to the agents.
 // Subject: chat.in.control.<companyId>.<chatId>
 //
-// While control is "agent" a bot must not answer. The chat's record in the store says the same; the latest changed_at counts.
+// While control is "agent" a bot must not answer. The store has the same control; the latest changed_at counts.
 type ChatControlChanged struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
@@ -563,16 +563,17 @@ type ChatControlChanged struct {
 	// Empty for a chat that a push opened.
 	AppId      string `protobuf:"bytes,3,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	ChatUserId string `protobuf:"bytes,4,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
-	// Who answers the visitor from now on: agent or bot.
+	// Which side answers the visitor from now on: agent or bot.
 	Control string `protobuf:"bytes,5,opt,name=control,proto3" json:"control,omitempty"`
 	// The panel user that the chat is assigned to; empty: none.
 	AssigneeId string `protobuf:"bytes,6,opt,name=assignee_id,json=assigneeId,proto3" json:"assignee_id,omitempty"`
-	// The user of the panel who did it; empty: a tool.
+	// The panel user who made the change; empty: a tool.
 	ByUserId  string                 `protobuf:"bytes,7,opt,name=by_user_id,json=byUserId,proto3" json:"by_user_id,omitempty"`
 	ChangedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
-	// When an agent closed the chat; absent: it is as open as before.
+	// When an agent closed the chat; absent: unchanged.
 	ClosedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=closed_at,json=closedAt,proto3" json:"closed_at,omitempty"`
-	// Why agents have the chat; absent: an agent's own decision. It stays with later changes until the chat goes back to the bot.
+	// Why agents have the chat; absent: an agent's decision. It stays with later changes until the chat returns to the
+	// bot.
 	Handover      *Handover `protobuf:"bytes,10,opt,name=handover,proto3" json:"handover,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -678,12 +679,13 @@ func (x *ChatControlChanged) GetHandover() *Handover {
 	return nil
 }
 
-// Handover says why agents have a chat.
+// Handover is the reason why agents have a chat.
 type Handover struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who handed the chat over: bot, visitor, or offline_form: the visitor left a message while the agents were away.
+	// Origin of the handover: bot, visitor, or offline_form: the visitor left a message while the agents were
+	// unavailable.
 	By string `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
-	// In a few words.
+	// A few words.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// For the agents.
 	Note string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`

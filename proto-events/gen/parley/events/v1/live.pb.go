@@ -25,21 +25,21 @@ const (
 // Typing: a person or a bot is writing a message in a visitor's chat.
 // Subject: chat.typing.<side>.<appId>.<chatUserId>
 //
-// It is core NATS: no stream keeps it, and a lost one is not repeated. A writer publishes at most one in two seconds for as long as it
-// writes. A reader shows it for six seconds from its arrival, or until a message of that side arrives; a Typing that is not later than
-// the side's newest message is ignored. There is no event for the end.
+// It uses core NATS: no stream stores it, and a lost one is not repeated. A writer publishes at most one in two seconds
+// while writing. A reader shows it for six seconds after its arrival, or until a message of that side arrives, and
+// ignores a Typing that is not later than the side's newest message. There is no event for the end.
 type Typing struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
 	AppId      string                 `protobuf:"bytes,2,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	ChatUserId string                 `protobuf:"bytes,3,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
-	// Who writes: visitor, or support (a bot, an agent or a company system).
+	// The writing side: visitor, or support (a bot, an agent or a company system).
 	Side string `protobuf:"bytes,4,opt,name=side,proto3" json:"side,omitempty"`
-	// When, by the writer's clock. UTC, milliseconds.
+	// Time by the writer's clock. UTC, milliseconds.
 	At *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at,proto3" json:"at,omitempty"`
-	// Who is writing, as the visitor is to see it; empty for a visitor.
+	// Name of the writer as shown to the visitor; empty for a visitor.
 	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
-	// The panel's user who writes; empty for visitors, bots and company systems.
+	// The writing panel user; empty for visitors, bots and company systems.
 	UserId        string `protobuf:"bytes,7,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -124,19 +124,21 @@ func (x *Typing) GetUserId() string {
 	return ""
 }
 
-// ReadCursorMoved: one side of a chat has read further. The cursor itself is in the store; this tells browsers that are connected.
+// ReadCursorMoved: one side of a chat has read further. The store has the cursor; this event notifies connected
+// browsers.
 // Subject: chat.read.<side>.<appId>.<chatUserId>
 //
-// It is core NATS: no stream keeps it, and a reader that missed one learns the cursor when it loads the history.
+// It uses core NATS: no stream stores it, and a reader that missed one gets the cursor when it loads the history.
 type ReadCursorMoved struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId  string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
 	AppId      string                 `protobuf:"bytes,2,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	ChatUserId string                 `protobuf:"bytes,3,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
 	ChatId     string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
-	// Who has read: visitor, or support.
+	// The reading side: visitor, or support.
 	Side string `protobuf:"bytes,5,opt,name=side,proto3" json:"side,omitempty"`
-	// The newest message that was read, and its creation time: everything up to there is read. A cursor of support may have no message.
+	// The newest message read, and its creation time: everything up to it is read. A cursor of support may have no
+	// message.
 	MessageId     string                 `protobuf:"bytes,6,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
 	UpTo          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=up_to,json=upTo,proto3" json:"up_to,omitempty"`
 	unknownFields protoimpl.UnknownFields

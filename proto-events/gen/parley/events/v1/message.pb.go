@@ -23,19 +23,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Message is the message record: the same six members that GET /message of the Widget API returns.
+// Message is the message record, with the six members that GET /message of the Widget API returns.
 type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// UUIDv7; also the event's Nats-Msg-Id where the event is about one message.
+	// UUIDv7; also the event's Nats-Msg-Id if the event is about one message.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// When an API accepted the message, or the processing layer made it. UTC, milliseconds.
+	// When an API accepted the message, or the processing layer created it. UTC, milliseconds.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// TEXT, IMAGE, VIDEO, AUDIO, FILE, MULTIPLE_CHOICE, MULTIPLE_CHOICE_REPLY, INTERACTIVE, CAROUSEL or TEMPLATE. A string
-	// and not an enum, so that a reader that was built before a new type came still parses the event.
+	// TEXT, IMAGE, VIDEO, AUDIO, FILE, MULTIPLE_CHOICE, MULTIPLE_CHOICE_REPLY, INTERACTIVE, CAROUSEL or TEMPLATE. A
+	// string instead of an enum, so that a reader built before a type was added still parses the event.
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
 	// The content; its members depend on type. On the wire it is the sender's JSON object, byte for byte.
 	Data *structpb.Struct `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
-	// Who wrote it, as the reader is to see it.
+	// Name of the sender, as shown to the reader.
 	NameOfSender string `protobuf:"bytes,5,opt,name=name_of_sender,json=nameOfSender,proto3" json:"name_of_sender,omitempty"`
 	// True for a bot, an agent or a company system; false for the visitor.
 	IsFromSupport bool `protobuf:"varint,6,opt,name=is_from_support,json=isFromSupport,proto3" json:"is_from_support,omitempty"`

@@ -110,7 +110,7 @@ func (x *OutboundMessage) GetMessage() *Message {
 // Recipient is the receiver of a message on a channel.
 type Recipient struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Digits, with a leading + where the company sent one.
+	// Digits, with a leading + if the company sent one.
 	Phone string `protobuf:"bytes,1,opt,name=phone,proto3" json:"phone,omitempty"`
 	// Display name; may be empty.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`

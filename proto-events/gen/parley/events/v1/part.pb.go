@@ -22,14 +22,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// MessagePart: a part of a TEXT message that a bot is still writing. The socket gateway emits it into the visitor's room as the
-// event message.part. Parts are kept for a minute and are not the record: the message itself follows as a Reply with the same id,
-// and replaces what the parts have shown.
+// MessagePart: a part of a TEXT message that a bot is still writing. The socket gateway emits it to the visitor's room
+// as the event message.part. Parts are kept for a minute and are not the record: the message itself follows as a Reply
+// with the same id, and replaces the text of the parts.
 //
-// A reader keeps the text of each message id. It ignores a part whose n is not above the last one that it took, and every part of
-// a message that it has as a Reply. A part with offset 0 replaces the text; a part whose n is the next one and whose offset is the
-// length of the text is appended; any other part is ignored, because something before it is missing, and a part with offset 0
-// follows within seconds.
+// A reader keeps the text of each message id. It ignores a part whose n is not greater than the last one accepted, and
+// every part of a message that it has received as a Reply. A part with offset 0 replaces the text; the next part by n
+// with an offset equal to the length of the text is appended; any other part is ignored, because an earlier part is
+// missing, and a part with offset 0 follows within seconds.
 // Subject: chat.part.<appId>.<chatUserId>
 type MessagePart struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -37,20 +37,21 @@ type MessagePart struct {
 	AppId      string                 `protobuf:"bytes,2,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	ChatUserId string                 `protobuf:"bytes,3,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
 	ChatId     string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
-	// The id that the message will have.
+	// The id of the complete message.
 	MessageId string `protobuf:"bytes,5,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// Rises with each part of the message, from 0; it goes on rising where another process writes the message anew after a crash.
+	// Increases with each part of the message, from 0; it continues to increase if another process rewrites the message
+	// after a crash.
 	N int32 `protobuf:"varint,6,opt,name=n,proto3" json:"n,omitempty"`
-	// Where in the message the text begins, in UTF-16 code units (the length of a string in JavaScript and Java). 0: the text is all of
-	// the message so far, and replaces what came before.
+	// Position of the text in the message, in UTF-16 code units (the length of a string in JavaScript and Java). 0: the
+	// text is the whole message so far, and replaces earlier parts.
 	Offset int32  `protobuf:"varint,7,opt,name=offset,proto3" json:"offset,omitempty"`
 	Text   string `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`
-	// When the bot began to write: createdAt of the message.
+	// When the bot started to write: createdAt of the message.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// The sender, as the reader is to see it. Only in parts with offset 0.
+	// Name of the sender, as shown to the reader. Only in parts with offset 0.
 	NameOfSender string `protobuf:"bytes,10,opt,name=name_of_sender,json=nameOfSender,proto3" json:"name_of_sender,omitempty"`
-	// True in the last part, which has no text. The message has been published as a Reply, or there will be none, and what was
-	// shown of it is to be removed.
+	// True in the last part, which has no text. The message has been published as a Reply, or there will be none, and its
+	// shown parts must be removed.
 	Done          bool `protobuf:"varint,11,opt,name=done,proto3" json:"done,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -21,8 +21,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Reply: a message for a widget visitor. The socket gateway emits it into the visitor's room, the recorder keeps it in the
-// history. Anyone who may publish on the subject may be the processing layer.
+// Reply: a message for a widget visitor. The socket gateway emits it to the visitor's room, the recorder stores it in
+// the history. Any client permitted to publish on the subject can be the processing layer.
 // Subject: chat.reply.<appId>.<chatUserId>
 type Reply struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -31,8 +31,8 @@ type Reply struct {
 	ChatUserId string                 `protobuf:"bytes,3,opt,name=chat_user_id,json=chatUserId,proto3" json:"chat_user_id,omitempty"`
 	ChatId     string                 `protobuf:"bytes,4,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
 	Message    *Message               `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
-	// True when the sender wants to know what becomes of the message: its status is kept, and who shows it to the visitor
-	// reports that (see MessageStatusChanged). A bot's replies leave it out.
+	// True if the sender requests delivery reports: the message's status is stored, and the service that delivers it
+	// reports its progress (see MessageStatusChanged). A bot's replies omit it.
 	Receipt       bool `protobuf:"varint,6,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

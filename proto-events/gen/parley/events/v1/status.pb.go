@@ -26,21 +26,22 @@ const (
 // widgets, the channel connector for messages of OUTBOUND.
 // Subject: chat.status.<companyId>.<messageId>
 //
-// Reports may come in any order, late, twice or from several reporters: for each status the earliest time counts, and a message
-// never steps back. The event's id is "<messageId>-<status>", so that a repeated report is one event.
+// Reports may arrive in any order, late, duplicated or from several reporters: for each status the earliest time
+// counts, and a status never moves backwards. The event's id is "<messageId>-<status>", so that a repeated report is
+// one event.
 type MessageStatusChanged struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	CompanyId string                 `protobuf:"bytes,1,opt,name=company_id,json=companyId,proto3" json:"company_id,omitempty"`
-	// The id of the message in the event that is reported on: OutboundMessage.message.id or Reply.message.id.
+	// The id of the reported message: OutboundMessage.message.id or Reply.message.id.
 	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// delivered (it is on the reader's device), read (which implies delivered) or failed. A string and not an enum, so that a
-	// reader that was built before a new status came still parses the event.
+	// delivered (it has reached the reader's device), read (which implies delivered) or failed. A string instead of an
+	// enum, so that a reader built before a status was added still parses the event.
 	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
-	// When it happened. UTC, milliseconds.
+	// Time of the report's event. UTC, milliseconds.
 	OccurredAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=occurred_at,json=occurredAt,proto3" json:"occurred_at,omitempty"`
-	// Why it failed, in words for the company that sent it; only with failed.
+	// Why delivery failed, in words for the sending company; only with failed.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The message's chat; may be left out.
+	// The message's chat; may be omitted.
 	ChatId        string `protobuf:"bytes,6,opt,name=chat_id,json=chatId,proto3" json:"chat_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// underWay is how many handshakes the generator keeps going at once.
+// underWay is the maximum number of concurrent handshakes.
 const underWay = 100
 
-// fleet holds all connections of a stage. One goroutine, its loop, owns them; everything else asks the loop through do.
-type fleet struct {
+// pool holds all connections of a stage. One goroutine, its loop, owns them; others access them through do.
+type pool struct {
 	poller  *poller
-	clients []*client // every client that was ever dialled
+	clients []*client // all clients, including disconnected ones
 	byFD    []*client
 	dials   []dial
-	pending int // handshakes under way
+	pending int // handshakes in progress
 	buffer  []byte
 	trial   *trial
 	asks    chan func()
 	stopped chan struct{}
 	ended   chan struct{}
 	err     error // why the loop ended; read it after ended
-	fault   error // the first thing that went wrong with a client
+	fault   error // the first error of a client
 	closed  atomic.Int64
 }
 
-// dial is a connection to make.
+// dial is a connection to establish.
 type dial struct {
 	to    netip.AddrPort
 	hello *hello
@@ -36,9 +36,9 @@ type dial struct {
 	group *group
 }
 
-// group is what becomes of the connections of one call of connect.
+// group is the state of the connections of one call of connect.
 type group struct {
-	open   int // not settled yet
+	open   int // connections in progress
 	joined int
 	done   chan struct{}
 }
@@ -52,12 +52,12 @@ func (g *group) settle(joined bool) {
 	}
 }
 
-func newFleet() (*fleet, error) {
+func newPool() (*pool, error) {
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{
+	f := &pool{
 		poller:  p,
 		buffer:  make([]byte, 64<<10),
 		asks:    make(chan func()),
@@ -69,13 +69,13 @@ func newFleet() (*fleet, error) {
 }
 
 // stop closes all connections and returns when the loop has ended.
-func (f *fleet) stop() {
+func (f *pool) stop() {
 	close(f.stopped)
 	<-f.ended
 }
 
-// do runs ask in the loop and returns when it has run; it reports false when the loop has ended instead.
-func (f *fleet) do(ask func()) bool {
+// do runs ask in the loop and returns when it has run; it returns false if the loop has ended.
+func (f *pool) do(ask func()) bool {
 	ran := make(chan struct{})
 	select {
 	case f.asks <- func() { ask(); close(ran) }:
@@ -86,8 +86,8 @@ func (f *fleet) do(ask func()) bool {
 	}
 }
 
-// connect makes connections and returns how many of them came into their rooms within the time that ctx gives, and how long that took.
-func (f *fleet) connect(ctx context.Context, dials []dial) (joined int, took time.Duration, err error) {
+// connect opens connections and returns how many joined their rooms before ctx ended, and how long that took.
+func (f *pool) connect(ctx context.Context, dials []dial) (joined int, took time.Duration, err error) {
 	if len(dials) == 0 {
 		return 0, 0, nil
 	}
@@ -110,7 +110,7 @@ func (f *fleet) connect(ctx context.Context, dials []dial) (joined int, took tim
 	return joined, took, err
 }
 
-func (f *fleet) loop() {
+func (f *pool) loop() {
 	defer close(f.ended)
 	defer f.closeAll()
 	for {
@@ -134,7 +134,7 @@ func (f *fleet) loop() {
 	}
 }
 
-func (f *fleet) closeAll() {
+func (f *pool) closeAll() {
 	for _, c := range f.clients {
 		if c.state != gone {
 			f.poller.drop(c.fd)
@@ -143,10 +143,10 @@ func (f *fleet) closeAll() {
 	f.poller.close()
 }
 
-func (f *fleet) dialMore() {
+func (f *pool) dialMore() {
 	for ; f.pending < underWay && len(f.dials) > 0; f.dials = f.dials[1:] {
 		d := f.dials[0]
-		// Several source addresses, so that ports do not run out.
+		// Several source addresses avoid running out of ports.
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + len(f.clients)%8)}), 0)
 		fd, err := f.poller.dial(from, d.to)
 		if err != nil {
@@ -164,7 +164,7 @@ func (f *fleet) dialMore() {
 	}
 }
 
-func (f *fleet) serve(r readiness) {
+func (f *pool) serve(r readiness) {
 	c := f.byFD[r.fd]
 	if c == nil || c.state == gone {
 		return
@@ -180,7 +180,7 @@ func (f *fleet) serve(r readiness) {
 	}
 }
 
-func (f *fleet) upgrade(c *client) error {
+func (f *pool) upgrade(c *client) error {
 	if err := f.poller.connected(c.fd); err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (f *fleet) upgrade(c *client) error {
 	return f.poller.write(c.fd, c.hello.request)
 }
 
-func (f *fleet) receive(c *client) error {
+func (f *pool) receive(c *client) error {
 	n, err := f.poller.read(c.fd, f.buffer)
 	if err != nil {
 		return err
@@ -211,14 +211,14 @@ func (f *fleet) receive(c *client) error {
 	return f.poller.write(c.fd, out)
 }
 
-func (f *fleet) event(c *client, packet []byte) {
+func (f *pool) event(c *client, packet []byte) {
 	if f.trial != nil {
 		f.trial.note(c, packet)
 	}
 }
 
-// lose gives a client up.
-func (f *fleet) lose(c *client, err error) {
+// lose drops a client.
+func (f *pool) lose(c *client, err error) {
 	if c.state != joined {
 		f.pending--
 		c.group.settle(false)
@@ -230,7 +230,7 @@ func (f *fleet) lose(c *client, err error) {
 	f.noteFault(err)
 }
 
-func (f *fleet) noteFault(err error) {
+func (f *pool) noteFault(err error) {
 	if f.fault == nil {
 		f.fault = err
 	}
