@@ -22,8 +22,7 @@ type Ledger interface {
 }
 
 // Usage records when access tokens are used and stores it outside the request: soon after a token's first use, then at most once
-// a
-// minute. It is safe for concurrent use.
+// a minute. It is safe for concurrent use.
 type Usage struct {
 	ledger Ledger
 	log    *slog.Logger

@@ -81,8 +81,7 @@ func (q *query) limit(byDefault, most int) int {
 }
 
 // setNext sets the Link header to the next page (RFC 8288): the same query with another cursor. Its target is relative, so that
-// it
-// holds for every address of the API.
+// it holds for every address of the API.
 func (q *query) setNext(c echo.Context, name, cursor string) {
 	q.values.Set(name, cursor)
 	c.Response().Header().Set("Link", "<?"+q.values.Encode()+`>; rel="next"`)

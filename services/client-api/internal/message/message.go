@@ -47,10 +47,8 @@ type Sent struct {
 }
 
 // Send accepts a valid draft of a company. Errors: NotFound for an unknown chat or another company's; Invalid with CHAT_TOO_OLD
-// for a
-// chat older than 24 hours, and with CHAT_CLOSED for a younger one that is closed. The message gets the identity's id and time,
-// or
-// new ones if the identity is zero.
+// for a chat older than 24 hours, and with CHAT_CLOSED for a younger one that is closed. The message gets the identity's id and
+// time, or new ones if the identity is zero.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
 	if identity.Again {
 		if written, err := s.histories.HasMessage(ctx, identity.ID); err != nil || written {
@@ -95,8 +93,7 @@ func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageI
 }
 
 // openChat returns the company's chat if it accepts messages. A cached chat may accept, but only a fresh one refuses: the visitor
-// may
-// have written a moment ago.
+// may have written a moment ago.
 func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now time.Time) (chat.Chat, error) {
 	id, ok := chat.ParseID(chatID)
 	if !ok {
@@ -122,8 +119,7 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 }
 
 // nameOfSender returns the name that the company set. The default is the bot's name in a widget chat, where the message appears
-// beside
-// the bot's, and empty on other channels, which show the sender themselves.
+// beside the bot's, and empty on other channels, which show the sender themselves.
 func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat, d Draft) (string, error) {
 	if d.SenderName != nil {
 		return *d.SenderName, nil

@@ -136,9 +136,8 @@ type Accepted struct {
 const recipientTimeout = 2 * time.Second
 
 // Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another company's or not approved
-// (the
-// last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do not fit it. The message gets the identity's id and
-// time, or new ones if the identity is zero.
+// (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do not fit it. The message gets the identity's id
+// and time, or new ones if the identity is zero.
 func (d *Service) Push(ctx context.Context, companyID string, o Request, identity chat.MessageIdentity) (Accepted, error) {
 	if identity.Again {
 		chatID, _, err := d.cfg.Histories.FindMessage(ctx, identity.ID)
@@ -169,8 +168,7 @@ func (d *Service) Push(ctx context.Context, companyID string, o Request, identit
 }
 
 // chatOf opens the recipient's chat unless one is open, as the dispatcher does when it handles the event. In either order, both
-// end
-// with one visitor and one chat (see [store.PushRecipient]). The push is accepted even if this fails.
+// end with one visitor and one chat (see [store.PushRecipient]). The push is accepted even if this fails.
 func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recipientTimeout)
 	defer cancel()

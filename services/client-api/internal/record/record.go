@@ -35,8 +35,7 @@ type Service struct {
 func New(s Store, now func() time.Time) *Service { return &Service{store: s, now: now} }
 
 // Chats lists a company's chats with their visitors, the last activity first, and the cursor of the next page, or nil. A page may
-// be
-// short and still have a next one.
+// be short and still have a next one.
 func (s *Service) Chats(ctx context.Context, companyID string, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
 	f.CompanyID, f.Now = companyID, s.now()
 	return s.store.Inbox(ctx, f, p)
@@ -80,8 +79,7 @@ func (s *Service) owned(ctx context.Context, companyID, chatID string) (chat.Cha
 }
 
 // Templates lists a company's templates ordered by id, optionally only those with the status, and the id after which the next
-// page
-// starts, or "". A page may be short and still have a next one.
+// page starts, or "". A page may be short and still have a next one.
 func (s *Service) Templates(ctx context.Context, companyID, status string, p store.Page) (found []chat.MessageTemplate, next string, err error) {
 	found = []chat.MessageTemplate{}
 	for scanned := 0; scanned < templateScan; scanned += templateBatch {

@@ -2,7 +2,7 @@ package http
 
 import "sync"
 
-// places lets max of each caller in at once. The zero max lets all in.
+// places is a semaphore per caller with max slots each. Zero max means unlimited.
 type places struct {
 	max    int
 	mu     sync.Mutex
@@ -11,7 +11,7 @@ type places struct {
 
 func newPlaces(limit int) *places { return &places{max: limit, inside: make(map[string]int)} }
 
-// enter reports false where all of the caller's places are taken; otherwise leave gives the place back.
+// enter reports false if all of the caller's slots are taken; otherwise leave returns the slot.
 func (p *places) enter(caller string) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
