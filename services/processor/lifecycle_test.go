@@ -19,7 +19,7 @@ import (
 
 const lifecycle = "../../docs/lifecycle.md"
 
-// Every cell of the table: what was accepted goes its way whatever has become of the chat.
+// Every cell of the table: accepted events are processed whatever the state of the chat.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,7 +55,7 @@ func TestLifecycle(t *testing.T) {
 			t.Errorf("dispatcher, push, %s: got %q, the table says %q", state, got, push[state])
 		}
 	}
-	// Without a chat: the recorder gives up what was asked and answered, the dispatcher what was sent.
+	// Without a chat, the recorder gives up the question and the answer, and the dispatcher the company's message.
 	given := map[string]int{}
 	for range 3 {
 		given[dead.Next().Subject]++
@@ -73,7 +73,7 @@ func (w *world) row(subject string) map[string]string {
 	return chattest.Answers(w.t, lifecycle, subject)
 }
 
-// newVisitor makes a visitor without a chat.
+// newVisitor creates a visitor without a chat.
 func (w *world) newVisitor(v chat.Visitor) chat.Visitor {
 	w.t.Helper()
 	if v.ID == "" {
@@ -99,7 +99,7 @@ func (w *world) awaitKept(chatID string, ids ...string) {
 	}
 }
 
-// pushInto pushes to a number whose chat is in a state, and tells what came of it.
+// pushInto pushes to a number whose chat is in a state, and returns the result in the table's words.
 func (w *world) pushInto(state string, next func() *nats.Msg) string {
 	w.t.Helper()
 	number := fmt.Sprintf("4915112345%03d", slices.Index(chattest.States(), state))

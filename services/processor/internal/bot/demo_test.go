@@ -63,7 +63,7 @@ func TestDemoAnswers(t *testing.T) {
 			for _, a := range answers {
 				types = append(types, a.Type)
 				if faults := chat.ValidateData(a.Type, a.Data); len(faults) > 0 {
-					t.Errorf("got %s, which no client is to show: %v", a.Data, faults)
+					t.Errorf("got %s, which is invalid: %v", a.Data, faults)
 				}
 				all.Write(a.Data)
 			}
@@ -103,8 +103,8 @@ func TestDemoWithoutAssetsOffersNoPicture(t *testing.T) {
 	}
 }
 
-// The IMAGE holds every member that the spec shows, and they are true of the file.
-func TestPictureIsWhatItSays(t *testing.T) {
+// The IMAGE has every member of the spec, and they match the file.
+func TestPictureMatchesItsDescription(t *testing.T) {
 	t.Parallel()
 	answers, err := NewDemo("https://chat.example.com").Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`), nil)
 	if err != nil {
