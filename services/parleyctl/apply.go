@@ -16,7 +16,7 @@ import (
 // reachPause is the pause between attempts to connect to NATS.
 const reachPause = 250 * time.Millisecond
 
-// What a stream is, or what was done to it.
+// States and changes of a stream.
 const (
 	streamAsDeclared = "as declared"
 	streamMissing    = "missing"
@@ -30,7 +30,7 @@ type appliedView struct {
 	State  string          `json:"state"`
 	Drift  []bus.FieldDiff `json:"drift"`
 
-	indexes string // what distinguishes MongoDB's indexes, in words
+	indexes string // text about the difference of MongoDB's indexes
 }
 
 func (a *app) streamsApply() *cobra.Command {
@@ -74,12 +74,12 @@ exit code is 6 where a stream or an index is missing or differs.`,
 			return err
 		},
 	}
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what is missing or differs")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what is missing or differs")
 	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for NATS and MongoDB")
 	return c
 }
 
-// streamSettings are the sizes in the environment.
+// streamSettings returns the sizes in the environment.
 func (a *app) streamSettings() (bus.StreamSettings, error) {
 	s, err := config.LoadFrom[config.Streams](a.Getenv)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *app) streamSettings() (bus.StreamSettings, error) {
 	}, nil
 }
 
-// awaitBus is [app.openBus] with patience.
+// awaitBus is [app.openBus] with a wait for NATS.
 func (a *app) awaitBus(ctx context.Context, patience time.Duration) (*bus.Bus, error) {
 	b, err := a.openBus(ctx)
 	for deadline := time.Now().Add(patience); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// backupView is what a backup has led to.
+// backupView is the result of a backup.
 type backupView struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
@@ -71,7 +71,7 @@ func (a *app) backupTo(ctx context.Context, path string) error {
 		column[backupView]{"bytes", func(v backupView) string { return fmt.Sprint(v.Bytes) }})
 }
 
-// exists refuses a missing database file, which opening would create.
+// exists rejects a missing database file, which opening would create.
 func exists(path string) error {
 	if path == "" {
 		return usage("SQLITE_PATH is not set")

@@ -50,7 +50,7 @@ func chatColumns() []column[chatView] {
 	}
 }
 
-// describeWindow says until when a company may write.
+// describeWindow describes until when a company may write.
 func describeWindow(v chatView) string {
 	if v.InWindow {
 		return "open until " + v.WindowExpiresAt.String()
@@ -65,7 +65,7 @@ func (a *app) chats() *cobra.Command {
 	return under("chats", "List, show and close chats", []string{"chat"}, a.chatsList(), a.chatsShow(), a.chatsClose())
 }
 
-// chatFilter is what chats can be chosen by on the command line.
+// chatFilter is the filter of chats on the command line.
 type chatFilter struct {
 	store.ChatFilter
 	status               string
@@ -80,7 +80,7 @@ func (f *chatFilter) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&f.phone, "phone", "", "only those of the visitor of --app with this phone number")
 	c.Flags().StringVar(&f.userID, "user-id", "", "only those of the visitor of --app with this userId")
 	c.Flags().StringVar(&f.status, "status", "", "only pending, active or closed ones")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags are there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags exist
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
 	_ = c.RegisterFlagCompletionFunc("status", fixed(string(chat.Pending), string(chat.Active), string(chat.Closed)))
 }
@@ -175,7 +175,7 @@ func (a *app) chatsShow() *cobra.Command {
 			return a.printChat(detail)
 		},
 	}
-	c.Flags().IntVar(&last, "messages", 50, "so many of the last messages; 0: all")
+	c.Flags().IntVar(&last, "messages", 50, "number of the last messages; 0: all")
 	return c
 }
 

@@ -57,7 +57,7 @@ func (a *app) companiesCreate() *cobra.Command {
 	return c
 }
 
-// newID is the id that was asked for, if it is one and nothing has it yet, or a new one.
+// newID returns the wanted id if it is valid and unused, or else a new one.
 func newID[T any](ctx context.Context, wanted string, get func(context.Context, string) (T, error)) (string, error) {
 	if wanted == "" {
 		return chat.NewID(), nil
@@ -68,7 +68,7 @@ func newID[T any](ctx context.Context, wanted string, get func(context.Context, 
 	}
 	_, err = get(ctx, id)
 	if err == nil {
-		return "", apperr.New(apperr.Conflict, "ID_TAKEN", "Something has the id "+id+" already")
+		return "", apperr.New(apperr.Conflict, "ID_TAKEN", "A record has the id "+id+" already")
 	}
 	if !apperr.Is(err, apperr.NotFound) {
 		return "", err
@@ -76,7 +76,7 @@ func newID[T any](ctx context.Context, wanted string, get func(context.Context, 
 	return id, nil
 }
 
-// parseID brings an id from the command line into the one form that ours have.
+// parseID parses an id of the command line into its canonical form.
 func parseID(what, s string) (string, error) {
 	id, ok := chat.ParseID(s)
 	if !ok {
@@ -128,7 +128,7 @@ func (a *app) company(ctx context.Context, arg string) (chat.Company, error) {
 
 func (a *app) companiesRename() *cobra.Command {
 	return &cobra.Command{
-		Use: "rename COMPANY NAME", Short: "Give a company another name", Args: takes("COMPANY", "NAME"), ValidArgsFunction: a.completeCompanies,
+		Use: "rename COMPANY NAME", Short: "Rename a company", Args: takes("COMPANY", "NAME"), ValidArgsFunction: a.completeCompanies,
 		RunE: func(c *cobra.Command, args []string) error {
 			company, err := a.company(c.Context(), args[0])
 			if err != nil {

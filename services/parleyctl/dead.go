@@ -26,7 +26,7 @@ func letterColumns() []column[inspect.Letter] {
 	}
 }
 
-// letterFilter chooses letters.
+// letterFilter selects dead letters.
 type letterFilter struct {
 	stream, consumer, company, chat, message, reason, since string
 
@@ -41,7 +41,7 @@ func (f *letterFilter) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.message, "message", "", "only of this message")
 	c.Flags().StringVar(&f.reason, "reason", "", "only where the reason contains this")
 	c.Flags().StringVar(&f.since, "since", "", "only those given up since (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...)) // the flag exists
 }
 
 func (f *letterFilter) check(a *app) (err error) {
@@ -56,7 +56,7 @@ func (f *letterFilter) check(a *app) (err error) {
 	return err
 }
 
-// letters reads those that the filter chooses; limit 0: all.
+// letters returns the dead letters that match the filter; limit 0: all.
 func (f *letterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]bus.DeadLetter, error) {
 	return inspect.Letters(ctx, b, inspect.LetterFilter{
 		Stream: f.stream, Consumer: f.consumer, CompanyID: f.company, ChatID: f.chat, MessageID: f.message, Reason: f.reason, Since: f.after,
@@ -96,15 +96,15 @@ func (a *app) deadList() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&limit, "limit", 100, "at most so many; 0: all")
+	c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 	return c
 }
 
-// parseSequence reads the number of a letter.
+// parseSequence parses the number of a dead letter.
 func parseSequence(arg string) (uint64, error) {
 	n, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || n == 0 {
-		return 0, usage(fmt.Sprintf("%q is no number of a letter; see dead list", arg))
+		return 0, usage(fmt.Sprintf("%q is not the number of a dead letter; see dead list", arg))
 	}
 	return n, nil
 }
@@ -152,7 +152,7 @@ func (a *app) printLetter(l bus.DeadLetter) error {
 		column[inspect.LetterDetail]{"event", text(string(d.Event) + d.Text)})
 }
 
-// chosen are the letters that arguments name, or that --all with filters does.
+// chosen selects dead letters by arguments, or with --all by filters.
 type chosen struct {
 	letterFilter
 	all bool
@@ -160,15 +160,15 @@ type chosen struct {
 
 func (o *chosen) add(c *cobra.Command) {
 	o.letterFilter.add(c)
-	c.Flags().BoolVar(&o.all, "all", false, "all letters that the filters leave")
+	c.Flags().BoolVar(&o.all, "all", false, "all dead letters that match the filters")
 }
 
 func (o *chosen) check(a *app, c *cobra.Command, args []string) error {
 	if o.all == (len(args) > 0) {
-		return usage("name letters, or say --all; see " + c.CommandPath() + " --help")
+		return usage("name dead letters, or use --all; see " + c.CommandPath() + " --help")
 	}
 	if o.letterFilter != (letterFilter{}) && !o.all {
-		return usage("filters go with --all; see " + c.CommandPath() + " --help")
+		return usage("filters need --all; see " + c.CommandPath() + " --help")
 	}
 	return o.letterFilter.check(a)
 }
@@ -206,7 +206,7 @@ func (a *app) deadReplay() *cobra.Command {
 	var dryRun bool
 	var rate float64
 	c := &cobra.Command{
-		Use: "replay LETTER... | --all", Short: "Give dead letters to the consumer that gave up on them again",
+		Use: "replay LETTER... | --all", Short: "Redeliver dead letters to the consumer that gave them up",
 		Long: `Give dead letters to the consumer that gave up on them again: the event is published once more, with its id and headers, and
 with a header that names the consumer, so that all others pass it over. The letter is removed when the stream has the event; if the
 consumer gives up on it again there will be a new letter. A bot and a gateway let go what is older than 24 hours.`,
@@ -233,8 +233,8 @@ consumer gives up on it again there will be a new letter. A bot and a gateway le
 		},
 	}
 	o.add(c)
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be replayed")
-	c.Flags().Float64Var(&rate, "rate", 0, "at most so many a second; 0: as fast as it goes")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be replayed")
+	c.Flags().Float64Var(&rate, "rate", 0, "maximum rate a second; 0: unlimited")
 	return c
 }
 
@@ -267,7 +267,7 @@ func (a *app) deadDrop() *cobra.Command {
 	return c
 }
 
-// skipped is a consumer that gives up on an event on request.
+// skipped is a consumer that is requested to give up an event.
 type skipped struct {
 	Stream    string `json:"stream"`
 	Sequence  uint64 `json:"sequence"`
@@ -291,7 +291,7 @@ func (a *app) deadSkip() *cobra.Command {
 	var consumer string
 	var dryRun bool
 	c := &cobra.Command{
-		Use: "skip MESSAGE", Short: "Make consumers give up on a message that they keep trying", Args: takes("MESSAGE"),
+		Use: "skip MESSAGE", Short: "Make consumers give up a message that they keep retrying", Args: takes("MESSAGE"),
 		Long: `Make the consumers that keep trying a message give up on it now: it becomes a dead letter, which can be replayed later, and the
 messages of the same chat that wait for it go on. The visitor of a message that the bot gives up reads BOT_FAILURE_TEXT. A try that
 runs is not cut short, but for a call of the webhook that takes longer than BOT_WEBHOOK_TIMEOUT.
@@ -318,7 +318,7 @@ Without --consumer these are the consumers whose last try has failed.`,
 			}
 			found := skippable(trace, consumer)
 			if len(found) == 0 {
-				return apperr.New(apperr.NotFound, "NOTHING_TO_SKIP", "No consumer keeps trying message "+id+"; see trace "+id)
+				return apperr.New(apperr.NotFound, "NOTHING_TO_SKIP", "No consumer keeps retrying message "+id+"; see trace "+id)
 			}
 			for i := range found {
 				if found[i].Result = "would be skipped"; dryRun {
@@ -332,12 +332,12 @@ Without --consumer these are the consumers whose last try has failed.`,
 			return printList(a, found, skippedColumns()...)
 		},
 	}
-	c.Flags().StringVar(&consumer, "consumer", "", "only this consumer, also where its first try still runs or waits")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be skipped")
+	c.Flags().StringVar(&consumer, "consumer", "", "only this consumer, also if its first attempt still runs or waits")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be skipped")
 	return c
 }
 
-// skippable lists the consumers whose processes hold the message and have failed, or the one that is named.
+// skippable lists the consumers that hold the message and have failed, or the one that is named.
 func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 	for _, e := range trace.Events {
 		for _, c := range e.Consumers {
@@ -351,19 +351,19 @@ func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 	return found
 }
 
-// onLetters does something with each letter and reports.
+// onLetters applies an action to each dead letter and prints the results.
 func (a *app) onLetters(ctx context.Context, letters []bus.DeadLetter, rate float64, done string, do func(bus.DeadLetter) error) error {
 	outcomes, failed := inspect.Act(ctx, letters, done, do, func() bool { return pace(ctx, rate) }, describe)
 	if err := printList(a, outcomes, outcomeColumns()...); err != nil {
 		return err
 	}
 	if left := len(letters) - len(outcomes); left > 0 {
-		a.note("%d letters were left alone.", left)
+		a.note("%d dead letters were not changed.", left)
 	}
 	return failed
 }
 
-// pace waits until the next one may follow, and reports false when nothing should.
+// pace waits for the rate limit, and reports false when ctx is done.
 func pace(ctx context.Context, rate float64) bool {
 	if rate <= 0 {
 		return ctx.Err() == nil
@@ -385,7 +385,7 @@ func (a *app) completeLetters(c *cobra.Command, _ []string, typed string) ([]str
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found, _ := (&letterFilter{}).letters(ctx, b, completionSize) // what was found is better than nothing
+	found, _ := (&letterFilter{}).letters(ctx, b, completionSize) // an incomplete list is better than none
 	var numbers []string
 	for _, l := range found {
 		if n := strconv.FormatUint(l.Sequence, 10); strings.HasPrefix(n, typed) {

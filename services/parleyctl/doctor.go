@@ -26,7 +26,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// What doctor says of a thing that it has looked at.
+// States of a check.
 const (
 	findingOK      = "ok"
 	findingWarning = "warning"
@@ -34,7 +34,7 @@ const (
 	findingSkipped = "skipped"
 )
 
-// What is worth a warning.
+// Thresholds of warnings.
 const (
 	leastNATS        = "2.11" // pinned consumers
 	leastPayload     = 2_000_000
@@ -46,7 +46,7 @@ const (
 	engineTime       = 5 * time.Second
 )
 
-// finding is one row: what was looked at, what it is like, and what to do.
+// finding is one row: the check, its result, and what to do.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
@@ -54,7 +54,7 @@ type finding struct {
 	Do     string `json:"do,omitempty"`
 }
 
-// doctorError says that something is wrong.
+// doctorError means that checks have failed.
 type doctorError struct{ wrong int }
 
 func (e *doctorError) Error() string { return fmt.Sprintf("%d checks found something wrong", e.wrong) }
@@ -84,7 +84,7 @@ func (e *examination) wrong(check, do, format string, args ...any) {
 func (a *app) doctor() *cobra.Command {
 	var urls []string
 	c := &cobra.Command{
-		Use: "doctor", Short: "Look at every dependency and say what is wrong and what to do", Args: takes(),
+		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: takes(),
 		Long: `Look at NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
 say what is wrong and what to do. It changes nothing.
 
@@ -119,7 +119,7 @@ The exit code is 1 where something is wrong; warnings alone are 0.`,
 			return nil
 		},
 	}
-	c.Flags().StringSliceVar(&urls, "url", nil, "an https address whose certificate is looked at")
+	c.Flags().StringSliceVar(&urls, "url", nil, "an https address whose certificate is checked")
 	return c
 }
 
@@ -131,7 +131,7 @@ func printFindings(a *app, findings []finding) error {
 		column[finding]{"do", func(f finding) string { return f.Do }})
 }
 
-// nats looks at the server, and where it answers at what is in it.
+// nats checks the server, and its streams and consumers if it answers.
 func (e *examination) nats(ctx context.Context) {
 	s, err := e.app.settings()
 	if err != nil || s.NATSURL == "" {
@@ -187,10 +187,10 @@ func older(version, least string) bool {
 	return false
 }
 
-// sizes are the fields of a stream that settings decide.
+// sizes are the fields of a stream that come from settings.
 var sizes = map[string]string{"num_replicas": "STREAM_REPLICAS", "max_age": "STREAM_MAX_AGE", "max_bytes": "STREAM_MAX_BYTES"}
 
-// streams compares them with their declaration, and looks at how full they are, at their servers and at the clock.
+// streams compares the streams with their declaration, and checks how full they are, their servers and the clock.
 func (e *examination) streams(ctx context.Context, b *bus.Bus) {
 	settings, err := e.app.streamSettings()
 	if err != nil {
@@ -245,12 +245,12 @@ func (e *examination) stream(check string, change bus.StreamChange, info *jetstr
 	}
 }
 
-// clock compares this machine's with that of NATS: tokens and leases go by it.
+// clock compares this machine's clock with that of NATS: tokens and leases depend on it.
 func (e *examination) clock(server time.Time) {
 	now := e.app.Now()
 	switch off := now.Sub(server).Abs(); {
 	case server.IsZero():
-		e.skip("clock", "NATS does not tell the time")
+		e.skip("clock", "NATS does not report the time")
 	case off > clockTolerance:
 		e.warn("clock", "start NTP on both machines", "this machine and NATS differ by %s", off.Round(time.Millisecond))
 	default:
@@ -258,7 +258,8 @@ func (e *examination) clock(server time.Time) {
 	}
 }
 
-// readers are the streams that need a consumer, with the consumers of Parley's services. Another processing layer has other names.
+// readers are the streams that need a consumer, with the consumers of Parley's services. Another processing layer has other
+// names.
 var readers = map[string]string{
 	subject.Sends:   "the processor with DISPATCHER (consumers dispatcher and dispatcher-pushes)",
 	subject.Inbound: "the processor (consumers recorder and bot)",
@@ -287,7 +288,7 @@ func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
 				e.wrong(check, "restart the service that reads it: it creates its consumers", "no consumer for the partitions %s",
 					strings.Trim(fmt.Sprint(missing), "[]"))
 			case total.Pending > 0 && !total.Read:
-				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and nobody reads", total.Pending)
+				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and no consumer reads", total.Pending)
 			case total.Pending > lagFrom:
 				e.warn(check, "docs/runbook.md#parleyconsumerlag", "%d events pending", total.Pending)
 			default:
@@ -304,7 +305,7 @@ func (e *examination) store(ctx context.Context) {
 		return
 	}
 	if s.SQLitePath != "" {
-		if err := exists(s.SQLitePath); err != nil { // opening it would make it
+		if err := exists(s.SQLitePath); err != nil { // opening it would create it
 			e.wrong("store", "correct SQLITE_PATH", "%s", describe(err))
 			return
 		}
@@ -338,7 +339,7 @@ func (e *examination) redis(ctx context.Context) {
 	}
 	options, err := redis.ParseURL(address)
 	if err != nil {
-		e.wrong("redis", "correct REDIS_URL", "it is no redis:// or rediss:// URL") // the cause could repeat a password
+		e.wrong("redis", "correct REDIS_URL", "it is not a redis:// or rediss:// URL") // the cause could contain a password
 		return
 	}
 	options.MaxRetries, options.DialTimeout = -1, engineTime
@@ -390,13 +391,13 @@ func (e *examination) keys() {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		e.wrong("keys", "let this user read the file", "%v", err)
 	case err == nil && info.Mode().Perm()&0o007 != 0:
-		e.warn("keys", "chmod o= "+path, "everybody on this machine may read %s", path)
+		e.warn("keys", "chmod o= "+path, "every user of this machine can read %s", path)
 	default:
 		e.ok("keys", "%d keys", len(file.Keys()))
 	}
 }
 
-// certificates looks at the client's own for NATS, and at those of https addresses.
+// certificates checks the client certificate for NATS, and those of https addresses.
 func (e *examination) certificates(ctx context.Context, urls []string) {
 	s, err := e.app.settings()
 	if err == nil && s.NATSCert != "" {
@@ -414,7 +415,7 @@ func (e *examination) certificates(ctx context.Context, urls []string) {
 		check := "certificate of " + address
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-			e.wrong(check, "name an https address", "it is none")
+			e.wrong(check, "name an https address", "it is not one")
 			continue
 		}
 		port := u.Port()
@@ -428,7 +429,7 @@ func (e *examination) certificates(ctx context.Context, urls []string) {
 			e.wrong(check, "renew the certificate, or put the address right", "%v", err)
 			continue
 		}
-		e.certificate(check, conn.(*tls.Conn).ConnectionState().PeerCertificates[0]) // a tls.Dialer gives no other
+		e.certificate(check, conn.(*tls.Conn).ConnectionState().PeerCertificates[0]) // a tls.Dialer returns only TLS connections
 		_ = conn.Close()
 	}
 }

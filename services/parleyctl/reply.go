@@ -56,11 +56,11 @@ Client API with its data in a file. An agent may also write after the 24-hour wi
 	for _, t := range chat.CompanyTypes() {
 		types = append(types, string(t))
 	}
-	_ = c.RegisterFlagCompletionFunc("type", fixed(types...)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("type", fixed(types...)) // the flag exists
 	return c
 }
 
-// compose makes the message, and refuses what the Client API would refuse.
+// compose builds the message, and rejects what the Client API would reject.
 func (a *app) compose(d draft, text string) (chat.Message, error) {
 	kind := chat.MessageType(d.kind)
 	if !kind.In(chat.CompanyTypes()) {

@@ -40,7 +40,7 @@ Without hours agents are always there. It holds within a second.`,
 			}
 			var support chat.Support
 			if err := json.Unmarshal(text, &support); err != nil {
-				return apperr.New(apperr.Invalid, "MALFORMED_JSON", "The file is no JSON object of these settings: "+err.Error())
+				return apperr.New(apperr.Invalid, "MALFORMED_JSON", "The file is not a JSON object of these settings: "+err.Error())
 			}
 			err = a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
 				_, err := operations.SetSupport(c.Context(), self(), app.ID, support)
@@ -56,7 +56,7 @@ Without hours agents are always there. It holds within a second.`,
 	return c
 }
 
-// describeSupport is the settings as JSON.
+// describeSupport returns the settings as JSON.
 func describeSupport(s chat.Support) string {
 	text, err := json.Marshal(s)
 	if err != nil {

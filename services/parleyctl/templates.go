@@ -63,8 +63,8 @@ func (a *app) printTemplate(t chat.MessageTemplate) error {
 func (a *app) templates() *cobra.Command {
 	return under("templates", "Create, list, approve and reject message templates", []string{"template"},
 		a.templatesCreate(), a.templatesList(), a.templatesShow(),
-		a.templatesReview("approve", "Let a template be sent", chat.TemplateApproved),
-		a.templatesReview("reject", "Keep a template from being sent", chat.TemplateRejected))
+		a.templatesReview("approve", "Approve a template", chat.TemplateApproved),
+		a.templatesReview("reject", "Reject a template", chat.TemplateRejected))
 }
 
 func (a *app) templatesCreate() *cobra.Command {
@@ -81,7 +81,7 @@ func (a *app) templatesCreate() *cobra.Command {
 				return err
 			}
 			if (text == "") == (file == "") {
-				return usage("say --text or --text-file")
+				return usage("set --text or --text-file")
 			}
 			if file != "" {
 				data, err := a.readFile("--text-file", file)
@@ -115,7 +115,7 @@ func (a *app) templatesCreate() *cobra.Command {
 	c.Flags().StringVar(&file, "text-file", "", "file with its text; - is standard input")
 	c.Flags().StringArrayVar(&parameters, "param", nil, "a parameter, name or name=default; may be repeated")
 	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
@@ -136,7 +136,7 @@ func (a *app) templatesList() *cobra.Command {
 		return s.Templates(ctx, company, page)
 	}, viewOfTemplate, templateColumns(60))
 	c.Flags().StringVar(&company, "company", "", "only this company's")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
@@ -167,7 +167,7 @@ func (a *app) templatesShow() *cobra.Command {
 
 func (a *app) templatesReview(verb, short, status string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " TEMPLATE", Short: short, Long: short + ". It holds within a second.",
+		Use: verb + " TEMPLATE", Short: short, Long: short + ". It takes effect within a second.",
 		Args: takes("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
 		RunE: func(c *cobra.Command, args []string) error {
 			b, err := a.openBus(c.Context())

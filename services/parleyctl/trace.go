@@ -13,7 +13,7 @@ import (
 func (a *app) trace() *cobra.Command {
 	var within string
 	c := &cobra.Command{
-		Use: "trace MESSAGE", Short: "Say where a message is", Args: takes("MESSAGE"),
+		Use: "trace MESSAGE", Short: "Trace a message through streams, consumers and store", Args: takes("MESSAGE"),
 		Long: `Say where a message is, a company's, a visitor's or a reply: when it was accepted, its stream and sequence, what each consumer has
 done with it and how often it tried, whether it is in the history, what became of it at the reader, and its dead letters.
 
@@ -44,7 +44,7 @@ while its process remembers.`,
 			return a.printTrace(view)
 		},
 	}
-	c.Flags().StringVar(&within, "within", "1h", "how long after its making the streams are searched where nothing tells whose it is; 0: to their end")
+	c.Flags().StringVar(&within, "within", "1h", "how long after its creation the streams are searched if its company is unknown; 0: to their end")
 	return c
 }
 

@@ -13,7 +13,7 @@ func (a *app) visitors() *cobra.Command {
 	return under("visitors", "Show visitors and revoke their tokens", []string{"visitor"}, a.visitorsShow(), a.visitorsRevoke())
 }
 
-// visitorDetail is all that is known of a visitor.
+// visitorDetail is the data of a visitor.
 type visitorDetail struct {
 	ID        string `json:"id"`
 	CompanyID string `json:"companyId"`
@@ -72,7 +72,7 @@ func (a *app) visitorsShow() *cobra.Command {
 func (a *app) visitorsRevoke() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "revoke VISITOR", Short: "End all tokens and sockets of a visitor", Args: takes("VISITOR"),
+		Use: "revoke VISITOR", Short: "Revoke all tokens of a visitor and close the sockets", Args: takes("VISITOR"),
 		Long: `End all tokens that a visitor has, and the sockets that were opened with them. It takes effect within a second, everywhere, and lasts.
 The visitor registers again; where the application verifies identities, that takes a proof. If the command fails, run it again.`,
 		Example: "  parleyctl visitors revoke VISITOR --yes",
