@@ -87,7 +87,7 @@ func describeSecrets(secrets []identitySecretRow) string {
 }
 
 func (a *app) applications() *cobra.Command {
-	return under("applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
+	return commandGroup("applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
 		a.applicationsCreate(), a.applicationsUpdate(), a.applicationsList(), a.applicationsShow(), a.applicationsOrigins(), a.applicationsSupport(),
 		a.identity())
 }
@@ -159,9 +159,9 @@ func (a *app) applicationsCreate() *cobra.Command {
 	var f applicationFlags
 	var company, id string
 	c := &cobra.Command{
-		Use: "create", Short: "Create a chat application", Args: takes(),
-		Long: `Create a chat application. Its identity verification is "session": an identity that is known already is continued only with that
-visitor's token or a proof; see "identity set".`,
+		Use: "create", Short: "Create a chat application", Args: exactArgs(),
+		Long: `Create a chat application. Its identity verification is "session": a registration with a known identity continues that chat only
+with the visitor's token or a proof; see "identity set".`,
 		Example: `  parleyctl applications create --company COMPANY --name "Shop" --bot-name Polly --widget-configs widget.json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company", "name"); err != nil {
@@ -213,7 +213,7 @@ func (a *app) changeApplication(ctx context.Context, arg string, change func(*ad
 func (a *app) applicationsUpdate() *cobra.Command {
 	var f applicationFlags
 	c := &cobra.Command{
-		Use: "update APPLICATION", Short: "Change a chat application", Args: takes("APPLICATION"), Aliases: []string{"put"},
+		Use: "update APPLICATION", Short: "Change a chat application", Args: exactArgs("APPLICATION"), Aliases: []string{"put"},
 		Long:              "Change a chat application. Flags that are not set change nothing. The change takes effect within a second.",
 		Example:           `  parleyctl applications update APPLICATION --widget-configs widget.json`,
 		ValidArgsFunction: a.completeApplications,
@@ -257,7 +257,7 @@ func (a *app) showApplication(ctx context.Context, arg string) error {
 func (a *app) applicationsList() *cobra.Command {
 	var company string
 	c := pagedList(a, &cobra.Command{
-		Use: "list", Short: "List chat applications", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List chat applications", Aliases: []string{"ls"}, Args: exactArgs(),
 		PreRunE: func(*cobra.Command, []string) error { return optionalID("--company", &company) },
 	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.Application, error) {
 		return s.Applications(ctx, company, page)
@@ -269,7 +269,7 @@ func (a *app) applicationsList() *cobra.Command {
 
 func (a *app) applicationsShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show APPLICATION", Short: "Show a chat application", Args: takes("APPLICATION"), ValidArgsFunction: a.completeApplications,
+		Use: "show APPLICATION", Short: "Show a chat application", Args: exactArgs("APPLICATION"), ValidArgsFunction: a.completeApplications,
 		RunE: func(c *cobra.Command, args []string) error { return a.showApplication(c.Context(), args[0]) },
 	}
 }
@@ -278,9 +278,9 @@ func (a *app) applicationsOrigins() *cobra.Command {
 	var set []string
 	var everybody bool
 	c := &cobra.Command{
-		Use: "origins APPLICATION", Short: "Show or set the origins that may embed the widget", Args: takes("APPLICATION"),
-		Long: `Say which origins may embed the widget: they are for CORS and for the socket's Origin. A rule is an origin as browsers write
-it, in which the host may begin with "*.", or null. It holds within a second.`,
+		Use: "origins APPLICATION", Short: "Show or set the origins that may embed the widget", Args: exactArgs("APPLICATION"),
+		Long: `Show or set the origins that may embed the widget: for CORS and the Origin of sockets. A rule is an origin as browsers send it,
+whose host may begin with "*.", or null. It takes effect within a second.`,
 		Example: `  parleyctl applications origins APPLICATION --set https://www.example.com,https://*.example.com
   parleyctl applications origins APPLICATION --any`,
 		ValidArgsFunction: a.completeApplications,

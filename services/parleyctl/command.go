@@ -44,7 +44,7 @@ type app struct {
 	connections connections
 }
 
-// flags are those of every command.
+// flags are the global flags.
 type flags struct {
 	natsURL, natsCreds string
 	mongoURI, mongoDB  string
@@ -59,11 +59,11 @@ func (a *app) command() *cobra.Command {
 		Short: "Operate Parley: companies, chats, tokens, streams, dead letters",
 		Long: `Operate Parley: companies, applications, templates, tokens, chats, streams and dead letters.
 
-It talks to NATS and the store with the same settings as the services (NATS_URL, NATS_CREDS, and MONGODB_URI with MONGODB_DATABASE
-or SQLITE_PATH); flags win over the environment. Where none of NATS_URL, MONGODB_URI and SQLITE_PATH is given it takes those of ` + "`make run`" + ` from
+It connects to NATS and the store with the same settings as the services (NATS_URL, NATS_CREDS, and MONGODB_URI with MONGODB_DATABASE
+or SQLITE_PATH); flags override the environment. Without NATS_URL, MONGODB_URI and SQLITE_PATH it uses the settings of ` + "`make run`" + ` from
 .parley/demo.json in this folder (or in PARLEY_DATA_DIR).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is away, 5 refused, 6 drift.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is down, 5 refused, 6 drift.`,
 		Example: `  parleyctl companies list
   parleyctl tokens create --company COMPANY --name CRM
   parleyctl watch --since 10m
@@ -90,7 +90,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 // idle keeps a pod running in which commands are executed: the image has no shell with sleep.
 func idle() *cobra.Command {
 	return &cobra.Command{
-		Use: "idle", Short: "Do nothing until stopped: for a pod in which commands are run with kubectl exec", Args: takes(),
+		Use: "idle", Short: "Do nothing until stopped: for a pod in which commands are run with kubectl exec", Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { <-c.Context().Done(); return nil },
 	}
 }
@@ -125,15 +125,15 @@ func group(c *cobra.Command, args []string) error {
 	return usage(text)
 }
 
-// under returns a command group.
-func under(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
+// commandGroup returns a command group.
+func commandGroup(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Aliases: aliases, Args: cobra.ArbitraryArgs, RunE: group, SuggestionsMinimumDistance: 2}
 	c.AddCommand(commands...)
 	return c
 }
 
-// takes requires exactly these arguments.
-func takes(names ...string) cobra.PositionalArgs {
+// exactArgs requires exactly these arguments.
+func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == len(names) {
 			return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/services/parleyctl"
 )
 
-func TestTheDemosFileSaysWhereParleyIs(t *testing.T) {
+func TestDemoFileHasTheAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.seed()
@@ -38,7 +38,7 @@ func TestTheDemosFileSaysWhereParleyIs(t *testing.T) {
 	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "demo.json")
 }
 
-func TestWhatIsAwayOrWrong(t *testing.T) {
+func TestUnreachableOrInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	with := func(name, value string) *world {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// consent adds the flag --yes of destructive commands.
-func consent(c *cobra.Command, yes *bool) {
+// addYesFlag adds the flag --yes of destructive commands.
+func addYesFlag(c *cobra.Command, yes *bool) {
 	c.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
 }
 

@@ -48,7 +48,7 @@ func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
 	}
 	a.connections.bus = b
 	if err := b.Ready(ctx); err != nil {
-		return nil, away("NATS", s.NATSURL, err)
+		return nil, unreachable("NATS", s.NATSURL, err)
 	}
 	return b, nil
 }
@@ -78,7 +78,7 @@ func (a *app) openStore(ctx context.Context) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	if err := opened.Ready(ctx); err != nil {
-		return nil, away("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err)
+		return nil, unreachable("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err)
 	}
 	return opened, nil
 }
@@ -104,8 +104,8 @@ func (a *app) close() {
 	}
 }
 
-// away returns the error for an engine that does not answer, with its address but without secrets.
-func away(engine, address string, err error) error {
+// unreachable returns the error for an engine that does not answer, with its address but without secrets.
+func unreachable(engine, address string, err error) error {
 	if !apperr.Is(err, apperr.Unavailable) {
 		return err
 	}

@@ -59,46 +59,46 @@ type doctorError struct{ wrong int }
 
 func (e *doctorError) Error() string { return fmt.Sprintf("%d checks found something wrong", e.wrong) }
 
-// examination collects findings.
-type examination struct {
+// examiner collects findings.
+type examiner struct {
 	app      *app
 	findings []finding
 }
 
-func (e *examination) ok(check, format string, args ...any) {
+func (e *examiner) ok(check, format string, args ...any) {
 	e.findings = append(e.findings, finding{Check: check, State: findingOK, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (e *examination) skip(check, why string) {
+func (e *examiner) skip(check, why string) {
 	e.findings = append(e.findings, finding{Check: check, State: findingSkipped, Detail: why})
 }
 
-func (e *examination) warn(check, do, format string, args ...any) {
+func (e *examiner) warn(check, do, format string, args ...any) {
 	e.findings = append(e.findings, finding{Check: check, State: findingWarning, Detail: fmt.Sprintf(format, args...), Do: do})
 }
 
-func (e *examination) wrong(check, do, format string, args ...any) {
+func (e *examiner) wrong(check, do, format string, args ...any) {
 	e.findings = append(e.findings, finding{Check: check, State: findingWrong, Detail: fmt.Sprintf(format, args...), Do: do})
 }
 
 func (a *app) doctor() *cobra.Command {
 	var urls []string
 	c := &cobra.Command{
-		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: takes(),
-		Long: `Look at NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
-say what is wrong and what to do. It changes nothing.
+		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: exactArgs(),
+		Long: `Check NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
+print what is wrong and what to do. It changes nothing.
 
-It looks at what the environment names: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, NATS_CERT, PUBLIC_URL (whose certificate is
-looked at, as that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES it compares sizes as well.
+It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, NATS_CERT, PUBLIC_URL (its certificate,
+and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES it also compares sizes.
 
-The exit code is 1 where something is wrong; warnings alone are 0.`,
+The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 		Example: `  parleyctl doctor
   parleyctl doctor --url https://client.chat.example.com -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := a.settings(); err != nil {
 				return err
 			}
-			e := &examination{app: a}
+			e := &examiner{app: a}
 			e.nats(c.Context())
 			e.store(c.Context())
 			e.redis(c.Context())
@@ -132,7 +132,7 @@ func printFindings(a *app, findings []finding) error {
 }
 
 // nats checks the server, and its streams and consumers if it answers.
-func (e *examination) nats(ctx context.Context) {
+func (e *examiner) nats(ctx context.Context) {
 	s, err := e.app.settings()
 	if err != nil || s.NATSURL == "" {
 		e.skip("nats", "NATS_URL is not set")
@@ -191,7 +191,7 @@ func older(version, least string) bool {
 var sizes = map[string]string{"num_replicas": "STREAM_REPLICAS", "max_age": "STREAM_MAX_AGE", "max_bytes": "STREAM_MAX_BYTES"}
 
 // streams compares the streams with their declaration, and checks how full they are, their servers and the clock.
-func (e *examination) streams(ctx context.Context, b *bus.Bus) {
+func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 	settings, err := e.app.streamSettings()
 	if err != nil {
 		e.wrong("streams", "correct the setting", "%s", describe(err))
@@ -227,11 +227,11 @@ func (e *examination) streams(ctx context.Context, b *bus.Bus) {
 	}
 }
 
-func (e *examination) stream(check string, change bus.StreamChange, info *jetstream.StreamInfo) {
+func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream.StreamInfo) {
 	full := float64(info.State.Bytes) / float64(max(info.Config.MaxBytes, 1))
 	switch {
 	case info.Cluster != nil && info.Config.Replicas > 1 && info.Cluster.Leader == "":
-		e.wrong(check, "start the NATS servers that are away", "it has no leader")
+		e.wrong(check, "start the NATS servers that are down", "it has no leader")
 	case len(change.Drift) > 0:
 		e.warn(check, "parleyctl streams apply", "differs: %s", describeDrift(change.Drift))
 	case info.Config.MaxBytes > 0 && full > fullFrom:
@@ -246,7 +246,7 @@ func (e *examination) stream(check string, change bus.StreamChange, info *jetstr
 }
 
 // clock compares this machine's clock with that of NATS: tokens and leases depend on it.
-func (e *examination) clock(server time.Time) {
+func (e *examiner) clock(server time.Time) {
 	now := e.app.Now()
 	switch off := now.Sub(server).Abs(); {
 	case server.IsZero():
@@ -268,7 +268,7 @@ var readers = map[string]string{
 	subject.Status:  "the processor with RECORDER (consumer recorder)",
 }
 
-func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
+func (e *examiner) consumers(ctx context.Context, b *bus.Bus) {
 	for _, stream := range inspect.StreamNames() {
 		groups, err := b.Groups(ctx, stream)
 		if apperr.Is(err, apperr.NotFound) {
@@ -298,7 +298,7 @@ func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
 	}
 }
 
-func (e *examination) store(ctx context.Context) {
+func (e *examiner) store(ctx context.Context) {
 	s, err := e.app.settings()
 	if err != nil || s.MongoDBURI == "" && s.SQLitePath == "" {
 		e.skip("store", "MONGODB_URI and SQLITE_PATH are not set")
@@ -331,7 +331,7 @@ func (e *examination) store(ctx context.Context) {
 	}
 }
 
-func (e *examination) redis(ctx context.Context) {
+func (e *examiner) redis(ctx context.Context) {
 	address, _, _ := strings.Cut(e.app.Getenv("REDIS_URL"), ",")
 	if address == "" {
 		e.skip("redis", "REDIS_URL is not set")
@@ -375,7 +375,7 @@ func dial(ctx context.Context, network, address string) error {
 	return conn.Close()
 }
 
-func (e *examination) keys() {
+func (e *examiner) keys() {
 	path, err := e.app.keysPath("")
 	if err != nil {
 		e.skip("keys", "VISITOR_KEYS_FILE is not set")
@@ -398,7 +398,7 @@ func (e *examination) keys() {
 }
 
 // certificates checks the client certificate for NATS, and those of https addresses.
-func (e *examination) certificates(ctx context.Context, urls []string) {
+func (e *examiner) certificates(ctx context.Context, urls []string) {
 	s, err := e.app.settings()
 	if err == nil && s.NATSCert != "" {
 		pair, err := tls.LoadX509KeyPair(s.NATSCert, s.NATSKey)
@@ -434,7 +434,7 @@ func (e *examination) certificates(ctx context.Context, urls []string) {
 	}
 }
 
-func (e *examination) certificate(check string, c *x509.Certificate) {
+func (e *examiner) certificate(check string, c *x509.Certificate) {
 	switch left := c.NotAfter.Sub(e.app.Now()); {
 	case left <= 0:
 		e.wrong(check, "renew it", "expired on %s", c.NotAfter.UTC().Format(time.DateOnly))

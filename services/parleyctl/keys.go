@@ -43,14 +43,14 @@ func (a *app) printKeys(keys ...credential.KeyInfo) error {
 
 func (a *app) keys() *cobra.Command {
 	var path string
-	c := under("keys", "Create and rotate the keys that sign visitors' tokens", []string{"key"},
+	c := commandGroup("keys", "Create and rotate the keys that sign visitors' tokens", []string{"key"},
 		a.keysGenerate(&path), a.keysList(&path), a.keysRotate(&path), a.keysRetire(&path), a.keysRemove(&path))
-	c.Long = fmt.Sprintf(`Make and rotate the keys that sign visitors' tokens: a JWK Set file whose first key signs while all verify. The Widget API reads it
-again when it changes. Three steps log nobody out:
+	c.Long = fmt.Sprintf(`Create and rotate the keys that sign visitors' tokens: a JWK Set file whose first key signs while all verify. The Widget API reloads it
+when it changes. Three steps replace a key without ending sessions:
 
   parleyctl keys rotate    adds a new key, which only verifies
-  parleyctl keys rotate    %s later, when every service has it: lets it sign
-  parleyctl keys retire    when the last token of the old key has expired: takes that out`, credential.KeyPropagation)
+  parleyctl keys rotate    %s later, when every service has it: signs with it
+  parleyctl keys retire    when the last token of the old key has expired: removes that key`, credential.KeyPropagation)
 	c.PersistentFlags().StringVar(&path, "file", "", "the key file (VISITOR_KEYS_FILE)")
 	return c
 }
@@ -82,7 +82,7 @@ func (a *app) openKeys(flag string) (*credential.KeyFile, error) {
 func (a *app) keysGenerate(flag *string) *cobra.Command {
 	var ifMissing bool
 	c := &cobra.Command{
-		Use: "generate", Short: "Create a key file", Args: takes(),
+		Use: "generate", Short: "Create a key file", Args: exactArgs(),
 		Long:    "Create a key file with one key. An existing file is not changed: with new keys every visitor would have to register again.",
 		Example: "  parleyctl keys generate --file visitor-keys.json",
 		RunE: func(*cobra.Command, []string) error {
@@ -126,7 +126,7 @@ func createFile(path string, data []byte) error {
 
 func (a *app) keysList(flag *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the keys, the one that signs first", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List the keys, the one that signs first", Aliases: []string{"ls"}, Args: exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := a.openKeys(*flag)
 			if err != nil {
@@ -140,10 +140,10 @@ func (a *app) keysList(flag *string) *cobra.Command {
 func (a *app) keysRotate(flag *string) *cobra.Command {
 	var urgent bool
 	c := &cobra.Command{
-		Use: "rotate", Short: "Take the next step to a new signing key", Args: takes(),
-		Long: fmt.Sprintf(`Take the next step to a new signing key. Where there is no new key, make one, which only verifies at first. Where there is one, and
-it has been in the file for %s so that every service has it, let it sign. The old key goes on verifying, so nobody has to
-register again. With --urgent, as when the old key has leaked, both at once: for a moment some services may refuse new tokens.`, credential.KeyPropagation),
+		Use: "rotate", Short: "Take the next step to a new signing key", Args: exactArgs(),
+		Long: fmt.Sprintf(`Take the next step to a new signing key. Without a new key, create one, which only verifies at first. With one that
+has been in the file for %s, so that every service has it, sign with it. The old key still verifies, so no visitor has to register
+again. With --urgent, for example after a leak, do both at once: for a moment some services may refuse new tokens.`, credential.KeyPropagation),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := a.openKeys(*flag)
 			if err != nil {
@@ -181,7 +181,7 @@ func (a *app) addKey(file *credential.KeyFile) (id string, err error) {
 func (a *app) keysRetire(flag *string) *cobra.Command {
 	var ttl string
 	c := &cobra.Command{
-		Use: "retire", Short: "Remove the old keys whose last token has expired", Args: takes(),
+		Use: "retire", Short: "Remove the old keys whose last token has expired", Args: exactArgs(),
 		Long: "Remove the old keys whose last token has expired. No visitor has to register again. See keys remove for a leaked key.",
 		RunE: func(*cobra.Command, []string) error {
 			holds, err := parseDuration(cmp.Or(ttl, a.Getenv("VISITOR_TOKEN_TTL"), defaultTokenTTL.String()))
@@ -207,7 +207,7 @@ func (a *app) keysRetire(flag *string) *cobra.Command {
 func (a *app) keysRemove(flag *string) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "remove KID", Short: "Remove a key even if its tokens are valid", Args: takes("KID"), ValidArgsFunction: a.completeKeys(flag),
+		Use: "remove KID", Short: "Remove a key even if its tokens are valid", Args: exactArgs("KID"), ValidArgsFunction: a.completeKeys(flag),
 		Long: "Remove a key even if its tokens are valid, for example a leaked one: visitors with its tokens must register again.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			file, err := a.openKeys(*flag)
@@ -223,7 +223,7 @@ func (a *app) keysRemove(flag *string) *cobra.Command {
 			return a.printKeys(file.Keys()...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 

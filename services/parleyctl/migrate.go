@@ -31,14 +31,14 @@ func (a *app) migrate() *cobra.Command {
 	var from, to, progress string
 	c := &cobra.Command{
 		Use: "migrate", Short: "Copy all records from one store to another",
-		Long: `Copy everything from one store to another: from SQLite to MongoDB when one machine is outgrown, or the other way round.
+		Long: `Copy all records from one store to another: from SQLite to MongoDB, or back.
 
-Stop the services first: what they write meanwhile would be missing. A store is named by a MongoDB URI, by sqlite:PATH, or by the words
-mongodb and sqlite, which mean MONGODB_URI and SQLITE_PATH. MONGODB_DATABASE names the database. The target must be empty. In the end both stores
+Stop the services first: records that they write during the copy would be missing. A store is a MongoDB URI, sqlite:PATH, or one of
+mongodb and sqlite, which mean MONGODB_URI and SQLITE_PATH. MONGODB_DATABASE names the database. The target must be empty. At the end both stores
 are read and compared, by counts and by hashes of each kind.
 
-A copy that was interrupted goes on where it ended: the progress file says where, and is removed in the end.`,
-		Example: `  parleyctl migrate --from sqlite:/var/lib/parley/parley.db --to mongodb`, Args: takes(),
+An interrupted copy continues where it ended: the progress file has the position, and is removed at the end.`,
+		Example: `  parleyctl migrate --from sqlite:/var/lib/parley/parley.db --to mongodb`, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "from", "to"); err != nil {
 				return err
@@ -80,7 +80,7 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 	}
 	defer func() { err = errors.Join(err, backend.Close(writing)) }()
 	summaries, err := transfer.Run(ctx, transfer.Config{
-		From: reading, To: writing, FromName: storeName(source), ToName: storeName(target), Progress: progress, Now: a.Now, Copied: a.tellCopied(),
+		From: reading, To: writing, FromName: storeName(source), ToName: storeName(target), Progress: progress, Now: a.Now, Copied: a.printProgress(),
 	})
 	if errors.Is(err, transfer.ErrNotEmpty) {
 		return usage(err.Error())
@@ -98,8 +98,8 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 		column[migrationView]{"sha256", func(v migrationView) string { return v.Hash }})
 }
 
-// tellCopied returns a function that prints the progress of the copy.
-func (a *app) tellCopied() func(store.Kind, int64) {
+// printProgress returns a function that prints the progress of the copy.
+func (a *app) printProgress() func(store.Kind, int64) {
 	const pause = 2 * time.Second
 	last := a.Now()
 	return func(kind store.Kind, copied int64) {
@@ -161,7 +161,7 @@ func openNamed(ctx context.Context, s config.Store) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	if err := opened.Ready(ctx); err != nil {
-		return nil, errors.Join(away("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err), backend.Close(opened))
+		return nil, errors.Join(unreachable("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err), backend.Close(opened))
 	}
 	return opened, nil
 }

@@ -52,11 +52,11 @@ func (a *app) streamsBackup() *cobra.Command {
 	var to string
 	var keep int
 	c := &cobra.Command{
-		Use: "backup", Short: "Save the streams with their consumers, also while they are in use", Args: takes(),
+		Use: "backup", Short: "Save the streams with their consumers, also while they are in use", Args: exactArgs(),
 		Long: `Save the streams, their durable consumers and the file store, also while they are in use, in JetStream's own format.
 
-Each run makes a folder in --to whose name is the time in UTC. It appears when it is complete. It holds what visitors wrote: only its owner can read it.
-Back up the store after the streams and not before: what is recorded between the two is then recorded again after a restore, which does no harm.`,
+Each run creates a folder in --to with the time in UTC as its name. It appears when it is complete. It contains visitors' messages: only its owner can read it.
+Back up the store after the streams, not before: events handled in between are then handled again after a restore, which is harmless.`,
 		Example: `  parleyctl streams backup --to /backup/streams --keep 7`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "to"); err != nil {
@@ -175,10 +175,10 @@ func (a *app) streamsRestore() *cobra.Command {
 	var replace, yes bool
 	var replicas int
 	c := &cobra.Command{
-		Use: "restore", Short: "Restore the streams and their consumers from a backup", Args: takes(),
-		Long: `Make the streams, their durable consumers and the file store from a backup of ` + "`streams backup`" + `. --from is one backup, or the folder of all,
-of which the newest counts. Stop the services before, and restore the store first. Streams that are there are refused, unless --replace
-deletes them with all that they hold.`,
+		Use: "restore", Short: "Restore the streams and their consumers from a backup", Args: exactArgs(),
+		Long: `Restore the streams, their durable consumers and the file store from a backup of ` + "`streams backup`" + `. --from is one backup, or the folder of all
+backups, of which the newest is used. Stop the services before, and restore the store first. Existing streams are an error, unless
+--replace deletes them with their messages.`,
 		Example: `  parleyctl streams restore --from /backup/streams --replace`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "from"); err != nil {
@@ -210,7 +210,7 @@ deletes them with all that they hold.`,
 	c.Flags().StringVar(&from, "from", "", "a backup, or the folder of all backups")
 	c.Flags().BoolVar(&replace, "replace", false, "delete existing streams")
 	c.Flags().IntVar(&replicas, "replicas", 0, "replicas of each stream; 0: as in the backup")
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 

@@ -11,12 +11,12 @@ import (
 )
 
 func (a *app) streams() *cobra.Command {
-	return under("streams", "Declare the streams; show them and their consumers' positions", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore())
+	return commandGroup("streams", "Declare the streams; show them and their consumers' positions", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore())
 }
 
 func (a *app) streamsList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "Show how full the streams are", Aliases: []string{"ls", "info"}, Args: takes(),
+		Use: "list", Short: "Show how full the streams are", Aliases: []string{"ls", "info"}, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			b, err := a.openBus(c.Context())
 			if err != nil {

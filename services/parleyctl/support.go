@@ -13,8 +13,8 @@ import (
 func (a *app) applicationsSupport() *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "support APPLICATION", Short: "Set how agents serve visitors: business hours, handover, ratings", Args: takes("APPLICATION"),
-		Long: `Set how agents serve the visitors of an application, from a JSON file that replaces all of it:
+		Use: "support APPLICATION", Short: "Set how agents serve visitors: business hours, handover, ratings", Args: exactArgs("APPLICATION"),
+		Long: `Set how agents serve the visitors of an application, from a JSON file that replaces all settings:
 
   {
     "hours": {
@@ -27,7 +27,7 @@ func (a *app) applicationsSupport() *cobra.Command {
     "rating": true
   }
 
-Without hours agents are always there. It holds within a second.`,
+Without hours agents are always available. It takes effect within a second.`,
 		Example:           `  parleyctl applications support APPLICATION --set support.json`,
 		ValidArgsFunction: a.completeApplications,
 		RunE: func(c *cobra.Command, args []string) error {

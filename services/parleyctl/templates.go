@@ -61,7 +61,7 @@ func (a *app) printTemplate(t chat.MessageTemplate) error {
 }
 
 func (a *app) templates() *cobra.Command {
-	return under("templates", "Create, list, approve and reject message templates", []string{"template"},
+	return commandGroup("templates", "Create, list, approve and reject message templates", []string{"template"},
 		a.templatesCreate(), a.templatesList(), a.templatesShow(),
 		a.templatesReview("approve", "Approve a template", chat.TemplateApproved),
 		a.templatesReview("reject", "Reject a template", chat.TemplateRejected))
@@ -71,7 +71,7 @@ func (a *app) templatesCreate() *cobra.Command {
 	var company, id, title, text, file string
 	var parameters []string
 	c := &cobra.Command{
-		Use: "create", Short: "Create a message template", Args: takes(),
+		Use: "create", Short: "Create a message template", Args: exactArgs(),
 		Long: `Create a message template. It is pending until it is approved. A parameter without a default must be given with every push;
 "username" is the recipient's name.`,
 		Example: `  parleyctl templates create --company COMPANY --name order_shipped \
@@ -130,7 +130,7 @@ func parseParameters(flags []string) (parameters []chat.TemplateParameter) {
 func (a *app) templatesList() *cobra.Command {
 	var company string
 	c := pagedList(a, &cobra.Command{
-		Use: "list", Short: "List message templates", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List message templates", Aliases: []string{"ls"}, Args: exactArgs(),
 		PreRunE: func(*cobra.Command, []string) error { return optionalID("--company", &company) },
 	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.MessageTemplate, error) {
 		return s.Templates(ctx, company, page)
@@ -154,7 +154,7 @@ func (a *app) template(ctx context.Context, arg string) (chat.MessageTemplate, e
 
 func (a *app) templatesShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show TEMPLATE", Short: "Show a message template", Args: takes("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
+		Use: "show TEMPLATE", Short: "Show a message template", Args: exactArgs("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
 		RunE: func(c *cobra.Command, args []string) error {
 			t, err := a.template(c.Context(), args[0])
 			if err != nil {
@@ -168,7 +168,7 @@ func (a *app) templatesShow() *cobra.Command {
 func (a *app) templatesReview(verb, short, status string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " TEMPLATE", Short: short, Long: short + ". It takes effect within a second.",
-		Args: takes("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
+		Args: exactArgs("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
 		RunE: func(c *cobra.Command, args []string) error {
 			b, err := a.openBus(c.Context())
 			if err != nil {

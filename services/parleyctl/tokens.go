@@ -59,13 +59,13 @@ func tokenColumns() []column[tokenView] {
 }
 
 func (a *app) tokens() *cobra.Command {
-	return under("tokens", "Create, list and revoke a company's access tokens", []string{"token"}, a.tokensCreate(), a.tokensList(), a.tokensRevoke())
+	return commandGroup("tokens", "Create, list and revoke a company's access tokens", []string{"token"}, a.tokensCreate(), a.tokensList(), a.tokensRevoke())
 }
 
 func (a *app) tokensCreate() *cobra.Command {
 	var company, title, expires string
 	c := &cobra.Command{
-		Use: "create", Short: "Create an access token, and show its secret once", Args: takes(),
+		Use: "create", Short: "Create an access token, and show its secret once", Args: exactArgs(),
 		Example: "  parleyctl tokens create --company COMPANY --name CRM --expires 90d\n" +
 			"  TOKEN=$(parleyctl tokens create --company COMPANY --name CRM -o json | jq -r .secret)",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -138,7 +138,7 @@ func parseTime(s string) (time.Time, error) {
 func (a *app) tokensList() *cobra.Command {
 	var company string
 	c := &cobra.Command{
-		Use: "list", Short: "List a company's access tokens", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List a company's access tokens", Aliases: []string{"ls"}, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company"); err != nil {
 				return err
@@ -162,7 +162,7 @@ func (a *app) tokensList() *cobra.Command {
 func (a *app) tokensRevoke() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "revoke TOKEN", Short: "Revoke an access token", Args: takes("TOKEN"),
+		Use: "revoke TOKEN", Short: "Revoke an access token", Args: exactArgs("TOKEN"),
 		Long:    "Revoke an access token, named by its hash, eight or more characters of it, or its prefix. It takes effect everywhere within a second.",
 		Example: "  parleyctl tokens revoke pat_Ab3dE6 --yes",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -183,7 +183,7 @@ func (a *app) tokensRevoke() *cobra.Command {
 			return printOne(a, a.viewOfToken(token), tokenColumns()...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 

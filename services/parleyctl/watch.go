@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
-// watching holds the parameters of watch.
-type watching struct {
+// watchOptions holds the parameters of watch.
+type watchOptions struct {
 	company, app, chat, visitor, message string
 	kinds, streams                       []string
 	since                                string
@@ -27,11 +27,11 @@ type watching struct {
 }
 
 func (a *app) watch() *cobra.Command {
-	w := &watching{appOfChat: map[string]string{}}
+	w := &watchOptions{appOfChat: map[string]string{}}
 	c := &cobra.Command{
-		Use: "watch", Short: "Print events as they are published", Args: takes(),
-		Long: `Print the events of all streams as they pass, one a line, until interrupted. Nothing is taken from anybody: watch reads with
-consumers of its own, which go with it. With -o json each line is an object with the event as it was published.`,
+		Use: "watch", Short: "Print events as they are published", Args: exactArgs(),
+		Long: `Print the events of all streams as they are published, one a line, until interrupted. It does not consume events: watch reads with
+its own ephemeral consumers. With -o json each line is an object with the event as it was published.`,
 		Example: `  parleyctl watch
   parleyctl watch --chat CHAT --since 1h
   parleyctl watch --company COMPANY --kind reply,dead -o json
@@ -67,7 +67,7 @@ consumers of its own, which go with it. With -o json each line is an object with
 }
 
 // spans validates the parameters and returns the selected parts of the streams.
-func (w *watching) spans(a *app) ([]bus.Span, error) {
+func (w *watchOptions) spans(a *app) ([]bus.Span, error) {
 	err := cmp.Or(optionalID("--company", &w.company), optionalID("--app", &w.app), optionalID("--chat", &w.chat),
 		optionalID("--visitor", &w.visitor), optionalID("--message", &w.message))
 	if err != nil {
@@ -112,7 +112,7 @@ func parseSince(now time.Time, s string) (time.Time, error) {
 }
 
 // follow prints until ctx is done, the spans end, or the count is reached.
-func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.Span) error {
+func (a *app) follow(ctx context.Context, b *bus.Bus, w *watchOptions, spans []bus.Span) error {
 	printed := 0
 	for d, err := range b.Tail(ctx, spans...) {
 		if err != nil {
@@ -126,7 +126,7 @@ func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.S
 		if !wanted {
 			continue
 		}
-		if err := a.printPassing(p); err != nil {
+		if err := a.printEvent(p); err != nil {
 			return err
 		}
 		if printed++; printed == w.count {
@@ -136,7 +136,7 @@ func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.S
 	return nil
 }
 
-func (w *watching) wants(ctx context.Context, a *app, p inspect.Event) (bool, error) {
+func (w *watchOptions) wants(ctx context.Context, a *app, p inspect.Event) (bool, error) {
 	for _, f := range []struct{ wanted, got string }{
 		{w.company, p.CompanyID}, {w.chat, p.ChatID}, {w.visitor, p.ChatUserID}, {w.message, p.MessageID},
 	} {
@@ -158,7 +158,7 @@ func (w *watching) wants(ctx context.Context, a *app, p inspect.Event) (bool, er
 }
 
 // application returns the application of a chat, which never changes; empty if there is no such chat.
-func (w *watching) application(ctx context.Context, a *app, chatID string) (string, error) {
+func (w *watchOptions) application(ctx context.Context, a *app, chatID string) (string, error) {
 	if known, ok := w.appOfChat[chatID]; ok {
 		return known, nil
 	}
@@ -176,8 +176,8 @@ func (w *watching) application(ctx context.Context, a *app, chatID string) (stri
 	return c.AppID, err
 }
 
-// printPassing prints one line: time, stream, kind, ids and text.
-func (a *app) printPassing(p inspect.Event) error {
+// printEvent prints one line: time, stream, kind, ids and text.
+func (a *app) printEvent(p inspect.Event) error {
 	if a.wantsJSON() {
 		return a.printLine(p)
 	}

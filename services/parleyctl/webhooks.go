@@ -138,7 +138,7 @@ func deliveryColumns() []column[deliveryView] {
 }
 
 func (a *app) webhooks() *cobra.Command {
-	return under("webhooks", "Create, list, rotate, test and replay a company's webhooks", []string{"webhook"},
+	return commandGroup("webhooks", "Create, list, rotate, test and replay a company's webhooks", []string{"webhook"},
 		a.webhooksCreate(), a.webhooksList(), a.webhooksUpdate(), a.webhooksRotate(), a.webhooksEnable(), a.webhooksDisable(), a.webhooksDelete(),
 		a.webhooksTest(), a.webhooksAttempts(), a.webhooksReplay(), a.webhooksRetention())
 }
@@ -176,7 +176,7 @@ func (a *app) webhooksCreate() *cobra.Command {
 	var company string
 	var signatures []string
 	c := &cobra.Command{
-		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: takes(),
+		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: exactArgs(),
 		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley --events message.received,chat.closed",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company", "url"); err != nil {
@@ -219,7 +219,7 @@ func (a *app) webhooksCreate() *cobra.Command {
 func (a *app) webhooksList() *cobra.Command {
 	var company string
 	c := &cobra.Command{
-		Use: "list", Short: "List a company's webhook endpoints", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List a company's webhook endpoints", Aliases: []string{"ls"}, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company"); err != nil {
 				return err
@@ -243,7 +243,7 @@ func (a *app) webhooksList() *cobra.Command {
 func (a *app) webhooksUpdate() *cobra.Command {
 	var f webhookFlags
 	c := &cobra.Command{
-		Use: "update ENDPOINT", Short: "Change the given settings of a webhook endpoint", Args: takes("ENDPOINT"),
+		Use: "update ENDPOINT", Short: "Change the given settings of a webhook endpoint", Args: exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks update ENDPOINT --events chat.opened,chat.closed --ordered",
 		RunE: func(c *cobra.Command, args []string) error {
 			var change admin.WebhookChange
@@ -296,7 +296,7 @@ func (a *app) changeWebhook(ctx context.Context, arg string, change func(*admin.
 func (a *app) webhooksRotate() *cobra.Command {
 	var overlap string
 	c := &cobra.Command{
-		Use: "rotate ENDPOINT", Short: "Create new secrets, and show them once; the earlier ones also sign during the overlap", Args: takes("ENDPOINT"),
+		Use: "rotate ENDPOINT", Short: "Create new secrets, and show them once; the earlier ones also sign during the overlap", Args: exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks rotate ENDPOINT --overlap 24h",
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
@@ -325,7 +325,7 @@ func (a *app) webhooksRotate() *cobra.Command {
 
 func (a *app) webhooksEnable() *cobra.Command {
 	return &cobra.Command{
-		Use: "enable ENDPOINT", Short: "Resume the deliveries to an endpoint", Args: takes("ENDPOINT"),
+		Use: "enable ENDPOINT", Short: "Resume the deliveries to an endpoint", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
 				return s.EnableWebhookEndpoint(c.Context(), self(), id)
@@ -336,7 +336,7 @@ func (a *app) webhooksEnable() *cobra.Command {
 
 func (a *app) webhooksDisable() *cobra.Command {
 	return &cobra.Command{
-		Use: "disable ENDPOINT", Short: "Stop the deliveries to an endpoint; later events can be replayed", Args: takes("ENDPOINT"),
+		Use: "disable ENDPOINT", Short: "Stop the deliveries to an endpoint; later events can be replayed", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
 				return s.DisableWebhookEndpoint(c.Context(), self(), id)
@@ -348,7 +348,7 @@ func (a *app) webhooksDisable() *cobra.Command {
 func (a *app) webhooksDelete() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "delete ENDPOINT", Short: "Remove an endpoint and its log", Args: takes("ENDPOINT"),
+		Use: "delete ENDPOINT", Short: "Remove an endpoint and its log", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
 			if err != nil {
@@ -371,7 +371,7 @@ func (a *app) webhooksDelete() *cobra.Command {
 			return printOne(a, a.viewOfWebhook(e), webhookColumns()...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 
@@ -381,7 +381,7 @@ const testLook = 200 * time.Millisecond
 func (a *app) webhooksTest() *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
-		Use: "test ENDPOINT", Short: "Send webhook.test to an endpoint, and show what it answers", Args: takes("ENDPOINT"),
+		Use: "test ENDPOINT", Short: "Send webhook.test to an endpoint, and show what it answers", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
 			if err != nil {
@@ -447,7 +447,7 @@ func (a *app) webhooksAttempts() *cobra.Command {
 	var f deliveryFlags
 	var filter store.WebhookFilter
 	c := pagedList(a, &cobra.Command{
-		Use: "attempts ENDPOINT", Short: "List the deliveries of an endpoint with their attempts, newest first", Aliases: []string{"log"}, Args: takes("ENDPOINT"),
+		Use: "attempts ENDPOINT", Short: "List the deliveries of an endpoint with their attempts, newest first", Aliases: []string{"log"}, Args: exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks attempts ENDPOINT --status failed --from 1d",
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			filter, err = f.filter(a, args[0])
@@ -468,9 +468,9 @@ func (a *app) webhooksReplay() *cobra.Command {
 	var id string
 	var dryRun bool
 	c := &cobra.Command{
-		Use: "replay ENDPOINT", Short: "Send deliveries again: one, or all that failed in a time or for a reason", Args: takes("ENDPOINT"),
-		Long: `Send deliveries of an endpoint again, with the same webhook-id and all their tries. Without --id, those that failed; --from, --to, --reason,
---event and --status choose others. --dry-run only lists them.`,
+		Use: "replay ENDPOINT", Short: "Send deliveries again: one, or all that failed in a time or for a reason", Args: exactArgs("ENDPOINT"),
+		Long: `Send deliveries of an endpoint again, with the same webhook-id and all their attempts. Without --id, those that failed; --from, --to, --reason,
+--event and --status select others. --dry-run only lists them.`,
 		Example: "  parleyctl webhooks replay ENDPOINT --reason disabled --from 2d --dry-run",
 		RunE: func(c *cobra.Command, args []string) error {
 			filter, err := f.filter(a, args[0])
@@ -520,7 +520,7 @@ func (a *app) webhooksRetention() *cobra.Command {
 	var company string
 	var days int
 	c := &cobra.Command{
-		Use: "retention", Short: "Set how long the log of a company's deliveries is kept", Args: takes(),
+		Use: "retention", Short: "Set how long the log of a company's deliveries is kept", Args: exactArgs(),
 		Example: "  parleyctl webhooks retention --company COMPANY --days 90",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company"); err != nil {
