@@ -204,7 +204,7 @@ func TestCSRF(t *testing.T) {
 	}
 	owner.done(http.StatusCreated, http.MethodPost, "/api/tokens", `{"name":"x"}`, "Origin", w.base, "Sec-Fetch-Site", "same-origin")
 	if a := w.browser(w.base).do(http.MethodPost, "/api/session", `{}`, "X-CSRF-Token", ""); a.status != http.StatusForbidden {
-		t.Errorf("a form that signs somebody in: got %d, want 403", a.status)
+		t.Errorf("a cross-site sign-in: got %d, want 403", a.status)
 	}
 	if a := owner.do(http.MethodGet, "/api/tokens", "", "Origin", "https://evil.example"); a.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Error("another origin may read answers")

@@ -94,14 +94,14 @@ func TestRatingIsSent(t *testing.T) {
 	}
 	rates(w.other, 1)
 	rates(w.acme, 4)
-	told := w.next(here, "rated")
-	if !strings.Contains(told.data, `"chatId":"`+w.acme.chat+`"`) || !strings.Contains(told.data, `"rating":{"score":4,"comment":"Quick.","ratedAt":"`) {
-		t.Errorf("got %s, want acme's rating", told.data)
+	rated := w.next(here, "rated")
+	if !strings.Contains(rated.data, `"chatId":"`+w.acme.chat+`"`) || !strings.Contains(rated.data, `"rating":{"score":4,"comment":"Quick.","ratedAt":"`) {
+		t.Errorf("got %s, want acme's rating", rated.data)
 	}
 	leave()
 	back, _ := agent.events("/api/events", ready.id)
-	if e := w.next(back, "rated"); e.data != told.data {
-		t.Errorf("after a reconnect: got %s, want %s", e.data, told.data)
+	if e := w.next(back, "rated"); e.data != rated.data {
+		t.Errorf("after a reconnect: got %s, want %s", e.data, rated.data)
 	}
 }
 

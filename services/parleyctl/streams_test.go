@@ -229,7 +229,7 @@ func TestDeadLetters(t *testing.T) {
 		}
 	}
 	if r := w.ctl("dead", "replay", "--all"); r.code != parleyctl.ExitRefused || strings.Count(r.out, "does not say where it belongs") != 3 {
-		t.Errorf("letters of nobody's: got code %d\n%s%s", r.code, r.out, r.errors)
+		t.Errorf("dead letters without a consumer: got code %d\n%s%s", r.code, r.out, r.errors)
 	}
 	w.ctl("dead", "drop", "--all").fails(parleyctl.ExitUsage, "Remove 3 dead letters for good? Add --yes")
 	if out := w.ctlIn("y\n", true, "dead", "drop", "3").done(); !strings.Contains(out, "dropped") || len(list()) != 2 {

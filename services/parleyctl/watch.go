@@ -192,8 +192,8 @@ func (a *app) printEvent(p inspect.Event) error {
 	if p.ChatID == "" && p.TemplateID == "" {
 		parts = append(parts, clean(p.Subject))
 	}
-	if said := strings.TrimSpace(shorten(clean(strings.TrimSpace(p.MessageType+" "+quoted(p))), 120)); said != "" {
-		parts = append(parts, said)
+	if content := strings.TrimSpace(shorten(clean(strings.TrimSpace(p.MessageType+" "+quoted(p))), 120)); content != "" {
+		parts = append(parts, content)
 	}
 	_, err := fmt.Fprintln(a.Out, strings.Join(parts, "  "))
 	return err

@@ -30,7 +30,7 @@ func TestRatingIsKept(t *testing.T) {
 	}
 	w.publishRaw(first.Subject(), first.AppendJSON(nil))
 	kept.Await(4)
-	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "somebody else") {
+	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "another visitor") {
 		t.Errorf("got the reason %q, want that the chat is another visitor's", got)
 	}
 	c, err := w.store.Chat(t.Context(), w.chat.ID)

@@ -255,9 +255,9 @@ func TestUnprocessableEventsAreDeadLettered(t *testing.T) {
 	}{
 		{"garbage", "chat.in.visitor.message.a.u", []byte("\xff{"), []string{"chat.dead.INBOUND.bot", "chat.dead.INBOUND.recorder"}, "malformed"},
 		{"a message into another company's chat", foreign.Subject(), foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "another company"},
-		{"a subject that says otherwise", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "subject"},
-		{"a reply into somebody else's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "somebody else"},
-		{"a reply that nobody can show", empty.Subject(), empty.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "message.data.text is required"},
+		{"a subject that does not match", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "subject"},
+		{"a reply into another visitor's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "another visitor"},
+		{"a reply with invalid data", empty.Subject(), empty.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "message.data.text is required"},
 		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "phone"},
 		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "not approved"},
 	}

@@ -102,7 +102,7 @@ func TestStatusOfDeadLetters(t *testing.T) {
 	if s.Status() != chat.StatusFailed || s.Failure.Reason != "The template is not approved" || !s.AcceptedAt.Equal(push.CreatedAt) || s.Failure.At.IsZero() {
 		t.Errorf("got %+v, want it failed because the template is not approved", s)
 	}
-	if s := w.status(lost.Message.ID); s.Failure.Reason != "The chat belongs to somebody else" {
+	if s := w.status(lost.Message.ID); s.Failure.Reason != "The chat belongs to another visitor" {
 		t.Errorf("got %+v, want the recorder's reason", s)
 	}
 	if s, err := w.store.MessageStatus(t.Context(), w.company.ID, bots.Message.ID); err == nil {

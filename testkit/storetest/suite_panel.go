@@ -208,7 +208,7 @@ func testInbox(t *testing.T, open Opener) {
 		"unread":      func(f *store.InboxFilter) { f.Unread = true },
 		"unread app":  func(f *store.InboxFilter) { f.Unread, f.AppID = true, app },
 		"assignee":    func(f *store.InboxFilter) { f.Assignee = "ada" },
-		"nobody's":    func(f *store.InboxFilter) { f.Assignee = store.NoAssignee },
+		"unassigned":  func(f *store.InboxFilter) { f.Assignee = store.NoAssignee },
 		"agent's":     func(f *store.InboxFilter) { f.Control = store.ControlAgent },
 	} {
 		filter := base

@@ -214,5 +214,5 @@ func testFiles(t *testing.T, open Opener) {
 	must(t, s.DeleteFile(ctx, kept.ID))
 	must(t, s.DeleteFile(ctx, kept.ID))
 	want(t, "after one is deleted", usage(visitors, noon), store.FileUsage{Bytes: 2 << 32, Count: 1})
-	want(t, "nobody's files", get[store.FileUsage](t)(s.VisitorFiles(ctx, newID(), noon)), store.FileUsage{})
+	want(t, "an unknown visitor's files", get[store.FileUsage](t)(s.VisitorFiles(ctx, newID(), noon)), store.FileUsage{})
 }

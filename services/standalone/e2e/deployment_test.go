@@ -255,7 +255,7 @@ func (f *deployment) natsAway(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["nats"].kill())
-	traffic.await(t, "503 while NATS is away", &traffic.refused, 5)
+	traffic.await(t, "503 while NATS is down", &traffic.refused, 5)
 	f.awaitAway(t, "nats", f.services...)
 	f.start(t, "nats")
 	traffic.await(t, "traffic after NATS is back", &traffic.accepted, 30)

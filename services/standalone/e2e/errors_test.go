@@ -161,7 +161,7 @@ func widgetRefusals(t *testing.T, p place, widget *api) []refusal {
 		get("settings of an unknown application", "/settings/"+uuid.NewString(), 404, "APPLICATION_NOT_FOUND", ""),
 		get("settings of no UUID", "/settings/42", 404, "APPLICATION_NOT_FOUND", ""),
 		post("register: nothing", "/register", "{}", 400, invalid, "", nil),
-		post("register: nobody", "/register", without(`,"firstName":"Ada"`), 400, invalid, "", nil),
+		post("register: no identity", "/register", without(`,"firstName":"Ada"`), 400, invalid, "", nil),
 		post("register: appId", "/register", `{"appId":"42","email":"a@example.com"}`, 400, invalid, "", []string{"appId"}),
 		post("register: e-mail", "/register", without(`,"firstName":"Ada","email":"not an e-mail"`), 400, invalid, "", []string{"email"}),
 		post("register: letters in the phone", "/register", with(`,"phone":"4917012345a"`), 400, invalid, "", []string{"phone"}),

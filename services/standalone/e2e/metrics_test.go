@@ -71,7 +71,7 @@ func (f *deployment) metricsAreExported(t *testing.T) {
 		text, file := string(raw), filepath.Base(path)
 		for _, name := range metricName.FindAllString(text, -1) {
 			if found[histogramBase(name, found)] == nil {
-				t.Errorf("%s: nobody shows %s", file, name)
+				t.Errorf("%s: no service exports %s", file, name)
 			}
 		}
 		for _, use := range metricUse.FindAllStringSubmatch(text, -1) {

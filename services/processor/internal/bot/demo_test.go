@@ -99,7 +99,7 @@ func TestDemoWithoutAssetsOffersNoPicture(t *testing.T) {
 	}
 	answers, err := demo.Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`), nil)
 	if err != nil || answers[0].Type != chat.Text {
-		t.Errorf("got %v and %v, want a text that says why", answers, err)
+		t.Errorf("got %v and %v, want a text with the reason", answers, err)
 	}
 }
 

@@ -43,7 +43,7 @@ func (b *Bot) handOver(ctx context.Context, e event.VisitorMessageAccepted, h ch
 		return fmt.Errorf("finding the chat to hand over: %w", err) // not stored yet: retried
 	}
 	if c.ChatUserID != e.ChatUserID || c.CompanyID != e.CompanyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	if !c.Open(b.now()) {
 		return nil

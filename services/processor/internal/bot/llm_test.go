@@ -200,7 +200,7 @@ func TestALanguageModelFails(t *testing.T) {
 		"it has written all that it may": {&model{words: []string{"Much"}, finish: "length"}, "Much", "length", "", 0},
 		"its filter ends it":             {&model{words: []string{"Bad"}, finish: "content_filter"}, "Bad", "interrupted", "", 0},
 		"its filter allows no word":      {&model{finish: "content_filter"}, "", "", apperr.Invalid, 0},
-		"it says nothing":                {&model{}, "", "", "", 0},
+		"it is silent":                   {&model{}, "", "", "", 0},
 		"it is busy":                     {&model{status: 429, header: map[string]string{"Retry-After": "7"}}, "", "", apperr.TooMany, 7 * time.Second},
 		"it is unavailable":              {&model{status: 503}, "", "", apperr.Unavailable, 0},
 		"the key is wrong":               {&model{status: 401}, "", "", apperr.Invalid, 0},

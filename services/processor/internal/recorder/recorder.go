@@ -67,7 +67,7 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 		return err
 	}
 	if c.CompanyID != e.CompanyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	if _, err := r.controls.SetControl(ctx, e.ChatID, e.ControlOf()); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *Recorder) ChatRated(ctx context.Context, e event.ChatRated) error {
 		return err
 	}
 	if c.ChatUserID != e.ChatUserID || c.CompanyID != e.CompanyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	_, err = r.controls.RateChat(ctx, e.ChatID, e.Rating())
 	return err
@@ -121,7 +121,7 @@ func (r *Recorder) keep(ctx context.Context, chatID, chatUserID, companyID strin
 		return err
 	}
 	if c.ChatUserID != chatUserID || c.CompanyID != companyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	return r.history.AppendMessage(ctx, chatID, m)
 }

@@ -106,21 +106,21 @@ type keyed struct {
 }
 
 type keyedEntry struct {
-	places chan struct{}
-	users  int // running or waiting
+	slots chan struct{}
+	users int // running or waiting
 }
 
 func (k *keyed) acquire(ctx context.Context, key string) error {
 	k.mu.Lock()
 	e := k.entries[key]
 	if e == nil {
-		e = &keyedEntry{places: make(chan struct{}, k.max)}
+		e = &keyedEntry{slots: make(chan struct{}, k.max)}
 		k.entries[key] = e
 	}
 	e.users++
 	k.mu.Unlock()
 	select {
-	case e.places <- struct{}{}:
+	case e.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		k.leave(key, e)
@@ -132,7 +132,7 @@ func (k *keyed) release(key string) {
 	k.mu.Lock()
 	e := k.entries[key]
 	k.mu.Unlock()
-	<-e.places
+	<-e.slots
 	k.leave(key, e)
 }
 

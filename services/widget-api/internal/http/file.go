@@ -92,10 +92,10 @@ func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), 
 		}
 	}
 	for _, share := range []struct {
-		places *places
+		slots  *slots
 		caller string
 	}{{a.ofVisitor, who.ChatUserID}, {a.ofAddress, httpapi.ClientAddress(c)}, {a.ofApplication, who.AppID}} {
-		give, ok := share.places.enter(share.caller)
+		give, ok := share.slots.enter(share.caller)
 		if !ok {
 			leave()
 			return nil, tooManyUploads(apperr.TooMany)
@@ -103,8 +103,8 @@ func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), 
 		taken = append(taken, give)
 	}
 	select {
-	case a.places <- struct{}{}:
-		taken = append(taken, func() { <-a.places })
+	case a.slots <- struct{}{}:
+		taken = append(taken, func() { <-a.slots })
 		return leave, nil
 	default:
 		leave()

@@ -96,16 +96,16 @@ type Limits struct {
 
 type api struct {
 	Config
-	places                              chan struct{} // one slot per running upload
-	ofVisitor, ofAddress, ofApplication *places       // the share of each
+	slots                               chan struct{} // one slot per running upload
+	ofVisitor, ofAddress, ofApplication *slots        // the share of each
 }
 
 // New returns the API.
 func New(cfg Config) *echo.Echo {
 	a := api{
-		Config: cfg, places: make(chan struct{}, cfg.Uploads.MaxAtOnce),
-		ofVisitor: newPlaces(cfg.Uploads.MaxOfVisitor), ofAddress: newPlaces(cfg.Uploads.MaxOfAddress),
-		ofApplication: newPlaces(cfg.Uploads.MaxOfApplication),
+		Config: cfg, slots: make(chan struct{}, cfg.Uploads.MaxAtOnce),
+		ofVisitor: newSlots(cfg.Uploads.MaxOfVisitor), ofAddress: newSlots(cfg.Uploads.MaxOfAddress),
+		ofApplication: newSlots(cfg.Uploads.MaxOfApplication),
 	}
 	e := httpapi.New(httpapi.Config{Service: "widget-api", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies})
 	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read a 429

@@ -2,17 +2,17 @@ package http
 
 import "sync"
 
-// places is a semaphore per caller with max slots each. Zero max means unlimited.
-type places struct {
+// slots is a semaphore per caller with max slots each. Zero max means unlimited.
+type slots struct {
 	max    int
 	mu     sync.Mutex
 	inside map[string]int
 }
 
-func newPlaces(limit int) *places { return &places{max: limit, inside: make(map[string]int)} }
+func newSlots(limit int) *slots { return &slots{max: limit, inside: make(map[string]int)} }
 
 // enter reports false if all of the caller's slots are taken; otherwise leave returns the slot.
-func (p *places) enter(caller string) (leave func(), ok bool) {
+func (p *slots) enter(caller string) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.max > 0 && p.inside[caller] >= p.max {
