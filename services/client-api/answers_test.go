@@ -10,7 +10,7 @@ import (
 
 const mustBeAllowed = "must be one of TEXT, IMAGE, VIDEO, AUDIO, FILE, MULTIPLE_CHOICE, INTERACTIVE, CAROUSEL"
 
-// Every row of the specification's error table for POST /message/send and POST /push-message, and what else can be wrong.
+// Every row of the specification's error table for POST /message/send and POST /push-message, and further invalid requests.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -47,9 +47,9 @@ func TestErrors(t *testing.T) {
 		{"an expired token", "/message/send", expired, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"a revoked token", "/message/send", revoked, message("TEXT", text, w.chatID), 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"401 before 400", "/message/send", unknownToken(), `{`, 401, "UNAUTHORIZED", "Unauthorized", ""},
-		{"400 before 404", "/message/send", w.token, message("TEXT", `{}`, nobody), 400, "VALIDATION_ERROR", "", "data.text is required"},
+		{"400 before 404", "/message/send", w.token, message("TEXT", `{}`, unknownID), 400, "VALIDATION_ERROR", "", "data.text is required"},
 		{"404 before the window", "/message/send", w.other, message("TEXT", text, oldChat), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
-		{"an unknown chat", "/message/send", w.token, message("TEXT", text, nobody), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
+		{"an unknown chat", "/message/send", w.token, message("TEXT", text, unknownID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"another company's chat", "/message/send", w.other, message("TEXT", text, w.chatID), 404, "CHAT_NOT_FOUND", "Chat not found", ""},
 		{"a chat that is too old", "/message/send", w.token, message("TEXT", text, oldChat), 400, "CHAT_TOO_OLD", "Chat is too old. Please start a new chat.", ""},
 		{"a closed chat", "/message/send", w.token, message("TEXT", text, closedChat), 400, "CHAT_CLOSED", "Chat is closed. Please start a new chat.", ""},
@@ -70,7 +70,7 @@ func TestErrors(t *testing.T) {
 
 		{"push: no token", "/push-message", "", push(templateID, "989121234567"), 401, "TOKEN_MISSING", missing, ""},
 		{"push: an unknown token", "/push-message", unknownToken(), push(templateID, "989121234567"), 401, "UNAUTHORIZED", "Unauthorized", ""},
-		{"push: an unknown template", "/push-message", w.token, push(nobody, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
+		{"push: an unknown template", "/push-message", w.token, push(unknownID, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
 		{"push: another company's template", "/push-message", w.token, push(otherTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
 		{"push: a template that is not approved", "/push-message", w.token, push(draftTemplate, "989121234567"), 404, "TEMPLATE_NOT_APPROVED", "Template not found: it exists, but it is not approved.", ""},
 		{"push: another company's template that is not approved", "/push-message", w.other, push(draftTemplate, "989121234567"), 404, "TEMPLATE_NOT_FOUND", "Template not found", ""},
@@ -82,7 +82,7 @@ func TestErrors(t *testing.T) {
 		{"push: no phone number", "/push-message", w.token, push(templateID, "call me maybe"), 400, "VALIDATION_ERROR", "",
 			"source " + mustBePhone},
 		{"push: a number as source", "/push-message", w.token, `{"templateId":"` + templateID + `","source":989121234567}`, 400, "VALIDATION_ERROR", "", "source must be a string"},
-		{"push: 400 before 404", "/push-message", w.token, push(nobody, "1"), 400, "VALIDATION_ERROR", "", "source " + mustBePhone},
+		{"push: 400 before 404", "/push-message", w.token, push(unknownID, "1"), 400, "VALIDATION_ERROR", "", "source " + mustBePhone},
 
 		{"push: parameters that are no object", "/push-message", w.token, order(`["4711"]`), 400, "VALIDATION_ERROR", "", "parameters must be an object"},
 		{"push: parameters that are no texts", "/push-message", w.token, order(`{"order":4711,"day":true,"x":{}}`), 400, "VALIDATION_ERROR", "",
@@ -140,7 +140,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// many is so many more members of an object.
+// many returns n more members of a JSON object.
 func many(n int) string {
 	var members strings.Builder
 	for i := range n {
@@ -166,7 +166,7 @@ func TestMediaTypeRouteAndMethod(t *testing.T) {
 		{"with a charset", http.MethodPost, "/message/send", headers{"x-access-token": w.token, "Content-Type": "application/json; charset=utf-8"}, 200, ""},
 		{"an unknown route", http.MethodPost, "/messages", headers{"x-access-token": w.token, "Content-Type": "application/json"}, 404, "NOT_FOUND"},
 		{"a wrong method, and no token", http.MethodGet, "/message/send", nil, 405, "METHOD_NOT_ALLOWED"},
-		{"more after an id, and no token", http.MethodGet, "/message/" + nobody + "/x", nil, 404, "NOT_FOUND"},
+		{"more after an id, and no token", http.MethodGet, "/message/" + unknownID + "/x", nil, 404, "NOT_FOUND"},
 		{"a wrong method", http.MethodGet, "/message/send", headers{"x-access-token": w.token}, 405, "METHOD_NOT_ALLOWED"},
 	}
 	for _, test := range tests {
@@ -180,13 +180,13 @@ func TestMediaTypeRouteAndMethod(t *testing.T) {
 	}
 }
 
-// Nothing of one company can be reached with another's token, and the answers do not tell that it is there.
-func TestCompaniesAreApart(t *testing.T) {
+// Another company's token reaches nothing of a company, and the responses do not reveal that a resource exists.
+func TestCompaniesAreIsolated(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	for _, test := range []struct{ path, there, absent string }{
-		{"/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID), sendBody("TEXT", `{"text":"hi"}`, nobody)},
-		{"/push-message", `{"templateId":"` + templateID + `","source":"989121234567"}`, `{"templateId":"` + nobody + `","source":"989121234567"}`},
+		{"/message/send", sendBody("TEXT", `{"text":"hi"}`, w.chatID), sendBody("TEXT", `{"text":"hi"}`, unknownID)},
+		{"/push-message", `{"templateId":"` + templateID + `","source":"989121234567"}`, `{"templateId":"` + unknownID + `","source":"989121234567"}`},
 	} {
 		own := w.post(test.path, test.there)
 		if own.status != http.StatusOK {
@@ -194,7 +194,7 @@ func TestCompaniesAreApart(t *testing.T) {
 		}
 		foreign, unknown := w.postAs(w.other, test.path, test.there), w.postAs(w.other, test.path, test.absent)
 		if foreign.status != http.StatusNotFound || withoutID(foreign.body) != withoutID(unknown.body) {
-			t.Errorf("%s: got %d %s, want the same as for what is not there, %s", test.path, foreign.status, foreign.body, unknown.body)
+			t.Errorf("%s: got %d %s, want the same as for an unknown id, %s", test.path, foreign.status, foreign.body, unknown.body)
 		}
 	}
 }

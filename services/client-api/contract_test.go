@@ -43,7 +43,7 @@ func document(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// The document lists every route that is served, and no other.
+// The document lists exactly the routes that the API serves.
 func TestDocumentListsEveryRoute(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -55,7 +55,7 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 	}
 	served, parameter := map[string]bool{}, regexp.MustCompile(`:(\w+)`)
 	for _, r := range w.handler.(interface{ Unwrap() http.Handler }).Unwrap().(*echo.Echo).Routes() {
-		if r.Method == http.MethodHead || r.Path == "/docs/*" { // HEAD belongs to GET, and the assets to the page
+		if r.Method == http.MethodHead || r.Path == "/docs/*" { // HEAD is part of GET, and the assets are part of the page
 			continue
 		}
 		served[r.Method+" "+parameter.ReplaceAllString(r.Path, "{$1}")] = true
@@ -72,8 +72,8 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 	}
 }
 
-// Every status that the document promises can be had, and looks as it says.
-func TestEveryStatusIsShown(t *testing.T) {
+// Each documented status occurs and matches its schema.
+func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.RateToken = config.Rate{Count: 300, Per: time.Hour} })
 	bodies := map[string]func(id string) string{
@@ -85,7 +85,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 		w.post(path, body(there))
 		w.post(path, `{}`)
 		w.postAs(unknownToken(), path, body(there))
-		w.post(path, body(nobody))
+		w.post(path, body(unknownID))
 		w.dead("send-in-use", path, idempotency.Fingerprint("TEXT", w.chatID, `{"text":"hi"}`), time.Now())
 		w.dead("push-in-use", path, idempotency.Fingerprint(templateID, "989121234567", ""), time.Now())
 		w.keyed("send-in-use", path, body(there))
@@ -104,7 +104,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 		w.getAs(w.token, path+"?nothing=1")
 		w.getAs(unknownToken(), path)
 	}
-	for _, path := range recordPaths(nobody) {
+	for _, path := range recordPaths(unknownID) {
 		w.getAs(w.token, path)
 	}
 	w.engines.nats.Stop()
@@ -126,11 +126,11 @@ func TestEveryStatusIsShown(t *testing.T) {
 		w.getAs(fresh, path)
 	}
 	if unseen := w.unseen(); len(unseen) > 0 {
-		t.Errorf("the document promises what was not seen: %q", unseen)
+		t.Errorf("documented, but never answered: %q", unseen)
 	}
 }
 
-// The document shows the codes of 429 that the API answers, and no other. That no test gets another one every test checks.
+// The document shows the codes of 429 that the API answers. Every test validates its responses, so none gets another code.
 func TestCodesOfLimits(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) {
@@ -157,7 +157,7 @@ func TestCodesOfLimits(t *testing.T) {
 	}
 }
 
-// A body that cannot be read is answered as the document shows.
+// An unreadable body gets the documented error.
 func TestUnreadableBody(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -179,15 +179,14 @@ func TestUnreadableBody(t *testing.T) {
 	}
 }
 
-// unseen are the promises of the document that no answer has shown, without those that need a fault of ours and without the
-// document itself.
+// unseen lists the documented responses that no test has received, except internal errors and the document itself.
 func (w *world) unseen() []string {
 	return slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
 		return strings.HasSuffix(exchange, " 500") || strings.Contains(exchange, " /docs ") || strings.Contains(exchange, " /openapi.json ")
 	})
 }
 
-// Every example of a request in the document is accepted, and its data reaches the stream as it was sent.
+// Every request example in the document is accepted, and its data is published unchanged.
 func TestEveryExampleIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -237,7 +236,7 @@ func TestDocumentHasEveryType(t *testing.T) {
 	}
 }
 
-// point makes an example name what is there.
+// point replaces the ids of an example with existing ones.
 func (w *world) point(body map[string]any) {
 	if body["chatId"] != nil {
 		body["chatId"] = w.chatID
@@ -262,7 +261,7 @@ func TestDocumentAndPageAreServed(t *testing.T) {
 	}
 	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
 		if !strings.HasPrefix(from[1], "/docs/") {
-			t.Errorf("GET /docs: got %s loaded, want nothing from elsewhere", from[1])
+			t.Errorf("GET /docs: got %s loaded, want no other origin", from[1])
 		}
 		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.status != 200 {
 			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.status, err)
@@ -270,7 +269,7 @@ func TestDocumentAndPageAreServed(t *testing.T) {
 	}
 }
 
-// What both APIs describe they describe in the same words.
+// Schemas that both APIs share are equal.
 func TestSharedSchemasAreTheSame(t *testing.T) {
 	t.Parallel()
 	other, err := os.ReadFile("../widget-api/openapi.json")
@@ -318,7 +317,7 @@ func TestBinaryLinksNoEngines(t *testing.T) {
 	}
 }
 
-// At /docs every field is described, nothing is filled in that nobody asked for, and the version is the build's.
+// The page at /docs describes every field, fills in no values, and shows the version of the build.
 func TestDocumentIsReadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range httpapitest.Readable(t, clientapi.OpenAPI()) {

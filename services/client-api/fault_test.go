@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/testkit/opstest"
 )
 
-// unavailable checks a 503: it says when to come back.
+// unavailable checks for a 503 with Retry-After.
 func (w *world) unavailable(what string, got answer) {
 	w.t.Helper()
 	if got.status != http.StatusServiceUnavailable || got.problem(w.t).Code != "SERVICE_UNAVAILABLE" {
@@ -22,7 +22,7 @@ func (w *world) unavailable(what string, got answer) {
 	}
 }
 
-// state is what the service says of itself and of its dependencies.
+// state returns the service's own state and that of its dependencies.
 func (w *world) state() opstest.State {
 	state, err := opstest.Read(w.ops)
 	if err != nil {
@@ -33,7 +33,7 @@ func (w *world) state() opstest.State {
 
 func (w *world) ready() bool { return w.state().AllUp() }
 
-// loses returns when the service has noticed that the dependency is away. It stays ready: it answers, with 503 where it needs it.
+// loses waits until the service reports the dependency as down. It stays ready and answers 503 where it needs the dependency.
 func (w *world) loses(dependency string) {
 	w.t.Helper()
 	eventually(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
@@ -47,7 +47,7 @@ func (w *world) loses(dependency string) {
 
 func (w *world) sends() bool { return w.send(`{"text":"hi"}`).status == http.StatusOK }
 
-func TestNATSGoesAndComesBack(t *testing.T) {
+func TestNATSOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	eventually(t, "ready", w.ready)
@@ -61,14 +61,14 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	eventually(t, "ready again", w.ready)
 }
 
-func TestStoreGoesAndComesBack(t *testing.T) {
+func TestStoreOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Millisecond })
 	eventually(t, "ready", w.ready)
 	w.send(`{"text":"hi"}`).success(t)
 	w.engines.store.Begin()
 	w.loses("store")
-	eventually(t, "nothing is cached any more", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusServiceUnavailable })
+	eventually(t, "the cache has expired", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusServiceUnavailable })
 	w.unavailable("POST /message/send", w.send(`{"text":"hi"}`))
 	w.unavailable("POST /push-message", w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`))
 	w.engines.store.End()
@@ -76,7 +76,7 @@ func TestStoreGoesAndComesBack(t *testing.T) {
 	eventually(t, "ready again", w.ready)
 }
 
-// Redis holds only the limits: a replica that starts without it is ready, says that it is away, and serves.
+// Redis holds only the limits: a replica that starts without it is ready, reports it as down, and serves.
 func TestServesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + nettest.Addr(t)
@@ -85,7 +85,7 @@ func TestServesWithoutRedis(t *testing.T) {
 	w.send(`{"text":"hi"}`).success(t)
 }
 
-// The service starts before its engines do, and waits for them.
+// The service starts before its engines and waits for them.
 func TestStartsBeforeItsEngines(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -95,7 +95,7 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	w.run()
 	w.unavailable("everything away", w.send(`{"text":"hi"}`))
 	if w.state().Ready {
-		t.Error("got ready with nothing there, want not ready")
+		t.Error("got ready without engines, want not ready")
 	}
 	w.engines.store.End()
 	w.engines.restartNATS()

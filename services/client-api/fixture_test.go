@@ -31,7 +31,7 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// codes are the errors that the tests have got. pkg/bus shows STREAM_NOT_WRITABLE, which needs a full disk.
+// codes collects the error codes that the tests have received. pkg/bus tests STREAM_NOT_WRITABLE, which needs a full disk.
 var codes = httpapitest.Codes{Except: []string{"500 INTERNAL_ERROR", "503 STREAM_NOT_WRITABLE"}}
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(&codes, bustest.LeftByNATS()...)
 }
 
-// limit bounds every wait. It is far above what any of them takes.
+// limit bounds every wait, far above the time that any of them takes.
 const limit = 60 * time.Second
 
 const (
@@ -50,10 +50,10 @@ const (
 	draftTemplate  = "55555555-5555-4555-8555-555555555555"
 	otherTemplate  = "66666666-6666-4666-8666-666666666666"
 	orderTemplate  = "77777777-7777-4777-8777-777777777777" // has a parameter without a default
-	nobody         = "99999999-9999-4999-8999-999999999999"
+	unknownID      = "99999999-9999-4999-8999-999999999999"
 )
 
-// engines is a NATS that can be stopped and started again where it was, and a store whose engine can go away.
+// engines are a NATS server that can be restarted at its address, and a store whose engine can be stopped.
 type engines struct {
 	t         *testing.T
 	natsDir   string
@@ -93,7 +93,7 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// clock is a clock that only the test moves.
+// clock is a clock that only the test advances.
 type clock struct{ at atomic.Pointer[time.Time] }
 
 func newClock(at time.Time) *clock {
@@ -117,7 +117,7 @@ type world struct {
 	contract *httpapitest.Document
 	token    string // of the company
 	other    string // of the other company
-	chatID   string // an open chat of the company, whose window has just begun
+	chatID   string // an open chat of the company, whose window has just started
 	visitor  chat.Visitor
 	stop     func() // stops the service and waits for it
 }
@@ -128,7 +128,7 @@ func start(t *testing.T, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, engines: startEngines(t)}
 	w.store = w.engines.store
-	bustest.Open(t, w.engines.natsURL) // the streams are there when it returns
+	bustest.Open(t, w.engines.natsURL) // creates the streams
 	w.token, w.other = w.addToken(companyID), w.addToken(otherCompanyID)
 	w.seed()
 	w.run(options...)
@@ -225,7 +225,7 @@ func (w *world) seed() {
 	w.visitor, w.chatID = w.openChat("a@example.com", time.Now())
 }
 
-// openChat makes a visitor with a chat whose window began at began.
+// openChat creates a visitor with a chat whose window started at began.
 func (w *world) openChat(email string, began time.Time) (chat.Visitor, string) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -238,14 +238,14 @@ func (w *world) openChat(email string, began time.Time) (chat.Visitor, string) {
 	return v, c.ID
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// problem is the error body of the contract.
+// problem is the documented error body.
 type problem struct {
 	StatusCode int    `json:"statusCode"`
 	Code       string `json:"code"`
@@ -266,7 +266,7 @@ func (a answer) problem(t *testing.T) problem {
 	return p
 }
 
-// details is every field error in one string.
+// details joins all field errors.
 func (p problem) details() string {
 	var all []string
 	for _, d := range p.Details {
@@ -277,7 +277,7 @@ func (p problem) details() string {
 
 type headers map[string]string
 
-// do sends a request; a header that is empty is left out.
+// do sends a request, without empty headers.
 func (w *world) do(method, path, body string, header headers) (answer, error) {
 	req, err := http.NewRequest(method, w.base+path, strings.NewReader(body))
 	if err != nil {
@@ -297,7 +297,7 @@ func (w *world) do(method, path, body string, header headers) (answer, error) {
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(raw)}, err
 }
 
-// post sends JSON as the company.
+// post sends JSON with the company's token.
 func (w *world) post(path, body string) answer {
 	w.t.Helper()
 	return w.postAs(w.token, path, body)
@@ -312,7 +312,7 @@ func (w *world) postAs(token, path, body string) answer {
 	return a
 }
 
-// getAs asks as a company.
+// getAs sends a GET with a token.
 func (w *world) getAs(token, path string) answer {
 	w.t.Helper()
 	a, err := w.do(http.MethodGet, path, "", headers{"x-access-token": token})
@@ -331,7 +331,7 @@ func sendBody(kind, data, chatID string) string {
 	return `{"type":"` + kind + `","data":` + data + `,"chatId":"` + chatID + `"}`
 }
 
-// eventually waits until a state that no event announces is reached.
+// eventually polls for a state that no event announces.
 func eventually(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -343,7 +343,7 @@ func eventually(t *testing.T, what string, reached func() bool) {
 	}
 }
 
-// openBus returns a bus of the test's own, to invalidate with.
+// openBus returns the test's own bus, to publish invalidations.
 func (w *world) openBus() *bus.Bus { w.t.Helper(); return bustest.Open(w.t, w.engines.natsURL) }
 
 func compact(t *testing.T, text []byte) string {

@@ -117,11 +117,11 @@ func TestPushPublishesItsParameters(t *testing.T) {
 	var e struct{ Parameters map[string]string }
 	w.must(json.Unmarshal(heard.Next().Data, &e))
 	if len(e.Parameters) != 1 || e.Parameters["order"] != `<4711> "å"` {
-		t.Errorf("got the parameters %q, want the one that was given", e.Parameters)
+		t.Errorf("got the parameters %q, want only the one that was set", e.Parameters)
 	}
 }
 
-// A dry run answers as the real one would, and the stream gets nothing.
+// A dry run gets the response of a real request and publishes nothing.
 func TestDryRunPublishesNothing(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -164,7 +164,7 @@ func TestWindowAtItsEdge(t *testing.T) {
 	}
 }
 
-// What is cached says yes, but never no: the visitor may have written a moment ago.
+// A cached chat may accept a message but never refuse it: the visitor may have written a moment ago.
 func TestStaleCacheDoesNotRefuse(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -184,7 +184,7 @@ func TestStaleCacheDoesNotRefuse(t *testing.T) {
 	}
 }
 
-// A revocation takes effect when it is announced, however long the cache believes itself.
+// A revocation takes effect when it is announced, regardless of the cache's TTL.
 func TestRevocationIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })

@@ -26,7 +26,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// keyed posts as the company with an Idempotency-Key.
+// keyed posts with the company's token and an Idempotency-Key.
 func (w *world) keyed(key, path, body string) answer {
 	w.t.Helper()
 	a, err := w.do(http.MethodPost, path, body, w.keyHeaders(key))
@@ -50,7 +50,7 @@ func (w *world) replica(options ...option) *world {
 	return &other
 }
 
-// posts are both that take a key: with a body, the same body written otherwise, and another.
+// posts returns, for each route that takes a key: a body, the same body in another spelling, and a different body.
 func (w *world) posts() map[string][3]string {
 	return map[string][3]string{
 		"/message/send": {
@@ -90,11 +90,11 @@ func TestARetryGetsTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// A refusal is an answer like another, and its request id is the retry's own.
+// An error is replayed like any other answer, with the retry's own request id.
 func TestARetryGetsTheFirstRefusal(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	body := sendBody("TEXT", `{"text":"hi"}`, nobody)
+	body := sendBody("TEXT", `{"text":"hi"}`, unknownID)
 	first, again := w.keyed("k", "/message/send", body), w.keyed("k", "/message/send", body)
 	if first.status != http.StatusNotFound || again.status != http.StatusNotFound || again.problem(t).Code != first.problem(t).Code {
 		t.Errorf("got %s and %s, want 404 twice", first.body, again.body)
@@ -104,8 +104,8 @@ func TestARetryGetsTheFirstRefusal(t *testing.T) {
 	}
 }
 
-// A body that is wrong, or a token, is nothing that was done: the key is still new.
-func TestAKeyIsNotSpentOnWhatIsNotDone(t *testing.T) {
+// A request that fails validation or authentication does not use up its key.
+func TestARejectedRequestDoesNotUseUpItsKey(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	if a := w.keyed("k", "/message/send", `{}`); a.status != http.StatusBadRequest {
@@ -169,7 +169,7 @@ func TestFiftyAtOnceOnTwoReplicas(t *testing.T) {
 	}
 }
 
-// While NATS is away nothing is accepted, and the key is not spent: the next try sends the same message.
+// While NATS is down nothing is accepted and the key is not used up: the next attempt sends the same message.
 func TestARetryAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -187,7 +187,7 @@ func TestARetryAfterAnOutage(t *testing.T) {
 	}
 }
 
-// dead leaves what remains of a process that dies after the publish and before its answer.
+// dead leaves the state of a process that has died between the publish and its answer.
 func (w *world) dead(key, path, fingerprint string, at time.Time) (messageID string) {
 	w.t.Helper()
 	id, err := uuid.NewV7()
@@ -227,7 +227,7 @@ func TestAProcessDiesBetweenPublishAndAnswer(t *testing.T) {
 	}
 }
 
-// Long after, when JetStream has forgotten the id, the history still has it; and it does not matter that the chat is too old now.
+// After JetStream has forgotten the id, the history still has it, even when the chat is too old by then.
 func TestAProcessDiedLongAgo(t *testing.T) {
 	t.Parallel()
 	now := newClock(time.Now())
@@ -246,7 +246,7 @@ func TestAProcessDiedLongAgo(t *testing.T) {
 		t.Errorf("got the push %s, want %s", got, pushed)
 	}
 	if n := len(w.storedIDs()); n != 0 {
-		t.Errorf("got %d events, want none: both messages are there", n)
+		t.Errorf("got %d events, want none: both messages are stored", n)
 	}
 }
 
@@ -262,8 +262,8 @@ func TestAKeyIsForgottenAfterADay(t *testing.T) {
 	}
 }
 
-// cutter is a way to a server on which connections are cut after a random number of bytes, in either direction.
-type cutter struct {
+// cuttingProxy is a proxy that cuts each connection after a random number of bytes, in either direction.
+type cuttingProxy struct {
 	t      *testing.T
 	ln     net.Listener
 	server string
@@ -271,15 +271,15 @@ type cutter struct {
 	open   sync.WaitGroup
 }
 
-func startCutter(t *testing.T, server string) *cutter {
+func startCuttingProxy(t *testing.T, server string) *cuttingProxy {
 	t.Helper()
-	c := &cutter{t: t, ln: listen(t), server: server}
+	c := &cuttingProxy{t: t, ln: listen(t), server: server}
 	c.open.Go(c.accept)
 	t.Cleanup(func() { c.ln.Close(); c.open.Wait() })
 	return c
 }
 
-func (c *cutter) accept() {
+func (c *cuttingProxy) accept() {
 	for {
 		client, err := c.ln.Accept()
 		if err != nil {
@@ -289,7 +289,7 @@ func (c *cutter) accept() {
 	}
 }
 
-func (c *cutter) serve(client net.Conn) {
+func (c *cuttingProxy) serve(client net.Conn) {
 	server, err := net.Dial("tcp", c.server)
 	if err != nil {
 		client.Close()
@@ -309,15 +309,15 @@ func (c *cutter) serve(client net.Conn) {
 	both.Wait()
 }
 
-// Each of a thousand sends is made until it was answered, and then three times more, over connections that are cut at random:
-// a thousand messages, and each answer of a send is the same.
+// Each of a thousand sends is repeated until it is answered, and then three more times, over connections that are cut at random.
+// The stream holds a thousand messages, and every answer to a send is the same.
 func TestAThousandSendsOverCutConnections(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	way := startCutter(t, strings.TrimPrefix(w.base, "http://"))
+	way := startCuttingProxy(t, strings.TrimPrefix(w.base, "http://"))
 	sends, clients := 1000, 16
 	if raced && os.Getenv("PARLEY_FAULTS") != "long" {
-		sends = 250 // the embedded engines are too slow for more in a run of all tests
+		sends = 250 // the embedded engines are too slow for more in a full test run
 	}
 	ids := make([]string, sends)
 	var next atomic.Int64
@@ -347,14 +347,14 @@ func TestAThousandSendsOverCutConnections(t *testing.T) {
 	}
 }
 
-// sendThrough sends the nth message until it has been answered and then three times more, and returns its id.
+// sendThrough sends the nth message until it is answered and then three more times, and returns its id.
 func (w *world) sendThrough(client *http.Client, base string, n int) (id string) {
 	var first string
 	deadline := time.Now().Add(10 * limit)
 	for left := 4; left > 0; {
 		body, err := w.sendOnce(client, base, n)
 		switch {
-		case errors.Is(err, errAgain) && time.Now().Before(deadline):
+		case errors.Is(err, errRetry) && time.Now().Before(deadline):
 			continue
 		case err != nil:
 			w.t.Errorf("send %d: %v", n, err)
@@ -373,8 +373,8 @@ func (w *world) sendThrough(client *http.Client, base string, n int) (id string)
 	return s.MessageID
 }
 
-// errAgain says that there was no answer, or none that is final: in progress, or an engine that did not answer in time.
-var errAgain = errors.New("again")
+// errRetry means that there was no answer, or none that is final: in progress, or an engine timed out.
+var errRetry = errors.New("again")
 
 func (w *world) sendOnce(client *http.Client, base string, n int) (body string, err error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
@@ -389,13 +389,13 @@ func (w *world) sendOnce(client *http.Client, base string, n int) (body string, 
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return "", errAgain
+		return "", errRetry
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil, resp.StatusCode == http.StatusConflict, resp.StatusCode == http.StatusServiceUnavailable:
-		return "", fmt.Errorf("%w: got %d %s", errAgain, resp.StatusCode, raw)
+		return "", fmt.Errorf("%w: got %d %s", errRetry, resp.StatusCode, raw)
 	case resp.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("got %d %s, want 200", resp.StatusCode, raw)
 	}

@@ -17,13 +17,13 @@ import (
 
 const lifecycle = "../../docs/lifecycle.md"
 
-// Every cell of the table, at the edge of its state.
+// Every cell of the table, at the boundary of its state.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *clientapi.Config) {
 		cfg.Now, cfg.Storage.ChatIdleClose = newClock(now).now, chattest.IdleClose
-		cfg.Storage.SharedStore = nil // its own closes idle chats
+		cfg.Storage.SharedStore = nil // the shared store closes idle chats itself
 	})
 	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	for endpoint, ask := range map[string]func(chatID string) answer{
@@ -47,7 +47,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// A closing takes effect when it is announced, however long the cache believes itself.
+// A closed chat takes effect when it is announced, regardless of the cache's TTL.
 func TestClosingIsAnnounced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour })

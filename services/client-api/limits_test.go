@@ -24,7 +24,7 @@ func startRedis(t *testing.T) string {
 	return server.URL()
 }
 
-// tooMany checks a 429: it says when to come back, and of which limit.
+// tooMany checks for a 429 with Retry-After and the name of the limit.
 func (a answer) tooMany(t *testing.T, limit string) {
 	t.Helper()
 	if a.status != http.StatusTooManyRequests || a.problem(t).Code != "TOO_MANY_REQUESTS" || a.header.Get("Retry-After") == "" {
@@ -35,7 +35,7 @@ func (a answer) tooMany(t *testing.T, limit string) {
 	}
 }
 
-// Two replicas count a token's requests together; the company's other token and other companies have their own.
+// Two replicas share a token's count; the company's other token and other companies have their own.
 func TestATokenIsLimited(t *testing.T) {
 	t.Parallel()
 	limited := func(cfg *clientapi.Config) { cfg.RateToken = config.Rate{Count: 10, Per: time.Hour} }
@@ -60,7 +60,7 @@ func TestATokenIsLimited(t *testing.T) {
 	}
 }
 
-// Failures of an address are bounded; a valid token passes all the same, whoever else has that address.
+// Authentication failures are limited by address; a valid token passes from any address.
 func TestGuessingTokensIsLimited(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.RateAuth = config.Rate{Count: 5, Per: time.Hour} })
@@ -77,8 +77,8 @@ func TestGuessingTokensIsLimited(t *testing.T) {
 	w.send(`{"text":"hi"}`).success(t)
 }
 
-// A company that floods reaches its own bound: the stream keeps room, and the other company's sends all succeed.
-func TestAFloodingCompanyReachesItsOwnBound(t *testing.T) {
+// A company that floods reaches its own limit: the stream keeps room, and all sends of the other company succeed.
+func TestAFloodingCompanyReachesItsOwnLimit(t *testing.T) {
 	t.Parallel()
 	const stream = 1 << 20
 	w := start(t, func(cfg *clientapi.Config) {
@@ -107,7 +107,7 @@ func TestAFloodingCompanyReachesItsOwnBound(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeysAreBoundedByCompany(t *testing.T) {
+func TestIdempotencyKeysAreLimitedByCompany(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.RateKeys = config.Rate{Count: 2, Per: time.Hour} })
 	token := w.addToken(companyID)

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// load is clients that send one message after the other, and what they were told.
+// load runs clients that send one message after the other, and collects their responses.
 type load struct {
 	w       *world
 	ending  chan struct{}
@@ -30,7 +30,7 @@ func (w *world) load(clients int) *load {
 	return l
 }
 
-// run ends when it is told to, or when nobody takes connections any more.
+// run ends when it is stopped or the server refuses connections.
 func (l *load) run() {
 	for {
 		select {
@@ -74,7 +74,7 @@ func (l *load) counts() (accepted, refused int) {
 func (l *load) awaitMore(n int) {
 	l.w.t.Helper()
 	before, _ := l.counts()
-	eventually(l.w.t, "more messages are accepted", func() bool {
+	eventually(l.w.t, "more accepted messages", func() bool {
 		now, _ := l.counts()
 		return now >= before+n
 	})
@@ -96,7 +96,7 @@ func (l *load) check() {
 	}
 }
 
-// storedIDs reads the whole stream of what came in.
+// storedIDs reads all inbound messages of the stream.
 func (w *world) storedIDs() map[string]bool {
 	w.t.Helper()
 	nc, err := nats.Connect(w.engines.natsURL)
@@ -119,7 +119,7 @@ func (w *world) storedIDs() map[string]bool {
 	return ids
 }
 
-// A stop under load loses no request that was answered with 200, and answers whatever it takes.
+// A shutdown under load loses no request that was answered with 200, and answers every request that it accepted.
 func TestStopUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -133,7 +133,7 @@ func TestStopUnderLoadLosesNothing(t *testing.T) {
 	}
 }
 
-// NATS restarts in the middle of the traffic: callers are told to come back, and what was accepted is there.
+// NATS restarts during traffic: callers get Retry-After, and accepted messages are stored.
 func TestTrafficOutlivesNATS(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -147,7 +147,7 @@ func TestTrafficOutlivesNATS(t *testing.T) {
 	l.check()
 }
 
-// The store goes away in the middle of the traffic.
+// The store stops during traffic.
 func TestTrafficOutlivesTheStore(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -161,7 +161,7 @@ func TestTrafficOutlivesTheStore(t *testing.T) {
 	l.check()
 }
 
-// A full stream refuses, and says so, until there is room again.
+// A full stream refuses with STREAM_FULL until there is room again.
 func TestFullStreamRefuses(t *testing.T) {
 	t.Parallel()
 	w := start(t)

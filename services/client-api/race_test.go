@@ -2,5 +2,5 @@
 
 package clientapi_test
 
-// raced says that the race detector slows everything down several times.
+// raced is true under the race detector, which slows everything down several times.
 const raced = true

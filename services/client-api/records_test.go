@@ -16,12 +16,12 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// recordPaths are the paths of what a company looks up.
+// recordPaths returns the paths of the look-ups.
 func recordPaths(chatID string) []string {
 	return []string{"/chats", "/chats/" + chatID, "/chats/" + chatID + "/messages", "/templates"}
 }
 
-// record is what the tests look at of a chat.
+// record holds the fields of a chat that the tests check.
 type record struct {
 	ChatID, AppID, Channel, Status, AnsweredBy, ClosedAt string
 
@@ -30,7 +30,7 @@ type record struct {
 
 var nextPage = regexp.MustCompile(`^<(\?.*)>; rel="next"$`)
 
-// list reads a list page by page and returns all of it.
+// list reads all pages of a list.
 func list[V any](w *world, token, path string) (all []V) {
 	w.t.Helper()
 	base, _, _ := strings.Cut(path, "?")
@@ -63,7 +63,7 @@ func (w *world) chats(query string) (ids []string) {
 	return ids
 }
 
-// Chats are found by what integrators know of a visitor, and pages put together are the whole list.
+// Chats are found by the visitor data that integrators have, and the pages together are the whole list.
 func TestChats(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -115,7 +115,7 @@ func TestChats(t *testing.T) {
 	}
 }
 
-// The whole history is read page by page, as it is stored.
+// The whole history is read page by page, as stored.
 func TestMessagesOfAChat(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -164,14 +164,14 @@ func TestTemplatesAreListed(t *testing.T) {
 	}
 	order := list[template](w, w.token, "/templates?after="+draftTemplate)[0]
 	if len(order.Parameters) != 2 || !order.Parameters[0].Required || order.Parameters[1].Required || order.Parameters[1].Default != "today" {
-		t.Errorf("got %+v, want its two parameters, the first of which must be given", order)
+		t.Errorf("got %+v, want its two parameters, the first of which is required", order)
 	}
 	if got := list[template](w, w.other, "/templates"); len(got) != 1 || got[0].TemplateID != otherTemplate {
 		t.Errorf("another company: got %+v, want its own only", got)
 	}
 }
 
-// What is wrong with a look-up is told, and what is another company's is not there.
+// An invalid look-up names its errors, and another company's records are not found.
 func TestLookUpErrors(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -193,7 +193,7 @@ func TestLookUpErrors(t *testing.T) {
 		{w.token, "/chats/" + w.chatID + "/messages?limit=201", 400, "VALIDATION_ERROR", "limit must be a whole number from 1 to 200"},
 		{w.other, "/chats/" + w.chatID, 404, "CHAT_NOT_FOUND", ""},
 		{w.other, "/chats/" + w.chatID + "/messages", 404, "CHAT_NOT_FOUND", ""},
-		{w.token, "/chats/" + nobody + "/messages", 404, "CHAT_NOT_FOUND", ""},
+		{w.token, "/chats/" + unknownID + "/messages", 404, "CHAT_NOT_FOUND", ""},
 		{w.token, "/chats/x", 404, "CHAT_NOT_FOUND", ""},
 		{"", "/chats", 401, "TOKEN_MISSING", ""},
 		{unknownToken(), "/templates", 401, "UNAUTHORIZED", ""},
@@ -205,7 +205,7 @@ func TestLookUpErrors(t *testing.T) {
 	}
 }
 
-// The answer to a push names the recipient's chat, which is the one that the dispatcher finds; without the store it lacks only that.
+// The answer to a push names the recipient's chat, which the dispatcher finds too; without the store only the chat is missing.
 func TestPushAnswersTheChat(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -232,11 +232,11 @@ func TestPushAnswersTheChat(t *testing.T) {
 	defer w.engines.store.End()
 	got := w.post("/push-message", `{"templateId":"`+templateID+`","source":"+989121234567"}`)
 	if got.success(t); strings.Contains(got.body, "chatId") {
-		t.Errorf("got %s, want no chat while the store is away", got.body)
+		t.Errorf("got %s, want no chat while the store is down", got.body)
 	}
 }
 
-// A company names the sender of a message; the key knows the difference.
+// A company sets the sender name of a message, and the name is part of the idempotency fingerprint.
 func TestSenderName(t *testing.T) {
 	t.Parallel()
 	w := start(t)

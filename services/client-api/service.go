@@ -30,17 +30,17 @@ import (
 const (
 	serviceName = "client-api"
 
-	// grace is how long requests that are in flight at the stop may take: longer than a publish waits for its ack.
+	// grace bounds how long in-flight requests may take at shutdown: longer than a publish waits for its ack.
 	grace = 10 * time.Second
 )
 
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON. Its version is that of this build.
+// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON, with the version of this build.
 func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
-// Config is what the Client API needs.
+// Config holds the settings of the Client API.
 type Config struct {
 	service.Base
 	Storage storage.Config
@@ -50,17 +50,17 @@ type Config struct {
 	HTTPAddr  string      `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	RateToken config.Rate `env:"RATE_LIMIT_TOKEN" envDefault:"60000/1m" doc:"requests with one company access token, count/time; 0: no limit"`
 
-	Listener net.Listener  `env:"-"` // taken over instead of HTTPAddr
-	CacheTTL time.Duration `env:"-"` // how long look-ups are believed; zero: the cache's defaults
+	Listener net.Listener  `env:"-"` // used instead of HTTPAddr
+	CacheTTL time.Duration `env:"-"` // TTL of cached look-ups; zero: the cache's defaults
 }
 
-// Service is one Client API. It is run once.
+// Service is one Client API. Run may be called once.
 type Service struct {
 	cfg     Config
 	handler *web.Handler
 }
 
-// New returns a service that has opened nothing yet. Its error names everything that is missing or wrong.
+// New returns a service without opening anything. Its error names everything that is missing or invalid.
 func New(cfg Config) (*Service, error) {
 	if err := service.Check(&cfg); err != nil {
 		return nil, err
@@ -68,11 +68,11 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-// Handler returns the API. It works while Run does.
+// Handler returns the API. It serves while Run runs.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run serves until ctx is done, finishes the requests that are in flight and returns nil. NATS and MongoDB may be away when it
-// starts; requests are answered with 503 until they are there.
+// Run serves until ctx is done, finishes the in-flight requests and returns nil. NATS and MongoDB may be down when it starts;
+// requests are answered with 503 until they connect.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
@@ -97,7 +97,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	})
 	stopForgetting, err := b.OnInvalidate(cache.Forget)
 	if err != nil {
-		return nil, fmt.Errorf("listening for invalidations: %w", err)
+		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
 	s.handler.Open(s.api(data, cache, b, redis))

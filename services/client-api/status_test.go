@@ -22,7 +22,7 @@ func (w *world) status(id string) map[string]string {
 	return s
 }
 
-// A message can be asked for as soon as it was accepted, though nobody has stored it.
+// The status of a message is available as soon as it is accepted, before it is stored.
 func TestStatusRightAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -70,7 +70,7 @@ func TestStatusWithItsTimes(t *testing.T) {
 	}
 }
 
-func TestStatusOfNobodysMessage(t *testing.T) {
+func TestStatusOfUnknownMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	accepted := w.send(`{"text":"hi"}`).success(t).MessageID
@@ -80,12 +80,12 @@ func TestStatusOfNobodysMessage(t *testing.T) {
 	_, err = w.store.JoinMessageStatus(t.Context(), companyID, reported, chat.MessageStatus{ReadAt: time.Now()})
 	w.must(err)
 	for why, ask := range map[string]struct{ token, id string }{
-		"another company's, accepted":         {w.other, accepted},
-		"another company's, stored":           {w.other, stored},
-		"reported on, but accepted by nobody": {w.token, reported},
-		"unknown":                             {w.token, uuid.Must(uuid.NewV7()).String()},
-		"no UUIDv7":                           {w.token, uuid.NewString()},
-		"no UUID":                             {w.token, "send"},
+		"another company's, accepted":  {w.other, accepted},
+		"another company's, stored":    {w.other, stored},
+		"reported, but never accepted": {w.token, reported},
+		"unknown":                      {w.token, uuid.Must(uuid.NewV7()).String()},
+		"no UUIDv7":                    {w.token, uuid.NewString()},
+		"no UUID":                      {w.token, "send"},
 	} {
 		got := w.getAs(ask.token, "/message/"+ask.id)
 		if ask.id == "send" {

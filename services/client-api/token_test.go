@@ -10,7 +10,7 @@ import (
 	clientapi "github.com/parley-chat/parley/services/client-api"
 )
 
-// A revoked token stops working on every replica at once, however long their caches believe it.
+// A revoked token stops working on every replica at once, regardless of the cache's TTL.
 func TestRevocationReachesEveryReplica(t *testing.T) {
 	t.Parallel()
 	believing := func(cfg *clientapi.Config) { cfg.CacheTTL = time.Hour }
@@ -40,8 +40,8 @@ func TestRevocationReachesEveryReplica(t *testing.T) {
 	}
 }
 
-// Where the word of a revocation is lost, the caches' own second ends the token.
-func TestRevocationWithoutAWord(t *testing.T) {
+// If the announcement of a revocation is lost, the cache's TTL of one second ends the token.
+func TestRevocationWithoutAnnouncement(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	if got := w.send(`{"text":"hi"}`); got.status != http.StatusOK {
@@ -51,7 +51,7 @@ func TestRevocationWithoutAWord(t *testing.T) {
 	eventually(t, "the end of the token", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
 }
 
-// A token holds until the instant at which it expires, and not at it.
+// A token is valid up to, but not at, the instant at which it expires.
 func TestAccessTokenExpiresOnTheInstant(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -72,7 +72,7 @@ func TestAccessTokenExpiresOnTheInstant(t *testing.T) {
 	}
 }
 
-// When a token was last used is in the store at the latest when the service has stopped.
+// The last use of a token is stored by the time the service has stopped.
 func TestLastUseIsWritten(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -84,7 +84,7 @@ func TestLastUseIsWritten(t *testing.T) {
 		t.Errorf("got %s, want the time of the request, after %s", got, before)
 	}
 	if got := w.lastUse(unused); !got.IsZero() {
-		t.Errorf("of a token that was not used: got %s, want none", got)
+		t.Errorf("unused token: got %s, want none", got)
 	}
 }
 

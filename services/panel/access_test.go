@@ -12,24 +12,24 @@ import (
 	"github.com/parley-chat/parley/services/panel"
 )
 
-// step is one route of the walk, with what it is about.
+// step is one route of the walk and its resource.
 type step struct {
 	method, path, body string
 	permission         account.Permission
-	item               bool // names a thing of a company
+	item               bool // names a resource of a company
 	kind               kind
 }
 
-// kind says what is special about a step.
+// kind marks special steps.
 type kind int
 
 const (
 	plain   kind = iota
 	endless      // a stream of events
-	absent       // names a thing that does not exist
+	absent       // names a resource that does not exist
 )
 
-// steps are all routes with a session. TestDocumentListsEveryRoute compares them with the document.
+// steps lists all routes with a session. TestDocumentListsEveryRoute compares them with the document.
 func steps(c company) []step {
 	user := c.users[account.Agent].ID
 	tokens, applications, templates, chats := "/api/tokens/"+c.token, "/api/applications/"+c.app, "/api/templates/"+c.template, "/api/chats/"+c.chat
@@ -115,7 +115,7 @@ func steps(c company) []step {
 	}
 }
 
-// TestRoleWalk walks over every route with every role, with one's own things and with those of another company.
+// TestRoleWalk calls every route with every role, on the user's own company and on a foreign one.
 func TestRoleWalk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -126,9 +126,9 @@ func TestRoleWalk(t *testing.T) {
 				about = w.other
 			}
 			for _, s := range steps(about) {
-				operator := u.Role == account.Operator // of whom no company is a foreign one
+				operator := u.Role == account.Operator // no company is foreign to an operator
 				if (!foreign || operator) && (s.method != "GET" || s.kind == endless) {
-					continue // what one may change is changed by the tests of each section
+					continue // the sections' tests cover permitted changes
 				}
 				if foreign && !s.item {
 					continue
@@ -155,7 +155,7 @@ func TestRoleWalk(t *testing.T) {
 			t.Errorf("without a session: %s %s: got %d %s, want 401", s.method, s.path, a.status, a.body)
 		}
 	}
-	for _, role := range []account.Role{account.Developer, account.Agent, account.Owner} { // nothing of one's own above one's role
+	for _, role := range []account.Role{account.Developer, account.Agent, account.Owner} { // a user cannot grant a role above their own
 		session := w.as(w.acme.users[role])
 		for _, s := range steps(w.acme) {
 			if s.permission == "" || role.May(s.permission) {
@@ -204,14 +204,14 @@ func TestCSRF(t *testing.T) {
 	}
 	owner.done(http.StatusCreated, http.MethodPost, "/api/tokens", `{"name":"x"}`, "Origin", w.base, "Sec-Fetch-Site", "same-origin")
 	if a := w.browser(w.base).do(http.MethodPost, "/api/session", `{}`, "X-CSRF-Token", ""); a.status != http.StatusForbidden {
-		t.Errorf("a form that signs somebody in: got %d, want 403", a.status)
+		t.Errorf("a cross-site sign-in: got %d, want 403", a.status)
 	}
 	if a := owner.do(http.MethodGet, "/api/tokens", "", "Origin", "https://evil.example"); a.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Error("another origin may read answers")
 	}
 }
 
-// A secret that was in the browser before the sign-in does not become the session's.
+// Session fixation: a secret that the browser had before the sign-in does not become the session's.
 func TestSessionFixation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -224,7 +224,7 @@ func TestSessionFixation(t *testing.T) {
 	stale := w.browser(w.base)
 	stale.cookie = before
 	if a := stale.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
-		t.Errorf("the secret of before: got %d, want 401", a.status)
+		t.Errorf("the earlier secret:  got %d, want 401", a.status)
 	}
 	made := w.browser(w.base)
 	made.cookie = "parley-panel=made-up-by-somebody"
@@ -239,7 +239,7 @@ func TestSessionFixation(t *testing.T) {
 	}
 	stale.cookie = before
 	if a := stale.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
-		t.Errorf("the session of before the new password: got %d, want 401", a.status)
+		t.Errorf("the session from before the new password:  got %d, want 401", a.status)
 	}
 	cookie := a.header.Get("Set-Cookie")
 	for _, attribute := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
@@ -289,7 +289,7 @@ func TestBruteForce(t *testing.T) {
 	if a := w.browser(w.base).signIn(w.other.users[account.Owner].Email, password); a.status != http.StatusTooManyRequests {
 		t.Errorf("another user from that address: got %d %s, want 429", a.status, a.body)
 	}
-	// Nothing tells whether a user exists.
+	// The answers do not reveal whether a user exists.
 	free := w.panel(unlimited)
 	known, unknown := w.browser(free).signIn(victim.Email, "wrong"), w.browser(free).signIn("nobody@example.com", "wrong")
 	var a1, a2 struct{ Code, Message string }

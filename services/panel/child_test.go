@@ -16,9 +16,9 @@ import (
 	"github.com/parley-chat/parley/services/panel"
 )
 
-const childVariable = "PANEL_TEST_CHILD" // the URL of NATS and the path of the store, separated by a blank
+const childVariable = "PANEL_TEST_CHILD" // the URL of NATS and the path of the store, separated by a space
 
-// childMain makes this process a panel, where the environment says so.
+// childMain runs a panel in this process if the environment variable is set.
 func childMain() {
 	natsURL, path, ok := strings.Cut(os.Getenv(childVariable), " ")
 	if !ok {
@@ -42,7 +42,7 @@ func childMain() {
 	os.Exit(1)
 }
 
-// child runs a panel as a process of its own and returns its address.
+// child runs a panel in its own process and returns its address.
 func (w *world) child() (base string, kill func()) {
 	w.t.Helper()
 	c := exec.CommandContext(w.t.Context(), os.Args[0])
@@ -54,7 +54,7 @@ func (w *world) child() (base string, kill func()) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	w.must(err)
 	kill = func() {
-		_ = c.Process.Kill() // SIGKILL; it may have ended
+		_ = c.Process.Kill() // it may have ended
 		_ = c.Wait()
 	}
 	w.t.Cleanup(kill)

@@ -36,7 +36,7 @@ import (
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
-// engine is a store that can go away: the reads with which requests begin fail.
+// engine is a store that can fail: the first reads of each request return an error.
 type engine struct {
 	store.Store
 	away atomic.Bool
@@ -63,7 +63,7 @@ func (e *engine) User(ctx context.Context, id string) (account.User, error) {
 	return e.Store.User(ctx, id)
 }
 
-// textBody decodes server-sent events: the schema of each event's data is checked by checkEvent.
+// textBody accepts server-sent events; checkEvent validates the schema of each event's data.
 func textBody(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
 	text, err := io.ReadAll(body)
 	return string(text), err
@@ -77,7 +77,7 @@ var document = func() *openapi3.T {
 	return doc
 }()
 
-// eventSchemas are the schemas of live updates by name.
+// eventSchemas are the schemas of live updates by event name.
 var eventSchemas = map[string]string{
 	"message": "MessageEvent", "chat": "ChatEvent", "status": "StatusEvent", "registered": "RegisteredEvent", "rated": "RatedEvent",
 	"read":     "ReadEvent",
@@ -85,7 +85,7 @@ var eventSchemas = map[string]string{
 	"event": "TailEvent",
 }
 
-// checkEvent compares the data of a live update with its schema.
+// checkEvent validates the data of a live update.
 func (w *world) checkEvent(e sse) {
 	schema := document.Components.Schemas[eventSchemas[e.name]]
 	var data any
@@ -115,13 +115,13 @@ func (o operation) parameter(name string) bool {
 	return slices.ContainsFunc(o.Parameters, func(p *openapi3.ParameterRef) bool { return p.Value.Name == name })
 }
 
-// endless reports whether the answer is a stream of events.
+// endless reports whether the response is a stream of events.
 func (o operation) endless() bool {
 	ok := o.Responses.Status(http.StatusOK)
 	return ok != nil && ok.Value.Content["text/event-stream"] != nil
 }
 
-// bodies are the examples of the request by name; of an operation without a body one that is empty.
+// bodies returns the request examples by name; one empty body for an operation without a body.
 func (o operation) bodies(t *testing.T) map[string]string {
 	t.Helper()
 	switch {
@@ -143,7 +143,7 @@ func (o operation) bodies(t *testing.T) map[string]string {
 
 var permissionText = regexp.MustCompile("Permission: `([^`]+)`")
 
-// permission is the one that the description names; empty: none.
+// permission returns the permission in the description; empty: none.
 func (o operation) permission() account.Permission {
 	if m := permissionText.FindStringSubmatch(o.Description); m != nil {
 		return account.Permission(m[1])
@@ -151,7 +151,7 @@ func (o operation) permission() account.Permission {
 	return ""
 }
 
-// operations are those of the API in the order of their names.
+// operations returns the operations of the API, sorted by name.
 func operations() (all []operation) {
 	for path, item := range document.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -162,7 +162,7 @@ func operations() (all []operation) {
 	return all
 }
 
-// The document has each route that is served, with its permission, and no other.
+// The document lists exactly the routes that the API serves, with their permissions.
 func TestDocumentListsEveryRoute(t *testing.T) {
 	t.Parallel()
 	served := map[string]bool{}
@@ -202,17 +202,17 @@ const (
 	missing = "99999999-9999-4999-8999-999999999999"
 )
 
-// trial is one request that an operation of the document allows.
+// trial is one request of an operation in the document.
 type trial struct {
 	w    *world
 	o    operation
 	c    company
 	b    *browser
 	body string
-	ids  map[string]string // of the examples: what stands for them
+	ids  map[string]string // replacements of the ids in the examples
 }
 
-// session begins a session without the time that checking a password takes.
+// session starts a session without the slow password check.
 func (w *world) session(u account.User) *browser {
 	w.t.Helper()
 	b := w.browser(w.base)
@@ -222,7 +222,7 @@ func (w *world) session(u account.User) *browser {
 	return b
 }
 
-// user is one of a company's who has the permission, or an operator.
+// user returns a user of a company with the permission, or an operator.
 func (w *world) userWith(c company, p account.Permission) account.User {
 	if owner := c.users[account.Owner]; p == "" || owner.Role.May(p) {
 		return owner
@@ -230,7 +230,7 @@ func (w *world) userWith(c company, p account.Permission) account.User {
 	return w.operator
 }
 
-// trial prepares a request on a company of its own.
+// trial prepares a request on its own company.
 func (w *world) trial(o operation, number int, body string) *trial {
 	w.t.Helper()
 	c := w.seed(fmt.Sprint("company", number), fmt.Sprint(number))
@@ -245,16 +245,16 @@ func (w *world) trial(o operation, number int, body string) *trial {
 	return r
 }
 
-// replaced puts what is there for the ids of the examples.
+// replaced replaces the ids of the examples by existing ones.
 func (r *trial) replaced(text string) string {
 	var pairs []string
-	for _, from := range slices.Backward(slices.Sorted(maps.Keys(r.ids))) { // a longer one before its beginning
+	for _, from := range slices.Backward(slices.Sorted(maps.Keys(r.ids))) { // a longer id before its prefix
 		pairs = append(pairs, from, r.ids[from])
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// path has the examples of the document as its parameters.
+// path replaces the path parameters by the examples of the document.
 func (r *trial) path() string {
 	path := r.o.path
 	for _, p := range r.o.Parameters {
@@ -273,7 +273,7 @@ func (r *trial) send(path, body string, headers ...string) answer {
 	return r.b.do(r.o.method, r.replaced(path), r.replaced(body), append([]string{"Idempotency-Key", "key"}, headers...)...)
 }
 
-// prepared makes what the examples of single operations need to be there.
+// prepared creates the resources that the examples of single operations need.
 var prepared = map[string]func(*trial){
 	"confirmTOTP": func(r *trial) {
 		var offer struct{ Secret string }
@@ -305,9 +305,9 @@ func (r *trial) invite() {
 	r.ids[exampleUser+".secret"], r.ids[exampleUser] = token, u.ID
 }
 
-// Every example of a request is accepted, and the answers are those of the document; every status that the document promises can be had.
-// The statuses whose causes differ by operation (302, 409, 412, 422, 429 and a file that is too large) belong to the tests of the sections: TestMain
-// checks that all codes were seen.
+// Every request example is accepted, the responses match the document, and every documented status occurs. The sections' tests
+// cover the statuses whose causes differ by operation (302, 409, 412, 422, 429 and a file that is too large): TestMain checks
+// that all codes occurred.
 func TestEveryExampleAndStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -328,7 +328,7 @@ func TestEveryExampleAndStatus(t *testing.T) {
 			case o.endless():
 				_, stop := r.b.events(r.replaced(r.path()+r.query()), "")
 				stop()
-			case o.OperationID == "getDeadLetter": // TestStreams has one
+			case o.OperationID == "getDeadLetter": // TestStreams covers it
 			default:
 				if a := r.send(r.path()+r.query(), r.body); a.status >= http.StatusMultipleChoices {
 					t.Errorf("%s %s: got %d %s, want success", o.name(), name, a.status, a.body)
@@ -349,12 +349,12 @@ func TestEveryExampleAndStatus(t *testing.T) {
 	elsewhere := regexp.MustCompile(` (302|409|412|422|429|500)$|^POST /api/chats/\{id\}/files 413$|^GET /api/dead-letters/\{sequence\} 200$`)
 	for _, e := range w.contract.Unseen() {
 		if !elsewhere.MatchString(e) {
-			t.Errorf("the document promises %s, which was not seen", e)
+			t.Errorf("documented, but never answered: %s", e)
 		}
 	}
 }
 
-// query names the company where an operator must.
+// query names the company if an operator must.
 func (r *trial) query() string {
 	if r.o.parameter("companyId") {
 		return "?companyId=" + r.c.id
@@ -362,7 +362,7 @@ func (r *trial) query() string {
 	return ""
 }
 
-// refused has the request refused in each way that the document knows for it.
+// refused gets the operation's documented errors.
 func (r *trial) refused() {
 	o, w := r.o, r.w
 	body := r.replaced(r.body)
@@ -405,7 +405,7 @@ func (r *trial) refused() {
 	}
 }
 
-// unknown asks for what is not there.
+// unknown requests a resource that does not exist.
 func (r *trial) unknown(body string) {
 	ids := r.ids
 	defer func() { r.ids = ids }()
@@ -433,7 +433,7 @@ func TestDocumentIsServed(t *testing.T) {
 	}
 }
 
-// What the APIs describe they describe in the same words.
+// Schemas that several APIs share are equal.
 func TestSharedSchemasAreTheSame(t *testing.T) {
 	t.Parallel()
 	theirs, err := os.ReadFile("../widget-api/openapi.json")
@@ -474,7 +474,7 @@ func TestDocumentIsReadable(t *testing.T) {
 	}
 }
 
-// A body that breaks off is answered as the document shows.
+// A truncated body gets the documented error.
 func TestUnreadableBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -495,7 +495,7 @@ func TestUnreadableBody(t *testing.T) {
 	}
 }
 
-// The errors of the document that no other test gets.
+// Documented error codes that no other test gets.
 func TestRareErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -521,12 +521,12 @@ func TestRareErrors(t *testing.T) {
 	owner.done(http.StatusCreated, http.MethodPost, chats+"/messages", text, "Idempotency-Key", "first")
 	w.fill(subject.Replies)
 	wantCode("STREAM_FULL", http.MethodPost, chats+"/messages", text, "Idempotency-Key", "second")
-	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has something then
+	owner.do(http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...) // the store's stream has a message then
 	w.fill(bus.FilesStream)
 	wantCode("FILE_STORE_FULL", http.MethodPost, chats+"/files", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", form...)
 }
 
-// fill leaves no room in a stream for one message more.
+// fill fills a stream, so that it has no room for another message.
 func (w *world) fill(name string) {
 	w.t.Helper()
 	nc, err := nats.Connect(w.natsURL)

@@ -7,6 +7,6 @@
 // (sessions), internal/live (server-sent events), internal/upload (agents' files), internal/web (the app's files).
 // openapi.json is the contract; the tests compare every answer with it.
 //
-// Invariants: every answer is scoped to the user's company on the server; what is another company's is not found; a request without
-// the permission is refused before anything is read; a GET changes nothing.
+// Invariants: every answer is scoped to the user's company on the server; another company's resources are not found; a request
+// without the permission is refused before anything is read; a GET changes nothing.
 package panel

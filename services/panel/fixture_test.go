@@ -31,7 +31,7 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// codes are the errors that the tests have got. pkg/bus shows STREAM_NOT_WRITABLE, which needs a full disk.
+// codes collects the error codes that the tests have received. pkg/bus tests STREAM_NOT_WRITABLE, which needs a full disk.
 var codes = httpapitest.Codes{Except: []string{"500 INTERNAL_ERROR", "503 STREAM_NOT_WRITABLE"}}
 
 func TestMain(m *testing.M) {
@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(&codes, bustest.LeftByNATS()...)
 }
 
-// limit bounds every wait. It is far above what any of them takes.
+// limit bounds every wait, far above the time that any of them takes.
 const limit = 60 * time.Second
 
 const password = "correct horse battery"
 
-// passwordHash is of password, computed once: it is slow on purpose.
+// passwordHash is the hash of password, computed once: hashing is slow on purpose.
 var passwordHash = func() string {
 	hash, err := account.HashPassword(context.Background(), password)
 	if err != nil {
@@ -55,13 +55,13 @@ var passwordHash = func() string {
 	return hash
 }()
 
-// company is all that one company has.
+// company holds the records of one company.
 type company struct {
 	id, app, template, visitor, chat, token, endpoint string
 	users                                             map[account.Role]account.User
 }
 
-// world is engines with two companies, and panels on them.
+// world is engines with two companies, and panels that use them.
 type world struct {
 	t         *testing.T
 	natsURL   string
@@ -132,7 +132,7 @@ func (w *world) seed(name, digit string) company {
 	return c
 }
 
-// panel runs one more panel and returns its address.
+// panel runs another panel and returns its address.
 func (w *world) panel(options ...func(*panel.Config)) string {
 	w.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -160,13 +160,13 @@ func (w *world) panel(options ...func(*panel.Config)) string {
 	return "http://" + ln.Addr().String()
 }
 
-// browser keeps a cookie and the CSRF token, as the app does.
+// browser stores a cookie and the CSRF token, as the app does.
 type browser struct {
 	w            *world
 	base         string
 	cookie, csrf string
 	client       *http.Client
-	streams      http.RoundTripper // for answers without an end
+	streams      http.RoundTripper // for endless responses
 }
 
 func (w *world) browser(base string) *browser {
@@ -233,7 +233,7 @@ func (b *browser) do(method, path, body string, headers ...string) answer {
 	return answer{response.StatusCode, response.Header, string(bytes.TrimSpace(data))}
 }
 
-// done is do for what must succeed.
+// done is do for a request that must succeed.
 func (b *browser) done(status int, method, path, body string, headers ...string) answer {
 	b.w.t.Helper()
 	a := b.do(method, path, body, headers...)
@@ -259,7 +259,7 @@ func (b *browser) signIn(email, password string) answer {
 // sse is one server-sent event.
 type sse struct{ id, name, data string }
 
-// events follows the live updates until the test ends or the stop is called.
+// events follows the live updates until the test or the returned stop ends them.
 func (b *browser) events(path, lastID string) (events <-chan sse, stop func()) {
 	b.w.t.Helper()
 	ctx, cancel := context.WithCancel(b.w.t.Context())
@@ -315,7 +315,7 @@ func (w *world) next(events <-chan sse, name string) sse {
 				return e
 			}
 		case <-timeout:
-			w.t.Fatalf("waiting for %s: nothing came", name)
+			w.t.Fatalf("waiting for %s: timeout", name)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// visitorWrites does what the Widget API does.
+// visitorWrites publishes and stores a visitor's message as the Widget API does.
 func (w *world) visitorWrites(c company, text string) chat.Message {
 	w.t.Helper()
 	m := chat.Message{
@@ -28,7 +28,7 @@ func (w *world) visitorWrites(c company, text string) chat.Message {
 	return m
 }
 
-// replies are the texts that the stream of replies holds for a company's visitor.
+// replies returns the texts in the stream of replies for a company's visitor.
 func (w *world) replies(c company) (texts []string) {
 	w.t.Helper()
 	for d, err := range w.bus.Read(w.t.Context(), bus.Span{Stream: subject.Replies, Filters: []string{subject.Reply(c.app, c.visitor)}}) {
@@ -137,14 +137,14 @@ func TestWindow(t *testing.T) {
 	agent.done(http.StatusCreated, http.MethodPost, path, `{"type":"TEMPLATE","templateId":"`+w.acme.template+`"}`, "Idempotency-Key", "2")
 }
 
-// Two replicas tell the same, and a browser that comes back to the other one gets exactly what it missed, once.
+// Two replicas send the same events, and a browser that reconnects to the other one gets exactly what it missed, once.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
 	second := w.panel(unlimited)
 	one := w.as(w.acme.users[account.Agent])
 	two := w.browser(second)
-	two.cookie, two.csrf = one.cookie, one.csrf // the session holds on both
+	two.cookie, two.csrf = one.cookie, one.csrf // the session is valid on both
 	here, leave := one.events("/api/events", "")
 	there, _ := two.events("/api/events", "")
 	w.next(here, "ready")
@@ -159,7 +159,7 @@ func TestTwoReplicas(t *testing.T) {
 	}
 	two.done(http.StatusOK, http.MethodPost, "/api/chats/"+w.acme.chat+"/presence", `{}`)
 	if e := w.next(here, "presence"); !strings.Contains(e.data, w.acme.users[account.Agent].ID) || e.id != "" {
-		t.Errorf("got %+v, want to hear of the other replica's agent", e)
+		t.Errorf("got %+v, want the other replica's agent", e)
 	}
 	two.done(http.StatusOK, http.MethodPut, "/api/chats/"+w.acme.chat+"/control", `{"control":"agent"}`)
 	last := w.next(here, "chat")
@@ -195,7 +195,7 @@ func TestTwoReplicas(t *testing.T) {
 	w.next(future, "reset")
 	w.next(future, "ready")
 
-	// The session's end ends the other replica's requests too.
+	// Ending the session also ends the other replica's requests.
 	one.done(http.StatusNoContent, http.MethodDelete, "/api/session", "")
 	two.cookie = strings.Split(two.cookie, ";")[0]
 	if a := two.do(http.MethodGet, "/api/session", ""); a.status != http.StatusUnauthorized {
@@ -203,7 +203,8 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// A panel is killed while it sends a reply: at once, and when the stream has the message. The app sends it again, and it is sent once.
+// A panel is killed while it sends a reply: at once, and after the publish. The app repeats the request, and the reply is sent
+// once.
 func TestKillDuringAReply(t *testing.T) {
 	t.Parallel()
 	for name, await := range map[string]bool{"at once": false, "published": true} {
@@ -220,7 +221,7 @@ func killDuringAReply(t *testing.T, await bool) {
 	base, kill := w.child()
 	victim := w.browser(base)
 	victim.cookie, victim.csrf = agent.cookie, agent.csrf
-	victim.done(http.StatusOK, http.MethodGet, "/api/session", "") // it works
+	victim.done(http.StatusOK, http.MethodGet, "/api/session", "") // it is running
 	const body = `{"type":"TEXT","data":{"text":"once"}}`
 	path, published, answered := "/api/chats/"+w.acme.chat+"/messages", make(chan struct{}), make(chan struct{})
 	go func() {
@@ -240,7 +241,7 @@ func killDuringAReply(t *testing.T, await bool) {
 	<-published
 	kill()
 	<-answered
-	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) { // as the app does: the lease of the process that is gone passes
+	for deadline := time.Now().Add(limit); ; time.Sleep(200 * time.Millisecond) { // as the app does, until the lease of the dead process expires
 		a := agent.do(http.MethodPost, path, body, "Idempotency-Key", "k")
 		if a.status == http.StatusCreated {
 			break

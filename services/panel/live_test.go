@@ -16,8 +16,8 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// A browser is told who types in the conversation that it shows, and only there; the visitor and the other agents are told of the agent, at most
-// once in two seconds.
+// A browser gets the typing signals of the conversation that it shows only; the visitor and the other agents get those of the
+// agent, at most once in two seconds.
 func TestTyping(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -29,7 +29,7 @@ func TestTyping(t *testing.T) {
 	w.next(there, "ready")
 	path := "/api/chats/" + w.acme.chat
 	agent.done(http.StatusOK, http.MethodPost, path+"/presence", `{}`)
-	w.next(here, "presence") // from now on it hears of this visitor
+	w.next(here, "presence") // from now on it gets this visitor's signals
 	w.next(there, "presence")
 
 	visitorTypes := func(c company, at time.Time) {
@@ -38,7 +38,7 @@ func TestTyping(t *testing.T) {
 	}
 	now := time.Now()
 	visitorTypes(w.other, now)
-	visitorTypes(w.acme, now.Add(-time.Minute)) // it has lain about
+	visitorTypes(w.acme, now.Add(-time.Minute)) // a delayed signal
 	visitorTypes(w.acme, now)
 	if e := w.next(here, "typing"); e.id != "" || !strings.Contains(e.data, `"visitorId":"`+w.acme.visitor+`"`) || !strings.Contains(e.data, `"side":"visitor"`) ||
 		!strings.Contains(e.data, now.UTC().Format(chat.TimeFormat)) {
@@ -55,15 +55,15 @@ func TestTyping(t *testing.T) {
 		m := heard.Next()
 		e, err := event.Decode[event.Typing](m.Subject, m.Data)
 		if err != nil || e.ChatUserID != w.acme.visitor || e.UserID != w.acme.users[want].ID || e.Name == "" {
-			t.Errorf("got %s %s and %v, want the visitor told once that %s types", m.Subject, m.Data, err, want)
+			t.Errorf("got %s %s and %v, want one signal to the visitor that %s types", m.Subject, m.Data, err, want)
 		}
 	}
 	owner.done(http.StatusNoContent, http.MethodPost, path+"/read", `{}`)
 	w.next(there, "read") // and no typing before: this browser shows no conversation
 }
 
-// The company's cursor is the time of the newest message that an agent was shown: what came meanwhile stays unread. Who is connected is
-// told; what the visitor has read comes with the messages, and live.
+// The company's cursor is the time of the newest message that an agent was shown: later messages stay unread. Presence is sent,
+// and the visitor's read position is in the messages and in live events.
 func TestReading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -91,7 +91,7 @@ func TestReading(t *testing.T) {
 	m := moved.Next()
 	e, err := event.Decode[event.ReadCursorMoved](m.Subject, m.Data)
 	if err != nil || e.Side != subject.SideSupport || e.ChatUserID != w.acme.visitor || !e.UpTo.Equal(first.CreatedAt) {
-		t.Errorf("got %s %s and %v, want the visitor told how far it was read", m.Subject, m.Data, err)
+		t.Errorf("got %s %s and %v, want the read position signalled to the visitor", m.Subject, m.Data, err)
 	}
 	agent.done(http.StatusNoContent, http.MethodPost, path+"/read", `{"upTo":"2000-01-01T00:00:00Z"}`)
 	if row := unread(); row.UnreadCount != 1 {
@@ -123,7 +123,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// Agents with the panel open are known to be there; visitors are shown as the gateways say.
+// Agents with the panel open are online; visitors are shown as the gateways report.
 func TestPresence(t *testing.T) {
 	t.Parallel()
 	kept := presence.NewMemory(time.Now)
@@ -131,12 +131,12 @@ func TestPresence(t *testing.T) {
 	agent := w.as(w.acme.users[account.Agent])
 	path := "/api/chats/" + w.acme.chat + "/presence"
 	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `{"visitor":{"online":false}}`) {
-		t.Errorf("got %s, want the visitor away", a.body)
+		t.Errorf("got %s, want the visitor offline", a.body)
 	}
 	key := presence.Visitor(w.acme.app, w.acme.visitor)
 	w.must(kept.Hold(t.Context(), "gateway", key))
 	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `{"visitor":{"online":true}}`) {
-		t.Errorf("got %s, want the visitor there", a.body)
+		t.Errorf("got %s, want the visitor online", a.body)
 	}
 	w.must(kept.Leave(t.Context(), "gateway", time.Now(), key))
 	if a := agent.done(http.StatusOK, http.MethodPost, path, `{}`); !strings.Contains(a.body, `"online":false,"lastSeenAt":"`) {
@@ -167,6 +167,6 @@ func TestPresence(t *testing.T) {
 	}
 	states, err := kept.States(t.Context(), presence.Agents(w.acme.id), presence.Agents(w.other.id))
 	if err != nil || !states[0].Online || states[1].Online {
-		t.Errorf("got %+v and %v, want the agents of one company there", states, err)
+		t.Errorf("got %+v and %v, want the agents of one company online", states, err)
 	}
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/parley-chat/parley/services/panel"
 )
 
-// issuer is a small OpenID Connect issuer. Its claims of the next user can be changed.
+// issuer is a small OpenID Connect issuer. The test sets the claims of the next user.
 type issuer struct {
 	t        *testing.T
 	url      string
 	key      ed25519.PrivateKey
 	claims   map[string]any
-	attempts map[string]url.Values // by code: what the browser came with
+	attempts map[string]url.Values // by code: the parameters of the browser's request
 }
 
 func startIssuer(t *testing.T) *issuer {
@@ -147,7 +147,7 @@ func TestOIDC(t *testing.T) {
 		if signedIn != (test.want == "/") {
 			t.Errorf("%s: got signed in %v", name, signedIn)
 		}
-		again := w.browser(w.base) // another browser has not begun this attempt
+		again := w.browser(w.base) // another browser has not started this attempt
 		again.client.CheckRedirect = b.client.CheckRedirect
 		if a := again.done(http.StatusFound, http.MethodGet, callback, ""); a.header.Get("Location") != "/?error=oidc" {
 			t.Errorf("%s: another browser got to %s", name, a.header.Get("Location"))

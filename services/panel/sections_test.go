@@ -19,11 +19,11 @@ import (
 
 type tokenRow struct{ ID, Name, Status, CreatedBy, ExpiresAt string }
 
-// A token works at once, goes on for the overlap after its rotation, and is forgotten by the services when it is revoked.
+// A token works at once, stays valid for the overlap after its rotation, and is invalidated in the services when it is revoked.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
-	cache := store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour}) // forgets only what it is told to
+	cache := store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour}) // expires only by invalidation
 	stop, err := w.bus.OnInvalidate(cache.Forget)
 	w.must(err)
 	defer stop()
@@ -202,14 +202,14 @@ func TestStreams(t *testing.T) {
 		t.Errorf("got %s, want the letter with its event", a.body)
 	}
 	if a := operator.done(http.StatusOK, http.MethodGet, "/api/trace/"+m.ID, ""); !strings.Contains(a.body, `"state":"dead"`) || !strings.Contains(a.body, `"stored"`) {
-		t.Errorf("got %s, want where the message is", a.body)
+		t.Errorf("got %s, want the trace of the message", a.body)
 	}
 	operator.done(http.StatusNotFound, http.MethodGet, "/api/trace/"+w.acme.chat, "")
 	if a := operator.done(http.StatusOK, http.MethodPost, "/api/dead-letters/redrive", `{"consumer":"recorder","dryRun":true}`); !strings.Contains(a.body, "would be redriven") {
 		t.Errorf("got %s, want what would be done", a.body)
 	}
 	if a := operator.done(http.StatusOK, http.MethodPost, "/api/dead-letters/redrive", fmt.Sprintf(`{"sequences":[%d,999]}`, sequence)); !strings.Contains(a.body, `"redriven"`) || !strings.Contains(a.body, `"failed"`) {
-		t.Errorf("got %s, want the one redriven and the other not there", a.body)
+		t.Errorf("got %s, want the one redriven and the other missing", a.body)
 	}
 	defer consumer(false)()
 	operator.done(http.StatusBadRequest, http.MethodPost, "/api/dead-letters/drop", `{}`)

@@ -31,17 +31,17 @@ import (
 const (
 	serviceName = "panel"
 
-	// grace is how long requests that are in flight at the stop may take: longer than a publish waits for its ack.
+	// grace bounds how long in-flight requests may take at shutdown: longer than a publish waits for its ack.
 	grace = 10 * time.Second
 )
 
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON. Its version is that of this build.
+// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON, with the version of this build.
 func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
-// Config is what the panel needs.
+// Config holds the settings of the panel.
 type Config struct {
 	service.Base
 	Storage storage.Config
@@ -62,11 +62,11 @@ type Config struct {
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`
 
-	Presence presence.Store `env:"-"` // nil: in Redis, if it is configured
-	Listener net.Listener   `env:"-"` // taken over instead of HTTPAddr
+	Presence presence.Store `env:"-"` // nil: Redis if configured
+	Listener net.Listener   `env:"-"` // used instead of HTTPAddr
 }
 
-// Validate says what is wrong with the panel's own variables; see [config.Check].
+// Validate returns the errors of the panel's own variables; see [config.Check].
 func (c Config) Validate() []string {
 	var problems []string
 	for _, u := range []struct{ name, value string }{{"PANEL_URL", c.PanelURL}, {"WIDGET_URL", c.WidgetURL}, {"CLIENT_URL", c.ClientURL}} {
@@ -83,13 +83,13 @@ func (c Config) Validate() []string {
 	return append(problems, config.Redis{RedisURL: c.RedisURL}.Validate()...)
 }
 
-// Service is one panel. It is run once.
+// Service is one panel. Run may be called once.
 type Service struct {
 	cfg     Config
 	handler *web.Handler
 }
 
-// New returns a service that has opened nothing yet. Its error names everything that is missing or wrong.
+// New returns a service without opening anything. Its error names everything that is missing or invalid.
 func New(cfg Config) (*Service, error) {
 	if err := service.Check(&cfg); err != nil {
 		return nil, err
@@ -97,20 +97,20 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-// Handler returns the panel. It works while Run does.
+// Handler returns the panel. It serves while Run runs.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run serves until ctx is done, finishes the requests that are in flight and returns nil.
+// Run serves until ctx is done, finishes the in-flight requests and returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
 
-// engines are what the panel works with.
+// engines holds the connections of the panel.
 type engines struct {
 	bus   *bus.Bus
 	store store.Store
 	files file.Store
-	redis *ratelimit.Redis // nil: this replica counts by itself
+	redis *ratelimit.Redis // nil: this replica counts alone
 
 	presence presence.Store // nil: presence is unknown
 }
@@ -139,12 +139,12 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	p.OnClose(func() error { stopStreaming(); return nil })
 	s.handler.Open(s.api(e, streaming))
 	return func(ctx context.Context) error {
-		defer context.AfterFunc(ctx, stopStreaming)() // streams of events would hold up the stop
+		defer context.AfterFunc(ctx, stopStreaming)() // event streams would delay the shutdown
 		return web.Serve(ctx, p, s.cfg.Listener, s.cfg.HTTPAddr, s.handler, grace)
 	}, nil
 }
 
-// api serves streams of events until streaming is done.
+// api returns the handler; its event streams end when streaming is done.
 func (s *Service) api(e engines, streaming context.Context) http.Handler {
 	limiter := func(name string, rate config.Rate) *ratelimit.Limiter {
 		return ratelimit.New(ratelimit.Config{Name: name, Rate: rate, Redis: e.redis, Now: s.cfg.Now, Registerer: s.cfg.Registerer})
@@ -167,7 +167,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 	})
 }
 
-// oidc is nil where no issuer is set up.
+// oidc returns nil without an issuer.
 func (c Config) oidc() *signin.OIDC {
 	if c.OIDCIssuer == "" {
 		return nil

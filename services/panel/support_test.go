@@ -13,7 +13,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// A chat that was handed over waits in the queue with its reason until an agent takes it; the reason goes when it goes back to the bot.
+// A chat that was handed over waits in the queue with its reason until an agent takes it; returning it to the bot clears the
+// reason.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
@@ -54,7 +55,7 @@ func TestQueue(t *testing.T) {
 	}
 	agent.done(http.StatusOK, http.MethodPut, path+"/control", `{"control":"bot"}`).into(t, &back)
 	if back.Control != "bot" || back.Handover != nil || back.Waiting {
-		t.Errorf("back at the bot: got %+v, want no reason", back)
+		t.Errorf("returned to the bot:  got %+v, want no reason", back)
 	}
 	agent.done(http.StatusOK, http.MethodPost, path+"/close", `{}`)
 	_, err = w.store.RateChat(t.Context(), w.acme.chat, chat.Rating{Score: 4, Comment: "Good.", At: time.Now()})
@@ -78,8 +79,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// A rating reaches the agents of the company at once, and who was away when it came.
-func TestRatingIsTold(t *testing.T) {
+// A rating reaches the company's agents at once, and those who were disconnected when they reconnect.
+func TestRatingIsSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, unlimited)
 	agent := w.as(w.acme.users[account.Agent])
@@ -93,14 +94,14 @@ func TestRatingIsTold(t *testing.T) {
 	}
 	rates(w.other, 1)
 	rates(w.acme, 4)
-	told := w.next(here, "rated")
-	if !strings.Contains(told.data, `"chatId":"`+w.acme.chat+`"`) || !strings.Contains(told.data, `"rating":{"score":4,"comment":"Quick.","ratedAt":"`) {
-		t.Errorf("got %s, want acme's rating", told.data)
+	rated := w.next(here, "rated")
+	if !strings.Contains(rated.data, `"chatId":"`+w.acme.chat+`"`) || !strings.Contains(rated.data, `"rating":{"score":4,"comment":"Quick.","ratedAt":"`) {
+		t.Errorf("got %s, want acme's rating", rated.data)
 	}
 	leave()
 	back, _ := agent.events("/api/events", ready.id)
-	if e := w.next(back, "rated"); e.data != told.data {
-		t.Errorf("after a reconnect: got %s, want %s", e.data, told.data)
+	if e := w.next(back, "rated"); e.data != rated.data {
+		t.Errorf("after a reconnect: got %s, want %s", e.data, rated.data)
 	}
 }
 

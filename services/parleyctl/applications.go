@@ -31,7 +31,7 @@ type applicationView struct {
 	WidgetConfigs  json.RawMessage     `json:"widgetConfigs,omitempty"`
 }
 
-// identitySecretRow is all of a secret that is ever shown again.
+// identitySecretRow is the part of a secret that can be shown again.
 type identitySecretRow struct {
 	CreatedAt timestamp `json:"createdAt"`
 	ExpiresAt timestamp `json:"expiresAt,omitzero"`
@@ -67,7 +67,7 @@ func applicationColumns() []column[applicationView] {
 func (a *app) printApplication(app chat.Application) error {
 	return printOne(a, viewOfApplication(app), append(applicationColumns(),
 		column[applicationView]{"provider", func(v applicationView) string { return v.Provider }},
-		column[applicationView]{"files kept", func(v applicationView) string { return cmp.Or(v.FileRetention, "as FILE_RETENTION says") }},
+		column[applicationView]{"files kept", func(v applicationView) string { return cmp.Or(v.FileRetention, "FILE_RETENTION") }},
 		column[applicationView]{"secrets", func(v applicationView) string { return describeSecrets(v.Secrets) }},
 		column[applicationView]{"support", func(v applicationView) string { return describeSupport(v.Support) }},
 		column[applicationView]{"widgetConfigs", func(v applicationView) string { return string(v.WidgetConfigs) }},
@@ -87,12 +87,12 @@ func describeSecrets(secrets []identitySecretRow) string {
 }
 
 func (a *app) applications() *cobra.Command {
-	return under("applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
+	return commandGroup("applications", "Create, list and change chat applications", []string{"application", "apps", "app"},
 		a.applicationsCreate(), a.applicationsUpdate(), a.applicationsList(), a.applicationsShow(), a.applicationsOrigins(), a.applicationsSupport(),
 		a.identity())
 }
 
-// applicationFlags are what of an application can be said on the command line.
+// applicationFlags are the settings of an application on the command line.
 type applicationFlags struct {
 	name, botName, provider, widgetConfigs string
 	origins                                []string
@@ -101,13 +101,13 @@ type applicationFlags struct {
 
 func (f *applicationFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "", "its title")
-	c.Flags().StringVar(&f.botName, "bot-name", "", "the name that stands on the bot's messages")
+	c.Flags().StringVar(&f.botName, "bot-name", "", "the sender name of the bot's messages")
 	c.Flags().StringVar(&f.widgetConfigs, "widget-configs", "", "file with the widgetConfigs, a JSON object; - is standard input")
 	c.Flags().StringSliceVar(&f.origins, "origin", nil, "origin that may embed the widget, such as https://www.example.com or https://*.example.com; may be repeated")
-	c.Flags().DurationVar(&f.fileRetention, "file-retention", 0, "how long files that visitors send from now on are kept, such as 720h; 0: as FILE_RETENTION says")
+	c.Flags().DurationVar(&f.fileRetention, "file-retention", 0, "how long files that visitors send from now on are kept, such as 720h; 0: FILE_RETENTION")
 }
 
-// apply changes what was said and leaves the rest.
+// apply changes the fields of the flags that are set.
 func (f *applicationFlags) apply(a *app, c *cobra.Command, app *chat.Application) error {
 	for flag, member := range map[string]*string{"name": &app.Name, "bot-name": &app.BotName, "provider": &app.Provider} {
 		if given := c.Flags().Lookup(flag); given != nil && given.Changed {
@@ -131,7 +131,7 @@ func (f *applicationFlags) apply(a *app, c *cobra.Command, app *chat.Application
 	return checkWidgetConfigs(configs)
 }
 
-// checkWidgetConfigs finds now what a visitor would find otherwise.
+// checkWidgetConfigs reports errors now that a visitor would see otherwise.
 func checkWidgetConfigs(configs []byte) error {
 	var f apperr.Fields
 	if len(strings.TrimSpace(string(configs))) == 0 {
@@ -159,9 +159,9 @@ func (a *app) applicationsCreate() *cobra.Command {
 	var f applicationFlags
 	var company, id string
 	c := &cobra.Command{
-		Use: "create", Short: "Create a chat application", Args: takes(),
-		Long: `Create a chat application. Its identity verification is "session": an identity that is known already is continued only with that
-visitor's token or a proof; see "identity set".`,
+		Use: "create", Short: "Create a chat application", Args: exactArgs(),
+		Long: `Create a chat application. Its identity verification is "session": a registration with a known identity continues that chat only
+with the visitor's token or a proof; see "identity set".`,
 		Example: `  parleyctl applications create --company COMPANY --name "Shop" --bot-name Polly --widget-configs widget.json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company", "name"); err != nil {
@@ -186,14 +186,14 @@ visitor's token or a proof; see "identity set".`,
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&f.provider, "provider", chat.ProviderWidget, "who serves it; the Widget API serves widget")
+	c.Flags().StringVar(&f.provider, "provider", chat.ProviderWidget, "the channel that serves it; the Widget API serves widget")
 	c.Flags().StringVar(&company, "company", "", "the company that it belongs to")
 	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
-// changeApplication reads an application and lets change change it.
+// changeApplication reads an application, changes it and stores it.
 func (a *app) changeApplication(ctx context.Context, arg string, change func(*admin.Service, *chat.Application) error) error {
 	id, err := parseID("APPLICATION", arg)
 	if err != nil {
@@ -213,8 +213,8 @@ func (a *app) changeApplication(ctx context.Context, arg string, change func(*ad
 func (a *app) applicationsUpdate() *cobra.Command {
 	var f applicationFlags
 	c := &cobra.Command{
-		Use: "update APPLICATION", Short: "Change a chat application", Args: takes("APPLICATION"), Aliases: []string{"put"},
-		Long:              "Change a chat application. What is not said stays as it is. The services see it within a second.",
+		Use: "update APPLICATION", Short: "Change a chat application", Args: exactArgs("APPLICATION"), Aliases: []string{"put"},
+		Long:              "Change a chat application. Flags that are not set change nothing. The change takes effect within a second.",
 		Example:           `  parleyctl applications update APPLICATION --widget-configs widget.json`,
 		ValidArgsFunction: a.completeApplications,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -257,19 +257,19 @@ func (a *app) showApplication(ctx context.Context, arg string) error {
 func (a *app) applicationsList() *cobra.Command {
 	var company string
 	c := pagedList(a, &cobra.Command{
-		Use: "list", Short: "List chat applications", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List chat applications", Aliases: []string{"ls"}, Args: exactArgs(),
 		PreRunE: func(*cobra.Command, []string) error { return optionalID("--company", &company) },
 	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.Application, error) {
 		return s.Applications(ctx, company, page)
 	}, viewOfApplication, applicationColumns())
 	c.Flags().StringVar(&company, "company", "", "only this company's")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
 func (a *app) applicationsShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show APPLICATION", Short: "Show a chat application", Args: takes("APPLICATION"), ValidArgsFunction: a.completeApplications,
+		Use: "show APPLICATION", Short: "Show a chat application", Args: exactArgs("APPLICATION"), ValidArgsFunction: a.completeApplications,
 		RunE: func(c *cobra.Command, args []string) error { return a.showApplication(c.Context(), args[0]) },
 	}
 }
@@ -278,15 +278,15 @@ func (a *app) applicationsOrigins() *cobra.Command {
 	var set []string
 	var everybody bool
 	c := &cobra.Command{
-		Use: "origins APPLICATION", Short: "Say which origins may embed the widget", Args: takes("APPLICATION"),
-		Long: `Say which origins may embed the widget: they are for CORS and for the socket's Origin. A rule is an origin as browsers write
-it, in which the host may begin with "*.", or null. It holds within a second.`,
+		Use: "origins APPLICATION", Short: "Show or set the origins that may embed the widget", Args: exactArgs("APPLICATION"),
+		Long: `Show or set the origins that may embed the widget: for CORS and the Origin of sockets. A rule is an origin as browsers send it,
+whose host may begin with "*.", or null. It takes effect within a second.`,
 		Example: `  parleyctl applications origins APPLICATION --set https://www.example.com,https://*.example.com
   parleyctl applications origins APPLICATION --any`,
 		ValidArgsFunction: a.completeApplications,
 		RunE: func(c *cobra.Command, args []string) error {
 			if everybody == c.Flags().Changed("set") {
-				return usage("say --set with origins, or --any")
+				return usage("set --set with origins, or --any")
 			}
 			err := a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
 				app.AllowedOrigins = set

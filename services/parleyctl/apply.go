@@ -16,7 +16,7 @@ import (
 // reachPause is the pause between attempts to connect to NATS.
 const reachPause = 250 * time.Millisecond
 
-// What a stream is, or what was done to it.
+// States and changes of a stream.
 const (
 	streamAsDeclared = "as declared"
 	streamMissing    = "missing"
@@ -30,21 +30,21 @@ type appliedView struct {
 	State  string          `json:"state"`
 	Drift  []bus.FieldDiff `json:"drift"`
 
-	indexes string // what distinguishes MongoDB's indexes, in words
+	indexes string // text about the difference of MongoDB's indexes
 }
 
 func (a *app) streamsApply() *cobra.Command {
 	var dryRun bool
 	var wait time.Duration
 	c := &cobra.Command{
-		Use: "apply", Short: "Create the streams that are missing and put right those that differ", Args: takes(),
-		Long: `Create the streams that are missing and put right those that differ from their declaration.
+		Use: "apply", Short: "Create missing streams and update those that differ", Args: exactArgs(),
+		Long: `Create missing streams and update those that differ from their declaration.
 
-The services never create or change a stream: this command does, before their first start and after each change of the settings
-STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES. It compares every field that NATS knows, such as
-subjects, limits, replicas, republish, sources and subject transforms, and writes only to streams that differ. Streams of others
-are left alone. Where MONGODB_URI is set it also creates the indexes that are missing. With --dry-run nothing is written, and the
-exit code is 6 where a stream or an index is missing or differs.`,
+The services never create or change a stream. Run this command before their first start and after each change of the settings
+STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES. It compares every field of the configuration, such as
+subjects, limits, replicas, republish, sources and subject transforms, and updates only streams that differ. It does not touch other
+streams. If MONGODB_URI is set it also creates missing indexes. With --dry-run it writes nothing, and the exit code is 6 if a stream
+or an index is missing or differs.`,
 		Example: `  parleyctl streams apply --dry-run
   STREAM_REPLICAS=3 parleyctl streams apply --wait 2m`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -74,12 +74,12 @@ exit code is 6 where a stream or an index is missing or differs.`,
 			return err
 		},
 	}
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what is missing or differs")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what is missing or differs")
 	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for NATS and MongoDB")
 	return c
 }
 
-// streamSettings are the sizes in the environment.
+// streamSettings returns the sizes in the environment.
 func (a *app) streamSettings() (bus.StreamSettings, error) {
 	s, err := config.LoadFrom[config.Streams](a.Getenv)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *app) streamSettings() (bus.StreamSettings, error) {
 	}, nil
 }
 
-// awaitBus is [app.openBus] with patience.
+// awaitBus is [app.openBus] with a wait for NATS.
 func (a *app) awaitBus(ctx context.Context, patience time.Duration) (*bus.Bus, error) {
 	b, err := a.openBus(ctx)
 	for deadline := time.Now().Add(patience); apperr.Is(err, apperr.Unavailable) && time.Now().Before(deadline); {

@@ -19,7 +19,7 @@ type appliedStream struct {
 	Drift         []bus.FieldDiff
 }
 
-// bareWorld is a NATS without streams, and nothing else.
+// bareWorld is a NATS server without streams, and no store.
 func bareWorld(t *testing.T) *world {
 	w := &world{t: t, natsURL: bustest.StartBare(t).URL(), now: time.Now}
 	w.env = map[string]string{"NATS_URL": w.natsURL, "STREAM_MAX_BYTES": "1048576", "FILE_STORE_MAX_BYTES": "2097152"}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// backupView is what a backup has led to.
+// backupView is the result of a backup.
 type backupView struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
@@ -20,10 +20,10 @@ func (a *app) backup() *cobra.Command {
 		Use: "backup", Short: "Copy the SQLite database to a file, also while it is in use",
 		Long: `Copy the SQLite database to a new file, also while it is in use, and check the copy.
 
-The copy is as the database was at one moment. The file appears when it is complete and checked; one that exists is not overwritten. It
-holds secrets: only its owner can read it. To restore, stop Parley and put the copy in the place of the database, after
-removing the files that end with -wal and -shm. A MongoDB is backed up with mongodump.`,
-		Example: `  parleyctl backup --to /backup/parley-$(date +%F).db`, Args: takes(),
+The copy is a consistent snapshot. The file appears when it is complete and checked; an existing file is not overwritten. It contains
+secrets: only its owner can read it. To restore, stop Parley, remove the files that end with -wal and -shm, and replace the database
+by the copy. Use mongodump to back up a MongoDB.`,
+		Example: `  parleyctl backup --to /backup/parley-$(date +%F).db`, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "to"); err != nil {
 				return err
@@ -71,7 +71,7 @@ func (a *app) backupTo(ctx context.Context, path string) error {
 		column[backupView]{"bytes", func(v backupView) string { return fmt.Sprint(v.Bytes) }})
 }
 
-// exists refuses a missing database file, which opening would create.
+// exists rejects a missing database file, which opening would create.
 func exists(path string) error {
 	if path == "" {
 		return usage("SQLITE_PATH is not set")

@@ -50,7 +50,7 @@ func chatColumns() []column[chatView] {
 	}
 }
 
-// describeWindow says until when a company may write.
+// describeWindow describes until when a company may write.
 func describeWindow(v chatView) string {
 	if v.InWindow {
 		return "open until " + v.WindowExpiresAt.String()
@@ -62,10 +62,10 @@ func describeWindow(v chatView) string {
 }
 
 func (a *app) chats() *cobra.Command {
-	return under("chats", "List, show and close chats", []string{"chat"}, a.chatsList(), a.chatsShow(), a.chatsClose())
+	return commandGroup("chats", "List, show and close chats", []string{"chat"}, a.chatsList(), a.chatsShow(), a.chatsClose())
 }
 
-// chatFilter is what chats can be chosen by on the command line.
+// chatFilter is the filter of chats on the command line.
 type chatFilter struct {
 	store.ChatFilter
 	status               string
@@ -80,7 +80,7 @@ func (f *chatFilter) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&f.phone, "phone", "", "only those of the visitor of --app with this phone number")
 	c.Flags().StringVar(&f.userID, "user-id", "", "only those of the visitor of --app with this userId")
 	c.Flags().StringVar(&f.status, "status", "", "only pending, active or closed ones")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags are there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags exist
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
 	_ = c.RegisterFlagCompletionFunc("status", fixed(string(chat.Pending), string(chat.Active), string(chat.Closed)))
 }
@@ -113,7 +113,7 @@ func (f *chatFilter) resolve(ctx context.Context, s store.Store) (err error) {
 func (a *app) chatsList() *cobra.Command {
 	var filter chatFilter
 	c := pagedList(a, &cobra.Command{
-		Use: "list", Short: "List chats, the newest first", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List chats, the newest first", Aliases: []string{"ls"}, Args: exactArgs(),
 		Example: "  parleyctl chats list --app APPLICATION --status active\n  parleyctl chats list --app APPLICATION --email ada@example.com",
 		PreRunE: func(c *cobra.Command, _ []string) error { return filter.check(c) },
 	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.Chat, error) {
@@ -158,7 +158,7 @@ type chatDetail struct {
 func (a *app) chatsShow() *cobra.Command {
 	var last int
 	c := &cobra.Command{
-		Use: "show CHAT", Short: "Show a chat: its visitor, its window, its last messages", Args: takes("CHAT"), ValidArgsFunction: a.completeChats,
+		Use: "show CHAT", Short: "Show a chat: its visitor, its window, its last messages", Args: exactArgs("CHAT"), ValidArgsFunction: a.completeChats,
 		Example: "  parleyctl chats show CHAT --messages 0",
 		RunE: func(c *cobra.Command, args []string) error {
 			if last < 0 {
@@ -175,7 +175,7 @@ func (a *app) chatsShow() *cobra.Command {
 			return a.printChat(detail)
 		},
 	}
-	c.Flags().IntVar(&last, "messages", 50, "so many of the last messages; 0: all")
+	c.Flags().IntVar(&last, "messages", 50, "number of the last messages; 0: all")
 	return c
 }
 
@@ -244,8 +244,8 @@ func messageColumns() []column[chat.Message] {
 func (a *app) chatsClose() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "close CHAT", Short: "Close a chat", Args: takes("CHAT"), ValidArgsFunction: a.completeChats,
-		Long: "Close a chat for good. Companies cannot write into it any more, within a second; the visitor's next message opens another one.",
+		Use: "close CHAT", Short: "Close a chat", Args: exactArgs("CHAT"), ValidArgsFunction: a.completeChats,
+		Long: "Close a chat for good. Within a second companies cannot write into it any more; the visitor's next message opens another one.",
 		RunE: func(c *cobra.Command, args []string) error {
 			b, err := a.openBus(c.Context())
 			if err != nil {
@@ -265,6 +265,6 @@ func (a *app) chatsClose() *cobra.Command {
 				column[chatView]{"closed", func(v chatView) string { return v.ClosedAt.String() }})...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }

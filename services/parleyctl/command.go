@@ -15,7 +15,7 @@ import (
 
 const name = "parleyctl"
 
-// Terminal is the world around the command.
+// Terminal is the environment of a command.
 type Terminal struct {
 	In          io.Reader
 	Out, Err    io.Writer
@@ -24,7 +24,7 @@ type Terminal struct {
 	Now         func() time.Time
 }
 
-// Run runs one command line and returns the exit code. An error is one line on Err.
+// Run runs one command line and returns the exit code. It prints an error as one line on Err.
 func Run(ctx context.Context, args []string, t Terminal) int {
 	a := &app{Terminal: t}
 	defer a.close()
@@ -44,7 +44,7 @@ type app struct {
 	connections connections
 }
 
-// flags are those of every command.
+// flags are the global flags.
 type flags struct {
 	natsURL, natsCreds string
 	mongoURI, mongoDB  string
@@ -52,18 +52,18 @@ type flags struct {
 	output             string
 }
 
-// command is the whole tree.
+// command returns the command tree.
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   name,
 		Short: "Operate Parley: companies, chats, tokens, streams, dead letters",
 		Long: `Operate Parley: companies, applications, templates, tokens, chats, streams and dead letters.
 
-It talks to NATS and the store with the same settings as the services (NATS_URL, NATS_CREDS, and MONGODB_URI with MONGODB_DATABASE
-or SQLITE_PATH); flags win over the environment. Where none of NATS_URL, MONGODB_URI and SQLITE_PATH is given it takes those of ` + "`make run`" + ` from
+It connects to NATS and the store with the same settings as the services (NATS_URL, NATS_CREDS, and MONGODB_URI with MONGODB_DATABASE
+or SQLITE_PATH); flags override the environment. Without NATS_URL, MONGODB_URI and SQLITE_PATH it uses the settings of ` + "`make run`" + ` from
 .parley/demo.json in this folder (or in PARLEY_DATA_DIR).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is away, 5 refused, 6 drift.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or MongoDB is down, 5 refused, 6 drift.`,
 		Example: `  parleyctl companies list
   parleyctl tokens create --company COMPANY --name CRM
   parleyctl watch --since 10m
@@ -87,10 +87,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 not found, 4 NATS or M
 	return root
 }
 
-// idle is what a pod runs in which commands are executed: the image has no shell that could sleep.
+// idle keeps a pod running in which commands are executed: the image has no shell with sleep.
 func idle() *cobra.Command {
 	return &cobra.Command{
-		Use: "idle", Short: "Do nothing until stopped: for a pod in which commands are run with kubectl exec", Args: takes(),
+		Use: "idle", Short: "Do nothing until stopped: for a pod in which commands are run with kubectl exec", Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { <-c.Context().Done(); return nil },
 	}
 }
@@ -103,7 +103,7 @@ func (a *app) addFlags(root *cobra.Command) {
 	f.StringVar(&a.flags.mongoURI, "mongodb-uri", "", "connection string of MongoDB (MONGODB_URI)")
 	f.StringVar(&a.flags.mongoDB, "mongodb-database", "", "name of the database (MONGODB_DATABASE)")
 	f.StringVarP(&a.flags.output, "output", "o", outputTable, "table or json")
-	_ = root.RegisterFlagCompletionFunc("output", fixed(outputTable, outputJSON)) // the flag is there
+	_ = root.RegisterFlagCompletionFunc("output", fixed(outputTable, outputJSON)) // the flag exists
 }
 
 func (a *app) checkOutput() error {
@@ -113,7 +113,7 @@ func (a *app) checkOutput() error {
 	return nil
 }
 
-// group is what a command does that only has others below it: it explains itself, and refuses what it does not know.
+// group runs a command that only has subcommands: it prints its help, and rejects unknown arguments.
 func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
@@ -125,15 +125,15 @@ func group(c *cobra.Command, args []string) error {
 	return usage(text)
 }
 
-// under makes a group of commands.
-func under(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
+// commandGroup returns a command group.
+func commandGroup(use, short string, aliases []string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Aliases: aliases, Args: cobra.ArbitraryArgs, RunE: group, SuggestionsMinimumDistance: 2}
 	c.AddCommand(commands...)
 	return c
 }
 
-// takes wants exactly these arguments.
-func takes(names ...string) cobra.PositionalArgs {
+// exactArgs requires exactly these arguments.
+func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == len(names) {
 			return nil
@@ -146,7 +146,7 @@ func takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// required complains of all flags that are missing at once.
+// required reports all missing flags at once.
 func required(c *cobra.Command, names ...string) error {
 	var missing []string
 	for _, n := range names {
@@ -160,7 +160,7 @@ func required(c *cobra.Command, names ...string) error {
 	return usage(strings.Join(missing, ", ") + " required; see " + c.CommandPath() + " --help")
 }
 
-// fixed completes a flag or an argument with one of a few words.
+// fixed completes a flag or an argument with fixed words.
 func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/services/parleyctl"
 )
 
-func TestTheDemosFileSaysWhereParleyIs(t *testing.T) {
+func TestDemoFileHasTheAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.seed()
@@ -25,20 +25,20 @@ func TestTheDemosFileSaysWhereParleyIs(t *testing.T) {
 	}
 	w.ctl("streams", "list").done()
 
-	// One engine of another installation must not be mixed with one of the demo's.
+	// An engine of another installation must not be combined with one of the demo.
 	w.env["NATS_URL"] = "nats://127.0.0.1:1"
 	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "MONGODB_URI or SQLITE_PATH is not set")
 	delete(w.env, "NATS_URL")
 	w.ctl("watch", "--no-follow", "--sqlite-path", given["SQLITE_PATH"]).fails(parleyctl.ExitUsage, "NATS_URL is not set")
 	w.env["SQLITE_PATH"], w.env["NATS_URL"] = filepath.Join(t.TempDir(), "none", "parley.db"), "nats://127.0.0.1:1"
-	w.ctl("companies", "list", "--sqlite-path", given["SQLITE_PATH"]).done() // a flag wins over the environment
+	w.ctl("companies", "list", "--sqlite-path", given["SQLITE_PATH"]).done() // a flag overrides the environment
 
 	w.must(os.WriteFile(demo, []byte(`{"natsUrl`), 0o600))
 	w.env["SQLITE_PATH"], w.env["NATS_URL"] = "", ""
 	w.ctl("companies", "list").fails(parleyctl.ExitUsage, "demo.json")
 }
 
-func TestWhatIsAwayOrWrong(t *testing.T) {
+func TestUnreachableOrInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	with := func(name, value string) *world {
@@ -130,9 +130,9 @@ func TestGuideCommands(t *testing.T) {
 			continue
 		}
 		understood++
-		command = strings.ReplaceAll(command, " docs/", " ../../docs/") // the guide stands in the repository's root
+		command = strings.ReplaceAll(command, " docs/", " ../../docs/") // the guide's paths are relative to the repository's root
 		w.ctl(append(words(command), "--help")...).done()
-		// Without settings it must come so far that it looks for Parley.
+		// Without settings it must get as far as reporting them.
 		r := w.ctl(words(command)...)
 		if r.code != parleyctl.ExitUsage || !strings.Contains(r.errors, "not set") && !strings.Contains(r.errors, "MONGODB_URI or SQLITE_PATH is required") {
 			t.Errorf("%s: got code %d, %q, want only the settings missing", line, r.code, r.errors)
@@ -143,7 +143,7 @@ func TestGuideCommands(t *testing.T) {
 	}
 }
 
-// TestDocumentsCommands lets every command that a document names be understood, to its flags.
+// TestDocumentsCommands parses every command in the documents, including its flags.
 func TestDocumentsCommands(t *testing.T) {
 	t.Parallel()
 	command := regexp.MustCompile("\\bparleyctl ([a-z][^`\n|)#]*)")
@@ -156,7 +156,7 @@ func TestDocumentsCommands(t *testing.T) {
 		found := command.FindAllStringSubmatch(string(document), -1)
 		for _, match := range found {
 			if r := w.ctl(append(words(match[1]), "--help")...); r.code != 0 {
-				t.Errorf("%s: %s: got code %d, %q, want it to be understood", name, match[0], r.code, r.errors)
+				t.Errorf("%s: %s: got code %d, %q, want it to parse", name, match[0], r.code, r.errors)
 			}
 		}
 		if len(found) < atLeast {
@@ -165,7 +165,7 @@ func TestDocumentsCommands(t *testing.T) {
 	}
 }
 
-// words splits a line as a shell does that knows double quotes and variables, which are ids.
+// words splits a line as a shell does, with double quotes and variables, which stand for ids.
 func words(line string) (found []string) {
 	for i, part := range strings.Split(line, `"`) {
 		if i%2 == 1 {

@@ -26,14 +26,14 @@ func companyColumns() []column[companyView] {
 }
 
 func (a *app) companies() *cobra.Command {
-	return under("companies", "Create, list and rename companies", []string{"company"},
+	return commandGroup("companies", "Create, list and rename companies", []string{"company"},
 		a.companiesCreate(), a.companiesList(), a.companiesShow(), a.companiesRename())
 }
 
 func (a *app) companiesCreate() *cobra.Command {
 	var name, id string
 	c := &cobra.Command{
-		Use: "create", Short: "Create a company", Example: `  parleyctl companies create --name "Acme"`, Args: takes(),
+		Use: "create", Short: "Create a company", Example: `  parleyctl companies create --name "Acme"`, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "name"); err != nil {
 				return err
@@ -57,7 +57,7 @@ func (a *app) companiesCreate() *cobra.Command {
 	return c
 }
 
-// newID is the id that was asked for, if it is one and nothing has it yet, or a new one.
+// newID returns the wanted id if it is valid and unused, or else a new one.
 func newID[T any](ctx context.Context, wanted string, get func(context.Context, string) (T, error)) (string, error) {
 	if wanted == "" {
 		return chat.NewID(), nil
@@ -68,7 +68,7 @@ func newID[T any](ctx context.Context, wanted string, get func(context.Context, 
 	}
 	_, err = get(ctx, id)
 	if err == nil {
-		return "", apperr.New(apperr.Conflict, "ID_TAKEN", "Something has the id "+id+" already")
+		return "", apperr.New(apperr.Conflict, "ID_TAKEN", "A record has the id "+id+" already")
 	}
 	if !apperr.Is(err, apperr.NotFound) {
 		return "", err
@@ -76,7 +76,7 @@ func newID[T any](ctx context.Context, wanted string, get func(context.Context, 
 	return id, nil
 }
 
-// parseID brings an id from the command line into the one form that ours have.
+// parseID parses an id of the command line into its canonical form.
 func parseID(what, s string) (string, error) {
 	id, ok := chat.ParseID(s)
 	if !ok {
@@ -94,7 +94,7 @@ func optionalID(what string, id *string) (err error) {
 }
 
 func (a *app) companiesList() *cobra.Command {
-	return pagedList(a, &cobra.Command{Use: "list", Short: "List the companies", Aliases: []string{"ls"}, Args: takes()},
+	return pagedList(a, &cobra.Command{Use: "list", Short: "List the companies", Aliases: []string{"ls"}, Args: exactArgs()},
 		func(ctx context.Context, s store.Store, page store.Page) ([]chat.Company, error) {
 			return s.Companies(ctx, page)
 		},
@@ -103,7 +103,7 @@ func (a *app) companiesList() *cobra.Command {
 
 func (a *app) companiesShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show COMPANY", Short: "Show a company", Args: takes("COMPANY"), ValidArgsFunction: a.completeCompanies,
+		Use: "show COMPANY", Short: "Show a company", Args: exactArgs("COMPANY"), ValidArgsFunction: a.completeCompanies,
 		RunE: func(c *cobra.Command, args []string) error {
 			company, err := a.company(c.Context(), args[0])
 			if err != nil {
@@ -128,7 +128,7 @@ func (a *app) company(ctx context.Context, arg string) (chat.Company, error) {
 
 func (a *app) companiesRename() *cobra.Command {
 	return &cobra.Command{
-		Use: "rename COMPANY NAME", Short: "Give a company another name", Args: takes("COMPANY", "NAME"), ValidArgsFunction: a.completeCompanies,
+		Use: "rename COMPANY NAME", Short: "Rename a company", Args: exactArgs("COMPANY", "NAME"), ValidArgsFunction: a.completeCompanies,
 		RunE: func(c *cobra.Command, args []string) error {
 			company, err := a.company(c.Context(), args[0])
 			if err != nil {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// completionLimit is how long a shell waits for ids, and completionSize how many it gets.
+	// completionLimit bounds how long a shell waits for ids, completionSize their number.
 	completionLimit = 2 * time.Second
 	completionSize  = 200
 )
 
-// completer completes the first argument, or a flag, with ids that are there.
+// completer completes the first argument or a flag with existing ids.
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 func completeIDs[T any](

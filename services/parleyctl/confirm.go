@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// consent is the flag of destructive commands.
-func consent(c *cobra.Command, yes *bool) {
+// addYesFlag adds the flag --yes of destructive commands.
+func addYesFlag(c *cobra.Command, yes *bool) {
 	c.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
 }
 
-// confirm returns nil when it may be done.
+// confirm returns nil if the operator has confirmed.
 func (a *app) confirm(yes bool, format string, args ...any) error {
 	if yes {
 		return nil

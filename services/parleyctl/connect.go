@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// reachLimit is how long NATS and the store have to answer at first.
+	// reachLimit bounds the first response of NATS and the store.
 	reachLimit = 5 * time.Second
 	closeLimit = 5 * time.Second
 )
 
-// connections are made when a command needs them.
+// connections are opened when a command needs them.
 type connections struct {
 	bus   *bus.Bus
 	store store.Store
 }
 
-// openBus returns a connection that works.
+// openBus returns a working connection.
 func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
 	if a.connections.bus != nil {
 		return a.connections.bus, nil
@@ -48,12 +48,12 @@ func (a *app) openBus(ctx context.Context) (*bus.Bus, error) {
 	}
 	a.connections.bus = b
 	if err := b.Ready(ctx); err != nil {
-		return nil, away("NATS", s.NATSURL, err)
+		return nil, unreachable("NATS", s.NATSURL, err)
 	}
 	return b, nil
 }
 
-// openStore returns a connection that works.
+// openStore returns a working connection.
 func (a *app) openStore(ctx context.Context) (store.Store, error) {
 	if a.connections.store != nil {
 		return a.connections.store, nil
@@ -69,7 +69,7 @@ func (a *app) openStore(ctx context.Context) (store.Store, error) {
 		Store: s.Store, AppName: name, IdleClose: s.ChatIdleClose, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil && s.MongoDBURI != "" {
-		return nil, usage("MONGODB_URI is not right") // the cause could repeat a password
+		return nil, usage("MONGODB_URI is invalid") // the cause could contain a password
 	}
 	if err != nil {
 		return nil, usage(fmt.Sprintf("SQLITE_PATH: %v", err))
@@ -78,12 +78,12 @@ func (a *app) openStore(ctx context.Context) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	if err := opened.Ready(ctx); err != nil {
-		return nil, away("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err)
+		return nil, unreachable("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err)
 	}
 	return opened, nil
 }
 
-// openBoth opens store and NATS, for changes that invalidate caches: it fails before anything is changed.
+// openBoth opens the store and NATS, for changes that invalidate caches: it fails before any change.
 func (a *app) openBoth(ctx context.Context) (store.Store, *bus.Bus, error) {
 	b, err := a.openBus(ctx)
 	if err != nil {
@@ -104,8 +104,8 @@ func (a *app) close() {
 	}
 }
 
-// away names the engine that does not answer, and where it should be, without the secrets that may stand there.
-func away(engine, address string, err error) error {
+// unreachable returns the error for an engine that does not answer, with its address but without secrets.
+func unreachable(engine, address string, err error) error {
 	if !apperr.Is(err, apperr.Unavailable) {
 		return err
 	}

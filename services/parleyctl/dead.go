@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
-func letterColumns() []column[inspect.Letter] {
+func deadLetterColumns() []column[inspect.Letter] {
 	return []column[inspect.Letter]{
 		{"letter", func(v inspect.Letter) string { return strconv.FormatUint(v.Sequence, 10) }},
 		{"time", func(v inspect.Letter) string { return v.Time.String() }},
@@ -26,14 +26,14 @@ func letterColumns() []column[inspect.Letter] {
 	}
 }
 
-// letterFilter chooses letters.
-type letterFilter struct {
+// deadLetterFilter selects dead letters.
+type deadLetterFilter struct {
 	stream, consumer, company, chat, message, reason, since string
 
 	after time.Time
 }
 
-func (f *letterFilter) add(c *cobra.Command) {
+func (f *deadLetterFilter) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.stream, "stream", "", "only of events of this stream")
 	c.Flags().StringVar(&f.consumer, "consumer", "", "only of this consumer")
 	c.Flags().StringVar(&f.company, "company", "", "only of this company's events")
@@ -41,10 +41,10 @@ func (f *letterFilter) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.message, "message", "", "only of this message")
 	c.Flags().StringVar(&f.reason, "reason", "", "only where the reason contains this")
 	c.Flags().StringVar(&f.since, "since", "", "only those given up since (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...)) // the flag exists
 }
 
-func (f *letterFilter) check(a *app) (err error) {
+func (f *deadLetterFilter) check(a *app) (err error) {
 	if f.stream != "" {
 		streams, err := matchStreams([]string{f.stream})
 		if err != nil {
@@ -56,15 +56,15 @@ func (f *letterFilter) check(a *app) (err error) {
 	return err
 }
 
-// letters reads those that the filter chooses; limit 0: all.
-func (f *letterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]bus.DeadLetter, error) {
+// letters returns the dead letters that match the filter; limit 0: all.
+func (f *deadLetterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]bus.DeadLetter, error) {
 	return inspect.Letters(ctx, b, inspect.LetterFilter{
 		Stream: f.stream, Consumer: f.consumer, CompanyID: f.company, ChatID: f.chat, MessageID: f.message, Reason: f.reason, Since: f.after,
 	}, limit)
 }
 
 func (a *app) dead() *cobra.Command {
-	c := under("dead", "List, show, replay and drop dead letters; skip events", []string{"dead-letters"},
+	c := commandGroup("dead", "List, show, replay and drop dead letters; skip events", []string{"dead-letters"},
 		a.deadList(), a.deadShow(), a.deadReplay(), a.deadDrop(), a.deadSkip())
 	c.Long = `A dead letter is an event that a consumer gave up on, with the reason. It can be given to that consumer again (replay), when
 what was wrong has been put right, or be removed for good (drop). An event that a consumer keeps trying can be made a dead letter now (skip).`
@@ -72,10 +72,10 @@ what was wrong has been put right, or be removed for good (drop). An event that 
 }
 
 func (a *app) deadList() *cobra.Command {
-	var f letterFilter
+	var f deadLetterFilter
 	var limit int
 	c := &cobra.Command{
-		Use: "list", Short: "List dead letters, the oldest first", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List dead letters, the oldest first", Aliases: []string{"ls"}, Args: exactArgs(),
 		Example: "  parleyctl dead list --consumer recorder --since 1d",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if limit < 0 {
@@ -92,26 +92,26 @@ func (a *app) deadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printViews(a, found, inspect.LetterOf, letterColumns())
+			return printViews(a, found, inspect.LetterOf, deadLetterColumns())
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&limit, "limit", 100, "at most so many; 0: all")
+	c.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 	return c
 }
 
-// parseSequence reads the number of a letter.
+// parseSequence parses the number of a dead letter.
 func parseSequence(arg string) (uint64, error) {
 	n, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || n == 0 {
-		return 0, usage(fmt.Sprintf("%q is no number of a letter; see dead list", arg))
+		return 0, usage(fmt.Sprintf("%q is not the number of a dead letter; see dead list", arg))
 	}
 	return n, nil
 }
 
 func (a *app) deadShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show LETTER", Short: "Show a dead letter with its headers and its event", Args: takes("LETTER"), ValidArgsFunction: a.completeLetters,
+		Use: "show LETTER", Short: "Show a dead letter with its headers and its event", Args: exactArgs("LETTER"), ValidArgsFunction: a.completeDeadLetters,
 		RunE: func(c *cobra.Command, args []string) error {
 			sequence, err := parseSequence(args[0])
 			if err != nil {
@@ -125,12 +125,12 @@ func (a *app) deadShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printLetter(l)
+			return a.printDeadLetter(l)
 		},
 	}
 }
 
-func (a *app) printLetter(l bus.DeadLetter) error {
+func (a *app) printDeadLetter(l bus.DeadLetter) error {
 	d := inspect.DetailOf(l)
 	text := func(s string) func(inspect.LetterDetail) string {
 		return func(inspect.LetterDetail) string { return s }
@@ -152,28 +152,28 @@ func (a *app) printLetter(l bus.DeadLetter) error {
 		column[inspect.LetterDetail]{"event", text(string(d.Event) + d.Text)})
 }
 
-// chosen are the letters that arguments name, or that --all with filters does.
-type chosen struct {
-	letterFilter
+// deadLetterSelection selects dead letters by arguments, or with --all by filters.
+type deadLetterSelection struct {
+	deadLetterFilter
 	all bool
 }
 
-func (o *chosen) add(c *cobra.Command) {
-	o.letterFilter.add(c)
-	c.Flags().BoolVar(&o.all, "all", false, "all letters that the filters leave")
+func (o *deadLetterSelection) add(c *cobra.Command) {
+	o.deadLetterFilter.add(c)
+	c.Flags().BoolVar(&o.all, "all", false, "all dead letters that match the filters")
 }
 
-func (o *chosen) check(a *app, c *cobra.Command, args []string) error {
+func (o *deadLetterSelection) check(a *app, c *cobra.Command, args []string) error {
 	if o.all == (len(args) > 0) {
-		return usage("name letters, or say --all; see " + c.CommandPath() + " --help")
+		return usage("name dead letters, or use --all; see " + c.CommandPath() + " --help")
 	}
-	if o.letterFilter != (letterFilter{}) && !o.all {
-		return usage("filters go with --all; see " + c.CommandPath() + " --help")
+	if o.deadLetterFilter != (deadLetterFilter{}) && !o.all {
+		return usage("filters need --all; see " + c.CommandPath() + " --help")
 	}
-	return o.letterFilter.check(a)
+	return o.deadLetterFilter.check(a)
 }
 
-func (o *chosen) find(ctx context.Context, b *bus.Bus, args []string) (found []bus.DeadLetter, err error) {
+func (o *deadLetterSelection) find(ctx context.Context, b *bus.Bus, args []string) (found []bus.DeadLetter, err error) {
 	if o.all {
 		return o.letters(ctx, b, 0)
 	}
@@ -202,18 +202,18 @@ func outcomeColumns() []column[inspect.Outcome] {
 }
 
 func (a *app) deadReplay() *cobra.Command {
-	var o chosen
+	var o deadLetterSelection
 	var dryRun bool
 	var rate float64
 	c := &cobra.Command{
-		Use: "replay LETTER... | --all", Short: "Give dead letters to the consumer that gave up on them again",
-		Long: `Give dead letters to the consumer that gave up on them again: the event is published once more, with its id and headers, and
-with a header that names the consumer, so that all others pass it over. The letter is removed when the stream has the event; if the
-consumer gives up on it again there will be a new letter. A bot and a gateway let go what is older than 24 hours.`,
+		Use: "replay LETTER... | --all", Short: "Redeliver dead letters to the consumer that gave them up",
+		Long: `Redeliver dead letters to the consumer that gave them up: the event is published again, with its id and headers, and with a header
+that names the consumer, so that all others ignore it. The dead letter is removed when the stream has stored the event; if the
+consumer gives it up again there is a new one. A bot and a gateway ignore events older than 24 hours.`,
 		Example: `  parleyctl dead replay 17 18
   parleyctl dead replay --all --consumer recorder --dry-run
   parleyctl dead replay --all --consumer recorder --rate 50`,
-		Args: func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeLetters,
+		Args: func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeDeadLetters,
 		RunE: func(c *cobra.Command, args []string) error {
 			if rate < 0 {
 				return usage("--rate must not be negative")
@@ -227,24 +227,24 @@ consumer gives up on it again there will be a new letter. A bot and a gateway le
 				return err
 			}
 			if dryRun {
-				return a.onLetters(c.Context(), found, 0, "would be replayed", func(bus.DeadLetter) error { return nil })
+				return a.forEachDeadLetter(c.Context(), found, 0, "would be replayed", func(bus.DeadLetter) error { return nil })
 			}
-			return a.onLetters(c.Context(), found, rate, "replayed", func(l bus.DeadLetter) error { return b.Replay(c.Context(), l) })
+			return a.forEachDeadLetter(c.Context(), found, rate, "replayed", func(l bus.DeadLetter) error { return b.Replay(c.Context(), l) })
 		},
 	}
 	o.add(c)
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be replayed")
-	c.Flags().Float64Var(&rate, "rate", 0, "at most so many a second; 0: as fast as it goes")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be replayed")
+	c.Flags().Float64Var(&rate, "rate", 0, "maximum rate a second; 0: unlimited")
 	return c
 }
 
 func (a *app) deadDrop() *cobra.Command {
-	var o chosen
+	var o deadLetterSelection
 	var yes bool
 	c := &cobra.Command{
 		Use: "drop LETTER... | --all", Short: "Remove dead letters for good",
 		Example: "  parleyctl dead drop 17\n  parleyctl dead drop --all --since 1d --reason \"Event is malformed\" --yes",
-		Args:    func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeLetters,
+		Args:    func(c *cobra.Command, args []string) error { return o.check(a, c, args) }, ValidArgsFunction: a.completeDeadLetters,
 		RunE: func(c *cobra.Command, args []string) error {
 			b, err := a.openBus(c.Context())
 			if err != nil {
@@ -259,15 +259,15 @@ func (a *app) deadDrop() *cobra.Command {
 					return err
 				}
 			}
-			return a.onLetters(c.Context(), found, 0, "dropped", func(l bus.DeadLetter) error { return b.DropDeadLetter(c.Context(), l.Sequence) })
+			return a.forEachDeadLetter(c.Context(), found, 0, "dropped", func(l bus.DeadLetter) error { return b.DropDeadLetter(c.Context(), l.Sequence) })
 		},
 	}
 	o.add(c)
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 
-// skipped is a consumer that gives up on an event on request.
+// skipped is a consumer that is requested to give up an event.
 type skipped struct {
 	Stream    string `json:"stream"`
 	Sequence  uint64 `json:"sequence"`
@@ -291,12 +291,12 @@ func (a *app) deadSkip() *cobra.Command {
 	var consumer string
 	var dryRun bool
 	c := &cobra.Command{
-		Use: "skip MESSAGE", Short: "Make consumers give up on a message that they keep trying", Args: takes("MESSAGE"),
-		Long: `Make the consumers that keep trying a message give up on it now: it becomes a dead letter, which can be replayed later, and the
-messages of the same chat that wait for it go on. The visitor of a message that the bot gives up reads BOT_FAILURE_TEXT. A try that
-runs is not cut short, but for a call of the webhook that takes longer than BOT_WEBHOOK_TIMEOUT.
+		Use: "skip MESSAGE", Short: "Make consumers give up a message that they keep retrying", Args: exactArgs("MESSAGE"),
+		Long: `Make the consumers that keep retrying a message give it up now: it becomes a dead letter, which can be replayed later, and the next
+messages of the chat are delivered. If the bot gives a message up, its visitor reads BOT_FAILURE_TEXT. A running attempt is not
+interrupted, except for a call of the webhook that takes longer than BOT_WEBHOOK_TIMEOUT.
 
-Without --consumer these are the consumers whose last try has failed.`,
+Without --consumer it applies to the consumers whose last attempt has failed.`,
 		Example: `  parleyctl dead skip 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11 --dry-run
   parleyctl dead skip 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11 --consumer bot`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -318,7 +318,7 @@ Without --consumer these are the consumers whose last try has failed.`,
 			}
 			found := skippable(trace, consumer)
 			if len(found) == 0 {
-				return apperr.New(apperr.NotFound, "NOTHING_TO_SKIP", "No consumer keeps trying message "+id+"; see trace "+id)
+				return apperr.New(apperr.NotFound, "NOTHING_TO_SKIP", "No consumer keeps retrying message "+id+"; see trace "+id)
 			}
 			for i := range found {
 				if found[i].Result = "would be skipped"; dryRun {
@@ -332,12 +332,12 @@ Without --consumer these are the consumers whose last try has failed.`,
 			return printList(a, found, skippedColumns()...)
 		},
 	}
-	c.Flags().StringVar(&consumer, "consumer", "", "only this consumer, also where its first try still runs or waits")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be skipped")
+	c.Flags().StringVar(&consumer, "consumer", "", "only this consumer, also if its first attempt still runs or waits")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be skipped")
 	return c
 }
 
-// skippable lists the consumers whose processes hold the message and have failed, or the one that is named.
+// skippable lists the consumers that hold the message and have failed, or the one that is named.
 func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 	for _, e := range trace.Events {
 		for _, c := range e.Consumers {
@@ -351,19 +351,19 @@ func skippable(trace inspect.Trace, consumer string) (found []skipped) {
 	return found
 }
 
-// onLetters does something with each letter and reports.
-func (a *app) onLetters(ctx context.Context, letters []bus.DeadLetter, rate float64, done string, do func(bus.DeadLetter) error) error {
+// forEachDeadLetter applies an action to each dead letter and prints the results.
+func (a *app) forEachDeadLetter(ctx context.Context, letters []bus.DeadLetter, rate float64, done string, do func(bus.DeadLetter) error) error {
 	outcomes, failed := inspect.Act(ctx, letters, done, do, func() bool { return pace(ctx, rate) }, describe)
 	if err := printList(a, outcomes, outcomeColumns()...); err != nil {
 		return err
 	}
 	if left := len(letters) - len(outcomes); left > 0 {
-		a.note("%d letters were left alone.", left)
+		a.note("%d dead letters were not changed.", left)
 	}
 	return failed
 }
 
-// pace waits until the next one may follow, and reports false when nothing should.
+// pace waits for the rate limit, and reports false when ctx is done.
 func pace(ctx context.Context, rate float64) bool {
 	if rate <= 0 {
 		return ctx.Err() == nil
@@ -378,14 +378,14 @@ func pace(ctx context.Context, rate float64) bool {
 	}
 }
 
-func (a *app) completeLetters(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeDeadLetters(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 	defer cancel()
 	b, err := a.openBus(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found, _ := (&letterFilter{}).letters(ctx, b, completionSize) // what was found is better than nothing
+	found, _ := (&deadLetterFilter{}).letters(ctx, b, completionSize) // an incomplete list is better than none
 	var numbers []string
 	for _, l := range found {
 		if n := strconv.FormatUint(l.Sequence, 10); strings.HasPrefix(n, typed) {

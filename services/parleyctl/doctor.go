@@ -26,7 +26,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// What doctor says of a thing that it has looked at.
+// States of a check.
 const (
 	findingOK      = "ok"
 	findingWarning = "warning"
@@ -34,7 +34,7 @@ const (
 	findingSkipped = "skipped"
 )
 
-// What is worth a warning.
+// Thresholds of warnings.
 const (
 	leastNATS        = "2.11" // pinned consumers
 	leastPayload     = 2_000_000
@@ -46,7 +46,7 @@ const (
 	engineTime       = 5 * time.Second
 )
 
-// finding is one row: what was looked at, what it is like, and what to do.
+// finding is one row: the check, its result, and what to do.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
@@ -54,51 +54,51 @@ type finding struct {
 	Do     string `json:"do,omitempty"`
 }
 
-// doctorError says that something is wrong.
+// doctorError means that checks have failed.
 type doctorError struct{ wrong int }
 
 func (e *doctorError) Error() string { return fmt.Sprintf("%d checks found something wrong", e.wrong) }
 
-// examination collects findings.
-type examination struct {
+// examiner collects findings.
+type examiner struct {
 	app      *app
 	findings []finding
 }
 
-func (e *examination) ok(check, format string, args ...any) {
+func (e *examiner) ok(check, format string, args ...any) {
 	e.findings = append(e.findings, finding{Check: check, State: findingOK, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (e *examination) skip(check, why string) {
+func (e *examiner) skip(check, why string) {
 	e.findings = append(e.findings, finding{Check: check, State: findingSkipped, Detail: why})
 }
 
-func (e *examination) warn(check, do, format string, args ...any) {
+func (e *examiner) warn(check, do, format string, args ...any) {
 	e.findings = append(e.findings, finding{Check: check, State: findingWarning, Detail: fmt.Sprintf(format, args...), Do: do})
 }
 
-func (e *examination) wrong(check, do, format string, args ...any) {
+func (e *examiner) wrong(check, do, format string, args ...any) {
 	e.findings = append(e.findings, finding{Check: check, State: findingWrong, Detail: fmt.Sprintf(format, args...), Do: do})
 }
 
 func (a *app) doctor() *cobra.Command {
 	var urls []string
 	c := &cobra.Command{
-		Use: "doctor", Short: "Look at every dependency and say what is wrong and what to do", Args: takes(),
-		Long: `Look at NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
-say what is wrong and what to do. It changes nothing.
+		Use: "doctor", Short: "Check every dependency and print what is wrong and what to do", Args: exactArgs(),
+		Long: `Check NATS, the streams, their consumers, the store and its indexes, Redis, the keys of visitors' tokens, the clock and the certificates, and
+print what is wrong and what to do. It changes nothing.
 
-It looks at what the environment names: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, NATS_CERT, PUBLIC_URL (whose certificate is
-looked at, as that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES it compares sizes as well.
+It checks what is set in the environment: NATS_URL, MONGODB_URI or SQLITE_PATH, REDIS_URL, VISITOR_KEYS_FILE, NATS_CERT, PUBLIC_URL (its certificate,
+and that of each --url). With STREAM_REPLICAS, STREAM_MAX_AGE, STREAM_MAX_BYTES and FILE_STORE_MAX_BYTES it also compares sizes.
 
-The exit code is 1 where something is wrong; warnings alone are 0.`,
+The exit code is 1 if a check fails; it is 0 if there are only warnings.`,
 		Example: `  parleyctl doctor
   parleyctl doctor --url https://client.chat.example.com -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := a.settings(); err != nil {
 				return err
 			}
-			e := &examination{app: a}
+			e := &examiner{app: a}
 			e.nats(c.Context())
 			e.store(c.Context())
 			e.redis(c.Context())
@@ -119,7 +119,7 @@ The exit code is 1 where something is wrong; warnings alone are 0.`,
 			return nil
 		},
 	}
-	c.Flags().StringSliceVar(&urls, "url", nil, "an https address whose certificate is looked at")
+	c.Flags().StringSliceVar(&urls, "url", nil, "an https address whose certificate is checked")
 	return c
 }
 
@@ -131,8 +131,8 @@ func printFindings(a *app, findings []finding) error {
 		column[finding]{"do", func(f finding) string { return f.Do }})
 }
 
-// nats looks at the server, and where it answers at what is in it.
-func (e *examination) nats(ctx context.Context) {
+// nats checks the server, and its streams and consumers if it answers.
+func (e *examiner) nats(ctx context.Context) {
 	s, err := e.app.settings()
 	if err != nil || s.NATSURL == "" {
 		e.skip("nats", "NATS_URL is not set")
@@ -187,11 +187,11 @@ func older(version, least string) bool {
 	return false
 }
 
-// sizes are the fields of a stream that settings decide.
+// sizes are the fields of a stream that come from settings.
 var sizes = map[string]string{"num_replicas": "STREAM_REPLICAS", "max_age": "STREAM_MAX_AGE", "max_bytes": "STREAM_MAX_BYTES"}
 
-// streams compares them with their declaration, and looks at how full they are, at their servers and at the clock.
-func (e *examination) streams(ctx context.Context, b *bus.Bus) {
+// streams compares the streams with their declaration, and checks how full they are, their servers and the clock.
+func (e *examiner) streams(ctx context.Context, b *bus.Bus) {
 	settings, err := e.app.streamSettings()
 	if err != nil {
 		e.wrong("streams", "correct the setting", "%s", describe(err))
@@ -227,11 +227,11 @@ func (e *examination) streams(ctx context.Context, b *bus.Bus) {
 	}
 }
 
-func (e *examination) stream(check string, change bus.StreamChange, info *jetstream.StreamInfo) {
+func (e *examiner) stream(check string, change bus.StreamChange, info *jetstream.StreamInfo) {
 	full := float64(info.State.Bytes) / float64(max(info.Config.MaxBytes, 1))
 	switch {
 	case info.Cluster != nil && info.Config.Replicas > 1 && info.Cluster.Leader == "":
-		e.wrong(check, "start the NATS servers that are away", "it has no leader")
+		e.wrong(check, "start the NATS servers that are down", "it has no leader")
 	case len(change.Drift) > 0:
 		e.warn(check, "parleyctl streams apply", "differs: %s", describeDrift(change.Drift))
 	case info.Config.MaxBytes > 0 && full > fullFrom:
@@ -245,12 +245,12 @@ func (e *examination) stream(check string, change bus.StreamChange, info *jetstr
 	}
 }
 
-// clock compares this machine's with that of NATS: tokens and leases go by it.
-func (e *examination) clock(server time.Time) {
+// clock compares this machine's clock with that of NATS: tokens and leases depend on it.
+func (e *examiner) clock(server time.Time) {
 	now := e.app.Now()
 	switch off := now.Sub(server).Abs(); {
 	case server.IsZero():
-		e.skip("clock", "NATS does not tell the time")
+		e.skip("clock", "NATS does not report the time")
 	case off > clockTolerance:
 		e.warn("clock", "start NTP on both machines", "this machine and NATS differ by %s", off.Round(time.Millisecond))
 	default:
@@ -258,7 +258,8 @@ func (e *examination) clock(server time.Time) {
 	}
 }
 
-// readers are the streams that need a consumer, with the consumers of Parley's services. Another processing layer has other names.
+// readers are the streams that need a consumer, with the consumers of Parley's services. Another processing layer has other
+// names.
 var readers = map[string]string{
 	subject.Sends:   "the processor with DISPATCHER (consumers dispatcher and dispatcher-pushes)",
 	subject.Inbound: "the processor (consumers recorder and bot)",
@@ -267,7 +268,7 @@ var readers = map[string]string{
 	subject.Status:  "the processor with RECORDER (consumer recorder)",
 }
 
-func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
+func (e *examiner) consumers(ctx context.Context, b *bus.Bus) {
 	for _, stream := range inspect.StreamNames() {
 		groups, err := b.Groups(ctx, stream)
 		if apperr.Is(err, apperr.NotFound) {
@@ -287,7 +288,7 @@ func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
 				e.wrong(check, "restart the service that reads it: it creates its consumers", "no consumer for the partitions %s",
 					strings.Trim(fmt.Sprint(missing), "[]"))
 			case total.Pending > 0 && !total.Read:
-				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and nobody reads", total.Pending)
+				e.wrong(check, "start the service that reads it, or remove the consumer", "%d events wait and no consumer reads", total.Pending)
 			case total.Pending > lagFrom:
 				e.warn(check, "docs/runbook.md#parleyconsumerlag", "%d events pending", total.Pending)
 			default:
@@ -297,14 +298,14 @@ func (e *examination) consumers(ctx context.Context, b *bus.Bus) {
 	}
 }
 
-func (e *examination) store(ctx context.Context) {
+func (e *examiner) store(ctx context.Context) {
 	s, err := e.app.settings()
 	if err != nil || s.MongoDBURI == "" && s.SQLitePath == "" {
 		e.skip("store", "MONGODB_URI and SQLITE_PATH are not set")
 		return
 	}
 	if s.SQLitePath != "" {
-		if err := exists(s.SQLitePath); err != nil { // opening it would make it
+		if err := exists(s.SQLitePath); err != nil { // opening it would create it
 			e.wrong("store", "correct SQLITE_PATH", "%s", describe(err))
 			return
 		}
@@ -330,7 +331,7 @@ func (e *examination) store(ctx context.Context) {
 	}
 }
 
-func (e *examination) redis(ctx context.Context) {
+func (e *examiner) redis(ctx context.Context) {
 	address, _, _ := strings.Cut(e.app.Getenv("REDIS_URL"), ",")
 	if address == "" {
 		e.skip("redis", "REDIS_URL is not set")
@@ -338,7 +339,7 @@ func (e *examination) redis(ctx context.Context) {
 	}
 	options, err := redis.ParseURL(address)
 	if err != nil {
-		e.wrong("redis", "correct REDIS_URL", "it is no redis:// or rediss:// URL") // the cause could repeat a password
+		e.wrong("redis", "correct REDIS_URL", "it is not a redis:// or rediss:// URL") // the cause could contain a password
 		return
 	}
 	options.MaxRetries, options.DialTimeout = -1, engineTime
@@ -374,7 +375,7 @@ func dial(ctx context.Context, network, address string) error {
 	return conn.Close()
 }
 
-func (e *examination) keys() {
+func (e *examiner) keys() {
 	path, err := e.app.keysPath("")
 	if err != nil {
 		e.skip("keys", "VISITOR_KEYS_FILE is not set")
@@ -390,14 +391,14 @@ func (e *examination) keys() {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		e.wrong("keys", "let this user read the file", "%v", err)
 	case err == nil && info.Mode().Perm()&0o007 != 0:
-		e.warn("keys", "chmod o= "+path, "everybody on this machine may read %s", path)
+		e.warn("keys", "chmod o= "+path, "every user of this machine can read %s", path)
 	default:
 		e.ok("keys", "%d keys", len(file.Keys()))
 	}
 }
 
-// certificates looks at the client's own for NATS, and at those of https addresses.
-func (e *examination) certificates(ctx context.Context, urls []string) {
+// certificates checks the client certificate for NATS, and those of https addresses.
+func (e *examiner) certificates(ctx context.Context, urls []string) {
 	s, err := e.app.settings()
 	if err == nil && s.NATSCert != "" {
 		pair, err := tls.LoadX509KeyPair(s.NATSCert, s.NATSKey)
@@ -414,7 +415,7 @@ func (e *examination) certificates(ctx context.Context, urls []string) {
 		check := "certificate of " + address
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-			e.wrong(check, "name an https address", "it is none")
+			e.wrong(check, "name an https address", "it is not one")
 			continue
 		}
 		port := u.Port()
@@ -428,12 +429,12 @@ func (e *examination) certificates(ctx context.Context, urls []string) {
 			e.wrong(check, "renew the certificate, or put the address right", "%v", err)
 			continue
 		}
-		e.certificate(check, conn.(*tls.Conn).ConnectionState().PeerCertificates[0]) // a tls.Dialer gives no other
+		e.certificate(check, conn.(*tls.Conn).ConnectionState().PeerCertificates[0]) // a tls.Dialer returns only TLS connections
 		_ = conn.Close()
 	}
 }
 
-func (e *examination) certificate(check string, c *x509.Certificate) {
+func (e *examiner) certificate(check string, c *x509.Certificate) {
 	switch left := c.NotAfter.Sub(e.app.Now()); {
 	case left <= 0:
 		e.wrong(check, "renew it", "expired on %s", c.NotAfter.UTC().Format(time.DateOnly))

@@ -21,7 +21,7 @@ import (
 
 type finding struct{ Check, State, Detail, Do string }
 
-// doctor returns what the command says of each thing, and wants its exit code to agree.
+// doctor returns the findings by check, and verifies that the exit code agrees.
 func (w *world) doctor(args ...string) map[string]finding {
 	w.t.Helper()
 	r := w.ctl(append([]string{"doctor", "-o", "json"}, args...)...)
@@ -70,7 +70,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	}
 	stop()
 
-	// And of one that is not.
+	// And of a deployment with faults.
 	w.must(os.Chmod(keys, 0o644))
 	w.now = func() time.Time { return time.Now().Add(time.Minute) }
 	w.env["STREAM_MAX_BYTES"] = "1000"
@@ -81,7 +81,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.must(err)
 	redis.Stop()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // it says that it is not trusted
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // the log reports that it is not trusted
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	found = w.doctor("--url", secure.URL)
@@ -98,7 +98,7 @@ func TestDoctorOfAHealthyDeployment(t *testing.T) {
 	w.diagnoses(found, "stream DEAD", "warning", "dead list")
 }
 
-// consumerOf is the name on the server of a group's consumer for one partition.
+// consumerOf returns the server's name of a group's consumer for one partition.
 func (w *world) consumerOf(stream, group string, partition int) string {
 	w.t.Helper()
 	s, err := w.bus.Stream(w.t.Context(), stream)

@@ -12,32 +12,32 @@ import (
 // Exit codes.
 const (
 	ExitOK          = 0
-	ExitFailed      = 1 // a fault of ours, the question whether to go on was answered with no, or doctor found something wrong
+	ExitFailed      = 1 // an internal error, a declined confirmation, or a failed check of doctor
 	ExitUsage       = 2 // the command line or a setting is wrong
 	ExitNotFound    = 3
-	ExitUnavailable = 4 // NATS or MongoDB is away
-	ExitRefused     = 5 // what was asked for is not valid, or not in this state
-	ExitDrift       = 6 // something is not as declared, and was only looked at
+	ExitUnavailable = 4 // NATS or MongoDB is down
+	ExitRefused     = 5 // the request is invalid, or not possible in this state
+	ExitDrift       = 6 // streams or indexes differ from their declaration, and were only compared
 )
 
-// usageError is a fault of the command line or of a setting.
+// usageError is an error of the command line or of a setting.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
 func usage(text string) error { return &usageError{text} }
 
-// driftError says that streams differ from their declaration.
+// driftError means that streams differ from their declaration.
 type driftError struct{ streams int }
 
 func (e *driftError) Error() string {
 	return fmt.Sprintf("%d streams differ from their declaration; `parleyctl streams apply` puts them right", e.streams)
 }
 
-// errDeclined: the confirmation was declined.
+// errDeclined means that the confirmation was declined.
 var errDeclined = errors.New("nothing was done")
 
-// exitCode is the one table from an error to the code that a script sees.
+// exitCode is the one table from an error to the exit code.
 func exitCode(err error) int {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return ExitOK
@@ -60,14 +60,14 @@ func exitCode(err error) int {
 	return ExitFailed
 }
 
-// describe is an error in one line. Of an error with a code it is the message for people and what is wrong with the fields; the
-// cause is added where it says what the message does not.
+// describe returns an error as one line. For an error with a code it is the message and the field errors, and the cause if it
+// adds information.
 func describe(err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Code != apperr.Internal && e.Code != apperr.Unavailable {
 		text = e.Message
 		for i, f := range e.Fields {
-			if i > 0 { // the message names the first
+			if i > 0 { // the message has the first
 				text += "; " + f.Name + " " + f.Message
 			}
 		}

@@ -11,17 +11,17 @@ import (
 )
 
 func (a *app) identity() *cobra.Command {
-	return under("identity", "Say how an application's visitors prove who they are", nil, a.identitySet(), a.identityRotate())
+	return commandGroup("identity", "Set how an application's visitors prove their identity", nil, a.identitySet(), a.identityRotate())
 }
 
 func (a *app) identitySet() *cobra.Command {
 	return &cobra.Command{
-		Use: "set APPLICATION off|session|required", Short: "Set what it takes to be a visitor who is already known",
-		Long: `Set the identity verification. With "off" a claim is enough: anybody who knows a visitor's e-mail address gets that visitor's history.
-With "session" an identity that is known already is continued only with a token of that visitor or a proof (identityToken or
-userHash); otherwise a separate visitor begins. With "required" nobody registers without a proof; it needs a secret: see "identity
-rotate". It takes effect within a second.`,
-		Args: takes("APPLICATION", "MODE"), ValidArgsFunction: a.completeModes,
+		Use: "set APPLICATION off|session|required", Short: "Set the identity verification of an application",
+		Long: `Set the identity verification. With "off" a claim is enough: anyone who knows a visitor's e-mail address gets that visitor's history.
+With "session" a registration with a known identity continues that chat only with the visitor's token or a proof (identityToken or
+userHash); otherwise it creates a separate visitor. With "required" every registration needs a proof, and the application a secret:
+see "identity rotate". It takes effect within a second.`,
+		Args: exactArgs("APPLICATION", "MODE"), ValidArgsFunction: a.completeModes,
 		RunE: func(c *cobra.Command, args []string) error {
 			mode := chat.Verification(args[1])
 			if !mode.Known() {
@@ -55,9 +55,9 @@ type newSecretView struct {
 func (a *app) identityRotate() *cobra.Command {
 	var overlap time.Duration
 	c := &cobra.Command{
-		Use: "rotate APPLICATION", Short: "Make a new identity secret, and show it once", Args: takes("APPLICATION"),
-		Long: `Make a new identity secret for the company's own server, which signs proofs of its users' identities with it (see the integrator's
-guide). It is shown once. The secrets before it hold on for the overlap, so that the server can be changed without a gap.`,
+		Use: "rotate APPLICATION", Short: "Create a new identity secret, and show it once", Args: exactArgs("APPLICATION"),
+		Long: `Create a new identity secret for the company's own server, which signs proofs of its users' identities with it (see the integrator's
+guide). It is shown once. The earlier secrets stay valid for the overlap, so that the server can be changed without an interruption.`,
 		Example:           "  parleyctl applications identity rotate APPLICATION --overlap 24h",
 		ValidArgsFunction: a.completeApplications,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -83,6 +83,6 @@ guide). It is shown once. The secrets before it hold on for the overlap, so that
 				column[newSecretView]{"others until", func(v newSecretView) string { return v.Others }}), err)
 		},
 	}
-	c.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the secrets before it hold on")
+	c.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the earlier secrets stay valid")
 	return c
 }

@@ -11,13 +11,13 @@ import (
 // indexRow is the row of `streams apply` for all indexes of MongoDB.
 const indexRow = "MongoDB indexes"
 
-// indexed is a store whose indexes an operator creates. SQLite's tables come with theirs.
+// indexed is a store whose indexes an operator creates. SQLite creates its own.
 type indexed interface {
 	EnsureIndexes(ctx context.Context) error
 	IndexDrift(ctx context.Context) ([]string, error)
 }
 
-// applyIndexes creates the indexes that are missing, where MONGODB_URI names a MongoDB, and returns the row to print; nil elsewhere.
+// applyIndexes creates the missing indexes if MONGODB_URI names a MongoDB, and returns the row to print; nil elsewhere.
 func (a *app) applyIndexes(ctx context.Context, dryRun bool, patience time.Duration) (*appliedView, error) {
 	s, err := a.settings()
 	if err != nil || s.MongoDBURI == "" {

@@ -43,19 +43,19 @@ func (a *app) printKeys(keys ...credential.KeyInfo) error {
 
 func (a *app) keys() *cobra.Command {
 	var path string
-	c := under("keys", "Make and rotate the keys that sign visitors' tokens", []string{"key"},
+	c := commandGroup("keys", "Create and rotate the keys that sign visitors' tokens", []string{"key"},
 		a.keysGenerate(&path), a.keysList(&path), a.keysRotate(&path), a.keysRetire(&path), a.keysRemove(&path))
-	c.Long = fmt.Sprintf(`Make and rotate the keys that sign visitors' tokens: a JWK Set file whose first key signs while all verify. The Widget API reads it
-again when it changes. Three steps log nobody out:
+	c.Long = fmt.Sprintf(`Create and rotate the keys that sign visitors' tokens: a JWK Set file whose first key signs while all verify. The Widget API reloads it
+when it changes. Three steps replace a key without ending sessions:
 
   parleyctl keys rotate    adds a new key, which only verifies
-  parleyctl keys rotate    %s later, when every service has it: lets it sign
-  parleyctl keys retire    when the last token of the old key has expired: takes that out`, credential.KeyPropagation)
+  parleyctl keys rotate    %s later, when every service has it: signs with it
+  parleyctl keys retire    when the last token of the old key has expired: removes that key`, credential.KeyPropagation)
 	c.PersistentFlags().StringVar(&path, "file", "", "the key file (VISITOR_KEYS_FILE)")
 	return c
 }
 
-// keysPath is the file that was named, or that of the environment, or of the demo.
+// keysPath returns the path of the flag, of the environment, or of the demo.
 func (a *app) keysPath(flag string) (string, error) {
 	if path := cmp.Or(flag, a.Getenv("VISITOR_KEYS_FILE")); path != "" {
 		return path, nil
@@ -82,8 +82,8 @@ func (a *app) openKeys(flag string) (*credential.KeyFile, error) {
 func (a *app) keysGenerate(flag *string) *cobra.Command {
 	var ifMissing bool
 	c := &cobra.Command{
-		Use: "generate", Short: "Make a new key file", Args: takes(),
-		Long:    "Make a new key file with one key. A file that is there is left alone: with new keys every visitor would have to register again.",
+		Use: "generate", Short: "Create a key file", Args: exactArgs(),
+		Long:    "Create a key file with one key. An existing file is not changed: with new keys every visitor would have to register again.",
 		Example: "  parleyctl keys generate --file visitor-keys.json",
 		RunE: func(*cobra.Command, []string) error {
 			path, err := a.keysPath(*flag)
@@ -104,7 +104,7 @@ func (a *app) keysGenerate(flag *string) *cobra.Command {
 			return a.printKeys(file.Keys()...)
 		},
 	}
-	c.Flags().BoolVar(&ifMissing, "if-missing", false, "succeed where the file is there already, and show its keys")
+	c.Flags().BoolVar(&ifMissing, "if-missing", false, "succeed if the file exists, and show its keys")
 	return c
 }
 
@@ -112,10 +112,10 @@ func (a *app) keysGenerate(flag *string) *cobra.Command {
 func createFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return apperr.New(apperr.Conflict, "KEY_FILE_EXISTS", path+" is there already; see keys rotate")
+		return apperr.New(apperr.Conflict, "KEY_FILE_EXISTS", path+" exists already; see keys rotate")
 	}
 	if err != nil {
-		return fmt.Errorf("making the key file: %w", err)
+		return fmt.Errorf("creating the key file: %w", err)
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
@@ -126,7 +126,7 @@ func createFile(path string, data []byte) error {
 
 func (a *app) keysList(flag *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the keys, the one that signs first", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List the keys, the one that signs first", Aliases: []string{"ls"}, Args: exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := a.openKeys(*flag)
 			if err != nil {
@@ -140,10 +140,10 @@ func (a *app) keysList(flag *string) *cobra.Command {
 func (a *app) keysRotate(flag *string) *cobra.Command {
 	var urgent bool
 	c := &cobra.Command{
-		Use: "rotate", Short: "Take the next step to a new signing key", Args: takes(),
-		Long: fmt.Sprintf(`Take the next step to a new signing key. Where there is no new key, make one, which only verifies at first. Where there is one, and
-it has been in the file for %s so that every service has it, let it sign. The old key goes on verifying, so nobody has to
-register again. With --urgent, as when the old key has leaked, both at once: for a moment some services may refuse new tokens.`, credential.KeyPropagation),
+		Use: "rotate", Short: "Take the next step to a new signing key", Args: exactArgs(),
+		Long: fmt.Sprintf(`Take the next step to a new signing key. Without a new key, create one, which only verifies at first. With one that
+has been in the file for %s, so that every service has it, sign with it. The old key still verifies, so no visitor has to register
+again. With --urgent, for example after a leak, do both at once: for a moment some services may refuse new tokens.`, credential.KeyPropagation),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := a.openKeys(*flag)
 			if err != nil {
@@ -158,7 +158,7 @@ register again. With --urgent, as when the old key has leaked, both at once: for
 					return err
 				}
 			} else {
-				a.note("The new key verifies. Rotate again after %s, and it signs.", timestamp(a.Now().Add(credential.KeyPropagation)))
+				a.note("The new key verifies tokens. Rotate again after %s to sign with it.", timestamp(a.Now().Add(credential.KeyPropagation)))
 			}
 			return a.printKeys(file.Keys()...)
 		},
@@ -167,7 +167,7 @@ register again. With --urgent, as when the old key has leaked, both at once: for
 	return c
 }
 
-// addKey makes a new key where there is none; its id is empty where there is one.
+// addKey adds a new key unless a new one exists; its id is then empty.
 func (a *app) addKey(file *credential.KeyFile) (id string, err error) {
 	for _, k := range file.Keys() {
 		if k.State == credential.KeyNew {
@@ -181,8 +181,8 @@ func (a *app) addKey(file *credential.KeyFile) (id string, err error) {
 func (a *app) keysRetire(flag *string) *cobra.Command {
 	var ttl string
 	c := &cobra.Command{
-		Use: "retire", Short: "Take out the old keys whose last token has expired", Args: takes(),
-		Long: "Take out the old keys that signed their last token longer ago than tokens hold. Nobody has to register again. See keys remove for one that has leaked.",
+		Use: "retire", Short: "Remove the old keys whose last token has expired", Args: exactArgs(),
+		Long: "Remove the old keys whose last token has expired. No visitor has to register again. See keys remove for a leaked key.",
 		RunE: func(*cobra.Command, []string) error {
 			holds, err := parseDuration(cmp.Or(ttl, a.Getenv("VISITOR_TOKEN_TTL"), defaultTokenTTL.String()))
 			if err != nil || holds < 0 {
@@ -200,15 +200,15 @@ func (a *app) keysRetire(flag *string) *cobra.Command {
 			return a.printKeys(file.Keys()...)
 		},
 	}
-	c.Flags().StringVar(&ttl, "ttl", "", "how long tokens hold (VISITOR_TOKEN_TTL); default: 720h")
+	c.Flags().StringVar(&ttl, "ttl", "", "lifetime of tokens (VISITOR_TOKEN_TTL); default: 720h")
 	return c
 }
 
 func (a *app) keysRemove(flag *string) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "remove KID", Short: "Take a key out whatever it has signed", Args: takes("KID"), ValidArgsFunction: a.completeKeys(flag),
-		Long: "Take a key out whatever it has signed, as when it has leaked: visitors with its tokens must register again.",
+		Use: "remove KID", Short: "Remove a key even if its tokens are valid", Args: exactArgs("KID"), ValidArgsFunction: a.completeKeys(flag),
+		Long: "Remove a key even if its tokens are valid, for example a leaked one: visitors with its tokens must register again.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			file, err := a.openKeys(*flag)
 			if err != nil {
@@ -223,7 +223,7 @@ func (a *app) keysRemove(flag *string) *cobra.Command {
 			return a.printKeys(file.Keys()...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 

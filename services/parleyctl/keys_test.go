@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 	w.env = map[string]string{"VISITOR_KEYS_FILE": path}
 	w.ctl("keys", "list").fails(parleyctl.ExitNotFound, "There is no key file "+path)
 	first := decoded[[]object](w.ctl("keys", "generate", "-o", "json"))[0]["kid"].(string)
-	w.ctl("keys", "generate").fails(parleyctl.ExitRefused, "is there already")
+	w.ctl("keys", "generate").fails(parleyctl.ExitRefused, "exists already")
 	if again := decoded[[]object](w.ctl("keys", "generate", "--if-missing", "-o", "json")); len(again) != 1 || again[0]["kid"] != first {
 		t.Errorf("got %v of a file that is there, want the key that it has", again)
 	}

@@ -20,7 +20,7 @@ import (
 
 const progressFile = "parley-migrate.json"
 
-// migrationView is what both stores hold of one kind afterwards.
+// migrationView is the result of one kind in both stores.
 type migrationView struct {
 	Kind    string `json:"kind"`
 	Records int64  `json:"records"`
@@ -30,15 +30,15 @@ type migrationView struct {
 func (a *app) migrate() *cobra.Command {
 	var from, to, progress string
 	c := &cobra.Command{
-		Use: "migrate", Short: "Copy everything from one store to another",
-		Long: `Copy everything from one store to another: from SQLite to MongoDB when one machine is outgrown, or the other way round.
+		Use: "migrate", Short: "Copy all records from one store to another",
+		Long: `Copy all records from one store to another: from SQLite to MongoDB, or back.
 
-Stop the services first: what they write meanwhile would be missing. A store is named by a MongoDB URI, by sqlite:PATH, or by the words
-mongodb and sqlite, which mean MONGODB_URI and SQLITE_PATH. MONGODB_DATABASE names the database. The target must be empty. In the end both stores
+Stop the services first: records that they write during the copy would be missing. A store is a MongoDB URI, sqlite:PATH, or one of
+mongodb and sqlite, which mean MONGODB_URI and SQLITE_PATH. MONGODB_DATABASE names the database. The target must be empty. At the end both stores
 are read and compared, by counts and by hashes of each kind.
 
-A copy that was interrupted goes on where it ended: the progress file says where, and is removed in the end.`,
-		Example: `  parleyctl migrate --from sqlite:/var/lib/parley/parley.db --to mongodb`, Args: takes(),
+An interrupted copy continues where it ended: the progress file has the position, and is removed at the end.`,
+		Example: `  parleyctl migrate --from sqlite:/var/lib/parley/parley.db --to mongodb`, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "from", "to"); err != nil {
 				return err
@@ -48,7 +48,7 @@ A copy that was interrupted goes on where it ended: the progress file says where
 	}
 	c.Flags().StringVar(&from, "from", "", "the store to read")
 	c.Flags().StringVar(&to, "to", "", "the store to fill")
-	c.Flags().StringVar(&progress, "progress", progressFile, "the file that notes how far the copy has come")
+	c.Flags().StringVar(&progress, "progress", progressFile, "the file with the progress of the copy")
 	return c
 }
 
@@ -80,13 +80,13 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 	}
 	defer func() { err = errors.Join(err, backend.Close(writing)) }()
 	summaries, err := transfer.Run(ctx, transfer.Config{
-		From: reading, To: writing, FromName: storeName(source), ToName: storeName(target), Progress: progress, Now: a.Now, Copied: a.tellCopied(),
+		From: reading, To: writing, FromName: storeName(source), ToName: storeName(target), Progress: progress, Now: a.Now, Copied: a.printProgress(),
 	})
 	if errors.Is(err, transfer.ErrNotEmpty) {
 		return usage(err.Error())
 	}
 	if err != nil {
-		return fmt.Errorf("%w; calling it again goes on where this ended", err)
+		return fmt.Errorf("%w; running it again continues from here", err)
 	}
 	var views []migrationView
 	for _, s := range summaries {
@@ -98,8 +98,8 @@ func (a *app) migrateStores(ctx context.Context, from, to, progress string) (err
 		column[migrationView]{"sha256", func(v migrationView) string { return v.Hash }})
 }
 
-// tellCopied prints the progress of the copy.
-func (a *app) tellCopied() func(store.Kind, int64) {
+// printProgress returns a function that prints the progress of the copy.
+func (a *app) printProgress() func(store.Kind, int64) {
 	const pause = 2 * time.Second
 	last := a.Now()
 	return func(kind store.Kind, copied int64) {
@@ -110,7 +110,7 @@ func (a *app) tellCopied() func(store.Kind, int64) {
 	}
 }
 
-// namedStore is the store that a flag names.
+// namedStore returns the store in a flag.
 func (a *app) namedStore(flag, value string) (config.Store, error) {
 	s := config.Store{MongoDBDatabase: cmp.Or(a.flags.mongoDB, a.Getenv("MONGODB_DATABASE"))}
 	if err := config.SetDefaults(&s); err != nil {
@@ -141,7 +141,7 @@ func (a *app) namedStore(flag, value string) (config.Store, error) {
 	return s, nil
 }
 
-// storeName names a store without its password, in the progress file and to detect identical stores.
+// storeName returns a store's name without its password, for the progress file and to detect identical stores.
 func storeName(s config.Store) string {
 	if s.SQLitePath != "" {
 		return "sqlite:" + s.SQLitePath
@@ -149,11 +149,11 @@ func storeName(s config.Store) string {
 	return redacted(s.MongoDBURI) + " " + s.MongoDBDatabase
 }
 
-// openNamed returns a connection that works.
+// openNamed returns a working connection.
 func openNamed(ctx context.Context, s config.Store) (store.Store, error) {
 	opened, err := backend.Open(backend.Config{Store: s, AppName: name, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil && s.MongoDBURI != "" {
-		return nil, usage("the MongoDB URI is not right") // the cause could repeat a password
+		return nil, usage("the MongoDB URI is invalid") // the cause could contain a password
 	}
 	if err != nil {
 		return nil, usage(err.Error())
@@ -161,7 +161,7 @@ func openNamed(ctx context.Context, s config.Store) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	if err := opened.Ready(ctx); err != nil {
-		return nil, errors.Join(away("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err), backend.Close(opened))
+		return nil, errors.Join(unreachable("the store", cmp.Or(s.MongoDBURI, s.SQLitePath), err), backend.Close(opened))
 	}
 	return opened, nil
 }

@@ -28,7 +28,7 @@ name  Acme`)
 	if id, ok := chat.ParseID(second["id"].(string)); !ok || id[14] != '7' {
 		t.Errorf("got id %v, want a UUID of version 7", second["id"])
 	}
-	w.must(w.store.PutCompany(t.Context(), chat.Company{ID: second["id"].(string), Name: "Evil\x1b[31m <b>\u202e"})) // before names were checked
+	w.must(w.store.PutCompany(t.Context(), chat.Company{ID: second["id"].(string), Name: "Evil\x1b[31m <b>\u202e"})) // before names were validated
 	w.ctl("companies", "rename", companyID, "Acme & Sons").done()
 	w.ctl("companies", "show", companyID, "-o", "json").prints("{\n  \"id\": \"" + companyID + "\",\n  \"name\": \"Acme & Sons\"\n}")
 
@@ -64,7 +64,7 @@ func TestApplications(t *testing.T) {
 	if made["provider"] != "widget" || made["botName"] != "Nora" || made["verification"] != "session" || made["allowedOrigins"].([]any)[0] != "https://www.example.com" {
 		t.Errorf("got %v", made)
 	}
-	app, err := w.cache.Application(t.Context(), id) // now a service believes it for an hour
+	app, err := w.cache.Application(t.Context(), id) // the cache now holds it for an hour
 	w.must(err)
 	if string(app.WidgetConfigs) != configs {
 		t.Errorf("got widgetConfigs %s, want them as they were", app.WidgetConfigs)
@@ -100,7 +100,7 @@ func TestApplications(t *testing.T) {
 	w.ctl("applications", "origins", id, "--any").done()
 	in("every origin may", func(a chat.Application) bool { return len(a.AllowedOrigins) == 0 })
 	w.ctl("applications", "support", id, "--set", "../../docs/examples/support.json").done()
-	in("the services know when agents are there", func(a chat.Application) bool { return a.Support.Rating && len(a.Support.Hours.Week) == 5 })
+	in("the services have the business hours", func(a chat.Application) bool { return a.Support.Rating && len(a.Support.Hours.Week) == 5 })
 	w.ctlIn(`{"hours":{"timeZone":"Berlin"}}`, false, "applications", "support", id, "--set", "-").fails(parleyctl.ExitRefused, "hours.timeZone")
 	w.ctlIn(`[]`, false, "applications", "support", id, "--set", "-").fails(parleyctl.ExitRefused, "JSON object")
 	w.ctl("applications", "support", id).fails(parleyctl.ExitUsage, "--set")
@@ -305,7 +305,7 @@ func TestReply(t *testing.T) {
 	r := w.ctl("reply", c.ID, "I am looking into it.", "--name", "Grace", "-o", "json")
 	sent := decoded[object](r)
 	if !strings.Contains(r.errors, "The window expired at 2026-11-20T12:00:00.000Z") {
-		t.Errorf("got %q, want a word about the window", r.errors)
+		t.Errorf("got %q, want a note about the window", r.errors)
 	}
 	m := heard.Next()
 	e, err := event.Decode[event.Reply](m.Subject, m.Data)
@@ -335,7 +335,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// A revocation is in the store, in the stream that gateways read, and told to those who cache the visitor.
+// A revocation is in the store, in the stream for the gateways, and announced to the caches.
 func TestVisitors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -366,7 +366,7 @@ func TestVisitors(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for v := (chat.Visitor{}); v.TokensValidFrom.IsZero(); {
 		if v, err = w.cache.Visitor(t.Context(), id); err != nil || time.Now().After(deadline) {
-			t.Fatalf("got %+v, %v, want the services to hear of it", v, err)
+			t.Fatalf("got %+v, %v, want the services to receive it", v, err)
 		}
 	}
 	w.ctl("visitors", "revoke", appID, "--yes").fails(parleyctl.ExitNotFound, "isitor not found")

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
-// What --output may be.
+// Values of --output.
 const (
 	outputTable = "table"
 	outputJSON  = "json"
@@ -19,7 +19,7 @@ const (
 
 func (a *app) wantsJSON() bool { return a.flags.output == outputJSON }
 
-// column is one column of a table, or one line of what is shown of a single thing.
+// column is one column of a table, or one line of a single item.
 type column[T any] struct {
 	name string
 	of   func(T) string
@@ -55,12 +55,12 @@ func printRow(w io.Writer, cells []string) {
 		if i < last {
 			c += "\t"
 		}
-		_, _ = io.WriteString(w, c) // Flush says when it failed
+		_, _ = io.WriteString(w, c) // Flush reports the error
 	}
 	_, _ = io.WriteString(w, "\n")
 }
 
-// printOne prints one thing, a line for each of its members, or as a JSON object. Members without a value are left out.
+// printOne prints one item, a line for each of its members, or as a JSON object. It omits members without a value.
 func printOne[T any](a *app, item T, members ...column[T]) error {
 	if a.wantsJSON() {
 		return a.printJSON(item)
@@ -74,7 +74,7 @@ func printOne[T any](a *app, item T, members ...column[T]) error {
 	return w.Flush()
 }
 
-// printJSON keeps what is JSON already as it is.
+// printJSON encodes v, and leaves embedded JSON unchanged.
 func (a *app) printJSON(v any) error {
 	encoder := json.NewEncoder(a.Out)
 	encoder.SetEscapeHTML(false)
@@ -82,19 +82,19 @@ func (a *app) printJSON(v any) error {
 	return encoder.Encode(v)
 }
 
-// printLine is for what comes one by one: a JSON object a line.
+// printLine prints one of a sequence: a JSON object a line.
 func (a *app) printLine(v any) error {
 	encoder := json.NewEncoder(a.Out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
 }
 
-// note prints a remark to standard error.
+// note prints a note to standard error.
 func (a *app) note(format string, args ...any) {
 	_, _ = fmt.Fprintln(a.Err, clean(fmt.Sprintf(format, args...)))
 }
 
-// cell is a value of a table; an empty one is a dash, so that columns can be counted.
+// cell returns a table cell; an empty one is a dash, so that columns can be counted.
 func cell(s string) string {
 	if s = clean(s); s != "" {
 		return s
@@ -102,7 +102,7 @@ func cell(s string) string {
 	return "-"
 }
 
-// clean takes out what would move the cursor, colour the screen or turn the text around: what is shown was written by others.
+// clean removes characters that would move the cursor, change colours or reverse the text: the text comes from users.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -115,7 +115,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// shorten cuts a text for a table.
+// shorten truncates a text for a table.
 func shorten(s string, limit int) string {
 	runes := []rune(s)
 	if len(runes) <= limit {

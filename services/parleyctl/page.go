@@ -8,11 +8,11 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// pagedList makes c list what read finds in the store, a page at a time. The first column is the id that a next page continues after.
-// Flags of c are checked in its PreRunE, before the store is opened.
+// pagedList makes c list the records that read returns, a page at a time. The first column is the id after which the next page
+// continues. Flags of c are checked in its PreRunE, before the store is opened.
 func pagedList[T, V any](a *app, c *cobra.Command, read func(context.Context, store.Store, store.Page) ([]T, error), view func(T) V, columns []column[V]) *cobra.Command {
 	var page store.Page
-	c.Flags().IntVar(&page.Limit, "limit", 100, "at most so many; 0: all")
+	c.Flags().IntVar(&page.Limit, "limit", 100, "maximum number; 0: all")
 	c.Flags().StringVar(&page.After, "after", "", "continue after this id, the last one of the previous page")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if page.Limit < 0 {
@@ -37,7 +37,7 @@ func pagedList[T, V any](a *app, c *cobra.Command, read func(context.Context, st
 	return c
 }
 
-// printViews is printList of what view makes of each item.
+// printViews is printList with a view of each item.
 func printViews[T, V any](a *app, items []T, view func(T) V, columns []column[V]) error {
 	var views []V
 	for _, item := range items {

@@ -30,8 +30,8 @@ func (a *app) reply() *cobra.Command {
 	var d draft
 	c := &cobra.Command{
 		Use: "reply CHAT [TEXT]", Short: "Write into a chat as an agent",
-		Long: `Write into a chat as an agent. The visitor gets it as any reply: over the socket, and in the history. Give a text, or a type of the
-Client API with its data in a file. An agent may also write after the 24-hour window; a phone channel may refuse that.`,
+		Long: `Write into a chat as an agent. The visitor gets it like any reply: over the socket, and in the history. Pass a text, or a type of the
+Client API with its data in a file. An agent may also write after the 24-hour window; a phone channel may reject that.`,
 		Example: `  parleyctl reply CHAT "I am looking into it." --name Grace
   parleyctl reply CHAT --type IMAGE --data image.json`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -56,11 +56,11 @@ Client API with its data in a file. An agent may also write after the 24-hour wi
 	for _, t := range chat.CompanyTypes() {
 		types = append(types, string(t))
 	}
-	_ = c.RegisterFlagCompletionFunc("type", fixed(types...)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("type", fixed(types...)) // the flag exists
 	return c
 }
 
-// compose makes the message, and refuses what the Client API would refuse.
+// compose builds the message, and rejects what the Client API would reject.
 func (a *app) compose(d draft, text string) (chat.Message, error) {
 	kind := chat.MessageType(d.kind)
 	if !kind.In(chat.CompanyTypes()) {

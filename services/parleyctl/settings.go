@@ -19,7 +19,7 @@ const (
 	demoKeysFile   = "visitor-keys.json"
 )
 
-// settings are where Parley is.
+// settings are the addresses of Parley.
 type settings struct {
 	config.NATS
 	config.Store
@@ -28,14 +28,14 @@ type settings struct {
 	keysFile string
 }
 
-// demo is what of demo.json is of use here.
+// demo has the used members of demo.json.
 type demo struct {
 	NATSURL    string `json:"natsUrl"`
 	SQLitePath string `json:"sqlitePath"`
 }
 
-// settings reads the flags, then the environment. Only where both are silent about NATS and the store the demo's file counts: one
-// engine of a production and one of the demo would be a dangerous mixture.
+// settings reads the flags, then the environment. demo.json is used only if neither names NATS or a store: combining an engine of
+// production with one of the demo would be dangerous.
 func (a *app) settings() (settings, error) {
 	s := settings{
 		NATS: config.NATS{
@@ -79,7 +79,7 @@ func (s *settings) takeDemo(dir string) error {
 	return nil
 }
 
-// complete sets defaults, and validates the rest. Settings that a command does not need may be missing.
+// complete sets defaults and validates the settings. Settings that a command does not need may be missing.
 func (s *settings) complete(idleClose string) error {
 	if err := config.SetDefaults(s); err != nil {
 		return usage(err.Error())

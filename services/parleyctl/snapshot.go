@@ -24,10 +24,10 @@ import (
 
 const (
 	snapshotTime = "20060102T150405Z"
-	unfinished   = ".unfinished-" // before the name of a backup that is being written
+	unfinished   = ".unfinished-" // prefix of a backup that is being written
 )
 
-// snapshotName is what the folder of a complete backup is called.
+// snapshotName matches the folder name of a complete backup.
 var snapshotName = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
 
 type savedView struct {
@@ -45,18 +45,18 @@ func printSaved(a *app, views []savedView) error {
 		column[savedView]{"path", func(v savedView) string { return v.Path }})
 }
 
-// savedStreams are those that a backup holds: of events, and of files.
+// savedStreams are the streams in a backup: of events, and of files.
 func savedStreams() []string { return append(inspect.StreamNames(), bus.FilesStream) }
 
 func (a *app) streamsBackup() *cobra.Command {
 	var to string
 	var keep int
 	c := &cobra.Command{
-		Use: "backup", Short: "Save the streams with their consumers, also while they are in use", Args: takes(),
+		Use: "backup", Short: "Save the streams with their consumers, also while they are in use", Args: exactArgs(),
 		Long: `Save the streams, their durable consumers and the file store, also while they are in use, in JetStream's own format.
 
-Each run makes a folder in --to whose name is the time in UTC. It appears when it is complete. It holds what visitors wrote: only its owner can read it.
-Back up the store after the streams and not before: what is recorded between the two is then recorded again after a restore, which does no harm.`,
+Each run creates a folder in --to with the time in UTC as its name. It appears when it is complete. It contains visitors' messages: only its owner can read it.
+Back up the store after the streams, not before: events handled in between are then handled again after a restore, which is harmless.`,
 		Example: `  parleyctl streams backup --to /backup/streams --keep 7`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "to"); err != nil {
@@ -80,11 +80,11 @@ Back up the store after the streams and not before: what is recorded between the
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the folder of all backups")
-	c.Flags().IntVar(&keep, "keep", 0, "remove older backups but for so many, this one included; 0: none")
+	c.Flags().IntVar(&keep, "keep", 0, "number of backups to keep, this one included; 0: all")
 	return c
 }
 
-// saveStreams writes a folder and gives it its name when it is complete.
+// saveStreams writes a folder and renames it when it is complete.
 func saveStreams(ctx context.Context, b *bus.Bus, to string, now time.Time) (views []savedView, err error) {
 	name := now.UTC().Format(snapshotTime)
 	draft, done := filepath.Join(to, unfinished+name), filepath.Join(to, name)
@@ -145,7 +145,7 @@ func saveStream(ctx context.Context, b *bus.Bus, stream, path string) (view save
 	return savedView{Stream: stream, Messages: state.Msgs, Bytes: info.Size()}, os.WriteFile(path+".json", text, 0o600)
 }
 
-// backups are the complete ones in a folder, the oldest first.
+// backups lists the complete backups in a folder, the oldest first.
 func backups(folder string) (names []string, err error) {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {
@@ -175,10 +175,10 @@ func (a *app) streamsRestore() *cobra.Command {
 	var replace, yes bool
 	var replicas int
 	c := &cobra.Command{
-		Use: "restore", Short: "Make the streams and their consumers from a backup", Args: takes(),
-		Long: `Make the streams, their durable consumers and the file store from a backup of ` + "`streams backup`" + `. --from is one backup, or the folder of all,
-of which the newest counts. Stop the services before, and restore the store first. Streams that are there are refused, unless --replace
-deletes them with all that they hold.`,
+		Use: "restore", Short: "Restore the streams and their consumers from a backup", Args: exactArgs(),
+		Long: `Restore the streams, their durable consumers and the file store from a backup of ` + "`streams backup`" + `. --from is one backup, or the folder of all
+backups, of which the newest is used. Stop the services before, and restore the store first. Existing streams are an error, unless
+--replace deletes them with their messages.`,
 		Example: `  parleyctl streams restore --from /backup/streams --replace`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "from"); err != nil {
@@ -192,7 +192,7 @@ deletes them with all that they hold.`,
 				from = filepath.Join(from, names[len(names)-1])
 			}
 			if replace {
-				if err := a.confirm(yes, "Streams that are there are deleted with all that they hold and made from %s.", from); err != nil {
+				if err := a.confirm(yes, "Existing streams are deleted with their messages and restored from %s.", from); err != nil {
 					return err
 				}
 			}
@@ -208,9 +208,9 @@ deletes them with all that they hold.`,
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "a backup, or the folder of all backups")
-	c.Flags().BoolVar(&replace, "replace", false, "delete streams that are there")
-	c.Flags().IntVar(&replicas, "replicas", 0, "replicas of each stream; 0: as many as it had")
-	consent(c, &yes)
+	c.Flags().BoolVar(&replace, "replace", false, "delete existing streams")
+	c.Flags().IntVar(&replicas, "replicas", 0, "replicas of each stream; 0: as in the backup")
+	addYesFlag(c, &yes)
 	return c
 }
 

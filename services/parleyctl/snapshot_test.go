@@ -21,8 +21,8 @@ type saved struct {
 	Messages     uint64
 }
 
-// What a deployment keeps is saved while it runs and restored into new engines: messages with their sequences, how far each consumer
-// was, and the store.
+// A backup of a running deployment is restored into new engines: messages with their sequences, the consumers' positions, and the
+// store.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,7 +67,7 @@ func TestBackupAndRestore(t *testing.T) {
 	fresh.ctl("streams", "restore", "--from", t.TempDir()).fails(parleyctl.ExitUsage, "no backup")
 }
 
-// Old backups go, an unfinished one is none.
+// Old backups are removed; an unfinished one does not count.
 func TestBackupsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -94,7 +94,7 @@ func TestBackupsAreKept(t *testing.T) {
 	}
 }
 
-// acked waits until a consumer's acknowledgements have reached the server.
+// acked waits until the server has a consumer's acknowledgements.
 func (w *world) acked(stream, durable string, sequence uint64) {
 	w.t.Helper()
 	eventually(w.t, durable+" is done", func() bool {

@@ -11,12 +11,12 @@ import (
 )
 
 func (a *app) streams() *cobra.Command {
-	return under("streams", "Declare the streams; show them and how far their consumers are", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore())
+	return commandGroup("streams", "Declare the streams; show them and their consumers' positions", []string{"stream"}, a.streamsList(), a.streamsConsumers(), a.streamsApply(), a.streamsBackup(), a.streamsRestore())
 }
 
 func (a *app) streamsList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "Show how full the streams are", Aliases: []string{"ls", "info"}, Args: takes(),
+		Use: "list", Short: "Show how full the streams are", Aliases: []string{"ls", "info"}, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			b, err := a.openBus(c.Context())
 			if err != nil {
@@ -62,8 +62,8 @@ func percent(n uint64, of int64) string {
 
 func (a *app) streamsConsumers() *cobra.Command {
 	return &cobra.Command{
-		Use: "consumers [STREAM]", Short: "Show how far the consumers are", ValidArgsFunction: fixed(inspect.StreamNames()...),
-		Long: "Show how far the consumers are: LAG is what they have not been given yet, UNACKED what they have and are not done with, over all " +
+		Use: "consumers [STREAM]", Short: "Show the consumers' positions", ValidArgsFunction: fixed(inspect.StreamNames()...),
+		Long: "Show the consumers' positions: LAG is the number of undelivered events, UNACKED that of delivered but unacknowledged ones, over all " +
 			"partitions. ACTIVE: each partition has a reader.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {

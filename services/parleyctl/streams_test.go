@@ -49,7 +49,7 @@ func (w *world) consume(c bus.Consumer) (stop func()) {
 
 func handled(context.Context, bus.Delivery) error { return nil }
 
-// conversation is a visitor's question, the bot's answer, and what the company writes, all of now.
+// conversation returns a visitor's question, the bot's answer, and a company's message, all of now.
 func (w *world) conversation() (c chat.Chat, question event.VisitorMessageAccepted, answer event.Reply, company event.CompanyMessageAccepted) {
 	w.t.Helper()
 	w.seed()
@@ -157,7 +157,7 @@ func TestWatchFollowsUntilInterrupted(t *testing.T) {
 	}
 	s, err := w.bus.Stream(t.Context(), subject.Inbound)
 	if err != nil || s.CachedInfo().State.Consumers != 0 || s.CachedInfo().State.Msgs != 1 {
-		t.Errorf("got %+v, %v, want nothing left behind and nothing taken", s.CachedInfo().State, err)
+		t.Errorf("got %+v, %v, want no consumer left and no message removed", s.CachedInfo().State, err)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestDeadLetters(t *testing.T) {
 		}
 	}
 	if r := w.ctl("dead", "replay", "--all"); r.code != parleyctl.ExitRefused || strings.Count(r.out, "does not say where it belongs") != 3 {
-		t.Errorf("letters of nobody's: got code %d\n%s%s", r.code, r.out, r.errors)
+		t.Errorf("dead letters without a consumer: got code %d\n%s%s", r.code, r.out, r.errors)
 	}
 	w.ctl("dead", "drop", "--all").fails(parleyctl.ExitUsage, "Remove 3 dead letters for good? Add --yes")
 	if out := w.ctlIn("y\n", true, "dead", "drop", "3").done(); !strings.Contains(out, "dropped") || len(list()) != 2 {
@@ -241,8 +241,8 @@ func TestDeadLetters(t *testing.T) {
 	}
 	w.ctl("dead", "show", "99").fails(parleyctl.ExitNotFound, "There is no dead letter 99")
 	w.ctl("dead", "replay").fails(parleyctl.ExitUsage, "--all")
-	w.ctl("dead", "replay", "1", "--consumer", "x").fails(parleyctl.ExitUsage, "filters go with --all")
-	w.ctl("dead", "show", "x").fails(parleyctl.ExitUsage, "no number of a letter")
+	w.ctl("dead", "replay", "1", "--consumer", "x").fails(parleyctl.ExitUsage, "filters need --all")
+	w.ctl("dead", "show", "x").fails(parleyctl.ExitUsage, "is not the number of a dead letter")
 	w.ctl("dead", "replay", "--all", "--rate", "-1").fails(parleyctl.ExitUsage, "--rate")
 }
 
@@ -254,7 +254,7 @@ func TestDropAndReplayOfNothing(t *testing.T) {
 	}
 }
 
-// traced is what of a trace these tests look at.
+// traced holds the checked members of a trace.
 type traced struct {
 	MessageID, CompanyID, ChatID, CreatedAt string
 	Events                                  []struct {
@@ -282,7 +282,7 @@ func (v traced) consumer(t *testing.T, stream, name string) string {
 	return "none"
 }
 
-// A company's message on its way: the dispatcher cannot pass it on at first, the recorder gives the reply up, and then all is well.
+// A company's message: the dispatcher fails at first, the recorder gives the reply up, and then both succeed.
 func TestTraceFollowsACompanyMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -307,7 +307,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 		t.Fatalf("accepted: got %+v", v)
 	}
 	if got := v.consumer(t, subject.Sends, "dispatcher"); got != "waiting 0 " || len(v.Events[0].Consumers) != 1 {
-		t.Errorf("nobody runs: got %q of %+v, want the dispatcher waiting and no other", got, v.Events[0].Consumers)
+		t.Errorf("no consumer runs: got %q of %+v, want the dispatcher waiting and no other", got, v.Events[0].Consumers)
 	}
 
 	var right atomic.Bool
@@ -373,7 +373,7 @@ func TestTraceOfAVisitorsMessageAndOfAReply(t *testing.T) {
 	w := newWorld(t)
 	w.now = time.Now
 	c, question, answer, _ := w.conversation()
-	answer.Message.ID = "01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11" // made long before it was published: only its chat tells where it is
+	answer.Message.ID = "01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11" // created long before it was published: only its chat identifies its subject
 	w.publish(question, answer)
 	if v := decoded[traced](w.ctl("trace", question.Message.ID, "-o", "json")); len(v.Events) != 1 || v.Events[0].Kind != "visitor-message" || v.ChatID != c.ID {
 		t.Errorf("got %+v, want the visitor's message", v)
@@ -405,7 +405,7 @@ func TestStreams(t *testing.T) {
 	w.publish(question)
 	v := decoded[[]object](w.ctl("streams", "consumers", "-o", "json"))
 	if len(v) != 1 || v[0]["name"] != "bot" || v[0]["lag"] != 1.0 || v[0]["filters"].([]any)[0] != subject.AllVisitorMessages {
-		t.Errorf("got %v, want the bot one behind", v)
+		t.Errorf("got %v, want the bot to lag by one", v)
 	}
 	list := decoded[[]object](w.ctl("streams", "list", "-o", "json"))
 	if len(list) != len(subject.Streams()) || list[0]["name"] != "INBOUND" || list[0]["messages"] != 2.0 || list[0]["maxAge"] != "168h" {
@@ -417,7 +417,7 @@ func TestStreams(t *testing.T) {
 	w.ctl("streams", "consumers", "x").fails(parleyctl.ExitUsage, "must be one of")
 }
 
-// A message that a consumer keeps trying is given up when an operator says so; what waits behind it goes on.
+// An operator skips a message that a consumer keeps retrying; the messages after it are delivered.
 func TestDeadSkip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -443,7 +443,7 @@ func TestDeadSkip(t *testing.T) {
 	if out := skip("--dry-run").done(); !strings.Contains(out, "INBOUND/1  bot") || !strings.Contains(out, "would be skipped") || len(answered) != 0 {
 		t.Errorf("got\n%s\nwant the bot, and nothing done", out)
 	}
-	skip("--consumer", "recorder").fails(parleyctl.ExitNotFound, "No consumer keeps trying")
+	skip("--consumer", "recorder").fails(parleyctl.ExitNotFound, "No consumer keeps retrying")
 	if found := decoded[[]object](skip("-o", "json")); len(found) != 1 || found[0]["result"] != "skipped" || found[0]["consumer"] != "bot" {
 		t.Errorf("got %v, want the bot's", found)
 	}
@@ -454,6 +454,6 @@ func TestDeadSkip(t *testing.T) {
 	if len(letters) != 1 || letters[0]["messageId"] != question.Message.ID || !strings.HasPrefix(letters[0]["reason"].(string), "invalid: An operator has skipped it: ") {
 		t.Errorf("got the letters %v, want the message's, which was skipped", letters)
 	}
-	skip().fails(parleyctl.ExitNotFound, "No consumer keeps trying")
+	skip().fails(parleyctl.ExitNotFound, "No consumer keeps retrying")
 	w.ctl("dead", "skip", "x").fails(parleyctl.ExitUsage, "MESSAGE")
 }

@@ -13,8 +13,8 @@ import (
 func (a *app) applicationsSupport() *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "support APPLICATION", Short: "Set how agents serve visitors: business hours, handover, ratings", Args: takes("APPLICATION"),
-		Long: `Set how agents serve the visitors of an application, from a JSON file that replaces all of it:
+		Use: "support APPLICATION", Short: "Set how agents serve visitors: business hours, handover, ratings", Args: exactArgs("APPLICATION"),
+		Long: `Set how agents serve the visitors of an application, from a JSON file that replaces all settings:
 
   {
     "hours": {
@@ -27,7 +27,7 @@ func (a *app) applicationsSupport() *cobra.Command {
     "rating": true
   }
 
-Without hours agents are always there. It holds within a second.`,
+Without hours agents are always available. It takes effect within a second.`,
 		Example:           `  parleyctl applications support APPLICATION --set support.json`,
 		ValidArgsFunction: a.completeApplications,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ Without hours agents are always there. It holds within a second.`,
 			}
 			var support chat.Support
 			if err := json.Unmarshal(text, &support); err != nil {
-				return apperr.MalformedJSON.WithMessage("The file is no JSON object of these settings: " + err.Error())
+				return apperr.MalformedJSON.WithMessage("The file is not a JSON object of these settings: " + err.Error())
 			}
 			err = a.changeApplication(c.Context(), args[0], func(operations *admin.Service, app *chat.Application) error {
 				_, err := operations.SetSupport(c.Context(), self(), app.ID, support)
@@ -56,7 +56,7 @@ Without hours agents are always there. It holds within a second.`,
 	return c
 }
 
-// describeSupport is the settings as JSON.
+// describeSupport returns the settings as JSON.
 func describeSupport(s chat.Support) string {
 	text, err := json.Marshal(s)
 	if err != nil {

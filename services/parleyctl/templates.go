@@ -61,17 +61,17 @@ func (a *app) printTemplate(t chat.MessageTemplate) error {
 }
 
 func (a *app) templates() *cobra.Command {
-	return under("templates", "Create, list, approve and reject message templates", []string{"template"},
+	return commandGroup("templates", "Create, list, approve and reject message templates", []string{"template"},
 		a.templatesCreate(), a.templatesList(), a.templatesShow(),
-		a.templatesReview("approve", "Let a template be sent", chat.TemplateApproved),
-		a.templatesReview("reject", "Keep a template from being sent", chat.TemplateRejected))
+		a.templatesReview("approve", "Approve a template", chat.TemplateApproved),
+		a.templatesReview("reject", "Reject a template", chat.TemplateRejected))
 }
 
 func (a *app) templatesCreate() *cobra.Command {
 	var company, id, title, text, file string
 	var parameters []string
 	c := &cobra.Command{
-		Use: "create", Short: "Create a message template", Args: takes(),
+		Use: "create", Short: "Create a message template", Args: exactArgs(),
 		Long: `Create a message template. It is pending until it is approved. A parameter without a default must be given with every push;
 "username" is the recipient's name.`,
 		Example: `  parleyctl templates create --company COMPANY --name order_shipped \
@@ -81,7 +81,7 @@ func (a *app) templatesCreate() *cobra.Command {
 				return err
 			}
 			if (text == "") == (file == "") {
-				return usage("say --text or --text-file")
+				return usage("set --text or --text-file")
 			}
 			if file != "" {
 				data, err := a.readFile("--text-file", file)
@@ -115,7 +115,7 @@ func (a *app) templatesCreate() *cobra.Command {
 	c.Flags().StringVar(&file, "text-file", "", "file with its text; - is standard input")
 	c.Flags().StringArrayVar(&parameters, "param", nil, "a parameter, name or name=default; may be repeated")
 	c.Flags().StringVar(&id, "id", "", "its id, a UUID; default: a new one")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
@@ -130,13 +130,13 @@ func parseParameters(flags []string) (parameters []chat.TemplateParameter) {
 func (a *app) templatesList() *cobra.Command {
 	var company string
 	c := pagedList(a, &cobra.Command{
-		Use: "list", Short: "List message templates", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List message templates", Aliases: []string{"ls"}, Args: exactArgs(),
 		PreRunE: func(*cobra.Command, []string) error { return optionalID("--company", &company) },
 	}, func(ctx context.Context, s store.Store, page store.Page) ([]chat.MessageTemplate, error) {
 		return s.Templates(ctx, company, page)
 	}, viewOfTemplate, templateColumns(60))
 	c.Flags().StringVar(&company, "company", "", "only this company's")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
@@ -154,7 +154,7 @@ func (a *app) template(ctx context.Context, arg string) (chat.MessageTemplate, e
 
 func (a *app) templatesShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show TEMPLATE", Short: "Show a message template", Args: takes("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
+		Use: "show TEMPLATE", Short: "Show a message template", Args: exactArgs("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
 		RunE: func(c *cobra.Command, args []string) error {
 			t, err := a.template(c.Context(), args[0])
 			if err != nil {
@@ -167,8 +167,8 @@ func (a *app) templatesShow() *cobra.Command {
 
 func (a *app) templatesReview(verb, short, status string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " TEMPLATE", Short: short, Long: short + ". It holds within a second.",
-		Args: takes("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
+		Use: verb + " TEMPLATE", Short: short, Long: short + ". It takes effect within a second.",
+		Args: exactArgs("TEMPLATE"), ValidArgsFunction: a.completeTemplates,
 		RunE: func(c *cobra.Command, args []string) error {
 			b, err := a.openBus(c.Context())
 			if err != nil {

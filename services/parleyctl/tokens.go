@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// shownHash is the length of a hash in a table; it suffices to name a token.
+// shownHash is the length of a hash in a table, sufficient to identify a token.
 const shownHash = 12
 
 type tokenView struct {
@@ -28,7 +28,7 @@ type tokenView struct {
 	LastUsedAt timestamp `json:"lastUsedAt,omitzero"`
 	ExpiresAt  timestamp `json:"expiresAt,omitzero"`
 	RevokedAt  timestamp `json:"revokedAt,omitzero"`
-	Secret     string    `json:"secret,omitempty"` // only when it is made
+	Secret     string    `json:"secret,omitempty"` // only at creation
 }
 
 func (a *app) viewOfToken(t chat.AccessToken) tokenView {
@@ -59,13 +59,13 @@ func tokenColumns() []column[tokenView] {
 }
 
 func (a *app) tokens() *cobra.Command {
-	return under("tokens", "Create, list and revoke a company's access tokens", []string{"token"}, a.tokensCreate(), a.tokensList(), a.tokensRevoke())
+	return commandGroup("tokens", "Create, list and revoke a company's access tokens", []string{"token"}, a.tokensCreate(), a.tokensList(), a.tokensRevoke())
 }
 
 func (a *app) tokensCreate() *cobra.Command {
 	var company, title, expires string
 	c := &cobra.Command{
-		Use: "create", Short: "Create an access token, and show its secret once", Args: takes(),
+		Use: "create", Short: "Create an access token, and show its secret once", Args: exactArgs(),
 		Example: "  parleyctl tokens create --company COMPANY --name CRM --expires 90d\n" +
 			"  TOKEN=$(parleyctl tokens create --company COMPANY --name CRM -o json | jq -r .secret)",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -96,12 +96,12 @@ func (a *app) tokensCreate() *cobra.Command {
 	}
 	c.Flags().StringVar(&company, "company", "", "the company that it is for")
 	c.Flags().StringVar(&title, "name", "", "what it is for")
-	c.Flags().StringVar(&expires, "expires", "", "how long it holds (90d, 12h) or until when (2027-01-31, 2027-01-31T12:00:00Z); default: for ever")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	c.Flags().StringVar(&expires, "expires", "", "its lifetime (90d, 12h) or end (2027-01-31, 2027-01-31T12:00:00Z); default: no end")
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
-// parseEnd reads a time in the future; empty is none.
+// parseEnd parses a time in the future; empty: none.
 func (a *app) parseEnd(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -116,7 +116,7 @@ func (a *app) parseEnd(flag, s string) (time.Time, error) {
 	return t, nil
 }
 
-// parseDuration also knows days.
+// parseDuration is [time.ParseDuration] with days.
 func parseDuration(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
@@ -132,13 +132,13 @@ func parseTime(s string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time", s)
+	return time.Time{}, fmt.Errorf("%q is not a time", s)
 }
 
 func (a *app) tokensList() *cobra.Command {
 	var company string
 	c := &cobra.Command{
-		Use: "list", Short: "List a company's access tokens", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List a company's access tokens", Aliases: []string{"ls"}, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company"); err != nil {
 				return err
@@ -155,15 +155,15 @@ func (a *app) tokensList() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&company, "company", "", "the company")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
 func (a *app) tokensRevoke() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "revoke TOKEN", Short: "End an access token", Args: takes("TOKEN"),
-		Long:    "End an access token, named by its hash, eight or more characters of it, or its prefix. It holds within a second, everywhere.",
+		Use: "revoke TOKEN", Short: "Revoke an access token", Args: exactArgs("TOKEN"),
+		Long:    "Revoke an access token, named by its hash, eight or more characters of it, or its prefix. It takes effect everywhere within a second.",
 		Example: "  parleyctl tokens revoke pat_Ab3dE6 --yes",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, b, err := a.openBoth(c.Context())
@@ -183,11 +183,11 @@ func (a *app) tokensRevoke() *cobra.Command {
 			return printOne(a, a.viewOfToken(token), tokenColumns()...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 
-// oneToken finds the token that a reference names, if it names one.
+// oneToken returns the token that a reference identifies.
 func oneToken(ctx context.Context, s store.Store, reference string) (chat.AccessToken, error) {
 	found, err := s.FindAccessTokens(ctx, reference)
 	switch {

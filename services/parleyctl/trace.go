@@ -13,12 +13,12 @@ import (
 func (a *app) trace() *cobra.Command {
 	var within string
 	c := &cobra.Command{
-		Use: "trace MESSAGE", Short: "Say where a message is", Args: takes("MESSAGE"),
-		Long: `Say where a message is, a company's, a visitor's or a reply: when it was accepted, its stream and sequence, what each consumer has
-done with it and how often it tried, whether it is in the history, what became of it at the reader, and its dead letters.
+		Use: "trace MESSAGE", Short: "Trace a message through streams, consumers and store", Args: exactArgs("MESSAGE"),
+		Long: `Trace a message of a company or a visitor, or a reply: when it was accepted, its stream and sequence, the state and the attempts of
+each consumer, whether it is in the history, its delivery status, and its dead letters.
 
-A message's id holds the time at which it was made, and events are looked for from then on. How often a consumer has tried is known
-while its process remembers.`,
+A message's id contains the time of its creation, from which the streams are searched. The attempts of a consumer are known while its
+process holds the message.`,
 		Example: "  parleyctl trace 01939f3c-8a4e-7c7b-9a53-5f2f8b3b8c11",
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("MESSAGE", args[0])
@@ -44,7 +44,7 @@ while its process remembers.`,
 			return a.printTrace(view)
 		},
 	}
-	c.Flags().StringVar(&within, "within", "1h", "how long after its making the streams are searched where nothing tells whose it is; 0: to their end")
+	c.Flags().StringVar(&within, "within", "1h", "how long after its creation the streams are searched if its company is unknown; 0: to their end")
 	return c
 }
 

@@ -20,7 +20,7 @@ type userView struct {
 	Status       string       `json:"status"`
 	CreatedAt    timestamp    `json:"createdAt"`
 	LastSignInAt timestamp    `json:"lastSignInAt,omitzero"`
-	Password     string       `json:"password,omitempty"` // only when it is made
+	Password     string       `json:"password,omitempty"` // only at creation
 }
 
 func viewOfUser(u account.User) userView {
@@ -43,11 +43,11 @@ func userColumns() []column[userView] {
 	}
 }
 
-// self is the author in the audit log for changes by parleyctl.
+// self returns parleyctl as the actor in the audit log.
 func self() admin.Actor { return admin.Actor{Name: name} }
 
 func (a *app) users() *cobra.Command {
-	return under("users", "Create and list the panel's users, and set their passwords", []string{"user"},
+	return commandGroup("users", "Create and list the panel's users, and set their passwords", []string{"user"},
 		a.usersCreate(), a.usersList(), a.usersPassword(), a.usersDelete())
 }
 
@@ -55,7 +55,7 @@ func (a *app) usersCreate() *cobra.Command {
 	var email, title, role, company string
 	var fromInput bool
 	c := &cobra.Command{
-		Use: "create", Short: "Create a user of the panel, and show the password once", Args: takes(),
+		Use: "create", Short: "Create a user of the panel, and show the password once", Args: exactArgs(),
 		Long: `Create a user of the panel. The password is random and shown once; with --password-stdin it is read from standard input. An operator belongs
 to no company and may do everything; owner, developer and agent belong to one.`,
 		Example: "  parleyctl users create --email you@example.com --role operator\n" +
@@ -90,12 +90,12 @@ to no company and may do everything; owner, developer and agent belong to one.`,
 	c.Flags().StringVar(&role, "role", "", "operator, owner, developer or agent")
 	c.Flags().StringVar(&company, "company", "", "the company; none for an operator")
 	c.Flags().BoolVar(&fromInput, "password-stdin", false, "read the password from standard input")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags are there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flags exist
 	_ = c.RegisterFlagCompletionFunc("role", fixed(string(account.Operator), string(account.Owner), string(account.Developer), string(account.Agent)))
 	return c
 }
 
-// password returns the one on standard input, or a new one, which is to be shown.
+// password returns the one on standard input, or a new one to be shown.
 func (a *app) password(fromInput bool) (password, made string, err error) {
 	if !fromInput {
 		made = account.NewPassword()
@@ -119,7 +119,7 @@ func (a *app) printWithPassword(u account.User, made string) error {
 func (a *app) usersList() *cobra.Command {
 	var company string
 	c := &cobra.Command{
-		Use: "list", Short: "List the panel's users", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List the panel's users", Aliases: []string{"ls"}, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := optionalID("--company", &company); err != nil {
 				return err
@@ -136,14 +136,14 @@ func (a *app) usersList() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&company, "company", "", "only this company's")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
 func (a *app) usersPassword() *cobra.Command {
 	var fromInput, removeTOTP bool
 	c := &cobra.Command{
-		Use: "password EMAIL", Short: "Give a user another password, and sign the user out everywhere", Args: takes("EMAIL"),
+		Use: "password EMAIL", Short: "Change a user's password, and end all sessions", Args: exactArgs("EMAIL"),
 		Example: "  parleyctl users password ada@example.com --remove-totp",
 		RunE: func(c *cobra.Command, args []string) error {
 			password, made, err := a.password(fromInput)
@@ -179,7 +179,7 @@ func (a *app) usersPassword() *cobra.Command {
 func (a *app) usersDelete() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "delete EMAIL", Short: "Delete a user, who is signed out everywhere", Args: takes("EMAIL"),
+		Use: "delete EMAIL", Short: "Delete a user, and end all sessions", Args: exactArgs("EMAIL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.openStore(c.Context())
 			if err != nil {
@@ -198,6 +198,6 @@ func (a *app) usersDelete() *cobra.Command {
 			return printOne(a, viewOfUser(u), userColumns()...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }

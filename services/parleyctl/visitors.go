@@ -10,10 +10,10 @@ import (
 )
 
 func (a *app) visitors() *cobra.Command {
-	return under("visitors", "Show visitors and revoke their tokens", []string{"visitor"}, a.visitorsShow(), a.visitorsRevoke())
+	return commandGroup("visitors", "Show visitors and revoke their tokens", []string{"visitor"}, a.visitorsShow(), a.visitorsRevoke())
 }
 
-// visitorDetail is all that is known of a visitor.
+// visitorDetail is the data of a visitor.
 type visitorDetail struct {
 	ID        string `json:"id"`
 	CompanyID string `json:"companyId"`
@@ -57,7 +57,7 @@ func (a *app) visitor(ctx context.Context, arg string) (chat.Visitor, error) {
 
 func (a *app) visitorsShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show VISITOR", Short: "Show a visitor", Args: takes("VISITOR"),
+		Use: "show VISITOR", Short: "Show a visitor", Args: exactArgs("VISITOR"),
 		Long: `Show a visitor, named by the chatUserId ("parleyctl chats list --app APPLICATION --email EMAIL" finds it).`,
 		RunE: func(c *cobra.Command, args []string) error {
 			v, err := a.visitor(c.Context(), args[0])
@@ -72,9 +72,9 @@ func (a *app) visitorsShow() *cobra.Command {
 func (a *app) visitorsRevoke() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "revoke VISITOR", Short: "End all tokens and sockets of a visitor", Args: takes("VISITOR"),
-		Long: `End all tokens that a visitor has, and the sockets that were opened with them. It takes effect within a second, everywhere, and lasts.
-The visitor registers again; where the application verifies identities, that takes a proof. If the command fails, run it again.`,
+		Use: "revoke VISITOR", Short: "Revoke all tokens of a visitor and close the sockets", Args: exactArgs("VISITOR"),
+		Long: `Revoke all tokens of a visitor, and close the sockets that use them. It takes effect everywhere within a second, for good. The visitor
+must register again, with a proof if the application verifies identities. If the command fails, run it again.`,
 		Example: "  parleyctl visitors revoke VISITOR --yes",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, b, err := a.openBoth(c.Context())
@@ -94,6 +94,6 @@ The visitor registers again; where the application verifies identities, that tak
 			return a.printVisitor(v)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }

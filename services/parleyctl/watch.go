@@ -15,23 +15,23 @@ import (
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
-// watching is what watch was asked for.
-type watching struct {
+// watchOptions holds the parameters of watch.
+type watchOptions struct {
 	company, app, chat, visitor, message string
 	kinds, streams                       []string
 	since                                string
 	noFollow                             bool
 	count                                int
 
-	appOfChat map[string]string // what the store has said, for events that name only their chat
+	appOfChat map[string]string // cache for events that name only their chat
 }
 
 func (a *app) watch() *cobra.Command {
-	w := &watching{appOfChat: map[string]string{}}
+	w := &watchOptions{appOfChat: map[string]string{}}
 	c := &cobra.Command{
-		Use: "watch", Short: "Print the events as they pass", Args: takes(),
-		Long: `Print the events of all streams as they pass, one a line, until interrupted. Nothing is taken from anybody: watch reads with
-consumers of its own, which go with it. With -o json each line is an object with the event as it was published.`,
+		Use: "watch", Short: "Print events as they are published", Args: exactArgs(),
+		Long: `Print the events of all streams as they are published, one a line, until interrupted. It does not consume events: watch reads with
+its own ephemeral consumers. With -o json each line is an object with the event as it was published.`,
 		Example: `  parleyctl watch
   parleyctl watch --chat CHAT --since 1h
   parleyctl watch --company COMPANY --kind reply,dead -o json
@@ -49,16 +49,16 @@ consumers of its own, which go with it. With -o json each line is an object with
 		},
 	}
 	c.Flags().StringVar(&w.company, "company", "", "only this company's")
-	c.Flags().StringVar(&w.app, "app", "", "only this application's; of events that name only their chat MongoDB knows the application")
+	c.Flags().StringVar(&w.app, "app", "", "only this application's; for events that name only their chat, the store is queried")
 	c.Flags().StringVar(&w.chat, "chat", "", "only this chat's")
 	c.Flags().StringVar(&w.visitor, "visitor", "", "only this visitor's (chatUserId)")
 	c.Flags().StringVar(&w.message, "message", "", "only this message's")
 	c.Flags().StringSliceVar(&w.kinds, "kind", nil, "only these kinds, such as visitor-message or reply")
 	c.Flags().StringSliceVar(&w.streams, "stream", nil, "only these streams")
-	c.Flags().StringVar(&w.since, "since", "", "begin so long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
-	c.Flags().BoolVar(&w.noFollow, "no-follow", false, "end with what is there")
-	c.Flags().IntVarP(&w.count, "count", "n", 0, "end after so many; 0: never")
-	_ = c.RegisterFlagCompletionFunc("kind", fixed(inspect.Kinds()...)) // the flags are there
+	c.Flags().StringVar(&w.since, "since", "", "start this long ago (10m, 2d) or at this time (2026-11-21T12:00:00Z); default: now")
+	c.Flags().BoolVar(&w.noFollow, "no-follow", false, "end after the stored events")
+	c.Flags().IntVarP(&w.count, "count", "n", 0, "end after this many events; 0: never")
+	_ = c.RegisterFlagCompletionFunc("kind", fixed(inspect.Kinds()...)) // the flags exist
 	_ = c.RegisterFlagCompletionFunc("stream", fixed(inspect.StreamNames()...))
 	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)
 	_ = c.RegisterFlagCompletionFunc("app", a.completeApplications)
@@ -66,8 +66,8 @@ consumers of its own, which go with it. With -o json each line is an object with
 	return c
 }
 
-// spans checks what was asked for, and says which parts of which streams that is.
-func (w *watching) spans(a *app) ([]bus.Span, error) {
+// spans validates the parameters and returns the selected parts of the streams.
+func (w *watchOptions) spans(a *app) ([]bus.Span, error) {
 	err := cmp.Or(optionalID("--company", &w.company), optionalID("--app", &w.app), optionalID("--chat", &w.chat),
 		optionalID("--visitor", &w.visitor), optionalID("--message", &w.message))
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *watching) spans(a *app) ([]bus.Span, error) {
 	return spans, nil
 }
 
-// parseSince reads a moment of the past; zero: none was named.
+// parseSince parses a time in the past; zero if s is empty.
 func parseSince(now time.Time, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -111,8 +111,8 @@ func parseSince(now time.Time, s string) (time.Time, error) {
 	return t, nil
 }
 
-// follow prints until ctx ends, the spans do, or there have been enough.
-func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.Span) error {
+// follow prints until ctx is done, the spans end, or the count is reached.
+func (a *app) follow(ctx context.Context, b *bus.Bus, w *watchOptions, spans []bus.Span) error {
 	printed := 0
 	for d, err := range b.Tail(ctx, spans...) {
 		if err != nil {
@@ -126,7 +126,7 @@ func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.S
 		if !wanted {
 			continue
 		}
-		if err := a.printPassing(p); err != nil {
+		if err := a.printEvent(p); err != nil {
 			return err
 		}
 		if printed++; printed == w.count {
@@ -136,7 +136,7 @@ func (a *app) follow(ctx context.Context, b *bus.Bus, w *watching, spans []bus.S
 	return nil
 }
 
-func (w *watching) wants(ctx context.Context, a *app, p inspect.Event) (bool, error) {
+func (w *watchOptions) wants(ctx context.Context, a *app, p inspect.Event) (bool, error) {
 	for _, f := range []struct{ wanted, got string }{
 		{w.company, p.CompanyID}, {w.chat, p.ChatID}, {w.visitor, p.ChatUserID}, {w.message, p.MessageID},
 	} {
@@ -157,8 +157,8 @@ func (w *watching) wants(ctx context.Context, a *app, p inspect.Event) (bool, er
 	return app == w.app, err
 }
 
-// application returns the application of a chat, which never changes; empty where there is no such chat.
-func (w *watching) application(ctx context.Context, a *app, chatID string) (string, error) {
+// application returns the application of a chat, which never changes; empty if there is no such chat.
+func (w *watchOptions) application(ctx context.Context, a *app, chatID string) (string, error) {
 	if known, ok := w.appOfChat[chatID]; ok {
 		return known, nil
 	}
@@ -176,8 +176,8 @@ func (w *watching) application(ctx context.Context, a *app, chatID string) (stri
 	return c.AppID, err
 }
 
-// printPassing prints one line: time, stream, kind, ids and text.
-func (a *app) printPassing(p inspect.Event) error {
+// printEvent prints one line: time, stream, kind, ids and text.
+func (a *app) printEvent(p inspect.Event) error {
 	if a.wantsJSON() {
 		return a.printLine(p)
 	}
@@ -192,8 +192,8 @@ func (a *app) printPassing(p inspect.Event) error {
 	if p.ChatID == "" && p.TemplateID == "" {
 		parts = append(parts, clean(p.Subject))
 	}
-	if said := strings.TrimSpace(shorten(clean(strings.TrimSpace(p.MessageType+" "+quoted(p))), 120)); said != "" {
-		parts = append(parts, said)
+	if content := strings.TrimSpace(shorten(clean(strings.TrimSpace(p.MessageType+" "+quoted(p))), 120)); content != "" {
+		parts = append(parts, content)
 	}
 	_, err := fmt.Fprintln(a.Out, strings.Join(parts, "  "))
 	return err

@@ -30,7 +30,7 @@ type webhookView struct {
 	CreatedAt      timestamp `json:"createdAt"`
 	FailingSince   timestamp `json:"failingSince,omitzero"`
 	Warnings       int       `json:"warnings"`
-	Secrets        []string  `json:"secrets,omitempty"` // only when they are made: whsec_, or whpk_ of a new key pair
+	Secrets        []string  `json:"secrets,omitempty"` // only at creation: whsec_, or whpk_ of a new key pair
 }
 
 func (a *app) viewOfWebhook(e webhook.Endpoint, fresh ...webhook.Secret) webhookView {
@@ -112,7 +112,7 @@ func viewOfDelivery(d webhook.Delivery) deliveryView {
 	return v
 }
 
-// last is the last attempt in a few words.
+// last describes the last attempt.
 func (v deliveryView) last() string {
 	if len(v.Attempts) == 0 {
 		return ""
@@ -138,12 +138,12 @@ func deliveryColumns() []column[deliveryView] {
 }
 
 func (a *app) webhooks() *cobra.Command {
-	return under("webhooks", "Create, list, rotate, test and replay a company's webhooks", []string{"webhook"},
+	return commandGroup("webhooks", "Create, list, rotate, test and replay a company's webhooks", []string{"webhook"},
 		a.webhooksCreate(), a.webhooksList(), a.webhooksUpdate(), a.webhooksRotate(), a.webhooksEnable(), a.webhooksDisable(), a.webhooksDelete(),
 		a.webhooksTest(), a.webhooksAttempts(), a.webhooksReplay(), a.webhooksRetention())
 }
 
-// webhookFlags are what of an endpoint can be given.
+// webhookFlags are the settings of an endpoint on the command line.
 type webhookFlags struct {
 	url, description string
 	events, headers  []string
@@ -151,12 +151,12 @@ type webhookFlags struct {
 }
 
 func (f *webhookFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.url, "url", "", "where events are posted to")
+	c.Flags().StringVar(&f.url, "url", "", "the URL that receives events")
 	c.Flags().StringVar(&f.description, "description", "", "what it is for")
 	c.Flags().StringSliceVar(&f.events, "events", nil, "types of events, separated by commas; default: all")
 	c.Flags().StringArrayVar(&f.headers, "header", nil, "a header that is sent with each request, such as 'X-Api-Key: abc'; can be repeated")
 	c.Flags().BoolVar(&f.ordered, "ordered", false, "send the events of a chat one after the other")
-	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("events", fixed(webhook.Types()...)) // the flag exists
 }
 
 func (f *webhookFlags) parseHeaders() (map[string]string, error) {
@@ -176,7 +176,7 @@ func (a *app) webhooksCreate() *cobra.Command {
 	var company string
 	var signatures []string
 	c := &cobra.Command{
-		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: takes(),
+		Use: "create", Short: "Create a webhook endpoint, and show its secret once", Args: exactArgs(),
 		Example: "  parleyctl webhooks create --company COMPANY --url https://crm.example/parley --events message.received,chat.closed",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company", "url"); err != nil {
@@ -211,15 +211,15 @@ func (a *app) webhooksCreate() *cobra.Command {
 	c.Flags().StringVar(&company, "company", "", "the company that it is for")
 	c.Flags().StringSliceVar(&signatures, "signatures", []string{string(webhook.HMAC)}, "v1 (HMAC), v1a (ed25519), or both")
 	f.add(c)
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)                                     // the flag is there
-	_ = c.RegisterFlagCompletionFunc("signatures", fixed(string(webhook.HMAC), string(webhook.Ed25519))) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies)                                     // the flag exists
+	_ = c.RegisterFlagCompletionFunc("signatures", fixed(string(webhook.HMAC), string(webhook.Ed25519))) // the flag exists
 	return c
 }
 
 func (a *app) webhooksList() *cobra.Command {
 	var company string
 	c := &cobra.Command{
-		Use: "list", Short: "List a company's webhook endpoints", Aliases: []string{"ls"}, Args: takes(),
+		Use: "list", Short: "List a company's webhook endpoints", Aliases: []string{"ls"}, Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company"); err != nil {
 				return err
@@ -236,14 +236,14 @@ func (a *app) webhooksList() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&company, "company", "", "the company")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }
 
 func (a *app) webhooksUpdate() *cobra.Command {
 	var f webhookFlags
 	c := &cobra.Command{
-		Use: "update ENDPOINT", Short: "Change a webhook endpoint: what is given replaces what is stored", Args: takes("ENDPOINT"),
+		Use: "update ENDPOINT", Short: "Change the given settings of a webhook endpoint", Args: exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks update ENDPOINT --events chat.opened,chat.closed --ordered",
 		RunE: func(c *cobra.Command, args []string) error {
 			var change admin.WebhookChange
@@ -276,7 +276,7 @@ func (a *app) webhooksUpdate() *cobra.Command {
 	return c
 }
 
-// changeWebhook does something with an endpoint and shows it.
+// changeWebhook changes an endpoint and prints it.
 func (a *app) changeWebhook(ctx context.Context, arg string, change func(*admin.Service, string) (webhook.Endpoint, error)) error {
 	id, err := parseID("ENDPOINT", arg)
 	if err != nil {
@@ -296,7 +296,7 @@ func (a *app) changeWebhook(ctx context.Context, arg string, change func(*admin.
 func (a *app) webhooksRotate() *cobra.Command {
 	var overlap string
 	c := &cobra.Command{
-		Use: "rotate ENDPOINT", Short: "Make new secrets, and show them once; the earlier ones sign as well for the overlap", Args: takes("ENDPOINT"),
+		Use: "rotate ENDPOINT", Short: "Create new secrets, and show them once; the earlier ones also sign during the overlap", Args: exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks rotate ENDPOINT --overlap 24h",
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
@@ -319,13 +319,13 @@ func (a *app) webhooksRotate() *cobra.Command {
 			return printOne(a, a.viewOfWebhook(e, fresh...), append(webhookColumns(), secretColumn())...)
 		},
 	}
-	c.Flags().StringVar(&overlap, "overlap", "24h", "how long the earlier secrets sign as well")
+	c.Flags().StringVar(&overlap, "overlap", "24h", "how long the earlier secrets also sign")
 	return c
 }
 
 func (a *app) webhooksEnable() *cobra.Command {
 	return &cobra.Command{
-		Use: "enable ENDPOINT", Short: "Have an endpoint receive events again", Args: takes("ENDPOINT"),
+		Use: "enable ENDPOINT", Short: "Resume the deliveries to an endpoint", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
 				return s.EnableWebhookEndpoint(c.Context(), self(), id)
@@ -336,7 +336,7 @@ func (a *app) webhooksEnable() *cobra.Command {
 
 func (a *app) webhooksDisable() *cobra.Command {
 	return &cobra.Command{
-		Use: "disable ENDPOINT", Short: "End the deliveries to an endpoint; what comes meanwhile can be replayed", Args: takes("ENDPOINT"),
+		Use: "disable ENDPOINT", Short: "Stop the deliveries to an endpoint; later events can be replayed", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.changeWebhook(c.Context(), args[0], func(s *admin.Service, id string) (webhook.Endpoint, error) {
 				return s.DisableWebhookEndpoint(c.Context(), self(), id)
@@ -348,7 +348,7 @@ func (a *app) webhooksDisable() *cobra.Command {
 func (a *app) webhooksDelete() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "delete ENDPOINT", Short: "Remove an endpoint and its log", Args: takes("ENDPOINT"),
+		Use: "delete ENDPOINT", Short: "Remove an endpoint and its log", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
 			if err != nil {
@@ -371,17 +371,17 @@ func (a *app) webhooksDelete() *cobra.Command {
 			return printOne(a, a.viewOfWebhook(e), webhookColumns()...)
 		},
 	}
-	consent(c, &yes)
+	addYesFlag(c, &yes)
 	return c
 }
 
-// testLook is how often the outcome of a test delivery is looked for.
+// testLook is the interval of the polls for the result of a test delivery.
 const testLook = 200 * time.Millisecond
 
 func (a *app) webhooksTest() *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
-		Use: "test ENDPOINT", Short: "Send webhook.test to an endpoint, and show what it answers", Args: takes("ENDPOINT"),
+		Use: "test ENDPOINT", Short: "Send webhook.test to an endpoint, and show what it answers", Args: exactArgs("ENDPOINT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID("ENDPOINT", args[0])
 			if err != nil {
@@ -408,7 +408,7 @@ func (a *app) webhooksTest() *cobra.Command {
 	return c
 }
 
-// deliveryFlags choose deliveries.
+// deliveryFlags filter deliveries.
 type deliveryFlags struct {
 	status, reason, event, from, to string
 }
@@ -417,11 +417,11 @@ func (f *deliveryFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.status, "status", "", "only those that are pending, delivered or failed")
 	c.Flags().StringVar(&f.reason, "reason", "", "only those that failed for this reason: exhausted, gone or disabled")
 	c.Flags().StringVar(&f.event, "event", "", "only events of this type")
-	c.Flags().StringVar(&f.from, "from", "", "only those made since (10m, 2d, 2026-11-21T12:00:00Z)")
-	c.Flags().StringVar(&f.to, "to", "", "only those made before (10m, 2d, 2026-11-21T12:00:00Z)")
-	_ = c.RegisterFlagCompletionFunc("status", fixed(webhook.Pending, webhook.Delivered, webhook.Failed))                  // the flag is there
-	_ = c.RegisterFlagCompletionFunc("reason", fixed(webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled)) // the flag is there
-	_ = c.RegisterFlagCompletionFunc("event", fixed(webhook.Types()...))                                                   // the flag is there
+	c.Flags().StringVar(&f.from, "from", "", "only those created since (10m, 2d, 2026-11-21T12:00:00Z)")
+	c.Flags().StringVar(&f.to, "to", "", "only those created before (10m, 2d, 2026-11-21T12:00:00Z)")
+	_ = c.RegisterFlagCompletionFunc("status", fixed(webhook.Pending, webhook.Delivered, webhook.Failed))                  // the flag exists
+	_ = c.RegisterFlagCompletionFunc("reason", fixed(webhook.ReasonExhausted, webhook.ReasonGone, webhook.ReasonDisabled)) // the flag exists
+	_ = c.RegisterFlagCompletionFunc("event", fixed(webhook.Types()...))                                                   // the flag exists
 }
 
 func (f *deliveryFlags) filter(a *app, endpoint string) (filter store.WebhookFilter, err error) {
@@ -447,7 +447,7 @@ func (a *app) webhooksAttempts() *cobra.Command {
 	var f deliveryFlags
 	var filter store.WebhookFilter
 	c := pagedList(a, &cobra.Command{
-		Use: "attempts ENDPOINT", Short: "List the deliveries of an endpoint with their attempts, newest first", Aliases: []string{"log"}, Args: takes("ENDPOINT"),
+		Use: "attempts ENDPOINT", Short: "List the deliveries of an endpoint with their attempts, newest first", Aliases: []string{"log"}, Args: exactArgs("ENDPOINT"),
 		Example: "  parleyctl webhooks attempts ENDPOINT --status failed --from 1d",
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			filter, err = f.filter(a, args[0])
@@ -468,9 +468,9 @@ func (a *app) webhooksReplay() *cobra.Command {
 	var id string
 	var dryRun bool
 	c := &cobra.Command{
-		Use: "replay ENDPOINT", Short: "Send deliveries again: one, or all that failed in a time or for a reason", Args: takes("ENDPOINT"),
-		Long: `Send deliveries of an endpoint again, with the same webhook-id and all their tries. Without --id, those that failed; --from, --to, --reason,
---event and --status choose others. --dry-run only lists them.`,
+		Use: "replay ENDPOINT", Short: "Send deliveries again: one, or all that failed in a time or for a reason", Args: exactArgs("ENDPOINT"),
+		Long: `Send deliveries of an endpoint again, with the same webhook-id and all their attempts. Without --id, those that failed; --from, --to, --reason,
+--event and --status select others. --dry-run only lists them.`,
 		Example: "  parleyctl webhooks replay ENDPOINT --reason disabled --from 2d --dry-run",
 		RunE: func(c *cobra.Command, args []string) error {
 			filter, err := f.filter(a, args[0])
@@ -491,7 +491,7 @@ func (a *app) webhooksReplay() *cobra.Command {
 				return err
 			}
 			if !e.Enabled() {
-				a.note("The endpoint is disabled: what is replayed fails until it is enabled.")
+				a.note("The endpoint is disabled: replayed deliveries fail until it is enabled.")
 			}
 			replayed, err := admin.New(s, nil, a.Now).ReplayWebhooks(c.Context(), self(), admin.WebhookReplay{ID: id, Filter: filter, DryRun: dryRun})
 			if err != nil {
@@ -520,7 +520,7 @@ func (a *app) webhooksRetention() *cobra.Command {
 	var company string
 	var days int
 	c := &cobra.Command{
-		Use: "retention", Short: "Set how long the log of a company's deliveries is kept", Args: takes(),
+		Use: "retention", Short: "Set how long the log of a company's deliveries is kept", Args: exactArgs(),
 		Example: "  parleyctl webhooks retention --company COMPANY --days 90",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := required(c, "company"); err != nil {
@@ -545,6 +545,6 @@ func (a *app) webhooksRetention() *cobra.Command {
 	}
 	c.Flags().StringVar(&company, "company", "", "the company")
 	c.Flags().IntVar(&days, "days", 0, "1 to 365; 0: the default, 30")
-	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("company", a.completeCompanies) // the flag exists
 	return c
 }

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait of these tests, far above what any of them takes.
+// patience bounds every wait of these tests, far above the time that any of them takes.
 const patience = 30 * time.Second
 
 const (
@@ -35,7 +35,7 @@ const (
 // noon is the operator's clock.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// world is a NATS and a store, and what a service has of them: a cache that is told what to forget.
+// world is a NATS server and a store, and a service's cache with invalidation.
 type world struct {
 	t       *testing.T
 	bus     *bus.Bus
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.env = map[string]string{"NATS_URL": w.natsURL, "SQLITE_PATH": path}
 	w.bus = bustest.Open(t, w.natsURL)
 	w.store = storetest.OpenAt(t, path)
-	w.cache = store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour}) // forgets only what it is told to
+	w.cache = store.NewCache(w.store, store.CacheConfig{TokenTTL: time.Hour, TTL: time.Hour}) // expires only by invalidation
 	stop, err := w.bus.OnInvalidate(w.cache.Forget)
 	w.must(err)
 	t.Cleanup(stop)
@@ -67,7 +67,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// result is what a command line led to.
+// result is the result of a command line.
 type result struct {
 	t           *testing.T
 	args        string
@@ -89,7 +89,7 @@ func (w *world) ctlIn(in string, interactive bool, args ...string) result {
 	return result{w.t, strings.Join(args, " "), code, out.String(), errors.String()}
 }
 
-// done wants success and returns the output.
+// done expects success and returns the output.
 func (r result) done() string {
 	r.t.Helper()
 	if r.code != parleyctl.ExitOK {
@@ -98,7 +98,7 @@ func (r result) done() string {
 	return r.out
 }
 
-// prints wants this output, its lines without blanks at their ends.
+// prints expects this output, without trailing blanks.
 func (r result) prints(want string) {
 	r.t.Helper()
 	got := r.done()
@@ -115,7 +115,7 @@ func trimmed(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// fails wants this exit code and one line with this text.
+// fails expects this exit code and one line with this text.
 func (r result) fails(code int, text string) {
 	r.t.Helper()
 	line := strings.TrimSuffix(r.errors, "\n")
@@ -124,7 +124,7 @@ func (r result) fails(code int, text string) {
 	}
 }
 
-// decoded reads the JSON that a command printed.
+// decoded decodes the JSON output of a command.
 func decoded[T any](r result) (v T) {
 	r.t.Helper()
 	if err := json.Unmarshal([]byte(r.done()), &v); err != nil {
@@ -143,7 +143,7 @@ func (w *world) file(content string) string {
 	return path
 }
 
-// seed makes a company with an application and a template.
+// seed creates a company with an application and a template.
 func (w *world) seed() {
 	w.t.Helper()
 	w.must(w.store.PutCompany(w.t.Context(), chat.Company{ID: companyID, Name: "Acme"}))
@@ -169,7 +169,7 @@ func (w *world) open(v chat.Visitor, channel chat.Channel, at time.Time) chat.Ch
 	return c
 }
 
-// message is a text with an id of its time.
+// message returns a text message with an id of its time.
 func message(at time.Time, text string, fromSupport bool) chat.Message {
 	sender := "Ada"
 	if fromSupport {
@@ -181,12 +181,12 @@ func message(at time.Time, text string, fromSupport bool) chat.Message {
 	}
 }
 
-// eventually tries until it holds, for what has a state but no event to wait for.
+// eventually polls for a state that no event announces.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("did not happen: %s", what)
 		}
 	}
 }

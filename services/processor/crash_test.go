@@ -15,9 +15,9 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// A processor that is killed in the middle of its work, before it could acknowledge what it had done, loses nothing and
-// doubles nothing: the next one does the rest, and what was done twice counts once.
-func TestKilledProcessorLosesAndDoublesNothing(t *testing.T) {
+// A processor that is killed before it acknowledges its work loses and duplicates nothing: the next one handles the remaining
+// events, and repeated events count once.
+func TestKilledProcessorLosesAndDuplicatesNothing(t *testing.T) {
 	t.Parallel()
 	const messages = 60
 	w := newWorld(t)
@@ -25,16 +25,16 @@ func TestKilledProcessorLosesAndDoublesNothing(t *testing.T) {
 	replies := w.collect(subject.AllReplies)
 	kill := w.spawn(binary)
 	var want []string
-	answered := map[string]bool{} // by id: a plain client also hears what the stream then drops as published twice
+	answered := map[string]bool{} // by id: a plain subscriber also sees publishes that the stream drops as duplicates
 	answer := func() { answered[decode[event.Reply](t, replies.Next()).Message.ID] = true }
 	for i := range messages {
 		e := w.wrote(chat.Text, fmt.Sprintf(`{"text":"message %d"}`, i))
 		want = append(want, e.Message.ID)
 		w.publish(e)
 		if i == messages/2 {
-			answer() // it is at work
+			answer() // it is working
 			kill()
-			for replies.Pending() > 0 { // what it had done
+			for replies.Pending() > 0 { // its work so far
 				answer()
 			}
 			w.spawn(binary)
@@ -72,19 +72,18 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// awaitTakeover waits for work to go on after a crash. That takes as long as the bus gives a process to be alive after all,
-// and the new one to start: longer than what any other test waits for. And
-// where the engines do not answer in time, one message of the chat after the other waits for its next try.
-func awaitTakeover(t *testing.T, heard *bustest.Collector) {
+// awaitTakeover waits until a new process continues after a crash. That takes the ack wait of the bus and the start of the new
+// process, longer than any other wait of the tests; if the engines time out, the chat's messages are redelivered one by one.
+func awaitTakeover(t *testing.T, collected *bustest.Collector) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); heard.Pending() == 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); collected.Pending() == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("got nothing from the new process, want it to go on")
+			t.Fatal("got nothing from the new process, want it to continue")
 		}
 	}
 }
 
-// spawn starts the binary as a process of its own.
+// spawn starts the binary as a process.
 func (w *world) spawn(binary string, env ...string) (kill func()) {
 	w.t.Helper()
 	command := exec.Command(binary)
@@ -104,18 +103,18 @@ func (w *world) spawn(binary string, env ...string) (kill func()) {
 	return kill
 }
 
-// awaitHistory returns when the visitor's chat has n messages: when the recorder has acknowledged its last. Until then it
-// hears from the recorder, at the least that it is still at work.
+// awaitHistory returns when the visitor's chat has n messages and the recorder has acknowledged the last. It fails if the
+// recorder acknowledges nothing for as long as awaitTakeover waits.
 func (w *world) awaitHistory(n int) {
 	w.t.Helper()
 	words := w.collect("$JS.ACK.*.recorder.>")
 	for len(w.history(w.chat.ID)) < n {
 		awaitTakeover(w.t, words)
-		words.Await(words.Pending()) // reading a long history is slow: not once for each of many
+		words.Await(words.Pending()) // reading a long history is slow: once for all pending acks
 	}
 }
 
-// A processor that is killed around a handover hands the chat over once, and the visitor reads of it once.
+// A processor that is killed around a handover hands the chat over once, and the visitor gets one notice.
 func TestKilledProcessorHandsOverOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +123,7 @@ func TestKilledProcessorHandsOverOnce(t *testing.T) {
 	kill := w.spawn(binary)
 	asked := w.wrote(chat.Text, `{"text":"human"}`)
 	w.publish(asked)
-	awaitTakeover(t, replies) // the reply is out, the handover may be
+	awaitTakeover(t, replies) // the reply is published, the handover may be
 	kill()
 	w.spawn(binary)
 	controls := w.collect("$JS.ACK.*.recorder-control.>")

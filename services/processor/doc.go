@@ -1,5 +1,5 @@
-// Package processor is the reference processing layer. Another one can replace it: it reads the streams INBOUND and SENDS and writes
-// the streams REPLIES and OUTBOUND.
+// Package processor is the reference processing layer. It can be replaced by another program that reads the streams INBOUND and
+// SENDS and writes the streams REPLIES and OUTBOUND.
 //
 // It consists of four durable consumers, each with its own switch:
 //

@@ -19,7 +19,7 @@ import (
 
 const lifecycle = "../../docs/lifecycle.md"
 
-// Every cell of the table: what was accepted goes its way whatever has become of the chat.
+// Every cell of the table: accepted events are processed whatever the state of the chat.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,24 +38,24 @@ func TestLifecycle(t *testing.T) {
 		}
 		w.publish(asked)
 		if answer := decode[event.Reply](t, replies.Next()); answer.ChatID != chatID || bot[state] != "answers" {
-			t.Errorf("bot, %s: got an answer in %s, the table says %q", state, answer.ChatID, bot[state])
+			t.Errorf("bot, %s: got an answer in %s, the table has %q", state, answer.ChatID, bot[state])
 		}
 		sent := event.CompanyMessageAccepted{CompanyID: w.company.ID, ChatID: chatID, Message: message(chat.Text, `{"text":"hi"}`, "Acme")}
 		w.publish(sent)
 		if there := state != chattest.NoChat; there {
 			if reply := decode[event.Reply](t, replies.Next()); reply.Message.ID != sent.Message.ID || dispatcher[state] != "sends" {
-				t.Errorf("dispatcher, %s: got %s, the table says %q", state, reply.Message.ID, dispatcher[state])
+				t.Errorf("dispatcher, %s: got %s, the table has %q", state, reply.Message.ID, dispatcher[state])
 			}
 			w.awaitKept(chatID, asked.Message.ID, sent.Message.ID)
 		}
 		if want := map[bool]string{true: "keeps", false: "tries again, then DEAD"}[state != chattest.NoChat]; recorder[state] != want {
-			t.Errorf("recorder, %s: got it as %q, the table says %q", state, want, recorder[state])
+			t.Errorf("recorder, %s: got it as %q, the table has %q", state, want, recorder[state])
 		}
 		if got := w.pushInto(state, outbound.Next); got != push[state] {
-			t.Errorf("dispatcher, push, %s: got %q, the table says %q", state, got, push[state])
+			t.Errorf("dispatcher, push, %s: got %q, the table has %q", state, got, push[state])
 		}
 	}
-	// Without a chat: the recorder gives up what was asked and answered, the dispatcher what was sent.
+	// Without a chat, the recorder gives up the question and the answer, and the dispatcher the company's message.
 	given := map[string]int{}
 	for range 3 {
 		given[dead.Next().Subject]++
@@ -64,7 +64,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("no chat: got the dead letters %v, want one of each consumer that needs the chat", given)
 	}
 	if dispatcher[chattest.NoChat] != "tries again, then DEAD" || bot[chattest.NoChat] != "answers" {
-		t.Errorf("no chat: the table says %q and %q", dispatcher[chattest.NoChat], bot[chattest.NoChat])
+		t.Errorf("no chat: the table has %q and %q", dispatcher[chattest.NoChat], bot[chattest.NoChat])
 	}
 }
 
@@ -73,7 +73,7 @@ func (w *world) row(subject string) map[string]string {
 	return chattest.Answers(w.t, lifecycle, subject)
 }
 
-// newVisitor makes a visitor without a chat.
+// newVisitor creates a visitor without a chat.
 func (w *world) newVisitor(v chat.Visitor) chat.Visitor {
 	w.t.Helper()
 	if v.ID == "" {
@@ -99,7 +99,7 @@ func (w *world) awaitKept(chatID string, ids ...string) {
 	}
 }
 
-// pushInto pushes to a number whose chat is in a state, and tells what came of it.
+// pushInto pushes to a number whose chat is in a state, and returns the result in the table's words.
 func (w *world) pushInto(state string, next func() *nats.Msg) string {
 	w.t.Helper()
 	number := fmt.Sprintf("4915112345%03d", slices.Index(chattest.States(), state))

@@ -27,10 +27,10 @@ import (
 	"github.com/parley-chat/parley/services/processor"
 )
 
-// patience bounds every wait. It is far above what any of them takes.
+// patience bounds every wait, far above the time that any of them takes.
 const patience = 30 * time.Second
 
-// delivered is a request that a receiver got.
+// delivered is a request to a receiver.
 type delivered struct {
 	id     string
 	header http.Header
@@ -41,7 +41,7 @@ type delivered struct {
 	}
 }
 
-// receiver is a company's server. It verifies every request with the official library, and answers as status says.
+// receiver is a company's server. It verifies every request with the official library, and answers with status.
 type receiver struct {
 	t        *testing.T
 	url      string
@@ -77,7 +77,7 @@ func (r *receiver) ServeHTTP(rw http.ResponseWriter, request *http.Request) {
 			err = verifier.Verify(body, request.Header)
 		}
 		if err != nil {
-			r.t.Errorf("the official verifier refuses %s: %v", body, err)
+			r.t.Errorf("the official verifier rejects %s: %v", body, err)
 		}
 	}
 	d := delivered{id: request.Header.Get("webhook-id"), header: request.Header, body: string(body)}
@@ -92,7 +92,7 @@ func (r *receiver) ServeHTTP(rw http.ResponseWriter, request *http.Request) {
 	r.requests <- d
 }
 
-// verifyPublic verifies a v1a signature with the public key alone.
+// verifyPublic verifies a v1a signature with the public key only.
 func (r *receiver) verifyPublic(s webhook.Secret, h http.Header, body []byte) {
 	encoded, ok := strings.CutPrefix(s.Verifier(), "whpk_")
 	key, err := base64.StdEncoding.DecodeString(encoded)
@@ -138,7 +138,7 @@ func (w *world) endpoint(r *receiver, change ...func(*webhook.Endpoint)) webhook
 	return e
 }
 
-// webhooks is the configuration of a processor that only delivers webhooks, also to this machine.
+// webhooks is the configuration of a processor that only delivers webhooks, and may deliver to this machine.
 func (w *world) webhooks() processor.Config {
 	cfg := w.config()
 	cfg.Recorder, cfg.Dispatcher, cfg.Bot = false, false, processor.BotNone
@@ -158,14 +158,14 @@ func (w *world) awaitDelivery(id string, ok func(webhook.Delivery) bool) webhook
 			return d
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("the delivery did not come to it: got %+v, %v", d, err)
+			w.t.Fatalf("the delivery did not reach the state:  got %+v, %v", d, err)
 		}
 	}
 }
 
 func hasEnded(d webhook.Delivery) bool { return d.Status != webhook.Pending }
 
-// Every event that a company can hear of arrives once, in its form, with every signature; the log has the attempt.
+// Every event type arrives once, in its documented form, with every signature; the log has the attempt.
 func TestWebhookEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -184,7 +184,7 @@ func TestWebhookEvents(t *testing.T) {
 	back.ID, back.VisitorCreated, back.ChatOpened = uuid.NewString(), false, false
 	text, image := w.wrote(chat.Text, `{"text":"<b> & é","n":1.50}`), w.wrote(chat.Image, `{"url":"https://x.example/f","mime":"image/png"}`)
 	first := w.wrote(chat.Text, `{"text":"opens"}`)
-	first.Message.CreatedAt = w.chat.CreatedAt // it opened the chat, which is known by the registration's event already
+	first.Message.CreatedAt = w.chat.CreatedAt // it opened the chat, which the registration's event has announced already
 	status := event.MessageStatusChanged{CompanyID: w.company.ID, MessageID: uuid.NewString(), Status: chat.StatusFailed, At: now(), Reason: "full", ChatID: w.chat.ID}
 	closed := event.ChatControlChanged{
 		ID: uuid.NewString(), CompanyID: w.company.ID, ChatID: w.chat.ID, AppID: w.application.ID, ChatUserID: w.visitor.ID, Control: event.ControlBot,
@@ -205,7 +205,7 @@ func TestWebhookEvents(t *testing.T) {
 		{rated, "chat.rated"}, {better, "chat.rated"},
 	} {
 		w.publish(step.event)
-		w.publishRaw(step.event.Subject(), step.event.AppendJSON(nil)) // it is read twice, as after a crash
+		w.publishRaw(step.event.Subject(), step.event.AppendJSON(nil)) // read twice, as after a crash
 		for _, name := range strings.Fields(step.types) {
 			want[name]++
 		}
@@ -241,7 +241,7 @@ func TestWebhookEvents(t *testing.T) {
 	}
 }
 
-// A chat that a message opened, not a registration, is told of by that message's event, and by no later one.
+// A chat that a message opened, not a registration, is announced by that message's event only.
 func TestWebhookOfAChatOpenedByAMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -259,8 +259,8 @@ func TestWebhookOfAChatOpenedByAMessage(t *testing.T) {
 	}
 }
 
-// A processor that is killed in the middle of its deliveries, and a receiver that is away for a while, lose nothing: every message
-// arrives, each under one webhook-id.
+// A processor that is killed during its deliveries, and a receiver that is down for a while, lose nothing: every message arrives,
+// each under one webhook-id.
 func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 	t.Parallel()
 	const messages = 60
@@ -271,7 +271,7 @@ func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 		switch {
 		case n == messages/3:
 			close(reached)
-		case n > messages/3 && n <= messages/3+5: // away for a moment
+		case n > messages/3 && n <= messages/3+5: // down for a moment
 			return http.StatusServiceUnavailable
 		}
 		return http.StatusNoContent
@@ -320,8 +320,8 @@ func TestKilledProcessorLosesNoWebhook(t *testing.T) {
 	}
 }
 
-// During a rotation each delivery has the signatures of both secrets: a receiver with either one accepts it. The official verifier of
-// npm accepts what the one of Go does, and neither accepts another body.
+// During a rotation each delivery has the signatures of both secrets: a receiver with either one accepts it. The official
+// verifiers of npm and Go agree, and neither accepts a forged body.
 func TestWebhookVerifiers(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("node"); err != nil {

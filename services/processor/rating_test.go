@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// The recorder keeps a rating whose publisher ended before it could. One that comes again or late changes nothing, and nobody rates the chat of
-// another visitor.
+// The recorder stores a rating whose publisher crashed before storing it. A repeated or late rating changes nothing, and a
+// visitor cannot rate another one's chat.
 func TestRatingIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,7 +30,7 @@ func TestRatingIsKept(t *testing.T) {
 	}
 	w.publishRaw(first.Subject(), first.AppendJSON(nil))
 	kept.Await(4)
-	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "somebody else") {
+	if got := dead.Next().Header.Get(bus.HeaderDeadReason); !strings.Contains(got, "another visitor") {
 		t.Errorf("got the reason %q, want that the chat is another visitor's", got)
 	}
 	c, err := w.store.Chat(t.Context(), w.chat.ID)

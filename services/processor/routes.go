@@ -28,16 +28,16 @@ const (
 )
 
 const (
-	// recorders is how many events are written to the history at once. Writes that come together share a commit of up to 256, and as
-	// many get ready meanwhile.
+	// recorders is the number of concurrent writes to the history. Concurrent writes share a commit of up to 256, while as many
+	// get ready.
 	recorders = 512
-	// dispatchers is how many messages or pushes are brought to their channel at once.
+	// dispatchers is the number of messages or pushes that are dispatched concurrently.
 	dispatchers = 128
-	// fanouts is how many events are turned into webhook deliveries at once.
+	// fanouts is the number of events that are turned into webhook deliveries concurrently.
 	fanouts = 256
 )
 
-// recorderRoutes: the history needs no order, so that all replicas share each consumer and every message is a key of its own.
+// recorderRoutes: the history needs no order, so all replicas share each consumer and every message is its own key.
 func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 	routes := []bus.Consumer{
 		{
@@ -56,8 +56,8 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 		{Stream: subject.Outbound, Durable: durableRecorder, Handle: decoded(r.Outbound)},
 		{Stream: subject.Status, Durable: durableRecorder, Handle: decoded(r.StatusChanged)},
 		{
-			Stream: subject.Dead, Durable: durableRecorder, Handle: givenUp(r.GivenUp),
-			Filters: []string{ // not DEAD's own, or what fails here would come back for ever
+			Stream: subject.Dead, Durable: durableRecorder, Handle: deadLettered(r.GivenUp),
+			Filters: []string{ // not DEAD's own, or a failing dead letter would be redelivered for ever
 				subject.DeadLetter(subject.Sends, durableDispatcher), subject.DeadLetter(subject.Sends, durablePushes),
 				subject.DeadLetter(subject.Replies, "*"), subject.DeadLetter(subject.Outbound, "*"),
 			},
@@ -69,8 +69,8 @@ func recorderRoutes(r *recorder.Recorder) []bus.Consumer {
 	return routes
 }
 
-// dispatcherRoutes: messages stay in order per chat, which is their subject, and all replicas bring them. Pushes stay in order per
-// phone number. Their subject names the template, and one template goes to many numbers, so one replica at a time reads them.
+// dispatcherRoutes: messages stay in order per chat, which is their subject, and all replicas share them. Pushes stay in order
+// per phone number. Their subject names the template, and one template goes to many numbers, so one replica at a time reads them.
 func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 	return []bus.Consumer{
 		{
@@ -84,14 +84,14 @@ func dispatcherRoutes(d *dispatcher.Dispatcher) []bus.Consumer {
 	}
 }
 
-// controlChanged also passes the event's id, from which that of a notice follows.
+// controlChanged also passes the event's id, from which the notice's id is derived.
 func controlChanged(r *recorder.Recorder) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		return decoded(func(ctx context.Context, e event.ChatControlChanged) error { return r.ControlChanged(ctx, e, d.ID) })(ctx, d)
 	}
 }
 
-// botRoutes: a visitor's messages are answered in the order in which they were written.
+// botRoutes: a visitor's messages are answered in order.
 func botRoutes(b *bot.Bot, concurrency int) []bus.Consumer {
 	return []bus.Consumer{{
 		Stream: subject.Inbound, Durable: durableBot, Filters: []string{subject.AllVisitorMessages},
@@ -104,15 +104,15 @@ func unanswered(b *bot.Bot) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		e, err := event.Decode[event.VisitorMessageAccepted](d.Subject, d.Data)
 		if err != nil {
-			return nil //nolint:nilerr // the dead letter says what is wrong with it
+			return nil //nolint:nilerr // the dead letter has the error
 		}
 		_, again := d.Header[bus.HeaderReplayFor]
 		return b.GaveUp(ctx, e, again)
 	}
 }
 
-// webhookRoutes: the events of a visitor, and of a chat, become deliveries in their order. What comes after a delivery's insertion is not
-// the bus's.
+// webhookRoutes: the events of a visitor, and of a chat, become deliveries in order. After the insertion a delivery no longer
+// concerns the bus.
 func webhookRoutes(w *webhook.Service) []bus.Consumer {
 	return []bus.Consumer{
 		{
@@ -126,11 +126,11 @@ func webhookRoutes(w *webhook.Service) []bus.Consumer {
 	}
 }
 
-// handler is what the bus calls.
+// handler is the bus's callback.
 type handler = func(context.Context, bus.Delivery) error
 
-// decoded is what stands before every handler: it reads the event and gives up what is malformed. Retries, DEAD, metrics and
-// the log are the bus's.
+// decoded wraps every handler: it decodes the event and gives up a malformed one. The bus does the retries, DEAD, the metrics and
+// the log.
 func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		e, err := event.Decode[E, P](d.Subject, d.Data)
@@ -141,14 +141,14 @@ func decoded[E event.Event, P event.Checked[E]](handle func(context.Context, E) 
 	}
 }
 
-// timed is decoded for a handler that also takes when the stream took the event.
+// timed is decoded for a handler that also takes the time at which the stream stored the event.
 func timed[E event.Event, P event.Checked[E]](handle func(context.Context, E, time.Time) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		return decoded[E, P](func(ctx context.Context, e E) error { return handle(ctx, e, d.Time) })(ctx, d)
 	}
 }
 
-// bySubject chooses the handler by the kind of the subject; a delivery of another kind is passed over.
+// bySubject selects the handler by the kind of the subject and ignores other kinds.
 func bySubject(handlers map[string]handler) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		for filter, handle := range handlers {
@@ -160,8 +160,8 @@ func bySubject(handlers map[string]handler) handler {
 	}
 }
 
-// givenUp reads the letters about messages of companies, and passes over all others.
-func givenUp(handle func(context.Context, recorder.Loss) error) handler {
+// deadLettered handles the dead letters of companies' messages and ignores all others.
+func deadLettered(handle func(context.Context, recorder.Loss) error) handler {
 	return func(ctx context.Context, d bus.Delivery) error {
 		letter := bus.ReadDeadLetter(d)
 		companyID, ok := senderOf(letter)
@@ -175,8 +175,8 @@ func givenUp(handle func(context.Context, recorder.Loss) error) handler {
 	}
 }
 
-// senderOf returns the company that sent the message of a letter. A reply's subject does not name it, and most replies are no
-// company's.
+// senderOf returns the company that sent the message of a dead letter. A reply's subject does not name it, and most replies are
+// not a company's.
 func senderOf(l bus.DeadLetter) (companyID string, ok bool) {
 	if companyID, ok = subject.CompanyOf(l.Subject); ok {
 		return companyID, true
@@ -199,7 +199,7 @@ func byPhone(d bus.Delivery) string {
 		Source    string `json:"source"`
 	}
 	if json.Unmarshal(d.Data, &push) != nil {
-		return d.ID // the handler will say what is wrong with it
+		return d.ID // the handler reports the error
 	}
 	phone, _ := chat.ParsePhone(push.Source)
 	return push.CompanyID + " " + strings.TrimPrefix(phone, "+")

@@ -26,11 +26,11 @@ import (
 
 const serviceName = "processor"
 
-// What BOT may be.
+// Values of BOT.
 const (
-	BotDemo    = "demo"    // answers by itself
-	BotWebhook = "webhook" // lets the server at BOT_WEBHOOK_URL answer
-	BotLLM     = "llm"     // lets the language model at LLM_BASE_URL answer
+	BotDemo    = "demo"    // the built-in bot
+	BotWebhook = "webhook" // the server at BOT_WEBHOOK_URL answers
+	BotLLM     = "llm"     // the language model at LLM_BASE_URL answers
 	BotNone    = "none"    // no answers, or those of another consumer of the stream
 )
 
@@ -49,7 +49,7 @@ type BotConfig struct {
 	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
 }
 
-// LLMConfig says which language model answers with BOT=llm.
+// LLMConfig configures the language model of BOT=llm.
 type LLMConfig struct {
 	LLMBaseURL       string  `env:"LLM_BASE_URL" doc:"address of a server that speaks the chat-completions protocol of OpenAI, without /chat/completions"`
 	LLMAPIKey        string  `env:"LLM_API_KEY" doc:"its API key, sent as Authorization: Bearer; empty: none"`
@@ -63,7 +63,7 @@ type LLMConfig struct {
 	LLMModerationURL string  `env:"LLM_MODERATION_URL" doc:"address of a hook that reads what the model writes before the visitor does; empty: none"`
 }
 
-// failureNone is the failure text of a bot that says nothing.
+// failureNone turns the failure text off.
 const failureNone = "none"
 
 func (c BotConfig) failureText() string {
@@ -73,7 +73,7 @@ func (c BotConfig) failureText() string {
 	return ""
 }
 
-// Validate says what is wrong with the bot's variables; see [config.Check].
+// Validate returns the errors of the bot's variables; see [config.Check].
 func (c BotConfig) Validate() []string {
 	if !slices.Contains([]string{BotDemo, BotWebhook, BotLLM, BotNone}, c.Bot) {
 		return []string{fmt.Sprintf("BOT must be demo, webhook, llm or none, not %q", c.Bot)}
@@ -106,14 +106,14 @@ func (c BotConfig) llm() bot.LLMConfig {
 	}
 }
 
-// calls bounds the calls of the webhook and of the language model.
+// calls returns the bounds of the calls of the webhook and of the language model.
 func (c BotConfig) calls() bot.CallConfig {
 	return bot.CallConfig{
 		Timeout: c.BotWebhookTimeout, Deadline: c.BotWebhookDeadline, Attempts: c.BotWebhookAttempts, Concurrency: c.BotConcurrency, Now: time.Now,
 	}
 }
 
-// WebhookConfig says how events are delivered to the webhook endpoints of companies.
+// WebhookConfig configures the deliveries to the webhook endpoints of companies.
 type WebhookConfig struct {
 	Webhooks           bool            `env:"WEBHOOKS" envDefault:"true" doc:"deliver events to the webhook endpoints of companies"`
 	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"how long one request of an outgoing webhook may take"`
@@ -123,7 +123,7 @@ type WebhookConfig struct {
 	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"networks that webhooks may reach although they are not of the internet, separated by commas, such as 10.0.0.0/8; empty: none"`
 }
 
-// Validate says what is wrong with the variables of webhooks; see [config.Check].
+// Validate returns the errors of the webhook variables; see [config.Check].
 func (c WebhookConfig) Validate() []string {
 	var problems []string
 	for name, value := range map[string]int64{
@@ -138,7 +138,7 @@ func (c WebhookConfig) Validate() []string {
 	return problems
 }
 
-// Config is what the processor needs.
+// Config holds the settings of the processor.
 type Config struct {
 	service.Base
 	Storage storage.Config
@@ -151,7 +151,7 @@ type Config struct {
 	AssetsURL  string `env:"ASSETS_URL" doc:"http or https address under which the demo bot's picture is served; empty: it shows none"`
 }
 
-// Validate says what is wrong with the processor's own variables; see [config.Check].
+// Validate returns the errors of the processor's own variables; see [config.Check].
 func (c Config) Validate() []string {
 	if c.AssetsURL != "" && !config.WebURL(c.AssetsURL) {
 		return []string{"ASSETS_URL must be an http or https URL"}
@@ -159,10 +159,10 @@ func (c Config) Validate() []string {
 	return nil
 }
 
-// Service is one processor. It is run once.
+// Service is one processor. Run may be called once.
 type Service struct{ cfg Config }
 
-// New returns a service that has opened nothing yet. Its error names everything that is missing or wrong.
+// New returns a service without opening anything. Its error names everything that is missing or invalid.
 func New(cfg Config) (*Service, error) {
 	if err := service.Check(&cfg); err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg}, nil
 }
 
-// Run consumes until ctx is done and returns nil when the handlers that ran have finished. NATS and MongoDB may be away
-// when it starts; it waits for them, and is ready when they are there.
+// Run consumes until ctx is done and returns nil when the running handlers have finished. NATS and MongoDB may be down when it
+// starts; it waits for them, and is ready when they are connected.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
@@ -188,7 +188,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	cache := store.NewCache(documents, store.CacheConfig{Registerer: s.cfg.Registerer})
 	stopForgetting, err := b.OnInvalidate(cache.Forget)
 	if err != nil {
-		return nil, fmt.Errorf("listening for invalidations: %w", err)
+		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
 	consumers, stopAnswering, err := s.consumers(b, documents, cache)
@@ -204,7 +204,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	return func(ctx context.Context) error { return s.consume(ctx, b, consumers, nil) }, nil
 }
 
-// webhookPoll is how often due deliveries of webhooks are looked for: replays, tests and retries begin that much later at most.
+// webhookPoll is the interval of the polls for due webhook deliveries, and so the maximum delay of replays, tests and retries.
 const webhookPoll = time.Second
 
 func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.Service {
@@ -215,7 +215,7 @@ func (s *Service) webhooks(documents store.Store, cache *store.Cache) *webhook.S
 	})
 }
 
-// consumers are those that are switched on.
+// consumers returns the enabled consumers.
 func (s *Service) consumers(b *bus.Bus, documents store.Store, cache *store.Cache) (on []bus.Consumer, stop func(), err error) {
 	if s.cfg.Recorder {
 		on = append(on, recorderRoutes(recorder.New(documents, cache, documents, documents, cache, b, time.Now))...)
@@ -259,7 +259,7 @@ func (h histories) Recent(ctx context.Context, chatID string, limit int) ([]chat
 	return messages, err
 }
 
-// bot returns the bot's consumers. Until stop is called visitors can stop what it writes.
+// bot returns the bot's consumers. Until stop is called visitors can stop its streamed messages.
 func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, cache *store.Cache) (consumers []bus.Consumer, stop func(), err error) {
 	controls := control.New(documents, b, time.Now)
 	answering := bot.New(answerer, cache, documents, controls, b, parts{b}, s.cfg.failureText(), time.Now).WithTyping(b.Signal)
@@ -267,7 +267,7 @@ func (s *Service) bot(answerer bot.Answerer, b *bus.Bus, documents store.Store, 
 	return botRoutes(answering, s.cfg.BotConcurrency), stop, err
 }
 
-// parts looks at the stream of parts for the bot.
+// parts reads the stream of parts for the bot.
 type parts struct{ bus *bus.Bus }
 
 // LastPart implements [bot.PartLog].

@@ -48,7 +48,7 @@ func TestVisitorMessageIsKeptAndAnswered(t *testing.T) {
 	}
 }
 
-// Every shape that the demo bot has is seen on the bus, and in the history in the order in which it was sent.
+// Every message type of the demo bot is published, and in the history in the order in which it was sent.
 func TestDemoBotShowsEveryShape(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,7 +84,7 @@ func TestDemoBotShowsEveryShape(t *testing.T) {
 	sameMessages(t, w.history(w.chat.ID), want...)
 }
 
-// awaitClock returns when the clock has passed at, so that what is written next is later also in milliseconds.
+// awaitClock returns when the clock has passed at, so that the next message is later also in milliseconds.
 func awaitClock(at time.Time) {
 	for !now().After(at) {
 		time.Sleep(time.Until(at.Add(time.Millisecond)))
@@ -159,7 +159,7 @@ func TestPushIsRenderedSentAndKept(t *testing.T) {
 	kept.Next()
 	sameMessages(t, w.history(got.ChatID), want)
 
-	// The same number, spelled otherwise and without a name, is the same person, who keeps their name.
+	// The same number, in another notation and without a name, is the same visitor, whose name stays.
 	second := w.push("4915112345678", "")
 	w.publish(second)
 	again := decode[event.OutboundMessage](t, out.Next())
@@ -175,7 +175,7 @@ func TestPushIsRenderedSentAndKept(t *testing.T) {
 	}
 }
 
-// Whatever is delivered twice has the effect of once: to the stream (the ids are derived) and to the history.
+// A redelivery has the effect of one delivery: in the stream (the ids are derived) and in the history.
 func TestRedeliveryChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -213,7 +213,7 @@ func TestRedeliveryChangesNothing(t *testing.T) {
 	}
 	check()
 
-	// As if nothing had ever been acknowledged: a consumer that is lost begins at the stream's beginning.
+	// A lost consumer starts again at the stream's beginning, without any acknowledgement.
 	stop()
 	for stream, durables := range map[string][]string{
 		subject.Inbound: {"recorder", "bot"}, subject.Sends: {"dispatcher", "dispatcher-pushes"}, subject.Replies: {"recorder"}, subject.Outbound: {"recorder"},
@@ -232,7 +232,7 @@ func TestRedeliveryChangesNothing(t *testing.T) {
 	sameMessages(t, w.history(w.chat.ID), before...)
 }
 
-func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
+func TestUnprocessableEventsAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run(w.config())
@@ -255,9 +255,9 @@ func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
 	}{
 		{"garbage", "chat.in.visitor.message.a.u", []byte("\xff{"), []string{"chat.dead.INBOUND.bot", "chat.dead.INBOUND.recorder"}, "malformed"},
 		{"a message into another company's chat", foreign.Subject(), foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "another company"},
-		{"a subject that says otherwise", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "subject"},
-		{"a reply into somebody else's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "somebody else"},
-		{"a reply that nobody can show", empty.Subject(), empty.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "message.data.text is required"},
+		{"a subject that does not match", "chat.in.message.x.y", foreign.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher"}, "subject"},
+		{"a reply into another visitor's chat", reply.Subject(), reply.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "another visitor"},
+		{"a reply with invalid data", empty.Subject(), empty.AppendJSON(nil), []string{"chat.dead.REPLIES.recorder"}, "message.data.text is required"},
 		{"no phone number", w.push("call me maybe", "").Subject(), w.push("call me maybe", "").AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "phone"},
 		{"a template that is not approved", unapproved.Subject(), unapproved.AppendJSON(nil), []string{"chat.dead.SENDS.dispatcher-pushes"}, "not approved"},
 	}
@@ -278,8 +278,8 @@ func TestWhatCannotBeHandledEndsInDead(t *testing.T) {
 	sameMessages(t, w.history(w.chat.ID))
 }
 
-// A chat that is not there may be there in a moment; only after a while it is given up.
-func TestUnknownChatIsTriedAgainThenDead(t *testing.T) {
+// A missing chat may be created a moment later; only after a while the message is given up.
+func TestUnknownChatIsRetriedThenDeadLettered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run(w.config())
@@ -292,7 +292,7 @@ func TestUnknownChatIsTriedAgainThenDead(t *testing.T) {
 		t.Errorf("got %s %s, want the message in the dispatcher's dead letters", m.Subject, m.Data)
 	}
 	if took := time.Since(started); took < time.Second {
-		t.Errorf("got it after %s, want tries in between", took)
+		t.Errorf("got it after %s, want attempts in between", took)
 	}
 	if n := replies.Pending(); n != 0 {
 		t.Errorf("got %d replies, want none", n)
@@ -317,7 +317,7 @@ func TestConsumersAreSwitchedOneByOne(t *testing.T) {
 			cfg := w.config()
 			tt.change(&cfg)
 			stop := w.run(cfg)
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // what is declared has no event of its own
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // no event announces what is declared
 				var names []string
 				for _, stream := range []string{subject.Inbound, subject.Sends} {
 					groups, err := w.bus.Groups(t.Context(), stream)
@@ -365,8 +365,8 @@ func TestNewNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// It starts without its servers, is not ready, and works by itself when they come.
-func TestStartsWithoutItsServers(t *testing.T) {
+// It starts without its servers, is not ready, and works by itself when they connect.
+func TestStartsBeforeItsServers(t *testing.T) {
 	t.Parallel()
 	natsAddress := nettest.Addr(t)
 	w := &world{t: t, natsURL: "nats://" + natsAddress, storePath: storetest.Path(t)}
@@ -392,7 +392,7 @@ func TestStartsWithoutItsServers(t *testing.T) {
 	w.publish(w.wrote(chat.Text, `{"text":"are you there"}`))
 	replies.Next()
 
-	// It stays ready when its servers go: nobody routes requests to it, and it waits for them.
+	// It stays ready when its servers stop: it serves no requests, and waits for them.
 	documents.Begin()
 	server.Stop()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -405,13 +405,13 @@ func TestStartsWithoutItsServers(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("got %+v, want both away", state)
+			t.Fatalf("got %+v, want both down", state)
 		}
 	}
 	documents.End()
 }
 
-// awaitReadiness returns when /readyz has the status. It is asked for: there is no event to wait for.
+// awaitReadiness polls until /readyz has the status: there is no event to wait for.
 func awaitReadiness(t *testing.T, address string, want int) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -439,7 +439,7 @@ func TestDemoAssetsHoldThePicture(t *testing.T) {
 	}
 }
 
-// The engines that tests embed are heavy and none of the binary's business.
+// Heavy engines for tests must not be linked into the binary.
 func TestBinaryLinksNoEngine(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "./cmd/processor").Output()

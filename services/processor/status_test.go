@@ -22,7 +22,7 @@ func (w *world) report(messageID, status string, at time.Time) {
 	w.publish(event.MessageStatusChanged{CompanyID: w.company.ID, MessageID: messageID, Status: status, At: at, Reason: strings.Repeat("why", len(status)/6)})
 }
 
-// A company's message into a widget, from its acceptance until the visitor has read it; reports come in the wrong order.
+// A company's message to a widget, from its acceptance until the visitor has read it; reports arrive in the wrong order.
 func TestStatusOfACompanysMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,7 +48,7 @@ func TestStatusOfACompanysMessage(t *testing.T) {
 	}
 }
 
-// A push goes to a channel, whose connector says what became of it; and a bot's reply is nobody's affair.
+// A push goes to a channel, whose connector reports its status; a bot's reply has none.
 func TestStatusOfAPush(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,8 +76,8 @@ func TestStatusOfAPush(t *testing.T) {
 	}
 }
 
-// What is given up is failed, with the reason in words that hold no cause. Letters about anything else are passed over.
-func TestStatusOfWhatIsGivenUp(t *testing.T) {
+// A message that is given up has failed, with a reason without internal causes. Dead letters of other events are ignored.
+func TestStatusOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run(w.config())
@@ -102,7 +102,7 @@ func TestStatusOfWhatIsGivenUp(t *testing.T) {
 	if s.Status() != chat.StatusFailed || s.Failure.Reason != "The template is not approved" || !s.AcceptedAt.Equal(push.CreatedAt) || s.Failure.At.IsZero() {
 		t.Errorf("got %+v, want it failed because the template is not approved", s)
 	}
-	if s := w.status(lost.Message.ID); s.Failure.Reason != "The chat belongs to somebody else" {
+	if s := w.status(lost.Message.ID); s.Failure.Reason != "The chat belongs to another visitor" {
 		t.Errorf("got %+v, want the recorder's reason", s)
 	}
 	if s, err := w.store.MessageStatus(t.Context(), w.company.ID, bots.Message.ID); err == nil {

@@ -32,8 +32,8 @@ func signed(r *http.Request, body []byte) bool {
 	return r.Header.Get("webhook-signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// A server that is away for a moment is asked again with the same webhook-id; what it answers reaches the visitor and the
-// history. One that refuses is not asked again, and the message is kept in DEAD with the reason.
+// A failed call is repeated with the same webhook-id; the answer reaches the visitor and the history. A permanent error is not
+// retried, and the message is a dead letter with the reason.
 func TestWebhookBot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +86,7 @@ func TestWebhookBot(t *testing.T) {
 	}
 }
 
-// hangingBot answers a text with itself, but hangs at one that says so until the test ends; calls counts the calls for each text.
+// hangingBot echoes a text, but hangs on texts that request it until the test ends; calls counts the calls for each text.
 func hangingBot(t *testing.T) (url string, calls func(text string) int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -120,8 +120,8 @@ func hangingBot(t *testing.T) (url string, calls func(text string) int) {
 	}
 }
 
-// A message whose call hangs, or fails too often, is a dead letter with the reason. Its visitor reads the failure text once, and then the
-// answers to what they have written in the meantime, in order.
+// A message whose call hangs, or fails too often, is a dead letter with the reason. Its visitor reads the failure text once, and
+// then the answers to later messages, in order.
 func TestAnUnansweredMessageIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +152,7 @@ func TestAnUnansweredMessageIsGivenUp(t *testing.T) {
 	}
 }
 
-// Chats whose calls hang delay no other chat: neither while they hang, nor with more of them than may be waited for at once.
+// Chats whose calls hang delay no other chat: neither while they hang, nor when they exceed the concurrency.
 func TestHangingChatsDelayNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,7 +182,7 @@ func TestHangingChatsDelayNoOther(t *testing.T) {
 	}
 }
 
-// An operator skips a message that is being tried: it becomes a dead letter, and the visitor's later messages are answered.
+// An operator skips a message that is being retried: it becomes a dead letter, and the visitor's later messages are answered.
 func TestAnOperatorSkipsAMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -209,6 +209,6 @@ func TestAnOperatorSkipsAMessage(t *testing.T) {
 		t.Errorf("got the reason %q, want that it was skipped", got)
 	}
 	if _, err := w.bus.Skip(t.Context(), subject.Inbound, "bot", 3); !apperr.Is(err, apperr.NotFound) {
-		t.Errorf("skipping what is not there: got %v, want not found", err)
+		t.Errorf("skipping an unknown message: got %v, want not found", err)
 	}
 }

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, bustest.LeftByNATS()...) }
 
-// world is a NATS, a store, and in it one company with an application, a template and a visitor who has an open chat.
+// world is a NATS server and a store with a company, an application, a template and a visitor with an open chat.
 type world struct {
 	t         *testing.T
 	natsURL   string
@@ -69,7 +69,7 @@ func (w *world) seed() {
 	w.visitor, w.chat = w.open(chat.Visitor{FirstName: "Sara", AppID: w.application.ID}, chat.ChannelWidget)
 }
 
-// open makes a visitor and their chat.
+// open creates a visitor and their chat.
 func (w *world) open(v chat.Visitor, channel chat.Channel) (chat.Visitor, chat.Chat) {
 	w.t.Helper()
 	v.ID, v.CompanyID = uuid.NewString(), w.company.ID
@@ -125,12 +125,12 @@ func (w *world) run(cfg processor.Config) (stop func()) {
 	return stop
 }
 
-// collect listens to a filter from now on.
+// collect subscribes to a filter.
 func (w *world) collect(filter string) *bustest.Collector {
 	return bustest.Collect(w.t, w.natsURL, filter)
 }
 
-// acked listens to what a consumer tells the server of deliveries that it is done with: an event that comes after the handler.
+// acked subscribes to a consumer's acknowledgements: an event that follows the handler.
 func (w *world) acked(stream, durable string) *bustest.Collector {
 	return bustest.CollectEnds(w.t, w.natsURL, stream, durable)
 }
@@ -140,14 +140,14 @@ func (w *world) publish(e event.Event) {
 	w.must(w.bus.Publish(w.t.Context(), e))
 }
 
-// publishRaw publishes without a Nats-Msg-Id, so that the stream takes it however often it comes.
+// publishRaw publishes without a Nats-Msg-Id, so that the stream stores every repeat.
 func (w *world) publishRaw(subject string, data []byte) {
 	w.t.Helper()
 	_, err := bustest.JetStream(w.t, w.natsURL).PublishMsg(w.t.Context(), &nats.Msg{Subject: subject, Data: data})
 	w.must(err)
 }
 
-// wrote is what the visitor wrote.
+// wrote returns the event of a visitor's message.
 func (w *world) wrote(t chat.MessageType, data string) event.VisitorMessageAccepted {
 	m := message(t, data, w.visitor.Name())
 	return event.VisitorMessageAccepted{
@@ -178,7 +178,7 @@ func message(t chat.MessageType, data, sender string) chat.Message {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// decode reads an event as any consumer would.
+// decode decodes an event as any consumer would.
 func decode[E event.Event, P event.Checked[E]](t *testing.T, m *nats.Msg) E {
 	t.Helper()
 	e, err := event.Decode[E, P](m.Subject, m.Data)
@@ -188,7 +188,7 @@ func decode[E event.Event, P event.Checked[E]](t *testing.T, m *nats.Msg) E {
 	return e
 }
 
-// sameMessages compares histories by what their readers see.
+// sameMessages compares histories by the fields that readers see.
 func sameMessages(t *testing.T, got []chat.Message, want ...chat.Message) {
 	t.Helper()
 	render := func(messages []chat.Message) string {

@@ -30,10 +30,10 @@ const (
 	demoFile = "demo.json"
 	keysFile = "visitor-keys.json"
 
-	// partitions is how many a stream has where one process reads them all. Each has a consumer, which costs memory at rest.
+	// partitions is the number of partitions of a stream that one process reads. Each has a consumer, which costs memory when idle.
 	partitions = 4
 
-	// grace is how long requests that are in flight may take when the process stops.
+	// grace bounds how long in-flight requests may take at shutdown.
 	grace = 10 * time.Second
 )
 
@@ -83,7 +83,7 @@ func serve(ctx context.Context, cfg Config, log *slog.Logger, out io.Writer) (er
 		return err
 	}
 	return a.run(ctx, func() error {
-		debug.FreeOSMemory() // starting needs more than resting: password hashing, the migrations
+		debug.FreeOSMemory() // startup needs more memory than idling: password hashing, the migrations
 		return guide.HowTo(out, d, guide.Bot{Name: cfg.Bot, Webhook: cfg.BotWebhookURL}, dir.Path(demoFile), baseURL(p.ops), baseURL(p.site))
 	})
 }
@@ -118,7 +118,7 @@ func serveEngines(ctx context.Context, cfg Config, log *slog.Logger, out io.Writ
 	return e.nats.Recover(ctx)
 }
 
-// prepare makes what the first start makes: the demo company with its file, and the visitor keys.
+// prepare creates the demo company, its file and the visitor keys at the first start.
 func prepare(ctx context.Context, dir *datadir.Dir, e *engines, start seed.Start) (d seed.Demo, keys *credential.KeySet, err error) {
 	if keys, err = visitorKeys(dir.Path(keysFile)); err != nil {
 		return d, nil, err
@@ -128,7 +128,7 @@ func prepare(ctx context.Context, dir *datadir.Dir, e *engines, start seed.Start
 	return d, keys, err
 }
 
-// build wires everything; nothing runs yet.
+// build wires everything without starting it.
 func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys *credential.KeySet, t *traces, log *slog.Logger) (*app, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -160,8 +160,8 @@ func build(cfg Config, dir *datadir.Dir, p *ports, e *engines, d seed.Demo, keys
 	return &app{ports: p, keys: keys, registry: registry, log: log, nats: e.nats, services: s, public: public, site: site, probes: probes}, nil
 }
 
-// run starts the members in the order of their dependencies, calls ready when all of it works, and stops them from the outside
-// in: first readiness ends, then requests finish and sockets close, then consumers drain.
+// run starts the members in the order of their dependencies, calls ready when all of them work, and stops them in the opposite
+// order: first readiness ends, then requests finish and sockets close, then consumers drain.
 func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	defer a.probes.Close()
 	status := ops.New(ops.Config{
@@ -193,7 +193,7 @@ func (a *app) run(ctx context.Context, ready func() error) (err error) {
 	supervisor.Stop(widget, keys)
 	supervisor.Stop(processing)
 	supervisor.Stop(operations, engine)
-	if ctx.Err() != nil { // asked to stop while it was still starting
+	if ctx.Err() != nil { // stopped during the start
 		err = nil
 	}
 	return errors.Join(err, c.Close())

@@ -31,7 +31,7 @@ type Config struct {
 	widgetapi.FileConfig
 }
 
-// Validate returns what is wrong with the addresses, one clear line each.
+// Validate returns the errors of the addresses, one line each.
 func (c Config) Validate() []string {
 	var wrong []string
 	for _, a := range []struct{ name, value string }{

@@ -18,7 +18,7 @@ import (
 
 const (
 	storeFile = "parley.db"
-	// openTimeout bounds the wait for the store: it writes what a crash left in its log into the file first.
+	// openTimeout bounds opening the store: after a crash it first replays its log into the file.
 	openTimeout = time.Minute
 )
 
@@ -61,7 +61,7 @@ func startEngines(cfg Config, dir *datadir.Dir, log *slog.Logger) (*engines, err
 	return e, nil
 }
 
-// refuseOldData recognises the folder of a version that kept its data in an embedded MongoDB.
+// refuseOldData rejects the folder of a version that stored its data in an embedded MongoDB.
 func refuseOldData(dir *datadir.Dir) error {
 	_, err := os.Stat(dir.Path("mongodb"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,14 +10,14 @@ import (
 	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 )
 
-// visitorKeys loads the keys that sign visitor tokens. They are made at the first start only: with new ones every visitor
+// visitorKeys loads the keys that sign visitor tokens. They are created at the first start only: with new keys every visitor
 // would have to register again.
 func visitorKeys(path string) (*credential.KeySet, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		keys, err := credential.GenerateKeySet()
 		if err != nil {
-			return nil, fmt.Errorf("making the visitor keys: %w", err)
+			return nil, fmt.Errorf("creating the visitor keys: %w", err)
 		}
 		if err := datadir.WriteFile(path, keys); err != nil {
 			return nil, err

@@ -8,8 +8,8 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// Limits are those of the two APIs under the same names, but off by default: on one machine all clients have the same address, and a
-// trial must not meet a limit.
+// Limits are those of the two APIs with the same names, but off by default: on one machine all clients share an address, and a
+// trial must not hit a limit.
 type Limits struct {
 	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed"`
 	RateToken      config.Rate     `env:"RATE_LIMIT_TOKEN" envDefault:"0" doc:"requests with one company access token"`
@@ -40,7 +40,7 @@ func (l Limits) limitClient(cfg *clientapi.Config) {
 	cfg.Callers, cfg.Budgets, cfg.RateToken = l.callers(), l.budgets(), l.RateToken
 }
 
-// limitGateway leaves the gateway's bounds as they are, but for those that a person with a few browsers could meet.
+// limitGateway keeps the gateway's limits, except those that a few browsers on one machine could hit.
 func (l Limits) limitGateway(cfg *socketgateway.Config) {
 	cfg.TrustedProxies, cfg.RecoveryRate = l.TrustedProxies, config.Rate{}
 }

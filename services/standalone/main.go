@@ -14,7 +14,7 @@ func main() {
 	os.Exit(ops.Main("standalone", run, "engines"))
 }
 
-// run does what the command line says. Its log is for the person at the terminal, so it is not the services' JSON.
+// run executes the command line. Its log is for a terminal, so it is not JSON like the services' logs.
 func run(ctx context.Context, _ *slog.Logger) error {
 	cfg, err := config.Load[Config]()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ports are the listeners of this process, taken before anything else starts.
+// ports are the listeners of this process, bound before anything else starts.
 type ports struct{ client, widget, ops, panel, site net.Listener }
 
 func listen(cfg Config) (*ports, error) {
@@ -43,8 +43,8 @@ func take(name, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// probe fails when an engine could not listen on addr. The engine itself takes the port a moment later; this is for the clear
-// line, and so that nothing starts that has to be stopped again.
+// probe fails if an engine could not listen on addr. The engine itself binds the port a moment later; probe gives a clear error
+// before anything has started.
 func probe(name, addr string) error {
 	ln, err := take(name, addr)
 	if err != nil {
@@ -53,7 +53,7 @@ func probe(name, addr string) error {
 	return ln.Close()
 }
 
-// Close gives back what was taken; a listener that its server has closed already does not mind.
+// Close closes all listeners; closing one that its server has closed already is harmless.
 func (p *ports) Close() {
 	for _, l := range []net.Listener{p.client, p.widget, p.ops, p.panel, p.site} {
 		if l != nil {
@@ -62,7 +62,7 @@ func (p *ports) Close() {
 	}
 }
 
-// baseURL is where a browser on this machine reaches l.
+// baseURL returns the URL of l for a browser on this machine.
 func baseURL(l net.Listener) string {
 	addr := l.Addr().(*net.TCPAddr)
 	host := addr.IP.String()

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// readyLimit bounds the wait for everything to be ready, and readyPoll is how often it is checked.
+	// readyLimit bounds the wait for readiness, readyPoll is the interval of its checks.
 	readyLimit = 30 * time.Second
 	readyPoll  = 20 * time.Millisecond
 )
 
-// probes check the engines in the way that the services reach them.
+// probes check the engines over the same connections as the services.
 type probes struct {
 	nats  *embedded.NATS
 	bus   *bus.Bus
@@ -35,7 +35,7 @@ func newProbes(nats *embedded.NATS, s store.Store, log *slog.Logger) (*probes, e
 	return &probes{nats: nats, bus: b, store: s}, nil
 }
 
-// Checks are what /readyz looks at.
+// Checks returns the checks of /readyz.
 func (p *probes) Checks() []ops.Check {
 	return []ops.Check{{Name: "nats", Check: p.checkNATS}, {Name: "store", Check: p.store.Ready}}
 }
@@ -48,8 +48,7 @@ func (p *probes) checkNATS(ctx context.Context) error {
 	return p.bus.Ready(ctx)
 }
 
-// Await returns nil when every check has passed. Services look for the streams in the background, and there is
-// no event for when the last of them is found.
+// Await returns nil when every check has passed. It polls: services find their streams in the background, without an event.
 func (p *probes) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, errors.New("not ready in time"))
 	defer cancel()
@@ -69,5 +68,5 @@ func (p *probes) Await(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (p *probes) Close() { p.bus.Close() }

@@ -22,8 +22,8 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// services are the five services, configured for one process: each has its own connection to NATS, as when it runs by itself, and
-// all share the store.
+// services are the five services in one process: each has its own connection to NATS, as in its own process, and all share the
+// store.
 type services struct {
 	client    *clientapi.Service
 	widget    *widgetapi.Service
@@ -40,8 +40,8 @@ type servicesConfig struct {
 	keysFile  string             // for the Widget API
 	client    net.Listener       // the Client API's
 	panel     net.Listener       // the panel's
-	panelURL  string             // where browsers reach the panel; empty: its listener
-	widgetURL string             // where the demo page and the bot's picture are
+	panelURL  string             // public address of the panel; empty: its listener
+	widgetURL string             // address of the demo page and the bot's picture
 	clientURL string
 	chats     config.Chats
 	files     widgetapi.FileConfig
@@ -121,7 +121,7 @@ func buildPanel(s *services, c servicesConfig) (err error) {
 	return named("panel", err)
 }
 
-// base puts the service's name on its lines of log and on its metrics: five services count the same things in one process.
+// base adds the service's name to its logs and metrics: the five services of the process have the same metrics.
 func (c servicesConfig) base(name string) service.Base {
 	return service.Base{
 		NATS: config.NATS{NATSURL: c.natsURL}, Logger: c.log.With("service", name), Tracer: c.tracer(name),

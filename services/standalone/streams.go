@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 )
 
-// applyStreams does on the embedded NATS what `parleyctl streams apply` does elsewhere.
+// applyStreams applies the streams to the embedded NATS, as `parleyctl streams apply` does elsewhere.
 func applyStreams(natsURL string, sizes config.Streams, log *slog.Logger) error {
 	b, err := bus.Open(bus.Config{URL: natsURL, Name: "standalone", Observe: true, Logger: log})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing/otlp"
 )
 
-// traces has a tracer for each of the services, under whose names a trace shows what each did.
+// traces has a tracer per service, so that a trace names the service of each span.
 type traces struct {
 	tracers map[string]*tracing.Tracer
 	stops   []func()
@@ -28,10 +28,10 @@ func openTraces(cfg config.Tracing, log *slog.Logger) (*traces, error) {
 	return t, nil
 }
 
-// of returns nil where there are no traces.
+// of returns nil without tracing.
 func (t *traces) of(service string) *tracing.Tracer { return t.tracers[service] }
 
-// stop sends what is left. All services have stopped.
+// stop exports the remaining spans. All services must have stopped.
 func (t *traces) stop() {
 	for _, stop := range t.stops {
 		stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// Every row of the specification's error table for the Widget API, and what else can be wrong.
+// Every row of the specification's error table for the Widget API, and further invalid requests.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -26,7 +26,7 @@ func TestErrors(t *testing.T) {
 		status                          int
 		code, message, details          string
 	}{
-		{"settings of an unknown application", "GET", "/settings/" + nobody, "", "", 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
+		{"settings of an unknown application", "GET", "/settings/" + unknownID, "", "", 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
 		{"settings of no UUID", "GET", "/settings/demo", "", "", 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
 
 		{"nothing in it", "POST", "/register", "", `{}`, 400, "VALIDATION_ERROR", "", "appId is required; " + oneOfThree},
@@ -38,9 +38,9 @@ func TestErrors(t *testing.T) {
 		{"a short phone", "POST", "/register", "", form(`"phone":"9891212345"`), 400, "VALIDATION_ERROR", "", "phone must be a phone number of 11 to 12 digits, without + or other characters"},
 		{"a long phone", "POST", "/register", "", form(`"phone":"9891212345678"`), 400, "VALIDATION_ERROR", "", "phone must be a phone number of 11 to 12 digits, without + or other characters"},
 		{"no identity", "POST", "/register", "", form(`"firstName":"Sara"`), 400, "VALIDATION_ERROR", "", oneOfThree},
-		{"an unknown application", "POST", "/register", "", `{"appId":"` + nobody + `","email":"a@example.com"}`, 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
+		{"an unknown application", "POST", "/register", "", `{"appId":"` + unknownID + `","email":"a@example.com"}`, 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
 		{"an application without a widget", "POST", "/register", "", `{"appId":"` + phoneApp + `","email":"a@example.com"}`, 404, "APPLICATION_NOT_FOUND", "Chat application not found", ""},
-		{"400 before 404", "POST", "/register", "", `{"appId":"` + nobody + `","email":"a"}`, 400, "VALIDATION_ERROR", "", "email must be a valid e-mail address"},
+		{"400 before 404", "POST", "/register", "", `{"appId":"` + unknownID + `","email":"a"}`, 400, "VALIDATION_ERROR", "", "email must be a valid e-mail address"},
 		{"required fields", "POST", "/register", "", `{"appId":"` + strictApp + `","phone":"989121234567","firstName":""}`, 400, "MISSING_REQUIRED_FIELDS",
 			"Missing required fields: firstName, email, company", "firstName is required; email is required; company is required"},
 		{"one required field of the application's own", "POST", "/register", "", `{"appId":"` + strictApp + `","email":"a@example.com","firstName":"Sara","company":""}`, 400, "MISSING_REQUIRED_FIELDS",
@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 		{"history without a token", "GET", "/message", "", "", 401, "TOKEN_MISSING", "Unauthorized: the token is missing. Send one header: Authorization: Bearer <accessToken>.", ""},
 		{"history with a wrong token", "GET", "/message", "x.y.z", "", 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"history of a closed chat", "GET", "/message", closed, "", 404, "CHAT_NOT_FOUND", "Chat not found", ""},
-		{"history of an unknown visitor", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: nobody, AppID: appID, CompanyID: companyID}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
+		{"history of an unknown visitor", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: unknownID, AppID: appID, CompanyID: companyID}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"history of another application's visitor", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: w.claims(token).ChatUserID, AppID: otherApp, CompanyID: otherCompanyID}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
 		{"history with an expired token", "GET", "/message", w.sign(credential.VisitorClaims{ChatUserID: w.claims(token).ChatUserID, AppID: appID, CompanyID: companyID, ExpiresAt: time.Now().Add(-time.Minute)}), "", 401, "UNAUTHORIZED", "Unauthorized", ""},
 
@@ -119,7 +119,7 @@ func TestMediaTypes(t *testing.T) {
 	}
 }
 
-// A page of any site may call the API, and what it may read is said.
+// Pages of any origin may call the API, and CORS headers list what they may read.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -136,8 +136,8 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// A token outlives neither its visitor's application nor what it says of it.
-func TestApplicationIsGone(t *testing.T) {
+// A token is not valid longer than its visitor's application, or than that application's widget.
+func TestApplicationIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com"`)
@@ -151,7 +151,7 @@ func TestApplicationIsGone(t *testing.T) {
 	}
 }
 
-// removeWidget makes the application as good as gone.
+// removeWidget makes the application unusable for widgets.
 func (w *world) removeWidget() {
 	w.t.Helper()
 	app, err := w.store.Application(w.t.Context(), appID)

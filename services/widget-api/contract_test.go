@@ -39,7 +39,7 @@ func document(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// The document lists every route that is served, and no other.
+// The document lists exactly the routes that the API serves.
 func TestDocumentListsEveryRoute(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -51,7 +51,7 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 	}
 	served, parameter := map[string]bool{}, regexp.MustCompile(`:(\w+)`)
 	for _, r := range w.handler.(interface{ Unwrap() http.Handler }).Unwrap().(*echo.Echo).Routes() {
-		if r.Method == http.MethodHead || r.Path == "/docs/*" { // HEAD belongs to GET, and the assets to the page
+		if r.Method == http.MethodHead || r.Path == "/docs/*" { // HEAD is part of GET, and the assets are part of the page
 			continue
 		}
 		served[r.Method+" "+parameter.ReplaceAllString(r.Path, "{$1}")] = true
@@ -68,8 +68,8 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 	}
 }
 
-// Every status that the document promises can be had, and looks as it says.
-func TestEveryStatusIsShown(t *testing.T) {
+// Each documented status occurs and matches its schema.
+func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) {
 		cfg.CacheTTL, cfg.RateAddress = time.Millisecond, config.Rate{Count: 300, Per: time.Hour}
@@ -80,7 +80,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 	tag := w.get("/settings/"+appID, "").header.Get("ETag")
 	_, err := w.do("GET", "/settings/"+appID, "", headers{"If-None-Match": tag})
 	w.must(err)
-	w.get("/settings/"+nobody, "")
+	w.get("/settings/"+unknownID, "")
 	w.get("/.well-known/jwks.json", "")
 	w.get("/message", token)
 	w.get("/message", "")
@@ -101,12 +101,12 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.stopped(token)
 	guarded := w.register(guardedApp, `"email":"a@example.com"`)
 	w.fromElsewhere(guarded)
-	_, err = w.do("POST", "/message/"+nobody+"/stop", "", headers{"Authorization": "Bearer " + guarded, "Origin": elsewhere})
+	_, err = w.do("POST", "/message/"+unknownID+"/stop", "", headers{"Authorization": "Bearer " + guarded, "Origin": foreignOrigin})
 	w.must(err)
 	w.inProgress("k", token, `{"text":"hi"}`, time.Now())
 	w.keyed("k", token, hello)
 	w.keyed("k", token, strings.Replace(hello, "hi", "ho", 1))
-	w.post("/register", "", `{"appId":"`+nobody+`","email":"a@example.com"}`)
+	w.post("/register", "", `{"appId":"`+unknownID+`","email":"a@example.com"}`)
 	for _, path := range []string{"/register", "/message"} {
 		w.post(path, token, `{}`)
 		w.post(path, token, strings.Repeat(" ", 1<<20+1))
@@ -119,7 +119,7 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.post("/message", token, hello)
 	w.post("/chat/offline-message", token, offline)
 	w.engines.store.Begin()
-	eventually(t, "nothing is cached any more", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
+	eventually(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
 	w.get("/message", token)
 	w.post(read, token, "")
 	w.post(stop, token, "")
@@ -140,16 +140,16 @@ func TestEveryStatusIsShown(t *testing.T) {
 	w.askAgents("")
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
 	unseen := slices.DeleteFunc(w.unseen(), func(exchange string) bool {
-		// TestSlowUploadIsCutOff shows the one; internal/web shows the others, which depend on whether the widget has been built.
+		// TestSlowUploadIsCutOff tests the first; internal/web tests the others, which depend on whether the widget has been built.
 		return exchange == "POST /message 408" || strings.HasPrefix(exchange, "GET /widget")
 	})
 	if len(unseen) > 0 {
-		t.Errorf("the document promises what was not seen: %q", unseen)
+		t.Errorf("documented, but never answered: %q", unseen)
 	}
 }
 
-// Errors of the document's examples that no other test gets.
-func TestErrorsAreShown(t *testing.T) {
+// Documented error codes that no other test gets.
+func TestRemainingErrorCodes(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com"`)
@@ -176,7 +176,7 @@ func TestErrorsAreShown(t *testing.T) {
 	}
 }
 
-// showFiles has every answer about files.
+// showFiles gets every documented answer about files.
 func (w *world) showFiles(token string) {
 	w.t.Helper()
 	_, d := w.uploaded(token, filePart("a.txt", "", "words"))
@@ -187,15 +187,14 @@ func (w *world) showFiles(token string) {
 	w.get("/files/x/a.txt", "")
 }
 
-// unseen are the promises of the document that no answer has shown, without those that need a fault of ours and without the
-// document itself.
+// unseen lists the documented responses that no test has received, except internal errors and the document itself.
 func (w *world) unseen() []string {
 	return slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
 		return strings.HasSuffix(exchange, " 500") || strings.Contains(exchange, " /docs ") || strings.Contains(exchange, " /openapi.json ")
 	})
 }
 
-// Every example of a request in the document is accepted.
+// Every request example in the document is accepted.
 func TestEveryExampleIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := start(t, uncached)
@@ -248,7 +247,7 @@ func TestDocumentAndPageAreServed(t *testing.T) {
 	}
 	for _, from := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
 		if !strings.HasPrefix(from[1], "/docs/") {
-			t.Errorf("GET /docs: got %s loaded, want nothing from elsewhere", from[1])
+			t.Errorf("GET /docs: got %s loaded, want no other origin", from[1])
 		}
 		if asset, err := w.do("GET", from[1], "", nil); err != nil || asset.status != 200 {
 			t.Errorf("GET %s: got %d %v, want 200", from[1], asset.status, err)
@@ -270,7 +269,7 @@ func TestBinaryLinksNoEngines(t *testing.T) {
 	}
 }
 
-// At /docs every field is described, nothing is filled in that nobody asked for, and the version is the build's.
+// The page at /docs describes every field, fills in no values, and shows the version of the build.
 func TestDocumentIsReadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range httpapitest.Readable(t, widgetapi.OpenAPI()) {

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-chat/parley/testkit/opstest"
 )
 
-// unavailable checks a 503: it says when to come back.
+// unavailable checks for a 503 with Retry-After.
 func (w *world) unavailable(what string, got answer) {
 	w.t.Helper()
 	if got.status != http.StatusServiceUnavailable || got.problem(w.t).Code != "SERVICE_UNAVAILABLE" {
@@ -30,7 +30,7 @@ func (w *world) unavailable(what string, got answer) {
 	}
 }
 
-// state is what the service says of itself and of its dependencies.
+// state returns the service's own state and that of its dependencies.
 func (w *world) state() opstest.State {
 	state, err := opstest.Read(w.ops)
 	if err != nil {
@@ -41,7 +41,7 @@ func (w *world) state() opstest.State {
 
 func (w *world) ready() bool { return w.state().AllUp() }
 
-// loses returns when the service has noticed that the dependency is away. It stays ready: it answers, with 503 where it needs it.
+// loses waits until the service reports the dependency as down. It stays ready and answers 503 where it needs the dependency.
 func (w *world) loses(dependency string) {
 	w.t.Helper()
 	eventually(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
@@ -55,8 +55,8 @@ func (w *world) loses(dependency string) {
 
 const hello = `{"type":"TEXT","data":{"text":"hi"}}`
 
-// With NATS away nothing is accepted; a registration that failed so is completed by its retry.
-func TestNATSGoesAndComesBack(t *testing.T) {
+// While NATS is down nothing is accepted; retrying a failed registration completes it.
+func TestNATSOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	eventually(t, "ready", w.ready)
@@ -66,15 +66,15 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	form := `{"appId":"` + appID + `","email":"b@example.com"}`
 	w.unavailable("POST /register", w.post("/register", "", form))
 	w.unavailable("POST /message", w.post("/message", token, hello))
-	if n := len(w.history(token)); n != 2 { // it needs no NATS
+	if n := len(w.history(token)); n != 2 { // needs no NATS
 		t.Errorf("got %d messages, want only the greetings: the message was refused", n)
 	}
 
 	w.engines.restartNATS()
 	eventually(t, "ready again", w.ready)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
 	retried := w.register(appID, `"email":"b@example.com"`)
-	if m := heard.Next(); !strings.HasPrefix(m.Subject, "chat.in.visitor.registered."+appID) {
+	if m := published.Next(); !strings.HasPrefix(m.Subject, "chat.in.visitor.registered."+appID) {
 		t.Errorf("got the event %s, want the registration", m.Subject)
 	}
 	if n := len(w.history(retried)); n != 2 {
@@ -85,23 +85,23 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	}
 }
 
-func TestStoreGoesAndComesBack(t *testing.T) {
+func TestStoreOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond })
 	eventually(t, "ready", w.ready)
 	token := w.register(appID, `"email":"a@example.com"`)
 	w.engines.store.Begin()
 	w.loses("store")
-	eventually(t, "nothing is cached any more", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
+	eventually(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
 	w.unavailable("GET /settings/:id", w.get("/settings/"+appID, ""))
 	w.unavailable("POST /register", w.post("/register", "", `{"appId":"`+appID+`","email":"b@example.com"}`))
 	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {
-		t.Errorf("the keys: got %d, want 200 whether the store is in reach or not", got.status)
+		t.Errorf("the keys: got %d, want 200 with or without the store", got.status)
 	}
 	w.unavailable("GET /message", w.get("/message", token))
 	w.unavailable("POST /message", w.post("/message", token, hello))
 	if got := w.get("/message", "x.y.z"); got.status != http.StatusUnauthorized {
-		t.Errorf("a wrong token: got %d, want 401 whether the store is in reach or not", got.status)
+		t.Errorf("a wrong token: got %d, want 401 with or without the store", got.status)
 	}
 	w.engines.store.End()
 	eventually(t, "ready again", w.ready)
@@ -110,7 +110,7 @@ func TestStoreGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// Redis holds only the limits: a replica that starts without it is ready, says that it is away, and serves.
+// Redis holds only the limits: a replica that starts without it is ready, reports it as down, and serves.
 func TestServesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + nettest.Addr(t)
@@ -119,7 +119,7 @@ func TestServesWithoutRedis(t *testing.T) {
 	w.register(appID, `"email":"a@example.com"`)
 }
 
-// The service starts before its engines do, and waits for them.
+// The service starts before its engines and waits for them.
 func TestStartsBeforeItsEngines(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -129,7 +129,7 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	w.run()
 	w.unavailable("everything away", w.get("/settings/"+appID, ""))
 	if w.state().Ready {
-		t.Error("got ready with nothing there, want not ready")
+		t.Error("got ready without engines, want not ready")
 	}
 	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {
 		t.Errorf("the keys: got %d, want 200: they need neither", got.status)
@@ -140,7 +140,7 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	w.register(appID, `"email":"a@example.com"`)
 }
 
-// A stop under load loses no message that was answered with 201.
+// A shutdown under load loses no message that was answered with 201.
 func TestStopUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -175,7 +175,7 @@ func TestStopUnderLoadLosesNothing(t *testing.T) {
 	select {
 	case <-enough:
 	case <-time.After(limit):
-		t.Fatal("the load did not get going")
+		t.Fatal("the load did not start")
 	}
 	w.stop()
 	wait.Wait()
@@ -187,7 +187,7 @@ func TestStopUnderLoadLosesNothing(t *testing.T) {
 	}
 }
 
-// storedIDs reads the whole stream of what came in.
+// storedIDs reads all inbound messages of the stream.
 func (w *world) storedIDs() map[string]bool {
 	w.t.Helper()
 	nc, err := nats.Connect(w.engines.natsURL)
@@ -210,7 +210,7 @@ func (w *world) storedIDs() map[string]bool {
 	return ids
 }
 
-// Where others than this machine reach the API, the addresses of files must not come from their requests.
+// If other machines can reach the API, the addresses of files must not depend on request headers.
 func TestPublicURLIsRequired(t *testing.T) {
 	t.Parallel()
 	const problem = "PUBLIC_URL is required"

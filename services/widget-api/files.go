@@ -10,13 +10,13 @@ import (
 	api "github.com/parley-chat/parley/services/widget-api/internal/http"
 )
 
-// defaultFileSweep is how long the bytes of a file may outlive it.
+// defaultFileSweep is how long an expired file may stay stored.
 const defaultFileSweep = 10 * time.Minute
 
-// storeTime is what a store gets beside the time that an upload may take.
+// storeTime is the store's time in addition to that of the upload.
 const storeTime = 30 * time.Second
 
-// FileConfig says where the files of visitors are kept, and what may be sent.
+// FileConfig configures the storage and the limits of visitors' files.
 type FileConfig struct {
 	config.Files
 
@@ -30,7 +30,7 @@ type FileConfig struct {
 	UploadTimeout     time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"how long an upload may take; beside that a client must send 4 KiB a second"`
 }
 
-// Validate says what is wrong with the block.
+// Validate returns the errors of the block.
 func (c FileConfig) Validate() []string {
 	var problems []string
 	need := func(ok bool, problem string) {
@@ -45,12 +45,12 @@ func (c FileConfig) Validate() []string {
 	need(c.MaxUploadsApp >= 0, "MAX_UPLOADS_APPLICATION must not be negative")
 	need(c.QuotaVisitor >= 0, "FILE_QUOTA_VISITOR must not be negative")
 	need(c.QuotaApplication >= 0, "FILE_QUOTA_APPLICATION must not be negative")
-	// A sweep takes what has been at rest for file.OrphanAge for abandoned.
+	// A sweep treats uploads that are idle for file.OrphanAge as abandoned.
 	need(c.UploadTimeout > 0 && c.UploadTimeout <= file.OrphanAge/2, "UPLOAD_TIMEOUT must be positive and at most "+(file.OrphanAge/2).String())
 	return problems
 }
 
-// streams are those that the service uses.
+// streams lists the streams that the service uses.
 func (s *Service) streams() []string {
 	used := []string{subject.Inbound, subject.Replies, subject.Status}
 	if s.cfg.FileStore == config.FileStoreNATS {

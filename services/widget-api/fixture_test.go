@@ -32,8 +32,9 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// codes are the errors that the tests have got. pkg/bus shows STREAM_NOT_WRITABLE, which needs a full disk, internal/conversation
-// TOO_MANY_READS, and internal/web what depends on whether the widget has been built.
+// codes collects the error codes that the tests have received. Others test the exceptions: pkg/bus STREAM_NOT_WRITABLE, which
+// needs a full disk, internal/conversation TOO_MANY_READS, and internal/web the codes that depend on whether the widget has been
+// built.
 var codes = httpapitest.Codes{Except: []string{"500 INTERNAL_ERROR", "503 STREAM_NOT_WRITABLE", "503 TOO_MANY_READS", "404 NOT_FOUND", "503 WIDGET_NOT_BUILT"}}
 
 func TestMain(m *testing.M) {
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(&codes, bustest.LeftByNATS()...)
 }
 
-// limit bounds every wait. It is far above what any of them takes.
+// limit bounds every wait, far above the time that any of them takes.
 const limit = 60 * time.Second
 
 const (
@@ -53,14 +54,14 @@ const (
 	otherApp       = "66666666-6666-4666-8666-666666666666" // another company's
 	bareApp        = "77777777-7777-4777-8777-777777777777" // without widgetConfigs
 	guardedApp     = "88888888-8888-4888-8888-888888888888" // has a list of origins
-	nobody         = "99999999-9999-4999-8999-999999999999"
+	unknownID      = "99999999-9999-4999-8999-999999999999"
 )
 
-// configs are an operator's own text: with spaces, escapes, numbers and keys that mean something only to the operator.
+// configs is an operator's JSON, kept byte for byte: spaces, escapes, numbers and unknown keys.
 const configs = `{ "greetingMessages":[{"content":"Hello \"you\" \u00e9"},{"content":""},{"content":"How can we help?"}],
   "primaryBackgroundColor":"#1f6feb", "ratio":1.50, "big":12345678901234567890, "own":{"z":1,"a":[null]} }`
 
-// engines is a NATS that can be stopped and started again where it was, and a store whose engine can go away.
+// engines are a NATS server that can be restarted at its address, and a store whose engine can be stopped.
 type engines struct {
 	t         *testing.T
 	natsDir   string
@@ -121,7 +122,7 @@ func start(t *testing.T, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, engines: startEngines(t)}
 	w.store = w.engines.store
-	bustest.Open(t, w.engines.natsURL) // the streams are there when it returns
+	bustest.Open(t, w.engines.natsURL) // creates the streams
 	w.makeKeys()
 	w.seed()
 	w.run(options...)
@@ -218,14 +219,14 @@ func (w *world) seed() {
 	}
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// problem is the error body of the contract.
+// problem is the documented error body.
 type problem struct {
 	StatusCode int    `json:"statusCode"`
 	Code       string `json:"code"`
@@ -246,7 +247,7 @@ func (a answer) problem(t *testing.T) problem {
 	return p
 }
 
-// details is every field error in one string.
+// details joins all field errors.
 func (p problem) details() string {
 	var all []string
 	for _, d := range p.Details {
@@ -257,7 +258,7 @@ func (p problem) details() string {
 
 type headers map[string]string
 
-// do sends a request; a header that is empty is left out.
+// do sends a request, without empty headers.
 func (w *world) do(method, path, body string, header headers) (answer, error) {
 	req, err := http.NewRequest(method, w.base+path, strings.NewReader(body))
 	if err != nil {
@@ -341,7 +342,7 @@ func (w *world) history(token string) []record {
 	return records
 }
 
-// eventually waits until a state that no event announces is reached.
+// eventually polls for a state that no event announces.
 func eventually(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)

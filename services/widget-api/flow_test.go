@@ -47,14 +47,14 @@ func TestSettings(t *testing.T) {
 func TestRegisterOpensAChatWithGreetings(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
 	token := w.register(appID, `"firstName":"Sara","email":"Sara@Example.com"`)
 	claims := w.claims(token)
 	if claims.AppID != appID || claims.CompanyID != companyID || claims.TokenID == "" || claims.ExpiresAt.Sub(claims.IssuedAt) != 720*time.Hour {
 		t.Errorf("got the claims %+v", claims)
 	}
 
-	m := heard.Next()
+	m := published.Next()
 	if want := "chat.in.visitor.registered." + appID + "." + claims.ChatUserID; m.Subject != want {
 		t.Errorf("got the subject %s, want %s", m.Subject, want)
 	}
@@ -75,11 +75,11 @@ func TestRegisterOpensAChatWithGreetings(t *testing.T) {
 	}
 }
 
-// Who registers again is the same person in the same chat, without new greetings.
+// A visitor who registers again continues the same chat, without new greetings.
 func TestRegisterAgain(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
 	first := w.claims(w.register(appID, `"email":"sara@example.com","firstName":"Sara"`))
 	for _, members := range []string{
 		`"email":"SARA@example.com"`,
@@ -92,10 +92,10 @@ func TestRegisterAgain(t *testing.T) {
 			t.Errorf("%s: got the visitor %s, want %s", members, got.ChatUserID, first.ChatUserID)
 		}
 		if n := len(w.history(token)); n != 2 {
-			t.Errorf("%s: got %d messages, want the two greetings of the first time", members, n)
+			t.Errorf("%s: got %d messages, want the two greetings of the first registration", members, n)
 		}
 	}
-	last := heard.Await(5)[4]
+	last := published.Await(5)[4]
 	for _, part := range []string{`"chatOpened":false`, `"firstName":"Sara","lastName":"Ahmadi"`, `"userId":"crm-1"`} {
 		if !strings.Contains(string(last.Data), part) {
 			t.Errorf("got the last event %s, want it to hold %s", last.Data, part)
@@ -106,7 +106,7 @@ func TestRegisterAgain(t *testing.T) {
 	}
 }
 
-func TestRegisterAtOnceIsOneVisitorWithOneChat(t *testing.T) {
+func TestConcurrentRegistrationsAreOneVisitor(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	var wait sync.WaitGroup
@@ -125,7 +125,7 @@ func TestRegisterAtOnceIsOneVisitorWithOneChat(t *testing.T) {
 	}
 }
 
-func TestRequiredFieldsThatAreThere(t *testing.T) {
+func TestPresentRequiredFields(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	w.register(strictApp, `"email":"a@example.com","firstName":"Sara","company":{"name":"ACME"}`)
@@ -157,7 +157,7 @@ func TestMessageIsPublishedAndInTheHistoryAtOnce(t *testing.T) {
 	w := start(t)
 	token := w.register(appID, `"firstName":"Sara","lastName":"Ahmadi","email":"sara@example.com"`)
 	claims := w.claims(token)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
 	for _, test := range []struct{ kind, data string }{
 		{"TEXT", `{ "text":"h\u00e9", "n":1.50, "own":{"b":1,"a":[null]} }`},
 		{"MULTIPLE_CHOICE_REPLY", `{"text":"Morning","payload":"AM","replyTo":"x"}`},
@@ -174,7 +174,7 @@ func TestMessageIsPublishedAndInTheHistoryAtOnce(t *testing.T) {
 		if last := history[len(history)-1]; last.ID != r.ID || string(last.Data) != test.data || !last.CreatedAt.Equal(r.CreatedAt) {
 			t.Errorf("%s: got %s at the end of the history, want the message as it was sent", test.kind, last.Data)
 		}
-		w.published(heard.Next(), claims.ChatUserID, r.ID, test.data)
+		w.published(published.Next(), claims.ChatUserID, r.ID, test.data)
 	}
 }
 
@@ -188,7 +188,7 @@ func (w *world) published(m *nats.Msg, visitor, id, data string) {
 	}
 }
 
-// A message into no open chat opens one, and the history is that of the new chat.
+// A message without an open chat opens one, and the history is that of the new chat.
 func TestMessageOpensAChat(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -220,7 +220,7 @@ func TestHistoryAscends(t *testing.T) {
 	}
 }
 
-// A name that changes is the name on the next message.
+// A changed name appears on the next message.
 func TestNameChanges(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.CacheTTL = time.Hour })

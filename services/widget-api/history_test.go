@@ -18,7 +18,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// next follows the Link header of an answer to path, as a browser would; empty where there is none.
+// next follows the Link header of a response to path, as a browser would; empty if there is none.
 func next(t *testing.T, path string, a answer) string {
 	t.Helper()
 	link := a.header.Get("Link")
@@ -59,7 +59,7 @@ func (w *world) writeText(token, text string) record {
 	return r
 }
 
-// Each message of a history names its chat, which is the one of the event that announced it.
+// Each message of a history names its chat, the same as in the event that announced it.
 func TestHistoryNamesTheChat(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -74,7 +74,7 @@ func TestHistoryNamesTheChat(t *testing.T) {
 	}
 }
 
-// Pages put together are the whole history, greetings and all, though the messages came at once and new ones go on coming.
+// The pages together are the whole history, greetings included, even when messages share a timestamp and new ones keep arriving.
 func TestPagesAreTheHistory(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -102,7 +102,7 @@ func TestPagesAreTheHistory(t *testing.T) {
 			}
 			all = slices.Concat(page, all)
 			if path = following; limit == 60 {
-				w.writeText(token, "new") // what is new is no part of the older pages
+				w.writeText(token, "new") // new messages do not shift older pages
 			}
 		}
 		if !reflect.DeepEqual(all, want) {
@@ -119,13 +119,13 @@ func TestPagesAreTheHistory(t *testing.T) {
 	}
 }
 
-// One answer holds 1,000 messages or 2 MiB of data, whichever is less: the newest. Link leads to the rest, and nothing is left out.
-func TestOneAnswerIsBounded(t *testing.T) {
+// One answer holds 1,000 messages or 2 MiB of data, whichever is less: the newest ones. Link leads to the rest.
+func TestOnePageIsBounded(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const most, mostBytes = 1000, 2 << 20
 	for name, c := range map[string]struct {
-		count, bytes int // messages, and bytes of the text of each
+		count, bytes int // messages, and bytes of text in each
 		query        string
 		first        int // messages of the first answer
 	}{
@@ -144,7 +144,7 @@ func TestOneAnswerIsBounded(t *testing.T) {
 			begun, want := time.Now().UTC().Truncate(time.Millisecond), make([]string, c.count)
 			data := json.RawMessage(`{"text":"` + strings.Repeat("x", c.bytes) + `"}`)
 			var writing sync.WaitGroup
-			for part := range 8 { // writes that come together share a commit
+			for part := range 8 { // concurrent writes share a commit
 				writing.Go(func() {
 					for n := part; n < c.count; n += 8 {
 						m := chat.Message{ID: uuid.Must(uuid.NewV7()).String(), CreatedAt: begun.Add(time.Duration(n) * time.Millisecond), Type: chat.Text, Data: data}
@@ -178,7 +178,7 @@ func TestOneAnswerIsBounded(t *testing.T) {
 	}
 }
 
-func TestPagesThatAreRefused(t *testing.T) {
+func TestInvalidPages(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
@@ -207,7 +207,7 @@ func TestPagesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A page on another site may read where the next page is.
+// A page of another origin may read the link to the next page.
 func TestBrowsersMayReadTheLink(t *testing.T) {
 	t.Parallel()
 	w := start(t)

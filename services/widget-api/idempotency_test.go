@@ -25,7 +25,7 @@ func (w *world) keyed(key, token, body string) answer {
 	return a
 }
 
-// inProgress leaves a claim behind as a process does that is at work on the request, or died.
+// inProgress leaves the claim of a process that is still handling the request or has died.
 func (w *world) inProgress(key, token, data string, at time.Time) (messageID string) {
 	w.t.Helper()
 	id, err := uuid.NewV7()
@@ -43,13 +43,13 @@ func TestARetryGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token, other := w.register(bareApp, `"email":"a@example.com"`), w.register(bareApp, `"email":"b@example.com"`)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
 	first := w.keyed(`"k"`, token, hello)
 	var m record
 	if err := json.Unmarshal([]byte(first.body), &m); err != nil || first.status != http.StatusCreated {
 		t.Fatalf("got %d %s, want 201", first.status, first.body)
 	}
-	if id := heard.Next().Header.Get("Nats-Msg-Id"); id != m.ID {
+	if id := published.Next().Header.Get("Nats-Msg-Id"); id != m.ID {
 		t.Errorf("got the event %s, want %s", id, m.ID)
 	}
 	for _, again := range []answer{w.keyed(`"k"`, token, hello), w.keyed("k", token, ` { "data" : {"text":"h\u0069"}, "type":"TEXT","more":1}`)} {
@@ -69,7 +69,7 @@ func TestARetryGetsTheFirstAnswer(t *testing.T) {
 	if a := w.keyed("k", other, hello); a.status != http.StatusCreated || a.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("got %d %s for another visitor's key, want a message of their own", a.status, a.body)
 	}
-	if id := heard.Next().Header.Get("Nats-Msg-Id"); id == m.ID {
+	if id := published.Next().Header.Get("Nats-Msg-Id"); id == m.ID {
 		t.Error("got the first message again")
 	}
 	if n := len(w.history(token)); n != 1 {
@@ -113,8 +113,8 @@ func TestFiftyAtOnceAreOneMessage(t *testing.T) {
 	}
 }
 
-// A process died after it had published the message, and since then the chat was closed: the message stays where it is.
-func TestAMessageStaysInTheChatOfTheFirstTry(t *testing.T) {
+// A process died after publishing the message, and the chat was closed since: the message stays in its chat.
+func TestARetryStaysInTheChatOfTheFirstAttempt(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(bareApp, `"email":"a@example.com"`)
@@ -127,7 +127,7 @@ func TestAMessageStaysInTheChatOfTheFirstTry(t *testing.T) {
 	w.must(err)
 	w.must(w.store.AppendMessage(t.Context(), c.ID, chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data)}))
 	w.closeChat(token)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
 	var m record
 	got := w.keyed("k", token, hello)
 	if err := json.Unmarshal([]byte(got.body), &m); err != nil || got.status != http.StatusCreated || m.ID != id || !m.CreatedAt.Equal(began) {
@@ -137,7 +137,7 @@ func TestAMessageStaysInTheChatOfTheFirstTry(t *testing.T) {
 		t.Errorf("GET /message: got %d %s, want 404: the retry opens no chat", a.status, a.body)
 	}
 	w.post("/message", token, hello)
-	if next := heard.Next().Header.Get("Nats-Msg-Id"); next == id {
+	if next := published.Next().Header.Get("Nats-Msg-Id"); next == id {
 		t.Error("got the message published again")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// verify makes an application verify its visitors and returns its secret.
+// verify turns on identity verification for an application and returns its secret.
 func (w *world) verify(app string, mode chat.Verification) chat.Secret {
 	w.t.Helper()
 	secret := credential.NewIdentitySecret()
@@ -28,7 +28,7 @@ func (w *world) verify(app string, mode chat.Verification) chat.Secret {
 	return secret
 }
 
-// clock is a clock that only the test moves.
+// clock is a clock that only the test advances.
 type clock struct{ at atomic.Pointer[time.Time] }
 
 func newClock(at time.Time) *clock {
@@ -42,7 +42,7 @@ func (c *clock) now() time.Time   { return *c.at.Load() }
 
 func fast(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond }
 
-// proved is the members of a registration with a hash for identifier.
+// proved returns registration members with a userHash of the identifier.
 func proved(secret chat.Secret, identifier, members string) string {
 	return members + `,"userHash":"` + credential.UserHash(secret, identifier) + `"`
 }
@@ -72,7 +72,7 @@ func TestUserHash(t *testing.T) {
 		{"required, of the phone before the email", bareApp, proved(required, "989121234567", `"email":"a@example.com","phone":"989121234567"`), "does not prove the email"},
 		{"required, of the phone alone", bareApp, proved(required, "989121234567", `"phone":"989121234567"`), ""},
 		{"required, in capitals", bareApp, `"userId":"u1","userHash":"` + strings.ToUpper(credential.UserHash(required, "u1")) + `"`, ""},
-		{"required, of somebody else", bareApp, proved(required, "u2", `"userId":"u1"`), "does not prove the userId"},
+		{"required, of another identifier", bareApp, proved(required, "u2", `"userId":"u1"`), "does not prove the userId"},
 		{"required, of another application", bareApp, proved(session, "u1", `"userId":"u1"`), "does not prove the userId"},
 		{"off, anything", guardedApp, all + `,"userHash":"anything"`, ""},
 	} {
@@ -93,8 +93,8 @@ func TestUserHash(t *testing.T) {
 	}
 }
 
-// A visitor without a proof never meets one with, in either direction, by whichever identity and whoever comes first.
-func TestProvedAndPlainVisitorsAreApart(t *testing.T) {
+// A visitor with a proof and one without are never merged, whichever identity they share and whichever registers first.
+func TestProvedAndPlainVisitorsAreNotMerged(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
 	secret := w.verify(appID, chat.VerificationSession)
@@ -112,13 +112,13 @@ func TestProvedAndPlainVisitorsAreApart(t *testing.T) {
 					owner, plain = w.register(appID, proved(secret, value, members)), w.register(appID, members)
 				}
 				w.write(owner, "from the owner")
-				w.write(plain, "from anybody")
+				w.write(plain, "from the plain visitor")
 				if w.claims(plain).ChatUserID == w.claims(owner).ChatUserID {
 					t.Fatal("both are one visitor, want two")
 				}
-				// They stay who they are when they come back, and see only what is theirs.
+				// Both keep their identity when they register again, and see only their own messages.
 				for token, want := range map[string]string{
-					w.register(appID, proved(secret, value, members)): "from the owner", w.registerAs(plain, appID, members): "from anybody",
+					w.register(appID, proved(secret, value, members)): "from the owner", w.registerAs(plain, appID, members): "from the plain visitor",
 				} {
 					if got := w.texts(token); got[len(got)-1] != want || len(got) != 3 {
 						t.Errorf("got %q, want the greetings and %q", got, want)
@@ -129,7 +129,7 @@ func TestProvedAndPlainVisitorsAreApart(t *testing.T) {
 	}
 }
 
-// What comes beside the proved identity is what the visitor says, and leads to nobody.
+// Other identities beside the proved one are unverified claims and match no existing visitor.
 func TestOnlyTheProvedIdentityCounts(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
@@ -145,16 +145,16 @@ func TestOnlyTheProvedIdentityCounts(t *testing.T) {
 	}
 	again := w.register(appID, proved(secret, "Victim@Example.com", `"email":"Victim@Example.com"`))
 	if w.claims(again).ChatUserID != w.claims(victim).ChatUserID {
-		t.Error("the owner came back: got another visitor, want the same")
+		t.Error("the owner registers again: got another visitor, want the same")
 	}
-	// Nor does a proof leave the address behind for others: who only names it later is somebody new.
+	// The proof does not reserve the address either: a later claim to it creates a new visitor.
 	fresh := w.register(appID, proved(secret, "u9", `"userId":"u9","email":"u9@example.com"`))
 	if named := w.register(appID, `"email":"u9@example.com"`); w.claims(named).ChatUserID == w.claims(fresh).ChatUserID {
-		t.Error("who names the profile's address: got the proved visitor, want a new one")
+		t.Error("a claim to the profile's address: got the proved visitor, want a new one")
 	}
 }
 
-// registerAs registers with the token of a visitor who was here before.
+// registerAs registers with a visitor's earlier token.
 func (w *world) registerAs(token, app, members string) string {
 	w.t.Helper()
 	got := w.post("/register", token, `{"appId":"`+app+`",`+members+`}`)
@@ -165,7 +165,7 @@ func (w *world) registerAs(token, app, members string) string {
 	return r.AccessToken
 }
 
-// In the mode session only a token of the visitor continues what is known; everybody else begins anew and sees nothing.
+// In the mode session only the visitor's token continues a known chat; every other registration starts a new visitor.
 func TestModeSession(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
@@ -199,7 +199,7 @@ func TestModeSession(t *testing.T) {
 			t.Errorf("%s: got the history %q, want only greetings", name, texts)
 		}
 		if again := w.registerAs(got, appID, email); visitor(again) != visitor(got) {
-			t.Errorf("%s: came back with the token of the separate visitor and became another, want the same", name)
+			t.Errorf("%s: registering with the separate visitor's token: got another visitor, want the same", name)
 		}
 	}
 	if got := w.registerAs(jo, appID, `"email":"jo@example.com","userId":"crm-9"`); visitor(got) != visitor(jo) {
@@ -208,7 +208,7 @@ func TestModeSession(t *testing.T) {
 	if got := w.registerAs(jo, appID, `"email":"new@example.com"`); visitor(got) == visitor(jo) {
 		t.Error("with jo's token and another address: got jo, want a new visitor")
 	}
-	// Off, as the specification reads: a claim is enough.
+	// Off, as in the specification: a claim is enough.
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
 	eventually(t, "the mode off", func() bool { return visitor(w.register(appID, email)) == visitor(sara) })
 }
@@ -237,12 +237,12 @@ func TestIdentityToken(t *testing.T) {
 		{"of the email only", appID, `"userId":"u1","email":"a@example.com",` + sign(secret, credential.ProvedIdentity{Email: "a@example.com"}, time.Minute), "identityToken does not prove the userId"},
 		{"expired", appID, sign(secret, u1, -time.Second), "identityToken has expired"},
 		{"for too long", appID, sign(secret, u1, 2*time.Hour), "identityToken must have an exp at most an hour ahead"},
-		{"of nobody", appID, sign(secret, credential.ProvedIdentity{}, time.Minute), "identityToken must have the claim userId, email or phone"},
+		{"without an identity", appID, sign(secret, credential.ProvedIdentity{}, time.Minute), "identityToken must have the claim userId, email or phone"},
 		{"of another application", bareApp, valid, "identityToken is not a JWT signed with HS256 and the application's secret"},
 		{"not signed", appID, none, "identityToken is not a JWT signed with HS256 and the application's secret"},
 		{"a visitor token", appID, `"identityToken":"` + w.register(guardedApp, `"userId":"x"`) + `"`, "identityToken is not a JWT signed with HS256 and the application's secret"},
 		{"with a userHash", appID, proved(secret, "u1", `"userId":"u1"`) + "," + valid, "userHash must be absent if identityToken is sent"},
-		{"of what is no address", appID, sign(secret, credential.ProvedIdentity{Email: "nobody"}, time.Minute), "email must be a valid e-mail address"},
+		{"of an invalid address", appID, sign(secret, credential.ProvedIdentity{Email: "nobody"}, time.Minute), "email must be a valid e-mail address"},
 		{"required, none", bareApp, `"userId":"u1"`, "userHash or identityToken is required"},
 	} {
 		got := w.tryRegister(test.app, test.members)
@@ -260,7 +260,7 @@ func TestIdentityToken(t *testing.T) {
 	}
 }
 
-// revoke does what parleyctl does.
+// revoke revokes tokens as parleyctl does.
 func (w *world) revoke(token string) {
 	w.t.Helper()
 	id := w.claims(token).ChatUserID
@@ -268,10 +268,10 @@ func (w *world) revoke(token string) {
 	w.must(bustest.Open(w.t, w.engines.natsURL).Invalidate(w.t.Context(), store.CachedVisitor, id))
 }
 
-// Revoked tokens are refused by every route, continue no visitor, and stay refused; a new registration holds at once.
+// Every route refuses revoked tokens; they continue no visitor and stay refused. A new registration is valid at once.
 func TestRevokedTokens(t *testing.T) {
 	t.Parallel()
-	w := start(t) // with the cache of production
+	w := start(t) // with the production cache
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationSession))
 	const email = `"email":"sara@example.com"`
 	sara, jo := w.register(appID, email), w.register(appID, `"email":"jo@example.com"`)
@@ -307,7 +307,7 @@ func TestRevokedTokens(t *testing.T) {
 	}
 }
 
-func TestProvedAndPlainAtOnce(t *testing.T) {
+func TestConcurrentProvedAndPlainRegistrations(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
 	secret := w.verify(appID, chat.VerificationSession)
@@ -344,7 +344,7 @@ func keysOf(m *sync.Map) (keys []string) {
 	return keys
 }
 
-// When an application comes to require proofs, tokens from before are good for nothing but proved ones go on.
+// When an application starts to require proofs, only proved tokens stay valid.
 func TestVerificationIsRequiredLater(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
@@ -359,7 +359,7 @@ func TestVerificationIsRequiredLater(t *testing.T) {
 		t.Errorf("writing with a proved token: got %d %s, want 201", got.status, got.body)
 	}
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
-	eventually(t, "the plain token being good again", func() bool { return w.get("/message", plain).status == http.StatusOK })
+	eventually(t, "the plain token being valid again", func() bool { return w.get("/message", plain).status == http.StatusOK })
 }
 
 func TestIdentitySecretsRotate(t *testing.T) {
@@ -405,11 +405,11 @@ func TestSettingsShowNothingOfTheSecret(t *testing.T) {
 	}
 }
 
-func TestTheEventTellsWhatIsProved(t *testing.T) {
+func TestEventNamesTheProvedIdentity(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
 	secret := w.verify(appID, chat.VerificationSession)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.registered.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.registered.>")
 	for _, test := range []struct{ members, want string }{
 		{`"userId":"u1"`, ""},
 		{proved(secret, "u1", `"userId":"u1"`), "userId"},
@@ -417,7 +417,7 @@ func TestTheEventTellsWhatIsProved(t *testing.T) {
 	} {
 		w.register(appID, test.members)
 		var e struct{ VerifiedBy string }
-		w.must(json.Unmarshal(heard.Next().Data, &e))
+		w.must(json.Unmarshal(published.Next().Data, &e))
 		if e.VerifiedBy != test.want {
 			t.Errorf("%s: got verifiedBy %q, want %q", test.members, e.VerifiedBy, test.want)
 		}
@@ -432,7 +432,7 @@ func (w *world) write(token, text string) {
 	}
 }
 
-// texts are those of the history.
+// texts returns the texts of the history.
 func (w *world) texts(token string) (texts []string) {
 	w.t.Helper()
 	for _, r := range w.history(token) {

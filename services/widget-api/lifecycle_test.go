@@ -19,13 +19,13 @@ import (
 
 const lifecycle = "../../docs/lifecycle.md"
 
-// Every cell of the table, at the edge of its state: what is answered, and whether a chat was opened.
+// Every cell of the table, at the boundary of its state: the answer, and whether a chat was opened.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *widgetapi.Config) {
 		cfg.Now, cfg.Storage.ChatIdleClose = newClock(now).now, chattest.IdleClose
-		cfg.Storage.SharedStore = nil // its own closes idle chats
+		cfg.Storage.SharedStore = nil // the shared store closes idle chats itself
 	})
 	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
 	endpoints := map[string]func(email, token string) answer{
@@ -60,8 +60,8 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// Two people press the button at once, on two replicas: one visitor with one chat and its greetings.
-func TestRegisterAtOnceOnTwoReplicas(t *testing.T) {
+// Concurrent registrations on two replicas: one visitor with one chat and its greetings.
+func TestConcurrentRegistrationsOnTwoReplicas(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	second := *w
@@ -87,7 +87,7 @@ func TestRegisterAtOnceOnTwoReplicas(t *testing.T) {
 	}
 }
 
-// What one replica has answered with 201 is in the history that another shows at once.
+// A message that one replica has answered with 201 is at once in the history of another.
 func TestOwnMessageIsInTheHistoryOfEveryReplica(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -102,8 +102,8 @@ func TestOwnMessageIsInTheHistoryOfEveryReplica(t *testing.T) {
 	}
 }
 
-// An application whose identities belong to several people: the strongest decides, nobody reads the other's chat.
-func TestIdentitiesOfSeveralPeople(t *testing.T) {
+// A form with identities of several visitors: the strongest decides, and no other chat is readable.
+func TestIdentitiesOfSeveralVisitors(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	ada, bob := w.register(appID, `"email":"ada@example.com"`), w.register(appID, `"userId":"bob"`)

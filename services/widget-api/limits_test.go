@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// tooMany checks a 429: it says when to come back, and of which limit; also to a page of another site.
+// tooMany checks for a 429 with Retry-After and the name of the limit, readable by pages of another origin.
 func (a answer) tooMany(t *testing.T, limit string) {
 	t.Helper()
 	if a.status != http.StatusTooManyRequests || a.problem(t).Code != "TOO_MANY_REQUESTS" || a.header.Get("Retry-After") == "" {
@@ -61,13 +61,13 @@ func TestAnAddressIsLimited(t *testing.T) {
 	w.post("/message", "", hello)
 	w.get("/message", "wrong").tooMany(t, "auth-failures")
 	if a := w.get("/settings/"+bareApp, ""); a.status != http.StatusOK {
-		t.Errorf("got %d, want 200: that is no guess", a.status)
+		t.Errorf("got %d, want 200: a valid token is no guess", a.status)
 	}
 	w.get("/settings/"+bareApp, "").tooMany(t, "address")
 	w.get("/.well-known/jwks.json", "").tooMany(t, "address")
 }
 
-// A valid token passes however often others behind its address have failed.
+// A valid token passes regardless of the authentication failures of its address.
 func TestFailuresDoNotLockOutVisitors(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.RateAuth = config.Rate{Count: 2, Per: time.Hour} })
@@ -81,7 +81,7 @@ func TestFailuresDoNotLockOutVisitors(t *testing.T) {
 	}
 }
 
-func TestAVisitorsDataIsSmall(t *testing.T) {
+func TestMessageDataIsLimited(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(bareApp, `"email":"a@example.com"`)
@@ -97,8 +97,8 @@ func TestAVisitorsDataIsSmall(t *testing.T) {
 	}
 }
 
-// The flood of one application ends at its own bound: the stream keeps room, and the other tenants' sends all succeed.
-func TestAFloodReachesItsOwnBound(t *testing.T) {
+// A flooding application reaches its own limit: the stream keeps room, and all sends of the other tenants succeed.
+func TestAFloodingApplicationReachesItsOwnLimit(t *testing.T) {
 	t.Parallel()
 	const stream = 1 << 20
 	w := start(t, func(cfg *widgetapi.Config) {
@@ -141,7 +141,7 @@ func TestAFloodReachesItsOwnBound(t *testing.T) {
 	}
 	token := w.register(otherApp, `"email":"f0@example.com"`)
 	if a := w.post("/message", token, hello); a.status != http.StatusCreated {
-		t.Errorf("the same person at another application: got %d %s, want 201", a.status, a.body)
+		t.Errorf("the same visitor at another application: got %d %s, want 201", a.status, a.body)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestByteBudgets(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeysAreBoundedByApplication(t *testing.T) {
+func TestIdempotencyKeysAreLimitedByApplication(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.RateKeys = config.Rate{Count: 2, Per: time.Hour} })
 	one, two, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`), w.register(bareApp, `"email":"b@example.com"`)

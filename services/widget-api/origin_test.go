@@ -13,10 +13,10 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-const elsewhere = "https://evil.example"
+const foreignOrigin = "https://evil.example"
 
-// asks are all requests that concern an application, as a page of that origin sends them.
-func (w *world) asks(origin, app, token string) map[string]answer {
+// requests returns every request that concerns an application, from a page of that origin.
+func (w *world) requests(origin, app, token string) map[string]answer {
 	w.t.Helper()
 	answers := make(map[string]answer)
 	for _, ask := range []struct{ method, path, body, token string }{
@@ -41,18 +41,18 @@ func (w *world) asks(origin, app, token string) map[string]answer {
 	return answers
 }
 
-// idOf is the id of the message that an answer holds, or of none.
+// idOf returns the message id in an answer, or an unknown one.
 func idOf(a answer) string {
 	var m struct{ ID string }
 	if json.Unmarshal([]byte(a.body), &m) != nil || m.ID == "" {
-		return nobody
+		return unknownID
 	}
 	return m.ID
 }
 
 func (w *world) fromElsewhere(token string) map[string]answer {
 	w.t.Helper()
-	return w.asks(elsewhere, guardedApp, token)
+	return w.requests(foreignOrigin, guardedApp, token)
 }
 
 func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
@@ -60,8 +60,8 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 	w := start(t)
 	token := w.register(guardedApp, `"email":"o@example.com"`)
 	before := len(w.history(token))
-	for _, origin := range []string{elsewhere, "null", "http://shop.example.com", "https://shop.example.com:8443", "https://shop.example.com.evil.example", "https://evilshop.example.com"} {
-		for ask, got := range w.asks(origin, guardedApp, token) {
+	for _, origin := range []string{foreignOrigin, "null", "http://shop.example.com", "https://shop.example.com:8443", "https://shop.example.com.evil.example", "https://evilshop.example.com"} {
+		for ask, got := range w.requests(origin, guardedApp, token) {
 			if got.status != http.StatusForbidden || got.problem(t).Code != "ORIGIN_NOT_ALLOWED" {
 				t.Errorf("%s from %s: got %d %s, want 403 ORIGIN_NOT_ALLOWED", ask, origin, got.status, got.body)
 			}
@@ -71,24 +71,24 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 		}
 	}
 	if after := len(w.history(token)); after != before {
-		t.Errorf("got %d messages, want the %d of before: a refused page must not write", after, before)
+		t.Errorf("got %d messages, want %d as before: a refused page must not write", after, before)
 	}
 }
 
-func TestPagesOfAllowedOriginsAndThoseWhoAreNoPagesPass(t *testing.T) {
+func TestAllowedOriginsAndNonBrowsersPass(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(guardedApp, `"email":"o@example.com"`)
 	for _, origin := range []string{"https://shop.example.com", "https://a.shop.example.com", ""} {
-		for ask, got := range w.asks(origin, guardedApp, token) {
+		for ask, got := range w.requests(origin, guardedApp, token) {
 			if got.status >= 300 || got.header.Get("Access-Control-Allow-Origin") != origin {
 				t.Errorf("%s from %q: got %d %s %v, want it to pass", ask, origin, got.status, got.body, got.header)
 			}
 		}
 	}
 	open := w.register(appID, `"email":"o@example.com"`)
-	for _, origin := range []string{elsewhere, "null"} {
-		for ask, got := range w.asks(origin, appID, open) {
+	for _, origin := range []string{foreignOrigin, "null"} {
+		for ask, got := range w.requests(origin, appID, open) {
 			if got.status >= 300 || got.header.Get("Access-Control-Allow-Origin") != origin {
 				t.Errorf("%s from %q, of an application without a list: got %d %s, want it to pass", ask, origin, got.status, got.body)
 			}
@@ -96,23 +96,23 @@ func TestPagesOfAllowedOriginsAndThoseWhoAreNoPagesPass(t *testing.T) {
 	}
 }
 
-// A preflight says neither application nor token, so that every page may ask; what is asked is refused then.
+// A preflight has neither application nor token, so every page may ask; the actual request is refused.
 func TestPreflightsPass(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	for _, path := range []string{"/settings/" + guardedApp, "/register", "/message"} {
 		got, err := w.do(http.MethodOptions, path, "", headers{
-			"Origin": elsewhere, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type",
+			"Origin": foreignOrigin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type",
 		})
 		w.must(err)
-		if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != elsewhere || got.header.Get("Access-Control-Allow-Headers") == "" {
+		if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Origin") != foreignOrigin || got.header.Get("Access-Control-Allow-Headers") == "" {
 			t.Errorf("OPTIONS %s: got %d %v, want 204 with permission", path, got.status, got.header)
 		}
 	}
 }
 
-// Other faults come first where they are found before the application is known, and can be read by the page.
-func TestFaultsBeforeTheOrigin(t *testing.T) {
+// Errors found before the application is known come first, and the page can read them.
+func TestErrorsBeforeTheOriginCheck(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	for _, test := range []struct {
@@ -120,21 +120,21 @@ func TestFaultsBeforeTheOrigin(t *testing.T) {
 		status                    int
 	}{
 		{http.MethodPost, "/register", `{`, "", http.StatusBadRequest},
-		{http.MethodPost, "/register", `{"appId":"` + nobody + `","email":"a@example.com"}`, "", http.StatusNotFound},
-		{http.MethodGet, "/settings/" + nobody, ``, "", http.StatusNotFound},
+		{http.MethodPost, "/register", `{"appId":"` + unknownID + `","email":"a@example.com"}`, "", http.StatusNotFound},
+		{http.MethodGet, "/settings/" + unknownID, ``, "", http.StatusNotFound},
 		{http.MethodGet, "/message", ``, "nonsense", http.StatusUnauthorized},
 	} {
 		got, err := w.do(test.method, test.path, test.body, headers{
-			"Origin": elsewhere, "Content-Type": "application/json", "Authorization": "Bearer " + test.token,
+			"Origin": foreignOrigin, "Content-Type": "application/json", "Authorization": "Bearer " + test.token,
 		})
 		w.must(err)
-		if got.status != test.status || got.header.Get("Access-Control-Allow-Origin") != elsewhere {
+		if got.status != test.status || got.header.Get("Access-Control-Allow-Origin") != foreignOrigin {
 			t.Errorf("%s %s: got %d %v, want %d that the page can read", test.method, test.path, got.status, got.header, test.status)
 		}
 	}
 }
 
-// A change of the list works at once on every replica, and gateways are told the list when they ask.
+// A changed list takes effect at once on every replica, and in the answers to gateways.
 func TestTheListChanges(t *testing.T) {
 	t.Parallel()
 	believing := func(cfg *widgetapi.Config) { cfg.CacheTTL = time.Hour }
@@ -151,22 +151,22 @@ func TestTheListChanges(t *testing.T) {
 		}
 	}
 	origins, found, err := b.AllowedOrigins(t.Context(), guardedApp)
-	if err != nil || !found || chat.Origins(origins).Allow(elsewhere) || !chat.Origins(origins).Allow("https://shop.example.com") {
+	if err != nil || !found || chat.Origins(origins).Allow(foreignOrigin) || !chat.Origins(origins).Allow("https://shop.example.com") {
 		t.Errorf("asked over NATS: got %v, %v, %v, want the list", origins, found, err)
 	}
 	app, err := w.store.Application(t.Context(), guardedApp)
 	w.must(err)
-	app.AllowedOrigins = append(app.AllowedOrigins, elsewhere)
+	app.AllowedOrigins = append(app.AllowedOrigins, foreignOrigin)
 	w.must(w.store.PutApplication(t.Context(), app))
 	w.must(b.Invalidate(t.Context(), store.CachedApplication, guardedApp))
 	for _, base := range replicas {
 		eventually(t, "the change reaching "+base, func() bool { return ask(base) == http.StatusOK })
 	}
-	eventually(t, "the change being told over NATS", func() bool {
+	eventually(t, "the change reaching gateways over NATS", func() bool {
 		origins, _, err := b.AllowedOrigins(t.Context(), guardedApp)
-		return err == nil && chat.Origins(origins).Allow(elsewhere)
+		return err == nil && chat.Origins(origins).Allow(foreignOrigin)
 	})
-	if _, found, err := b.AllowedOrigins(t.Context(), nobody); err != nil || found {
+	if _, found, err := b.AllowedOrigins(t.Context(), unknownID); err != nil || found {
 		t.Errorf("of an unknown application: got %v, %v, want none", found, err)
 	}
 }

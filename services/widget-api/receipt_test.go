@@ -16,7 +16,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// fromCompany puts a message into the visitor's chat whose sender waits for receipts, as the recorder does.
+// fromCompany records a company's message that waits for receipts in the visitor's chat, as the recorder does.
 func (w *world) fromCompany(token string, ago time.Duration) (chatID string, m chat.Message) {
 	w.t.Helper()
 	v, err := w.store.Visitor(w.t.Context(), w.claims(token).ChatUserID)
@@ -33,10 +33,10 @@ func (w *world) fromCompany(token string, ago time.Duration) (chatID string, m c
 	return c.ID, m
 }
 
-// reports returns what the next n events report, sorted.
-func reports(t *testing.T, heard *bustest.Collector, chatID string, n int) (all []string) {
+// reports returns the reports in the next n events, sorted.
+func reports(t *testing.T, published *bustest.Collector, chatID string, n int) (all []string) {
 	t.Helper()
-	for _, m := range heard.Await(n) {
+	for _, m := range published.Await(n) {
 		e, err := event.Decode[event.MessageStatusChanged](m.Subject, m.Data)
 		if err != nil || e.CompanyID != companyID || e.ChatID != chatID || time.Since(e.At) > limit {
 			t.Fatalf("got %s %s and %v, want a report in the visitor's chat", m.Subject, m.Data, err)
@@ -47,30 +47,30 @@ func reports(t *testing.T, heard *bustest.Collector, chatID string, n int) (all 
 	return all
 }
 
-// Who was away gets a message with the history, and says with one call that all up to there was read.
+// An offline visitor receives a message with the history, and marks everything up to it as read with one call.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, subject.AllStatuses)
+	published := bustest.Collect(t, w.engines.natsURL, subject.AllStatuses)
 	token := w.register(appID, `"email":"a@example.com"`)
 	_, first := w.fromCompany(token, 2*time.Minute)
 	chatID, second := w.fromCompany(token, time.Minute)
 	w.history(token)
-	if got := reports(t, heard, chatID, 2); !slices.Equal(got, sorted(first.ID+" delivered", second.ID+" delivered")) {
+	if got := reports(t, published, chatID, 2); !slices.Equal(got, sorted(first.ID+" delivered", second.ID+" delivered")) {
 		t.Errorf("got %v, want both delivered", got)
 	}
 	if got := w.post("/message/"+strings.ToUpper(first.ID)+"/read", token, ""); got.status != http.StatusNoContent || got.body != "" {
 		t.Errorf("got %d %s, want 204", got.status, got.body)
 	}
-	if got := reports(t, heard, chatID, 1); !slices.Equal(got, []string{first.ID + " read"}) {
+	if got := reports(t, published, chatID, 1); !slices.Equal(got, []string{first.ID + " read"}) {
 		t.Errorf("got %v, want the first read", got)
 	}
-	w.must(w.store.NoteReceipt(t.Context(), chatID, first.ID, true)) // the recorder has heard of it
+	w.must(w.store.NoteReceipt(t.Context(), chatID, first.ID, true)) // the recorder has processed the report
 	w.post("/message/"+second.ID+"/read", token, "")
-	if got := reports(t, heard, chatID, 1); !slices.Equal(got, []string{second.ID + " read"}) {
+	if got := reports(t, published, chatID, 1); !slices.Equal(got, []string{second.ID + " read"}) {
 		t.Errorf("got %v, want the second read", got)
 	}
-	if n := heard.Pending(); n != 0 {
+	if n := published.Pending(); n != 0 {
 		t.Errorf("got %d more reports, want none", n)
 	}
 }
@@ -80,12 +80,12 @@ func sorted(all ...string) []string {
 	return all
 }
 
-func TestReadOfNobodysMessage(t *testing.T) {
+func TestReadOfUnknownMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
 	_, m := w.fromCompany(other, 0)
-	heard := bustest.Collect(t, w.engines.natsURL, subject.AllStatuses)
+	published := bustest.Collect(t, w.engines.natsURL, subject.AllStatuses)
 	for _, id := range []string{m.ID, uuid.NewString(), "x", strings.Repeat("x", 300)} {
 		if got := w.post("/message/"+id+"/read", token, ""); got.status != http.StatusNotFound || got.problem(t).Code != "MESSAGE_NOT_FOUND" {
 			t.Errorf("%s: got %d %s, want 404 MESSAGE_NOT_FOUND", id, got.status, got.body)
@@ -95,7 +95,7 @@ func TestReadOfNobodysMessage(t *testing.T) {
 	if got := w.post("/message/"+m.ID+"/read", token, ""); got.status != http.StatusNotFound || got.problem(t).Code != "CHAT_NOT_FOUND" {
 		t.Errorf("without a chat: got %d %s, want 404 CHAT_NOT_FOUND", got.status, got.body)
 	}
-	if n := heard.Pending(); n != 0 {
+	if n := published.Pending(); n != 0 {
 		t.Errorf("got %d reports, want none", n)
 	}
 }

@@ -35,17 +35,17 @@ import (
 const (
 	serviceName = "widget-api"
 
-	// grace is how long requests that are in flight at the stop may take: longer than a publish waits for its ack.
+	// grace bounds how long in-flight requests may take at shutdown: longer than a publish waits for its ack.
 	grace = 10 * time.Second
 )
 
 //go:embed openapi.json
 var openAPI []byte
 
-// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON. Its version is that of this build.
+// OpenAPI returns the API's contract, an OpenAPI 3.1 document in JSON, with the version of this build.
 func OpenAPI() []byte { return httpapi.WithVersion(openAPI, ops.ReadBuild().Version) }
 
-// Config is what the Widget API needs.
+// Config holds the settings of the Widget API.
 type Config struct {
 	service.Base
 	Storage storage.Config
@@ -66,16 +66,16 @@ type Config struct {
 	BytesApplication config.Rate `env:"BYTE_BUDGET_APPLICATION" envDefault:"128MiB/168h" doc:"bytes of the events of one application's visitors, bytes/time; size it with STREAM_MAX_BYTES and STREAM_MAX_AGE; 0: no limit"`
 	HistoryMemory    int64       `env:"HISTORY_MEMORY_BYTES" envDefault:"67108864" doc:"bytes of histories that are in memory at once, one application's at most half; more wait; at least 12 MiB"`
 
-	Presence  presence.Store `env:"-"` // where it is kept which agents are there; nil: in Redis, if there is one
-	Listener  net.Listener   `env:"-"` // taken over instead of HTTPAddr
-	CacheTTL  time.Duration  `env:"-"` // how long look-ups are believed; zero: the cache's defaults
-	FileSweep time.Duration  `env:"-"` // between two removals of expired files; zero: 10 minutes
+	Presence  presence.Store `env:"-"` // stores which agents are online; nil: Redis if configured
+	Listener  net.Listener   `env:"-"` // used instead of HTTPAddr
+	CacheTTL  time.Duration  `env:"-"` // TTL of cached look-ups; zero: the cache's defaults
+	FileSweep time.Duration  `env:"-"` // interval between two removals of expired files; zero: 10 minutes
 }
 
 func (c Config) problems() []string {
 	var problems []string
 	if c.VisitorTokenTTL <= 0 || c.VisitorTokenTTL > bus.RevocationAge {
-		problems = append(problems, "VISITOR_TOKEN_TTL must be positive and at most "+bus.RevocationAge.String()) // so long are revocations kept
+		problems = append(problems, "VISITOR_TOKEN_TTL must be positive and at most "+bus.RevocationAge.String()) // revocations are kept that long
 	}
 	if c.HistoryMemory != 0 && c.HistoryMemory < conversation.MinReadMemory {
 		problems = append(problems, fmt.Sprintf("HISTORY_MEMORY_BYTES must be at least %d", conversation.MinReadMemory))
@@ -86,13 +86,13 @@ func (c Config) problems() []string {
 	return problems
 }
 
-// Service is one Widget API. It is run once.
+// Service is one Widget API. Run may be called once.
 type Service struct {
 	cfg     Config
 	handler *web.Handler
 }
 
-// New returns a service that has opened nothing yet. Its error names everything that is missing or wrong.
+// New returns a service without opening anything. Its error names everything that is missing or invalid.
 func New(cfg Config) (*Service, error) {
 	if err := service.Check(&cfg, cfg.problems()...); err != nil {
 		return nil, err
@@ -100,24 +100,24 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-// Handler returns the API. It works while Run does.
+// Handler returns the API. It serves while Run runs.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run serves until ctx is done, finishes the requests that are in flight and returns nil. NATS and MongoDB may be away when it
-// starts; requests are answered with 503 until they are there.
+// Run serves until ctx is done, finishes the in-flight requests and returns nil. NATS and MongoDB may be down when it starts;
+// requests are answered with 503 until they connect.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
 
-// engines are what the API works with.
+// engines holds the connections of the API.
 type engines struct {
 	keys   *credential.KeySet
 	bus    *bus.Bus
 	store  store.Store
 	cache  *store.Cache
 	files  *attachment.Service
-	redis  *ratelimit.Redis     // nil: this replica counts by itself
-	agents *conversation.Agents // nil: nothing is known of agents
+	redis  *ratelimit.Redis     // nil: this replica counts alone
+	agents *conversation.Agents // nil: the agents' presence is unknown
 }
 
 func (s *Service) open(p *service.Process) (service.Work, error) {
@@ -127,16 +127,16 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	}
 	stopForgetting, err := e.bus.OnInvalidate(e.cache.Forget)
 	if err != nil {
-		return nil, fmt.Errorf("listening for invalidations: %w", err)
+		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
 	applications := application.NewFinder(e.cache)
-	stopAnswering, err := e.bus.AnswerOrigins(func(ctx context.Context, appID string) ([]string, error) { // gateways do not know applications
+	stopAnswering, err := e.bus.AnswerOrigins(func(ctx context.Context, appID string) ([]string, error) { // gateways have no store
 		app, err := applications.FindWidget(ctx, appID)
 		return app.AllowedOrigins, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listening for gateways: %w", err)
+		return nil, fmt.Errorf("subscribing to origin requests: %w", err)
 	}
 	p.OnClose(func() error { stopAnswering(); return nil })
 	p.Background(func(ctx context.Context) error {
@@ -146,7 +146,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	conversations := s.conversations(e, applications)
 	stopReading, err := e.bus.AnswerReading(conversations.ReadThrough) // gateways have no store
 	if err != nil {
-		return nil, fmt.Errorf("listening for gateways: %w", err)
+		return nil, fmt.Errorf("subscribing to read requests: %w", err)
 	}
 	p.OnClose(func() error { stopReading(); return nil })
 	s.handler.Open(s.api(e, applications, conversations))
@@ -221,7 +221,7 @@ func (s *Service) api(e *engines, applications *application.Finder, conversation
 	})
 }
 
-// replies looks at the stream of replies for the conversations.
+// replies reads the last reply of a visitor from the stream.
 type replies struct{ bus *bus.Bus }
 
 // LastReply implements [conversation.Replies].
@@ -234,13 +234,13 @@ func (r replies) LastReply(ctx context.Context, appID, chatUserID string) (event
 	return reply, d.Time, err
 }
 
-// keysChanged makes the gateways fetch the keys. Should the word be lost, they do so by themselves a little later.
+// keysChanged makes the gateways fetch the keys. If the announcement is lost, they fetch them at their next interval.
 func (e *engines) keysChanged(ctx context.Context) {
 	_ = e.bus.Invalidate(ctx, credential.KindVisitorKeys, credential.AllVisitorKeys)
 }
 
-// visitorChanged makes this replica forget at once what it knew of a visitor, and the others soon. Should the word be lost, they
-// show an old name for as long as the cache believes itself.
+// visitorChanged invalidates the cached visitor in this replica at once, and in the others soon. If the announcement is lost,
+// they show the old name until their cache expires.
 func (e *engines) visitorChanged(ctx context.Context, chatUserID string) {
 	e.cache.Forget(store.CachedVisitor, chatUserID)
 	_ = e.bus.Invalidate(ctx, store.CachedVisitor, chatUserID)

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// stopped stops a message that a bot is writing for the visitor.
+// stopped stops a message that a bot is streaming to the visitor.
 func (w *world) stopped(token string) {
 	w.t.Helper()
 	bot := bustest.Open(w.t, w.engines.natsURL)
@@ -23,7 +23,7 @@ func (w *world) stopped(token string) {
 	}
 }
 
-// A visitor stops what a bot writes for them, and nothing else.
+// A visitor stops only messages that a bot is streaming to them.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := start(t)

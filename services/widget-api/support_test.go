@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// chatState is the answer of GET /chat.
+// chatState is the response of GET /chat.
 type chatState struct {
 	ChatID          string
 	Status          string
@@ -44,23 +44,23 @@ func (w *world) chatOf(a answer) (s chatState) {
 	return s
 }
 
-// served makes agents serve an application. The service must not cache.
+// served configures an application with agents. The service must not cache.
 func (w *world) served(app string, s chat.Support) {
 	w.t.Helper()
 	w.must(w.store.SetSupport(w.t.Context(), app, s))
-	time.Sleep(2 * time.Millisecond) // what the cache believes
+	time.Sleep(2 * time.Millisecond) // the cache's TTL
 }
 
 func uncached(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond }
 
-// away are hours that never come.
+// away returns business hours that are never open.
 func away() *chat.BusinessHours { return &chat.BusinessHours{TimeZone: "Europe/Berlin"} }
 
-// The visitor's button gives the chat to the agents once, however often it is pressed, and by one event.
+// The visitor's button hands the chat to the agents once, with one event, however often it is pressed.
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	w := start(t, uncached)
-	heard := bustest.Collect(t, w.engines.natsURL, subject.AllControls)
+	published := bustest.Collect(t, w.engines.natsURL, subject.AllControls)
 	token := w.register(appID, `"email":"a@example.com"`)
 	if got := w.post("/chat/handover", token, ""); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
 		t.Errorf("not offered: got %d %s, want 409", got.status, got.body)
@@ -79,7 +79,7 @@ func TestHandover(t *testing.T) {
 		}
 	}
 	w.chatOf(w.post("/chat/handover", token, `{"any":"body"}`))
-	first := heard.Await(1)[0]
+	first := published.Await(1)[0]
 	e, err := event.Decode[event.ChatControlChanged](first.Subject, first.Data)
 	w.must(err)
 	if e.Control != event.ControlAgent || !e.HandsOver() || e.Handover.By != chat.ByVisitor || e.CompanyID != companyID || e.AppID != appID {
@@ -92,21 +92,21 @@ func TestHandover(t *testing.T) {
 	if got := w.post("/chat/handover", token, ""); got.status != http.StatusNotFound {
 		t.Errorf("in a closed chat: got %d %s, want 404", got.status, got.body)
 	}
-	// Where only agents answer, a chat is theirs from the beginning.
+	// If only agents answer, a new chat is theirs.
 	w.served(appID, chat.Support{AgentsOnly: true})
 	if s := w.chatOf(w.get("/chat", w.register(appID, `"email":"b@example.com"`))); s.Control != "agent" || !s.Waiting || s.HandoverBy != "" || !s.Agents.Available {
 		t.Errorf("agents only: got %+v, want a chat that waits for the agents", s)
 	}
 }
 
-// An offline message is a message as any other, in a chat that waits for the agents; sent again, it is the same message.
+// An offline message is an ordinary message in a chat that waits for the agents; a repeat is the same message.
 func TestOfflineMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t, uncached)
 	const left = `{"message":"My parcel is damaged.","email":"sara@example.com"}`
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
 	token := w.register(appID, `"userId":"1042"`)
-	heard.Await(1)
+	published.Await(1)
 	if got := w.post("/chat/offline-message", token, left); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
 		t.Errorf("a bot's chat: got %d %s, want 409", got.status, got.body)
 	}
@@ -123,7 +123,7 @@ func TestOfflineMessage(t *testing.T) {
 	if again.body != got.body || again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: got %s, want %s", again.body, got.body)
 	}
-	events := heard.Await(2) // who answers, and only then what was written: no bot comes in between
+	events := published.Await(2) // the handover precedes the message, so that no bot answers in between
 	control, err := event.Decode[event.ChatControlChanged](events[0].Subject, events[0].Data)
 	if err != nil || control.Handover.By != chat.ByOfflineForm || control.Handover.Note != "sara@example.com" || !control.HandsOver() {
 		t.Errorf("got %s and %v, want an offline message's handover", events[0].Data, err)
@@ -142,7 +142,7 @@ func TestOfflineMessage(t *testing.T) {
 	if v.Email != "sara@example.com" {
 		t.Errorf("got the address %q, want that of the form", v.Email)
 	}
-	// An address that is known stays, and an agent keeps the chat.
+	// A known address stays, and an agent keeps the chat.
 	v, err = w.store.Visitor(t.Context(), v.ID)
 	w.must(err)
 	c, err := w.store.CurrentChat(t.Context(), v, time.Now())
@@ -166,7 +166,7 @@ func TestRating(t *testing.T) {
 	now := time.Now()
 	w := start(t, uncached, func(cfg *widgetapi.Config) { cfg.Now = func() time.Time { return now } })
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
-	told := bustest.Collect(t, w.engines.natsURL, subject.AllRatings)
+	ratings := bustest.Collect(t, w.engines.natsURL, subject.AllRatings)
 	chatID := w.chatOf(w.get("/chat", token)).ChatID
 	path := "/chat/" + chatID + "/rating"
 	refused := func(what, code string, got answer) {
@@ -183,7 +183,7 @@ func TestRating(t *testing.T) {
 		t.Errorf("got %+v, want a chat to rate", s)
 	}
 	refused("another visitor's chat", "CHAT_NOT_FOUND", w.post(path, other, `{"score":5}`))
-	refused("no chat", "CHAT_NOT_FOUND", w.post("/chat/"+nobody+"/rating", token, `{"score":5}`))
+	refused("no chat", "CHAT_NOT_FOUND", w.post("/chat/"+unknownID+"/rating", token, `{"score":5}`))
 	refused("no id", "CHAT_NOT_FOUND", w.post("/chat/x/rating", token, `{"score":5}`))
 	for _, body := range []string{`{}`, `{"score":0}`, `{"score":6}`, `{"score":"5"}`, `{"score":1.5}`, `{"score":5,"comment":"` + strings.Repeat("é", 1001) + `"}`} {
 		refused(body[:min(len(body), 20)], "VALIDATION_ERROR", w.post(path, token, body))
@@ -196,12 +196,12 @@ func TestRating(t *testing.T) {
 	now = now.Add(time.Millisecond)
 	refused("too late", "RATING_ENDED", w.post(path, token, `{"score":1}`))
 	if s := w.chatOf(w.get("/chat", token)); s.Rating.Score != 4 || s.RateableUntil != "" {
-		t.Errorf("in the end: got %+v, want the second rating for good", s)
+		t.Errorf("at the end: got %+v, want the second rating", s)
 	}
-	for i, m := range told.Await(2) {
+	for i, m := range ratings.Await(2) {
 		e, err := event.Decode[event.ChatRated](m.Subject, m.Data)
 		if err != nil || e.Score != []int{2, 4}[i] || e.ChatID != chatID || e.CompanyID != companyID || e.AppID != appID {
-			t.Errorf("got %s %s and %v, want rating %d told", m.Subject, m.Data, err, i)
+			t.Errorf("got %s %s and %v, want rating %d published", m.Subject, m.Data, err, i)
 		}
 	}
 	if n := w.stored(subject.Inbound, subject.AllRatings); n != 2 {
@@ -219,7 +219,7 @@ func (w *world) stored(stream, filter string) (n uint64) {
 	w.must(err)
 	s, err := js.Stream(w.t.Context(), stream)
 	w.must(err)
-	info, err := s.Info(w.t.Context(), jetstream.WithSubjectFilter("*."+filter)) // the partition stands in front
+	info, err := s.Info(w.t.Context(), jetstream.WithSubjectFilter("*."+filter)) // the partition is the first token
 	w.must(err)
 	for _, count := range info.State.Subjects {
 		n += count
@@ -229,16 +229,17 @@ func (w *world) stored(stream, filter string) (n uint64) {
 
 const offline = `{"message":"My parcel is damaged.","email":"sara@example.com"}`
 
-// askAgents asks for everything about agents.
+// askAgents requests everything that concerns agents.
 func (w *world) askAgents(token string) {
 	w.t.Helper()
 	w.get("/chat", token)
 	w.post("/chat/handover", token, "")
 	w.post("/chat/offline-message", token, offline)
-	w.post("/chat/"+nobody+"/rating", token, `{"score":5}`)
+	w.post("/chat/"+unknownID+"/rating", token, `{"score":5}`)
 }
 
-// showAgents has every answer about agents but those of faults: to a visitor with an open chat, and to one whose chat is closed.
+// showAgents gets every documented answer about agents, except internal errors: for a visitor with an open chat and one with a
+// closed chat.
 func (w *world) showAgents(token, closed string) {
 	w.t.Helper()
 	w.askAgents("")

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// stream is a form that is still being sent: what has been released of it, and then nothing for now.
+// stream is a form that is sent in pieces.
 type stream struct {
 	t    *testing.T
 	pipe *io.PipeWriter
@@ -28,7 +28,7 @@ type stream struct {
 	err  chan error
 }
 
-// begin starts an upload of which nothing is sent yet.
+// begin starts an upload without sending anything.
 func (w *world) begin(ctx context.Context, token, contentType string) *stream {
 	w.t.Helper()
 	body, pipe := io.Pipe()
@@ -39,7 +39,7 @@ func (w *world) begin(ctx context.Context, token, contentType string) *stream {
 	req.Header.Set("Authorization", "Bearer "+token)
 	go func() {
 		resp, err := w.http.Do(req)
-		_ = body.CloseWithError(io.ErrClosedPipe) // who still sends is told
+		_ = body.CloseWithError(io.ErrClosedPipe) // unblocks the sender
 		if err != nil {
 			s.err <- err
 			return
@@ -75,13 +75,13 @@ func (s *stream) answer() answer {
 	return answer{}
 }
 
-// halves is a form with a file of several chunks, in two pieces.
+// halves returns a form with a file of several chunks, in two pieces.
 func halves() (first, second, contentType string) {
 	body, contentType := form(filePart("a.txt", "", strings.Repeat("x", 700<<10)), field("caption", "c"))
 	return body[:400<<10], body[400<<10:], contentType
 }
 
-// A visitor who goes in the middle leaves nothing behind.
+// A visitor who disconnects during an upload leaves nothing in the store.
 func TestUploadCutOffByTheClient(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -94,7 +94,7 @@ func TestUploadCutOffByTheClient(t *testing.T) {
 	cancel()
 	_ = s.pipe.Close()
 	if err := <-s.err; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the client gone", err)
+		t.Errorf("got %v, want the client disconnected", err)
 	}
 	eventually(t, "nothing is left", func() bool { return w.kept() == 0 })
 	if n := len(w.history(token)); n != 2 {
@@ -102,8 +102,8 @@ func TestUploadCutOffByTheClient(t *testing.T) {
 	}
 }
 
-// A stream that takes no message gets no file either.
-func TestUploadWithoutAPlaceForItsMessage(t *testing.T) {
+// A stream that refuses the message stores no file either.
+func TestUploadIntoAFullStream(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com"`)
@@ -142,13 +142,13 @@ func TestFileStoreIsFull(t *testing.T) {
 	}
 	w.keptNothing("a full store")
 	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
-		t.Errorf("a text: got %d %s, want it accepted all the same", got.status, got.body)
+		t.Errorf("a text: got %d %s, want it accepted", got.status, got.body)
 	}
 	w.uploaded(token, filePart("a.txt", "", strings.Repeat("x", 500<<10)))
 }
 
-// NATS goes in the middle of an upload: nobody can clean up then, but a sweep does when it is back.
-func TestNATSGoesDuringAnUpload(t *testing.T) {
+// NATS stops during an upload: nothing can be cleaned up then; a sweep does it after the restart.
+func TestNATSOutageDuringAnUpload(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com"`)
@@ -165,20 +165,20 @@ func TestNATSGoesDuringAnUpload(t *testing.T) {
 	_, d := w.uploaded(token, filePart("a.txt", "", "words"))
 	left := w.kept()
 	if left < 3 {
-		t.Fatalf("got %d messages in the object store, want the remains beside the file: the test is blind", left)
+		t.Fatalf("got %d messages in the object store, want the remains beside the file: the test proves nothing", left)
 	}
 	w.stop()
 	w.run(func(cfg *widgetapi.Config) { // two hours later
 		cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	})
-	eventually(t, "the remains are gone", func() bool { return w.kept() == 2 })
+	eventually(t, "the remains are removed", func() bool { return w.kept() == 2 })
 	if got := w.fetch(http.MethodGet, d.URL, nil); got.body != "words" {
 		t.Errorf("the whole file: got %d %s, want it kept", got.status, got.body)
 	}
 }
 
-// Places for uploads are counted: who finds none is told when to come back, and texts go on.
-func TestUploadsAtOnceAreBounded(t *testing.T) {
+// Upload slots are limited: an upload beyond them gets Retry-After, and texts are still accepted.
+func TestConcurrentUploadsAreLimited(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.MaxUploads = 1 })
 	token := w.register(appID, `"email":"a@example.com"`)
@@ -201,13 +201,13 @@ func TestUploadsAtOnceAreBounded(t *testing.T) {
 	w.uploaded(token, filePart("a.txt", "", "words"))
 }
 
-// Of the places for uploads a visitor, an address and an application have a share; the others' uploads go on.
-func TestSharesOfTheUploadsAtOnce(t *testing.T) {
+// A visitor, an address and an application have a share of the upload slots; the uploads of others continue.
+func TestSharesOfConcurrentUploads(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		set   func(*widgetapi.Config)
-		same  bool // another visitor of the application is refused as well
-		other bool // and so is one of another application
+		same  bool // another visitor of the application is refused too
+		other bool // a visitor of another application is refused too
 	}{
 		"visitor":     {func(c *widgetapi.Config) { c.MaxUploadsVisitor = 1 }, false, false},
 		"application": {func(c *widgetapi.Config) { c.MaxUploadsApp = 1 }, true, false},
@@ -248,7 +248,7 @@ func TestSharesOfTheUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// A full quota has a code of its own, leaves nothing of the file, and is the affair of its visitor or application alone.
+// A full quota has its own error code, leaves nothing of the file, and affects its visitor or application only.
 func TestFileQuotas(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.QuotaVisitor, cfg.QuotaApplication = 300<<10, 500<<10 })
@@ -275,19 +275,19 @@ func TestFileQuotas(t *testing.T) {
 	if got := w.post("/message", one, hello); got.status != http.StatusCreated {
 		t.Errorf("a text: got %d %s, want 201", got.status, got.body)
 	}
-	w.stop() // what counts is in the store
+	w.stop() // the sums are in the store
 	w.run(func(cfg *widgetapi.Config) { cfg.QuotaVisitor, cfg.QuotaApplication = 300<<10, 500<<10 })
 	full("after a restart", one)
 }
 
-// A client that stops sending is not waited for.
+// The server does not wait for a client that stops sending.
 func TestSlowUploadIsCutOff(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.UploadTimeout = 50 * time.Millisecond })
 	token := w.register(appID, `"email":"a@example.com"`)
 	first, _, contentType := halves()
 	s := w.begin(t.Context(), token, contentType)
-	go func() { _, _ = io.WriteString(s.pipe, first) }() // and no more
+	go func() { _, _ = io.WriteString(s.pipe, first) }() // and nothing after it
 	got := s.answer()
 	if got.status != http.StatusRequestTimeout || got.problem(t).Code != "REQUEST_TIMEOUT" {
 		t.Errorf("got %d %s, want 408", got.status, got.body)
@@ -296,7 +296,7 @@ func TestSlowUploadIsCutOff(t *testing.T) {
 	w.keptNothing("a slow upload")
 }
 
-// The same with S3: configuration switches the store, and visitors see no difference.
+// The same with S3: configuration selects the store, and visitors see no difference.
 func TestFilesInS3(t *testing.T) {
 	t.Parallel()
 	backend := s3mem.New()

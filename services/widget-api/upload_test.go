@@ -23,7 +23,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// Beginnings of real files, which is all that a type is told by.
+// Beginnings of real files, sufficient to detect the type.
 const (
 	png  = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00"
 	mp4  = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2"
@@ -78,7 +78,7 @@ type fileData struct {
 	Extension string  `json:"extension"`
 }
 
-// uploaded uploads what must be accepted.
+// uploaded uploads a file that must be accepted.
 func (w *world) uploaded(token string, parts ...part) (record, fileData) {
 	w.t.Helper()
 	got := w.upload(token, parts...)
@@ -104,7 +104,7 @@ func (w *world) kept() int {
 	return int(stream.CachedInfo().State.Msgs)
 }
 
-// keptNothing says what failed to clean up.
+// keptNothing fails the test if files are left in the store.
 func (w *world) keptNothing(what string) {
 	w.t.Helper()
 	if n := w.kept(); n != 0 {
@@ -112,12 +112,12 @@ func (w *world) keptNothing(what string) {
 	}
 }
 
-// A file becomes a message by its content, is in the stream, in the history and at its address, whatever it is called.
+// A file's message has the type of its content, whatever its name, and is in the stream, in the history and at its address.
 func TestUploadBecomesAMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com","firstName":"Ada"`)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
 	for _, test := range []struct {
 		name                                string
 		parts                               []part
@@ -149,7 +149,7 @@ func TestUploadBecomesAMessage(t *testing.T) {
 		if faults := chat.ValidateData(chat.MessageType(r.Type), r.Data); len(faults) > 0 {
 			t.Errorf("%s: the data breaks the rules: %v", test.name, faults)
 		}
-		w.published(heard.Next(), w.claims(token).ChatUserID, r.ID, string(r.Data))
+		w.published(published.Next(), w.claims(token).ChatUserID, r.ID, string(r.Data))
 		if last := w.history(token); string(last[len(last)-1].Data) != string(r.Data) {
 			t.Errorf("%s: got the history's %s, want the answer's %s", test.name, last[len(last)-1].Data, r.Data)
 		}
@@ -174,7 +174,7 @@ func contentOf(parts []part) string {
 	return ""
 }
 
-// fetch requests an address as it stands in a message, from a page of some site.
+// fetch requests the address in a message, from a page of another origin.
 func (w *world) fetch(method, address string, header headers) answer {
 	w.t.Helper()
 	u, err := url.Parse(address)
@@ -257,7 +257,7 @@ func TestAddressesAreExact(t *testing.T) {
 	}
 }
 
-// What is refused, and that nothing is left of it.
+// Rejected uploads, which leave nothing in the store.
 func TestUploadErrors(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.FileMaxBytes = 300 << 10 })
@@ -328,7 +328,7 @@ func TestUploadErrors(t *testing.T) {
 	}
 }
 
-// The address of a file is the public one where that is configured.
+// The address of a file is the configured public one.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.PublicURL = "https://chat.example.com/widget/" })
@@ -338,7 +338,7 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
-// A file goes when its time is over: at that moment for everybody, and its bytes with the next sweep.
+// An expired file is not found from that instant on, and the next sweep removes its bytes.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -366,15 +366,15 @@ func TestRetention(t *testing.T) {
 	if got := w.fetch("GET", short.URL, nil); got.status != http.StatusNotFound || got.problem(t).Code != "FILE_NOT_FOUND" {
 		t.Errorf("after an hour: got %d %s, want 404", got.status, got.body)
 	}
-	eventually(t, "the bytes of the application's file are gone", func() bool { return w.kept() == before/2 })
+	eventually(t, "the bytes of the application's file are removed", func() bool { return w.kept() == before/2 })
 	if got := w.fetch("GET", long.URL, nil); got.status != http.StatusOK || got.body != "long" {
 		t.Errorf("the other application's: got %d, want it kept", got.status)
 	}
 	ahead.Store(int64(49 * time.Hour))
-	eventually(t, "the bytes of the other file are gone", func() bool { return w.kept() == 0 })
+	eventually(t, "the bytes of the other file are removed", func() bool { return w.kept() == 0 })
 }
 
-// An upload that is sent again with its key is one message and one file, whatever the form looks like the second time.
+// An upload that is repeated with its key is one message and one file, whatever its encoding.
 func TestUploadWithAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// bendMember changes one value of a JSON body, wherever it is; a form is bent as a form.
+// bendMember changes one random value of a JSON body; it changes a form with bendForm.
 func (m *Mutator) bendMember(r *Request) {
 	if isForm(r) {
 		m.bendForm(r)
@@ -27,13 +27,13 @@ func (m *Mutator) bendMember(r *Request) {
 	}
 }
 
-// raw is JSON, or not, that is written as it is.
+// raw is text that is written unchanged, valid JSON or not.
 type raw string
 
 // MarshalJSON implements [json.Marshaler].
 func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// bendNode descends at random and changes what it arrives at.
+// bendNode descends at random and changes the node that it reaches.
 func (m *Mutator) bendNode(node any) any {
 	switch n := node.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func (m *Mutator) bendText(s string) any {
 	return s[:at]
 }
 
-// value returns JSON of any kind, some of it nothing but an attempt.
+// value returns JSON of any kind, sometimes malformed.
 func (m *Mutator) value(depth int) string {
 	switch m.rng.IntN(16) {
 	case 0:
@@ -131,7 +131,7 @@ func (m *Mutator) value(depth int) string {
 	return quote(m.pick(words))
 }
 
-// quote writes a JSON string, with the bytes that are no UTF-8 as they are.
+// quote writes a JSON string and leaves invalid UTF-8 as it is.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -150,7 +150,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// bendBytes changes bytes, whatever they mean.
+// bendBytes changes random bytes.
 func (m *Mutator) bendBytes(r *Request) {
 	if len(r.Body) == 0 {
 		r.Body = []byte(m.pick(words))
@@ -185,7 +185,7 @@ func (m *Mutator) bendSize(r *Request) {
 	const limit = 1 << 20
 	size := m.pick([]string{"below", "at", "above", "some"})
 	want := map[string]int{"below": limit - 1, "at": limit, "above": limit + 1, "some": 64 << 10}[size]
-	if size != "some" && !m.oneIn(4) { // a megabyte takes its time
+	if size != "some" && !m.oneIn(4) { // a megabyte takes time
 		want = 100 << 10
 	}
 	if want > len(r.Body) {
@@ -194,7 +194,7 @@ func (m *Mutator) bendSize(r *Request) {
 	}
 }
 
-// bendFraming cuts the body off, hides its length, or takes it away.
+// bendFraming truncates the body, hides its length, or removes it.
 func (m *Mutator) bendFraming(r *Request) {
 	switch m.rng.IntN(4) {
 	case 0:

@@ -1,8 +1,8 @@
-// Package abusetest makes requests that no client should send, out of those that it may: for each operation of an OpenAPI
-// document its own examples, and then methods, paths, queries, headers, credentials, media types and bodies bent, one or
-// several at once. A new operation is abused as soon as the document has it.
+// Package abusetest generates invalid requests from valid ones: for each operation of an OpenAPI document it takes the examples,
+// and changes methods, paths, queries, headers, credentials, media types and bodies, one or several at once. A new operation of
+// the document is included automatically.
 //
-// Reading order: request.go (a request before net/http), operation.go (what the document promises), mutator.go (what is bent,
-// the whole list), then a file for each thing that can be bent; words.go has the values that programs stumble over. The same
-// seed makes the same requests.
+// Reading order: request.go (a request before net/http), operation.go (the operations of the document), mutator.go (the list of
+// mutations), then a file per mutated part; words.go has values that often break programs. The same seed generates the same
+// requests.
 package abusetest

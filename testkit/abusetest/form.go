@@ -13,7 +13,7 @@ func isForm(r *Request) bool {
 	return len(types) > 0 && strings.HasPrefix(types[0], "multipart/")
 }
 
-// partHeads are heads of parts; what is between the boundaries of a form is the client's own.
+// partHeads are headers of form parts.
 var partHeads = []string{
 	`Content-Disposition: form-data; name="file"; filename="x.png"`, `Content-Disposition: form-data; name="file"`, `Content-Disposition: form-data; name="caption"`,
 	`Content-Disposition: form-data; name="caption"; filename="x"`, `Content-Disposition: form-data; name="other"`, `Content-Disposition: form-data`, `Content-Disposition: attachment; name="file"; filename="x"`,
@@ -24,7 +24,7 @@ var partHeads = []string{
 	"Content-Disposition: form-data; name=\"file\"; filename=\"x\"\r\nContent-Type: image/svg+xml", "X: " + strings.Repeat("h", 12000),
 }
 
-// bendForm changes a form's parts; where there is none, the body becomes one.
+// bendForm changes a form's parts; any other body becomes a form.
 func (m *Mutator) bendForm(r *Request) {
 	if len(m.operation.bodies) == 0 || !isForm(r) && !m.oneIn(6) {
 		m.bendBytes(r)

@@ -9,7 +9,7 @@ import (
 
 func (m *Mutator) bendMethod(r *Request) { r.Method = m.pick(methods) }
 
-// bendMediaType says of the body what it is not.
+// bendMediaType declares a wrong media type.
 func (m *Mutator) bendMediaType(r *Request) {
 	switch m.rng.IntN(8) {
 	case 0:
@@ -23,7 +23,7 @@ func (m *Mutator) bendMediaType(r *Request) {
 	}
 }
 
-// bendHeader sets, adds or removes a header that somebody reads.
+// bendHeader sets, adds or removes a header that some code reads.
 func (m *Mutator) bendHeader(r *Request) {
 	name := m.pick(headerNames)
 	for _, p := range m.operation.parameters {
@@ -45,7 +45,7 @@ func (m *Mutator) bendHeader(r *Request) {
 	}
 }
 
-// bendCredential sends none, two, a foreign or a broken one.
+// bendCredential sends no, two, a foreign or a malformed credential.
 func (m *Mutator) bendCredential(r *Request) {
 	set := m.operation.credential
 	if set == nil {
@@ -76,7 +76,7 @@ func (m *Mutator) bendCredential(r *Request) {
 	}
 }
 
-// bendQuery adds parameters, some of which the operation knows, well or badly escaped.
+// bendQuery adds parameters, some of them known to the operation, with valid or invalid escapes.
 func (m *Mutator) bendQuery(r *Request) {
 	name := m.pick(words)
 	for _, p := range m.operation.parameters {
@@ -100,7 +100,7 @@ func (m *Mutator) bendQuery(r *Request) {
 	r.Target += joint + strings.ReplaceAll(pair, "#", "%23")
 }
 
-// bendPath asks for something beside, below or above, or for the same in another spelling.
+// bendPath requests another path, or another spelling of the same one.
 func (m *Mutator) bendPath(r *Request) {
 	path, query, asked := strings.Cut(r.Target, "?")
 	at := m.rng.IntN(len(path)) + 1
@@ -135,7 +135,7 @@ func (m *Mutator) bendPath(r *Request) {
 	}
 }
 
-// printable leaves out what net/http would refuse in a header.
+// printable drops bytes that net/http would reject in a header.
 func printable(s string) string {
 	return string(bytes.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {

@@ -9,51 +9,51 @@ import (
 	"strings"
 )
 
-// Config says what there is at the server.
+// Config describes the server's data.
 type Config struct {
 	Seed uint64
-	// Tokens are credentials that hold; Ghosts are those of somebody who has nothing; Foreign are all others: expired, revoked, of
-	// the other API.
+	// Tokens are valid credentials; Ghosts are valid ones without any data; Foreign are invalid ones: expired, revoked, of
+	// another API.
 	Tokens, Ghosts, Foreign []string
-	// Live leads from what the document's examples name, such as ids, to what there is. Paths are the paths of real things by the
+	// Live maps values in the document's examples, such as ids, to existing ones. Paths are paths of existing resources by the
 	// document's path: /files/{id}/{name}.
 	Live  map[string]string
 	Paths map[string][]string
-	// LiveOneIn is how many requests that would change something there are to one that is about real things and holds. All others
-	// ask for what does not exist, with tokens that belong to no one: they get as far, and change nothing.
+	// LiveOneIn is the ratio of all changing requests to those with existing ids and a valid token. The others use unknown ids
+	// and tokens without data: they reach the same code, and change nothing.
 	LiveOneIn int
 }
 
-// Mutator makes requests. It is not safe for concurrent use.
+// Mutator generates requests. It is not safe for concurrent use.
 type Mutator struct {
 	rng       *rand.Rand
 	cfg       Config
 	live      map[string][]string
 	replacer  *strings.Replacer
 	operation Operation
-	example   example // what the request at hand was made of
+	example   example // the example of the current request
 	isLive    bool
 }
 
-// New returns a Mutator. The same configuration makes the same requests.
+// New returns a Mutator. The same configuration generates the same requests.
 func New(cfg Config) *Mutator {
 	var pairs []string
 	for _, from := range sortedKeys(cfg.Live) {
 		pairs = append(pairs, from, cfg.Live[from])
 	}
 	return &Mutator{
-		rng: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), cfg: cfg, live: cfg.Paths, replacer: strings.NewReplacer(pairs...), // the same again is the point
+		rng: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), cfg: cfg, live: cfg.Paths, replacer: strings.NewReplacer(pairs...), // a deterministic generator is intended
 	}
 }
 
-// bending is a way to spoil a request.
+// bending is a mutation of a request.
 type bending struct {
 	weight int
 	name   string
 	bend   func(m *Mutator, r *Request)
 }
 
-// bendings are all of them.
+// bendings lists all mutations.
 var bendings = []bending{
 	{30, "a member of the body", (*Mutator).bendMember},
 	{12, "bytes of the body", (*Mutator).bendBytes},
@@ -68,7 +68,7 @@ var bendings = []bending{
 	{8, "the credential", (*Mutator).bendCredential},
 }
 
-// Next returns a request to the operation with one to four things bent.
+// Next returns a request to the operation with one to four mutations.
 func (m *Mutator) Next(o Operation) Request {
 	m.operation, m.example, m.isLive = o, example{}, m.oneIn(max(1, m.cfg.LiveOneIn)) || o.Method == http.MethodGet && m.oneIn(8)
 	r := m.valid(o)
@@ -92,7 +92,7 @@ func (m *Mutator) draw() bending {
 	panic("unreachable")
 }
 
-// token is one that holds: of somebody who is there, or of a ghost.
+// token returns a valid token, of a user with data or of a ghost.
 func (m *Mutator) token() string {
 	if m.isLive || len(m.cfg.Ghosts) == 0 {
 		return m.pick(m.cfg.Tokens)
@@ -100,7 +100,7 @@ func (m *Mutator) token() string {
 	return m.pick(m.cfg.Ghosts)
 }
 
-// replaced puts what there is in the place of what the document's examples name, where the request is about real things.
+// replaced replaces values of the document's examples by existing ones, in live requests.
 func (m *Mutator) replaced(s string) string {
 	if m.isLive {
 		return m.replacer.Replace(s)

@@ -81,7 +81,7 @@ func TestTheSameSeedMakesTheSameRequests(t *testing.T) {
 	}
 }
 
-// Every part of a request gets bent, and what is bent still gets to a handler.
+// Every part of a request is mutated, and most requests still reach a handler.
 func TestEverythingIsBent(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}

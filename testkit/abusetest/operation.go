@@ -14,20 +14,20 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Operation is an operation of an OpenAPI document with what the document says about its requests.
+// Operation is an operation of an OpenAPI document with the description of its requests.
 type Operation struct {
 	Method, Path string // the path with its parameters: /message/{id}
 
 	bodies     []example
 	parameters []*openapi3.Parameter
-	credential func(h http.Header, token string) // nil: needs none
+	credential func(h http.Header, token string) // nil: none is needed
 }
 
-// example is a body that the document shows.
+// example is a request body in the document.
 type example struct {
 	mediaType string
 	value     map[string]any
-	files     []string // the members of a form that are files
+	files     []string // the form members that are files
 }
 
 // String implements [fmt.Stringer].
@@ -56,7 +56,7 @@ func Operations(document []byte) ([]Operation, error) {
 	return all, nil
 }
 
-// credentialOf returns how the operation's credential is sent, the first where there are several ways.
+// credentialOf returns how the operation's credential is sent; the first of several alternatives.
 func credentialOf(spec *openapi3.T, o *openapi3.Operation) func(http.Header, string) {
 	needs := spec.Security
 	if o.Security != nil {
@@ -140,7 +140,7 @@ func (m *Mutator) target(o Operation) string {
 	return path
 }
 
-// valueOf is the parameter's example, or something that might be one.
+// valueOf returns the parameter's example, or a likely value.
 func (m *Mutator) valueOf(p *openapi3.Parameter) string {
 	if p.Example != nil {
 		return m.replaced(fmt.Sprint(p.Example))
@@ -157,7 +157,7 @@ func (m *Mutator) encode(e example) (contentType []string, body []byte) {
 	if e.mediaType != "multipart/form-data" {
 		text, err := json.Marshal(e.value)
 		if err != nil {
-			panic(err) // it has come out of a JSON document
+			panic(err) // it comes from a JSON document
 		}
 		return []string{e.mediaType}, []byte(m.replaced(string(text)))
 	}
@@ -169,7 +169,7 @@ func (m *Mutator) encode(e example) (contentType []string, body []byte) {
 	for _, name := range slices.Sorted(keysOf(e.value)) {
 		m.writePart(form, name, fmt.Sprint(e.value[name]), slices.Contains(e.files, name))
 	}
-	_ = form.Close() // a buffer takes everything
+	_ = form.Close() // a buffer does not fail
 	return []string{form.FormDataContentType()}, b.Bytes()
 }
 

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// Request is a request as it stands on the wire, so that it can be what net/http's client would not send.
+// Request is a request as sent over the network. net/http's client could not send all of them.
 type Request struct {
 	Method  string
 	Target  string // path and query, escaped
 	Header  http.Header
 	Body    []byte
 	Cut     bool // the connection ends within the body
-	Unsized bool // the length is not announced: chunked
+	Unsized bool // without Content-Length: chunked
 }
 
-// ErrCut is what a server's handler reads at the end of a body that is cut off.
+// ErrCut is the error that a handler reads at the end of a truncated body.
 var ErrCut = errors.New("the connection has ended within the body")
 
-// HTTP returns the request as net/http hands it to a handler, or an error where net/http would answer it by itself: a malformed
-// request line or header never gets to a handler.
+// HTTP returns the request as net/http passes it to a handler, or an error if net/http would answer it itself: a malformed
+// request line or header never reaches a handler.
 func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
 	target, err := url.ParseRequestURI(r.Target)
 	if err != nil {
@@ -71,7 +71,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, ErrCut }
 
-// sane reports whether net/http lets a header pass (RFC 9110, 5.5).
+// sane reports whether net/http accepts a header (RFC 9110, 5.5).
 func sane(name string, values []string) bool {
 	for _, v := range values {
 		if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
@@ -81,7 +81,7 @@ func sane(name string, values []string) bool {
 	return name != "" && !strings.ContainsAny(name, " :\r\n\t\x00")
 }
 
-// String is what a failure shows: enough to send the request again.
+// String returns all that is needed to send the request again.
 func (r Request) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", r.Method, clipped(r.Target))

@@ -2,13 +2,13 @@ package abusetest
 
 import "strings"
 
-// likely are values that might be right somewhere.
+// likely are values that are valid for some parameter.
 var likely = []string{
 	"true", "false", "1", "10", "0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "99999999-9999-4999-8999-999999999999", "sara@example.com",
 	"989121234567", "bytes=0-3", `"etag"`, "Sat, 21 Nov 2026 10:00:00 GMT", "a-key-of-mine",
 }
 
-// words are texts that programs stumble over.
+// words are texts that often break programs.
 var words = []string{
 	"", " ", "\t", "0", "-1", "1", "1000", "1001", "2147483648", "9223372036854775808", "-0", "1e5", "0x10", "1.5", "NaN", "Infinity", "null", "undefined", "true",
 	"[]", "{}", `{"$gt":""}`, "$where", "a.b", "__proto__", "../../etc/passwd", `..\..\x`, "/", "//", "%", "%00", "%2e%2e%2f", "%zz", "+", "&a=b", ";", "#", "?",
@@ -20,7 +20,7 @@ var words = []string{
 	"TEXT", "IMAGE", "CAROUSEL", "INTERACTIVE", "TEMPLATE", "MULTIPLE_CHOICE", "MULTIPLE_CHOICE_REPLY", "text",
 }
 
-// headerNames are headers that somebody reads: net/http, the router, the conventions, or something in front of us.
+// headerNames are headers that net/http, the router, the API or a proxy reads.
 var headerNames = []string{
 	"Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Expect", "Forwarded", "Host",
 	"Idempotency-Key", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Origin", "Range", "Referer", "Sec-Fetch-Site",
@@ -45,7 +45,7 @@ var mediaTypes = []string{
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "BREW", "get", "Post", "X-1", "*"}
 
-// contents are small files, some of which are not what they seem.
+// contents are small files, some with a misleading type.
 var contents = []string{
 	"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00", "GIF89a\x01\x00\x01\x00", "\xff\xd8\xff\xe0\x00\x10JFIF", "%PDF-1.7\n", "OggS\x00\x02", "plain words",
 	"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", "<!doctype html><script>alert(1)</script>", "PK\x03\x04", "MZ\x90\x00", "\x00", "", "\x00\x00\x00\x18ftypmp42", "RIFF\x00\x00\x00\x00WEBPVP8 ", "ID3\x03",

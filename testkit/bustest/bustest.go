@@ -1,4 +1,4 @@
-// Package bustest is what tests around the bus need: a real NATS in this process, a bus on it, and an ear at its subjects.
+// Package bustest provides a NATS server in this process for tests, a bus on it, and subscribers to its subjects.
 package bustest
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 )
 
-// limit bounds every wait of this package. It is far above what any of them takes.
+// limit bounds every wait of this package, far above the time that any of them takes.
 const limit = 15 * time.Second
 
-// LeftByNATS makes a leak check ignore what remains of a NATS server that is stopped while it makes a stream: nobody
-// closes the store of that stream, nor the clock that all stores share.
+// LeftByNATS makes a leak check ignore the goroutines of a NATS server that is stopped while it creates a stream: it closes
+// neither that stream's store nor the clock that all stores share.
 func LeftByNATS() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"),
@@ -35,7 +35,7 @@ func Start(t testing.TB) *embedded.NATS {
 	return n
 }
 
-// StartSized is [Start] with sizes of one's own.
+// StartSized is [Start] with custom sizes.
 func StartSized(t testing.TB, settings bus.StreamSettings) *embedded.NATS {
 	t.Helper()
 	n := StartBare(t)
@@ -54,13 +54,13 @@ func StartBare(t testing.TB) *embedded.NATS {
 	return n
 }
 
-// Open returns a bus that is connected and has found its streams. It closes when the test ends.
+// Open returns a connected bus that has found its streams. It closes when the test ends.
 func Open(t testing.TB, url string) *bus.Bus {
 	t.Helper()
 	return OpenConfig(t, bus.Config{URL: url})
 }
 
-// OpenConfig is [Open] with settings of one's own. Name and Logger are filled where they are missing.
+// OpenConfig is [Open] with a custom configuration. Name and Logger have defaults.
 func OpenConfig(t testing.TB, cfg bus.Config) *bus.Bus {
 	t.Helper()
 	if cfg.Name == "" {
@@ -90,23 +90,23 @@ func AwaitReady(t testing.TB, b *bus.Bus) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the bus did not get ready: %v", err)
 		}
-		time.Sleep(5 * time.Millisecond) // readiness is a state that is asked for, there is no event to wait for
+		time.Sleep(5 * time.Millisecond) // no event announces readiness
 	}
 }
 
-// Collector holds what a plain NATS client heard.
+// Collector collects the messages of a plain NATS subscription.
 type Collector struct {
 	t        testing.TB
 	messages chan *nats.Msg
 }
 
-// Collect listens on filter with a plain client of its own from now on, until the test ends.
+// Collect subscribes to filter with its own plain client until the test ends.
 func Collect(t testing.TB, url, filter string) *Collector {
 	t.Helper()
 	return collect(t, url, filter, func(*nats.Msg) bool { return true })
 }
 
-// groupOf reports whether a durable consumer is one of a group: its own name, or one of a partition.
+// groupOf reports whether a durable consumer belongs to a group: the group's own name, or one of a partition.
 func groupOf(name, group string) bool {
 	partition, ok := strings.CutPrefix(name, group+"-")
 	_, err := strconv.Atoi(partition)
@@ -137,8 +137,8 @@ func DeleteGroup(t testing.TB, b *bus.Bus, stream, group string) {
 	}
 }
 
-// CollectEnds listens to what a consumer tells the server when it is done with a delivery, be it handled or given up. What it
-// says of one that takes long, that it is still at work, is left out.
+// CollectEnds collects a consumer's acknowledgements of deliveries that it has handled or given up, without those that only
+// extend the ack wait.
 func CollectEnds(t testing.TB, url, stream, durable string) *Collector {
 	t.Helper()
 	return collect(t, url, "$JS.ACK."+stream+".*.>", func(m *nats.Msg) bool {
@@ -169,7 +169,7 @@ func collect(t testing.TB, url, filter string, want func(*nats.Msg) bool) *Colle
 	return c
 }
 
-// Next returns the next message, and fails the test when none comes.
+// Next returns the next message, and fails the test on a timeout.
 func (c *Collector) Next() *nats.Msg {
 	c.t.Helper()
 	select {
@@ -201,5 +201,5 @@ func (c *Collector) Matching(want func(*nats.Msg) bool) *nats.Msg {
 	}
 }
 
-// Pending returns how many messages wait to be taken.
+// Pending returns the number of collected messages that were not taken yet.
 func (c *Collector) Pending() int { return len(c.messages) }

@@ -10,16 +10,16 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 )
 
-// smallStreams are large enough for tests.
+// smallStreams is sufficient for tests.
 var smallStreams = bus.StreamSettings{MaxBytes: 1 << 30, FilesMaxBytes: 1 << 30}
 
-// Declare applies the declaration of the streams, as an operator does before the services are of use.
+// Declare applies the declaration of the streams, as an operator does before starting the services.
 func Declare(t testing.TB, url string, settings bus.StreamSettings) {
 	t.Helper()
 	DeclareConfig(t, bus.Config{URL: url}, settings)
 }
 
-// DeclareConfig is [Declare] for a server that asks for more than its address.
+// DeclareConfig is [Declare] for a server that needs more than an address.
 func DeclareConfig(t testing.TB, cfg bus.Config, settings bus.StreamSettings) {
 	t.Helper()
 	cfg.Observe = true
@@ -38,7 +38,7 @@ func DeclareSmall(t testing.TB, url string) {
 	Declare(t, url, smallStreams)
 }
 
-// JetStream is a client of its own to look at streams and to disturb them. It ends with the test.
+// JetStream returns its own client, to inspect streams and to disturb them. It closes when the test ends.
 func JetStream(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(url)

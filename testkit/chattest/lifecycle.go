@@ -1,4 +1,4 @@
-// Package chattest holds tests to what docs/lifecycle.md says.
+// Package chattest tests services against the table in docs/lifecycle.md.
 package chattest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// States are the columns of the table in docs/lifecycle.md: what a chat may be when somebody asks for it.
+// States are the columns of the table in docs/lifecycle.md: the possible states of a chat.
 func States() []string {
 	return []string{NoChat, Pending, Active, WindowPassed, Closed, Idle}
 }
@@ -22,7 +22,7 @@ const (
 	Idle         = "idle"
 )
 
-// Answers returns the row of the table that begins with subject, by state. path leads to docs/lifecycle.md.
+// Answers returns the row of the table that begins with subject, by state. path is that of docs/lifecycle.md.
 func Answers(t testing.TB, path, subject string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -11,11 +11,11 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// IdleClose is how long a visitor may be silent in the tests of the table.
+// IdleClose is the idle timeout of chats in the tests of the table.
 const IdleClose = 30 * 24 * time.Hour
 
-// Bring makes a chat of the visitor that is in a state at now, and returns its id; of no chat, one that does not exist. Chats are
-// at the edge of their state: an active one has a window that ends at now, one whose window has passed is idle from now on.
+// Bring creates a chat of the visitor in a state at now, and returns its id; for no chat, an unknown id. Chats are at the
+// boundary of their state: the window of an active one ends at now, one whose window has passed becomes idle at now.
 func Bring(t testing.TB, s store.Store, v chat.Visitor, channel chat.Channel, state string, now time.Time) (chatID string) {
 	t.Helper()
 	spoke := map[string]time.Time{

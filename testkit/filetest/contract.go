@@ -1,4 +1,4 @@
-// Package filetest is the contract of [file.Store]: every store passes the same tests.
+// Package filetest is the contract suite of [file.Store]: every store passes the same tests.
 package filetest
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// Harness is a store that a test has for itself.
+// Harness is a store for one test.
 type Harness struct {
 	Store file.Store
-	// Leftovers counts what is kept of files, whole or in part: chunks, objects, unfinished uploads.
+	// Leftovers counts the stored parts of files: chunks, objects, unfinished uploads.
 	Leftovers func(t testing.TB) int
-	// Crash takes away from Store what it stands on, as the end of its process would: it can neither go on nor clean up.
+	// Crash disconnects Store from its backend, as the end of its process would: it can neither continue nor clean up.
 	Crash func(t testing.TB)
-	// Revive returns a new store where the crashed one was.
+	// Revive returns a new store on the crashed one's backend.
 	Revive func(t testing.TB) file.Store
 }
 
-// Run holds a store to the contract. open is called for every test.
+// Run runs the contract suite. open is called for every test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for name, test := range map[string]func(*testing.T, Harness){
 		"RoundTrip":    roundTrip,
@@ -47,13 +47,13 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-const large = 11<<20 + 7 // several pieces of every store, and a short one
+const large = 11<<20 + 7 // several chunks of every store, and a short one
 
 func newFile(expires time.Time) file.File {
 	return file.File{ID: file.NewID(expires), AppID: "33333333-3333-4333-8333-333333333333", Name: "گزارش ۲۰۲۶ “naïve” 100%.pdf", ContentType: "text/plain; charset=utf-8"}
 }
 
-// random returns bytes that are the same for the same size.
+// random returns the same bytes for the same size.
 func random(size int) []byte {
 	content := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(content)
@@ -62,7 +62,7 @@ func random(size int) []byte {
 
 func put(t *testing.T, s file.Store, f file.File, content []byte) file.File {
 	t.Helper()
-	// The reader gives what it has in small pieces, as the network does.
+	// The reader returns small pieces, as a network connection does.
 	stored, err := s.Put(t.Context(), f, io.MultiReader(bytes.NewReader(content[:len(content)/3]), bytes.NewReader(content[len(content)/3:])))
 	if err != nil {
 		t.Fatalf("Put: %v", err)
@@ -128,7 +128,7 @@ func remove(t *testing.T, h Harness) {
 	before := h.Leftovers(t)
 	f := put(t, h.Store, newFile(time.Time{}), content)
 	if h.Leftovers(t) == before {
-		t.Fatal("got no trace of a file that was put: the test is blind")
+		t.Fatal("got no trace of a file that was put: the test proves nothing")
 	}
 	for range 2 {
 		if err := h.Store.Delete(t.Context(), f.ID); err != nil {
@@ -170,7 +170,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// senderGoes ends the context in the middle, with content that would go on.
+// senderGoes cancels the context during an upload whose content would continue.
 func senderGoes(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	content := &blockingReader{open: random(large), reached: make(chan struct{}), release: make(chan struct{})}
@@ -190,7 +190,7 @@ func senderGoes(t *testing.T, h Harness) {
 	}
 }
 
-// blockingReader gives what is open, says that it has been reached, and goes on without end once it is released.
+// blockingReader returns its first part, signals that it has been read, and continues without end once it is released.
 type blockingReader struct {
 	open             []byte
 	once             sync.Once
@@ -240,7 +240,7 @@ func expired(t *testing.T, h Harness) {
 	}
 }
 
-// crash ends an upload as kill -9 would, and looks who collects what is left.
+// crash ends an upload as kill -9 would, and checks that a sweep removes the rest.
 func crash(t *testing.T, h Harness) {
 	content := &blockingReader{open: random(large), reached: make(chan struct{}), release: make(chan struct{})}
 	done := make(chan error, 1)
@@ -306,7 +306,7 @@ func manyAtOnce(t *testing.T, h Harness) {
 	uploads.Wait()
 }
 
-// seek jumps about in a file, as a video player does.
+// seek seeks in a file, as a video player does.
 func seek(t *testing.T, h Harness) {
 	f := put(t, h.Store, newFile(time.Time{}), random(large))
 	found, c, err := h.Store.Open(t.Context(), f.ID)

@@ -1,2 +1,2 @@
-// Package fulldisk fills the disk of a test: a limit of the process on the size of its files fails a write in the same place.
+// Package fulldisk simulates a full disk: a limit on the process's file size makes writes fail in the same place.
 package fulldisk

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Run runs test in a process of its own, so that no other test has its limits. t must not be a subtest.
+// Run runs test in its own process, so that the limit affects no other test. t must not be a subtest.
 func Run(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	const variable = "PARLEY_TEST_DISK_FULL"
@@ -25,7 +25,7 @@ func Run(t *testing.T, test func(*testing.T)) {
 	}
 }
 
-// Limit lets no file of the process grow beyond size until end is called.
+// Limit limits the size of the process's files until end is called.
 func Limit(t *testing.T, size uint64) (end func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)

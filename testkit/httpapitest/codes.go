@@ -9,18 +9,18 @@ import (
 	"testing"
 )
 
-// Codes runs the tests of a package and then checks that their answers had every error of the document's examples: an example that no test
-// has got may be wrong. It checks nothing when only some of the tests were asked for.
+// Codes runs the tests of a package and then checks that their responses had every error code of the document's examples: an
+// example that never occurs may be wrong. It checks nothing if only some of the tests run.
 type Codes struct {
 	M *testing.M
-	// Except are errors that the tests of the package cannot cause, such as "500 INTERNAL_ERROR".
+	// Except lists errors that the tests of the package cannot cause, such as "500 INTERNAL_ERROR".
 	Except []string
 
 	mu        sync.Mutex
 	documents []*Document
 }
 
-// Add has the answers of a document count. It returns the document.
+// Add includes the responses of a document. It returns the document.
 func (c *Codes) Add(d *Document) *Document {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,13 +37,13 @@ func (c *Codes) Run() int {
 		}
 	}
 	if unseen := c.unseen(); code == 0 && len(unseen) > 0 {
-		fmt.Fprintf(os.Stderr, "the document shows errors that no test has got: %q\n", unseen)
+		fmt.Fprintf(os.Stderr, "documented errors that no test got: %q\n", unseen)
 		return 1
 	}
 	return code
 }
 
-// unseen are the errors that no document has seen.
+// unseen returns the errors that did not occur with any document.
 func (c *Codes) unseen() (unseen []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package httpapitest holds real answers against an API's OpenAPI document, in the tests of the services and in the
+// Package httpapitest validates real responses against an API's OpenAPI document, in the tests of the services and in the
 // end-to-end tests.
 package httpapitest
 
@@ -26,7 +26,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// Document is an OpenAPI document that answers are held against. It is safe for concurrent use.
+// Document is an OpenAPI document that validates responses. It is safe for concurrent use.
 type Document struct {
 	t       testing.TB
 	spec    *openapi3.T
@@ -37,9 +37,8 @@ type Document struct {
 	seen map[string]bool
 }
 
-// Contract reads an OpenAPI document; one that is not valid fails the test at once. Whatever is found wrong later fails t
-// without ending it. Paths below the ignored prefixes need not stand in the document; /docs, /openapi.json and /socket.io/
-// never need to.
+// Contract reads an OpenAPI document; an invalid one fails the test at once. Later errors fail t without ending it. Paths below
+// the ignored prefixes need not be in the document, nor /docs, /openapi.json and /socket.io/.
 func Contract(t testing.TB, openapi []byte, ignored ...string) *Document {
 	t.Helper()
 	spec, err := load(openapi)
@@ -56,18 +55,18 @@ func Contract(t testing.TB, openapi []byte, ignored ...string) *Document {
 	}
 }
 
-// loaded are the valid documents of the process by their text: validating one takes longer than most tests.
+// loaded caches the valid documents of the process by their text: validating one takes longer than most tests.
 var loaded struct {
 	sync.Mutex
 	specs map[string]*openapi3.T
 }
 
-// only2020 finds keywords that only the validator for JSON Schema 2020-12 knows. It compiles the schema for each answer; without these keywords
-// the validator for 3.0 checks the same, null among the types too, a hundred times faster.
+// only2020 finds keywords that only the validator for JSON Schema 2020-12 supports. That validator compiles the schema for each
+// response; without these keywords the validator for 3.0 checks the same, including null among the types, a hundred times faster.
 var only2020 = regexp.MustCompile(`"(const|prefixItems|contains|patternProperties|dependentSchemas|dependentRequired|propertyNames|` +
 	`unevaluatedItems|unevaluatedProperties|exclusiveMinimum|exclusiveMaximum|if|then|else|\$defs|contentSchema)"\s*:`)
 
-// load returns a valid document, which nothing changes any more.
+// load returns a valid document, which must not be modified.
 func load(openapi []byte) (*openapi3.T, error) {
 	loaded.Lock()
 	defer loaded.Unlock()
@@ -81,7 +80,7 @@ func load(openapi []byte) (*openapi3.T, error) {
 	if err := cmp.Or(spec.Validate(context.Background()), checkExamples(spec)); err != nil {
 		return nil, fmt.Errorf("the OpenAPI document is not valid: %w", err)
 	}
-	spec.Servers = nil // a test's server has an address of its own
+	spec.Servers = nil // a test's server has another address
 	if !only2020.Match(openapi) {
 		spec.OpenAPI = "3.0.3"
 	}
@@ -92,7 +91,7 @@ func load(openapi []byte) (*openapi3.T, error) {
 	return spec, nil
 }
 
-// checkExamples holds the examples of the components' schemas against these, which kin-openapi does for 3.0's example only.
+// checkExamples validates the examples of the components' schemas, which kin-openapi does only for the example keyword of 3.0.
 func checkExamples(spec *openapi3.T) error {
 	if spec.Components == nil {
 		return nil
@@ -113,8 +112,8 @@ func checkExamples(spec *openapi3.T) error {
 	return nil
 }
 
-// Transport returns a RoundTripper that checks every exchange: an operation, status, header or body that the document does
-// not know fails the test, and so does an error whose body is not the one of all errors. next is http.DefaultTransport when nil.
+// Transport returns a RoundTripper that checks every exchange: an undocumented operation, status, header or body fails the test,
+// and so does an error without the common error body. A nil next is http.DefaultTransport.
 func (d *Document) Transport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -145,7 +144,7 @@ func (d *Document) isIgnored(path string) bool {
 	return slices.ContainsFunc(d.ignored, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 
-// Check returns what is wrong with an answer, or nil.
+// Check returns the error of a response, or nil.
 func (d *Document) Check(req *http.Request, status int, header http.Header, body []byte) error {
 	if status >= http.StatusBadRequest && req.Method != http.MethodHead {
 		if err := CheckProblem(status, header, body); err != nil {
@@ -155,7 +154,7 @@ func (d *Document) Check(req *http.Request, status int, header http.Header, body
 	operation := req.Clone(req.Context())
 	switch req.Method {
 	case http.MethodOptions:
-		return nil // preflights are answered by the browser's rules, not by the document
+		return nil // browsers define preflights, not the document
 	case http.MethodHead:
 		operation.Method = http.MethodGet
 	}
@@ -163,7 +162,7 @@ func (d *Document) Check(req *http.Request, status int, header http.Header, body
 	switch {
 	case errors.Is(err, routers.ErrPathNotFound) && status == http.StatusNotFound,
 		errors.Is(err, routers.ErrMethodNotAllowed) && status == http.StatusMethodNotAllowed:
-		return nil // what is not in the document is refused
+		return nil // an undocumented request must be refused
 	case err != nil:
 		return fmt.Errorf("answered with %d, but the document says: %w", status, err)
 	}
@@ -177,7 +176,7 @@ func (d *Document) Check(req *http.Request, status int, header http.Header, body
 	return nil
 }
 
-// checkCode holds an error's code against the examples of the document: callers branch on codes, so each has one.
+// checkCode checks an error's code against the examples of the document: callers branch on codes, so each has an example.
 func (d *Document) checkCode(route *routers.Route, status int, body []byte) error {
 	var p httpapi.Problem
 	if err := json.Unmarshal(body, &p); err != nil {
@@ -196,7 +195,7 @@ func (d *Document) checkCode(route *routers.Route, status int, body []byte) erro
 	return nil
 }
 
-// codesOf lists the codes of errors that the examples of a response show.
+// codesOf lists the error codes in the examples of a response.
 func codesOf(response *openapi3.Response) (codes []string) {
 	media := response.Content.Get("application/json")
 	if media == nil {
@@ -225,7 +224,7 @@ func (d *Document) validate(input *openapi3filter.RequestValidationInput, status
 	return nil
 }
 
-// CheckProblem returns what is wrong with an error, or nil: it holds the conventions that are the same for all errors of all APIs.
+// CheckProblem checks the conventions that all errors of all APIs share.
 func CheckProblem(status int, header http.Header, body []byte) error {
 	var p httpapi.Problem
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -258,8 +257,8 @@ func (d *Document) note(route *routers.Route, status int) {
 
 func exchange(method, path, status string) string { return method + " " + path + " " + status }
 
-// UnseenCodes lists the errors of the document's examples that no answer of any operation has had yet, sorted, such as "400 CHAT_TOO_OLD".
-// Operations share examples, so that not each of them has each error.
+// UnseenCodes lists the error codes of the document's examples that no response has had yet, sorted, such as "400 CHAT_TOO_OLD".
+// Operations share examples, so not every operation needs every error.
 func (d *Document) UnseenCodes() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -279,8 +278,8 @@ func (d *Document) UnseenCodes() []string {
 	return slices.Compact(unseen)
 }
 
-// Unseen lists the operations and statuses of the document that no exchange has shown yet, sorted, such as
-// "POST /message/send 404", so that a suite can prove that it has seen all that is promised.
+// Unseen lists the operations and statuses of the document that have not occurred yet, sorted, such as "POST /message/send 404",
+// so that a suite can prove that all documented ones occur.
 func (d *Document) Unseen() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -30,7 +30,7 @@ const document = `{
     }}}}
 }`
 
-// recorder is a test that notes failures instead of failing.
+// recorder is a test that records failures instead of failing.
 type recorder struct {
 	testing.TB
 	failures []string
@@ -82,7 +82,7 @@ func TestTransportFindsWhatTheDocumentDoesNotSay(t *testing.T) {
 	t.Cleanup(server.Close)
 	for _, test := range []struct {
 		method, path string
-		want         string // empty: nothing is wrong
+		want         string // empty: no error
 	}{
 		{"GET", "/things/1", ""},
 		{"HEAD", "/things/1", ""},
@@ -122,7 +122,7 @@ func TestTransportFindsWhatTheDocumentDoesNotSay(t *testing.T) {
 	}
 }
 
-// What is particular to 3.1 is checked: null among the types, and keywords of JSON Schema 2020-12.
+// Features of 3.1 are checked: null among the types, and keywords of JSON Schema 2020-12.
 func TestSchemasOf31(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ schema, good, bad string }{

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Readable returns what hinders a reader of an OpenAPI document at /docs, sorted: a field, a parameter or a header without a description, and
-// an optional parameter with an example, which the page would fill in and send.
+// Readable returns the readability faults of an OpenAPI document at /docs, sorted: a field, a parameter or a header without a
+// description, and an optional parameter with an example, which the page would fill in and send.
 func Readable(t testing.TB, openapi []byte) (faults []string) {
 	t.Helper()
 	var document map[string]any
@@ -36,7 +36,7 @@ func (r *reader) walk(path string, value any) {
 	case map[string]any:
 		if properties, ok := value["properties"].(map[string]any); ok {
 			r.describe(path, properties)
-			for name, schema := range properties { // whose names, such as headers, say nothing of what they hold
+			for name, schema := range properties { // the names in a map, such as headers, do not describe the values
 				r.walk(path+"/properties/"+name, schema)
 			}
 		}
@@ -71,7 +71,7 @@ func (r *reader) parameter(path string, p map[string]any) {
 	}
 }
 
-// described follows references: what is described where it is defined is described.
+// described follows references: a description at the definition counts.
 func (r *reader) described(value any) bool {
 	member, _ := value.(map[string]any)
 	if text, _ := member["description"].(string); text != "" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Addr is [FreeAddr] in a test.
+// Addr is [FreeAddr] for a test.
 func Addr(t testing.TB) string {
 	t.Helper()
 	addr, err := FreeAddr()
@@ -20,10 +20,9 @@ func Addr(t testing.TB) string {
 	return addr
 }
 
-// FreeAddr returns an address on 127.0.0.1 that is free, for a server that has to be told one, or that goes away and comes back to
-// it. Its port lies below the range from which systems take ports for those who do not care, and so does the one 10,000 above,
-// which Redis takes for a cluster: no other process gets them by accident meanwhile. A process gets each address once: the server of an
-// earlier one may not have started yet.
+// FreeAddr returns a free address on 127.0.0.1, for a server that needs a fixed one or is restarted on it. Its port is below the
+// ephemeral range, and so is the one 10,000 above, which Redis uses for a cluster: no other process gets them by accident. A
+// process gets each address once: the server for an earlier one may not have started yet.
 func FreeAddr() (string, error) {
 	for range 100 {
 		port := 10_000 + rand.IntN(12_000)

@@ -2,7 +2,7 @@ package nettest
 
 import "testing"
 
-// A test that asks for the addresses of all its servers before it starts one gets different ones.
+// A test that requests the addresses of all its servers before it starts one gets different ones.
 func TestFreeAddrIsHandedOutOnce(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)

@@ -1,4 +1,4 @@
-// Package opstest asks a service's operations server what it says of itself, for tests.
+// Package opstest reads the state of a service from its operations server, for tests.
 package opstest
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 )
 
-// State is the answer of /readyz?verbose.
+// State is the response of /readyz?verbose.
 type State struct {
 	Ready bool // the status was 200
 	ops.Report
 }
 
-// AllUp tells whether the service is ready and can use all of its dependencies.
+// AllUp reports whether the service is ready and all of its dependencies are up.
 func (s State) AllUp() bool {
 	for _, state := range s.Dependencies {
 		if state != ops.StatusOK {
@@ -26,13 +26,13 @@ func (s State) AllUp() bool {
 	return s.Ready
 }
 
-// Away tells whether the service cannot use a dependency.
+// Away reports whether a dependency is down.
 func (s State) Away(dependency string) bool {
 	state, known := s.Dependencies[dependency]
 	return known && state != ops.StatusOK
 }
 
-// Read asks the operations server at url, such as http://127.0.0.1:9090. It keeps no connection.
+// Read reads the state from the operations server at url, such as http://127.0.0.1:9090. It keeps no connection.
 func Read(url string) (State, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()

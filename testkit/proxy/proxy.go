@@ -1,4 +1,4 @@
-// Package proxy stands between a client and a server of a test and can hold back what they say.
+// Package proxy is a TCP proxy between a client and a server of a test that can stop forwarding.
 package proxy
 
 import (
@@ -36,10 +36,10 @@ func Start(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr is where clients connect.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Silence keeps connections, and accepts new ones, but forwards nothing until end is called. It is safe to call end twice.
+// Silence keeps connections, and accepts new ones, but forwards nothing until end is called. end may be called repeatedly.
 func (p *Proxy) Silence() (end func()) {
 	open := make(chan struct{})
 	p.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// redisTick is how often the embedded Redis looks at the clock. Its keys expire up to that much late.
+// redisTick is the clock's resolution of the embedded Redis. Its keys expire up to that much late.
 const redisTick = 100 * time.Millisecond
 
 // Redis is an in-memory Redis server in this process.
@@ -31,7 +31,7 @@ func Start(addr string) (*Redis, error) {
 	return r, nil
 }
 
-// passTime lets keys expire: the engine was made for tests and has no clock of its own.
+// passTime advances the engine's time, so that keys expire: the engine has no clock of its own.
 func (r *Redis) passTime() {
 	defer close(r.gone)
 	tick := time.NewTicker(redisTick)
@@ -49,13 +49,13 @@ func (r *Redis) passTime() {
 	}
 }
 
-// URL is where clients connect.
+// URL returns the URL for clients.
 func (r *Redis) URL() string { return "redis://" + r.server.Addr() }
 
-// Advance lets keys expire as after that time.
+// Advance expires keys as if that time had passed.
 func (r *Redis) Advance(d time.Duration) { r.server.FastForward(d) }
 
-// Stop ends the server and closes its connections. It may be called more than once.
+// Stop ends the server and closes its connections. It may be called repeatedly.
 func (r *Redis) Stop() {
 	r.stop.Do(func() {
 		close(r.done)

@@ -28,7 +28,7 @@ func TestRedisServesAndComesBackOnItsAddress(t *testing.T) {
 	}
 }
 
-// The engine has no clock of its own: without ours a key with an expiry would stay for ever.
+// The engine has no clock of its own: without passTime keys would never expire.
 func TestRedisLetsKeysExpire(t *testing.T) {
 	t.Parallel()
 	client := redisClient(t, startRedis(t, "127.0.0.1:0"))
@@ -42,7 +42,7 @@ func TestRedisLetsKeysExpire(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the key stays")
 		}
-		time.Sleep(10 * time.Millisecond) // the passing of time is what is tested
+		time.Sleep(10 * time.Millisecond) // the test needs real time to pass
 	}
 }
 

@@ -19,19 +19,19 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Engine is what the suite needs of an engine to open a store again, from several processes, and to disturb it.
+// Engine lets the suite reopen a store, open it from several processes, and disturb it.
 type Engine struct {
-	// Create makes an empty place for a store, which goes with the test, and returns its address.
+	// Create creates an empty location for a store, removed when the test ends, and returns its address.
 	Create func(t testing.TB) (address string)
 	// Open opens the store at an address.
 	Open func(address string, o Options) (store.Store, error)
-	// Silence keeps the engine from answering writes until end is called. It is not called when nil.
+	// Silence keeps the engine from answering writes until end is called; nil: not supported.
 	Silence func(t testing.TB, address string) (end func())
-	// Atomic says that a crash leaves no operation half done. Otherwise a repeat completes it.
+	// Atomic means that a crash leaves no operation half done. Otherwise a repeat completes it.
 	Atomic bool
 }
 
-// Run has the engine pass the whole suite. The package's TestMain calls [Main].
+// Run runs the whole suite on the engine. The package's TestMain calls [Main].
 func (e Engine) Run(t *testing.T) {
 	Run(t, func(t testing.TB, options ...Options) store.Store { return e.open(t, e.Create(t), options...) })
 	for name, test := range map[string]func(*testing.T){
@@ -58,7 +58,7 @@ func (e Engine) open(t testing.TB, address string, options ...Options) store.Sto
 	return s
 }
 
-// closeStore does nothing when the store is closed.
+// closeStore does nothing if the store is closed.
 func closeStore(t testing.TB, s store.Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -94,7 +94,7 @@ func (e Engine) testClosed(t *testing.T) {
 	wantCode(t, "Ready after Close", s.Ready(t.Context()), apperr.Unavailable)
 }
 
-// testSilence takes as long as an operation may wait: five seconds.
+// testSilence takes the operation timeout: five seconds.
 func (e Engine) testSilence(t *testing.T) {
 	if e.Silence == nil {
 		t.Skip("this engine cannot be silenced")
@@ -114,7 +114,7 @@ func (e Engine) testSilence(t *testing.T) {
 		t.Errorf("a caller that gave up: got %v, want its context's error", err)
 	}
 	wantCode(t, "a write to a silent engine", s.AppendMessage(t.Context(), c.ID, m), apperr.Unavailable)
-	if took := time.Since(begun); took > 30*time.Second { // five, on a machine with nothing else to do
+	if took := time.Since(begun); took > 30*time.Second { // five on an idle machine
 		t.Errorf("got the answer after %s, want it after five seconds", took)
 	}
 	end()
@@ -130,11 +130,11 @@ func (e Engine) testSilence(t *testing.T) {
 	want(t, "the history", ids(walk(t, s, c.ID, store.HistoryQuery{})), []string{m.ID})
 }
 
-// childVariable holds the address to which a child process of the suite writes.
+// childVariable is the environment variable with the address for a child process of the suite.
 const childVariable = "PARLEY_STORETEST_ADDRESS"
 
-// Main is the TestMain of an engine's package: it runs the tests and looks for leaked goroutines, or is a child process of the suite
-// that writes until it is killed.
+// Main is the TestMain of an engine's package: it runs the tests and checks for leaked goroutines, or is a child process of the
+// suite that writes until it is killed.
 func Main(m *testing.M, open func(address string, o Options) (store.Store, error)) {
 	if address := os.Getenv(childVariable); address != "" {
 		fmt.Fprintln(os.Stderr, "child:", writeForEver(address, open))
@@ -143,7 +143,7 @@ func Main(m *testing.M, open func(address string, o Options) (store.Store, error
 	goleak.VerifyTestMain(m)
 }
 
-// writeForEver opens chats and writes into them from several goroutines, and prints what was acknowledged.
+// writeForEver opens chats and writes into them from several goroutines, and prints the acknowledged writes.
 func writeForEver(address string, open func(address string, o Options) (store.Store, error)) error {
 	s, err := open(address, Options{})
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *acknowledgements) print(words ...string) {
 	_, _ = io.WriteString(a.to, strings.Join(words, " ")+"\n")
 }
 
-// Converse registers a visitor, who then writes: load for tests of what happens meanwhile.
+// Converse registers a visitor, who then writes: load for tests.
 func Converse(ctx context.Context, s store.Store) error { return converse(ctx, s, func(...string) {}) }
 
 // converse registers a visitor, who then writes.
@@ -207,8 +207,8 @@ func converse(ctx context.Context, s store.Store, acknowledged func(words ...str
 	return nil
 }
 
-// testKill has two other processes write to the store that this one writes to, kills them in the midst of it, and looks for what
-// they had been told to be there.
+// testKill lets two other processes write to this process's store, kills them while they write, and looks for all acknowledged
+// writes.
 func (e Engine) testKill(t *testing.T) {
 	enough := 6*AtOnce + 16 // acknowledgements of each process
 	address := e.Create(t)
@@ -233,7 +233,7 @@ func (e Engine) testKill(t *testing.T) {
 	must(t, converse(t.Context(), s, func(...string) {}))
 }
 
-// writeAndDie starts a child, kills it after so many acknowledgements, and returns all that it printed.
+// writeAndDie starts a child, kills it after n acknowledgements, and returns all that it printed.
 func writeAndDie(t testing.TB, address string, enough int) (lines []string) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), childVariable+"="+address)
@@ -249,21 +249,21 @@ func writeAndDie(t testing.TB, address string, enough int) (lines []string) {
 	reader := bufio.NewReader(out)
 	for {
 		line, err := reader.ReadString('\n')
-		if err != nil { // what is cut off has not been acknowledged
+		if err != nil { // a truncated line is not an acknowledgement
 			break
 		}
 		if lines = append(lines, strings.TrimSpace(line)); len(lines) == enough {
-			_ = child.Process.Kill() // SIGKILL; what the pipe still holds was acknowledged as well
+			_ = child.Process.Kill() // SIGKILL; the pipe may hold further acknowledgements
 		}
 	}
-	_ = child.Wait() // says that it was killed
+	_ = child.Wait() // the error is that it was killed
 	if len(lines) < enough {
 		t.Errorf("a process that writes: got %d acknowledgements, want %d", len(lines), enough)
 	}
 	return lines
 }
 
-// verify looks for all that was acknowledged, and for what is half done.
+// verify looks for all acknowledged writes, and for half-done operations.
 func (e Engine) verify(t testing.TB, s store.Store, processes ...[]string) {
 	t.Helper()
 	ctx := t.Context()

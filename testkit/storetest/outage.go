@@ -12,20 +12,20 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Outage is a store whose engine can go away and come back: the operations that requests begin with fail as those of an engine
-// that cannot be reached.
+// Outage is a store with simulated outages: during one, the operations that requests begin with fail as if the engine were
+// unreachable.
 type Outage struct {
 	store.Store
 	away atomic.Bool
 }
 
-// NewOutage returns s with its engine in reach.
+// NewOutage returns s, without an outage.
 func NewOutage(s store.Store) *Outage { return &Outage{Store: s} }
 
-// Begin takes the engine away.
+// Begin starts an outage.
 func (o *Outage) Begin() { o.away.Store(true) }
 
-// End brings the engine back.
+// End ends the outage.
 func (o *Outage) End() { o.away.Store(false) }
 
 func (o *Outage) check() error {

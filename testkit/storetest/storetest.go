@@ -1,4 +1,4 @@
-// Package storetest holds the contract's suite, which every engine passes, and stores for the tests of others.
+// Package storetest has the contract suite that every engine passes, and stores for other tests.
 package storetest
 
 import (
@@ -12,24 +12,24 @@ import (
 	"github.com/parley-chat/parley/pkg/store/backend"
 )
 
-// Options change a test's store.
+// Options configure a test's store.
 type Options struct {
 	IdleClose time.Duration
 }
 
-// Open returns an empty store on an engine of its own, which ends with the test.
+// Open returns an empty store on its own engine, closed when the test ends.
 func Open(t testing.TB, options ...Options) store.Store {
 	t.Helper()
 	return OpenAt(t, Path(t), options...)
 }
 
-// Path returns where the SQLite file of a test may be; it goes with the test.
+// Path returns a path for a SQLite file, removed when the test ends.
 func Path(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "parley.db")
 }
 
-// OpenAt opens the SQLite file at path, for tests that have several processes or open it again.
+// OpenAt opens the SQLite file at path, for tests with several processes or that reopen it.
 func OpenAt(t testing.TB, path string, options ...Options) store.Store {
 	t.Helper()
 	c := backend.Config{Store: config.Store{SQLitePath: path}, Logger: slog.New(slog.DiscardHandler)}

@@ -16,10 +16,10 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Opener returns an empty store of its own for a test, which ends with it. It is called from parallel tests.
+// Opener returns an empty store for a test, closed when it ends. It is called from parallel tests.
 type Opener func(t testing.TB, options ...Options) store.Store
 
-// Run has a store pass the contract's suite. [Engine] has the rest of it: what needs more than an open store.
+// Run runs the contract suite on a store. [Engine] has the part that needs more than an open store.
 func Run(t *testing.T, open Opener) {
 	for name, test := range map[string]func(*testing.T, Opener){
 		"companies":    testCompanies,
@@ -58,10 +58,10 @@ func Run(t *testing.T, open Opener) {
 	}
 }
 
-// noon has more than milliseconds, which no engine keeps.
+// noon has a finer resolution than milliseconds, which no engine stores.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 7_654_321, time.UTC)
 
-// at is a time of the tests as it comes back.
+// at returns a time of the tests as stored.
 func at(after time.Duration) time.Time { return store.UTC(noon.Add(after)) }
 
 func newID() string { return uuid.NewString() }
@@ -78,7 +78,7 @@ func fromCompany(id string, created time.Time) chat.Message {
 	return m
 }
 
-// stored is a message as it comes back.
+// stored returns a message as stored.
 func stored(m chat.Message) chat.Message {
 	m.CreatedAt = store.UTC(m.CreatedAt)
 	return m
@@ -92,7 +92,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// get is must for what also returns a value.
+// get is must for calls that also return a value.
 func get[V any](t testing.TB) func(V, error) V {
 	return func(v V, err error) V {
 		t.Helper()
@@ -122,7 +122,7 @@ func wantReason(t testing.TB, what string, err error, code apperr.Code, reason s
 	}
 }
 
-// together runs n calls at once and returns their results.
+// together runs n concurrent calls and returns their results.
 func together[V any](t testing.TB, n int, call func(n int) (V, error)) []V {
 	t.Helper()
 	results, failures := make([]V, n), make([]error, n)
@@ -176,7 +176,7 @@ func openChat(t testing.TB, s store.Store, greetings ...chat.Message) chat.Chat 
 	return c
 }
 
-// ids are the ids of messages, in their order.
+// ids returns the ids of messages, in their order.
 func ids(messages []chat.Message) []string {
 	all := []string{}
 	for _, m := range messages {

@@ -114,7 +114,7 @@ func testApplications(t *testing.T, open Opener) {
 		together(t, rotations, func(n int) (chat.IdentityVerification, error) {
 			for {
 				v, err := s.RotateIdentitySecret(ctx, app.ID, chat.Secret(fmt.Sprint("secret", n)), noon, time.Hour)
-				if !apperr.Is(err, apperr.Conflict) { // which says: try again
+				if !apperr.Is(err, apperr.Conflict) { // documented as: retry
 					return v, err
 				}
 			}

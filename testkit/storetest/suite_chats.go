@@ -107,7 +107,7 @@ func testChats(t *testing.T, open Opener) {
 			}
 			id := wantOneOf(t, "chats", found)
 			if count(opened) != 1 {
-				t.Errorf("round %d: got %d who opened it, want 1", round, count(opened))
+				t.Errorf("round %d: got %d calls that opened it, want 1", round, count(opened))
 			}
 			if all := walk(t, s, id, store.HistoryQuery{}); len(all) != 1 {
 				t.Errorf("round %d: got %d greetings, want 1", round, len(all))

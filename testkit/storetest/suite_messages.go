@@ -57,7 +57,7 @@ func testMessages(t *testing.T, open Opener) {
 		late.VisitorWroteAt = at(-time.Minute)
 		want(t, "after a message from before the chat", get[chat.Chat](t)(s.Chat(ctx, late.ID)), late)
 	})
-	t.Run("odd and big data", func(t *testing.T) { testData(t, open(t)) }) // its messages of megabytes burden an emulation's other look-ups
+	t.Run("odd and big data", func(t *testing.T) { testData(t, open(t)) }) // its megabytes slow down other look-ups of an emulation
 	t.Run("refused", func(t *testing.T) {
 		c := openChat(t, s)
 		for name, m := range map[string]chat.Message{
@@ -117,7 +117,7 @@ func testMessages(t *testing.T, open Opener) {
 	})
 }
 
-// orNil is an error whose reason can be asked for, also without one.
+// orNil is an error whose reason can be read, also if it is nil.
 func orNil(err error) error {
 	if err == nil {
 		return apperr.New(apperr.Internal, "NONE", "")
@@ -125,7 +125,7 @@ func orNil(err error) error {
 	return err
 }
 
-// oddData is JSON that changes when anybody parses it on the way.
+// oddData is JSON that any reencoding would change.
 func oddData() map[string]string {
 	return map[string]string{
 		"blanks":          "  {\n\t\"a\" : 1 }\r\n ",
@@ -149,7 +149,7 @@ func testData(t *testing.T, s store.Store) {
 		m := text("id-"+newID(), noon)
 		m.Data, m.NameOfSender = json.RawMessage(data), "A \"B\"\n"+Nul+" é😀\u2028"
 		err := s.AppendMessage(ctx, c.ID, m)
-		for tries := 0; apperr.Is(err, apperr.Unavailable) && tries < 10; tries++ { // megabytes, on a machine that does much else
+		for tries := 0; apperr.Is(err, apperr.Unavailable) && tries < 10; tries++ { // megabytes, on a busy machine
 			err = s.AppendMessage(ctx, c.ID, m)
 		}
 		must(t, err)

@@ -208,7 +208,7 @@ func testInbox(t *testing.T, open Opener) {
 		"unread":      func(f *store.InboxFilter) { f.Unread = true },
 		"unread app":  func(f *store.InboxFilter) { f.Unread, f.AppID = true, app },
 		"assignee":    func(f *store.InboxFilter) { f.Assignee = "ada" },
-		"nobody's":    func(f *store.InboxFilter) { f.Assignee = store.NoAssignee },
+		"unassigned":  func(f *store.InboxFilter) { f.Assignee = store.NoAssignee },
 		"agent's":     func(f *store.InboxFilter) { f.Control = store.ControlAgent },
 	} {
 		filter := base
@@ -264,7 +264,7 @@ func testErase(t *testing.T, open Opener) {
 		t.Errorf("receipts of the erased chat: got %v, want none", left)
 	}
 	if id, created, err := s.ResolveVisitor(ctx, []store.Identity{{Scope: "app", Kind: store.KindEmail, Value: "ada"}}); err != nil || !created || id == ada.ID {
-		t.Errorf("the erased visitor comes back: got %s, created %v, %v, want a new id", id, created, err)
+		t.Errorf("registering the erased visitor again:  got %s, created %v, %v, want a new id", id, created, err)
 	}
 	_, err = s.WebhookDelivery(ctx, "delivery-ada")
 	wantCode(t, "the erased visitor's webhook delivery", err, apperr.NotFound)

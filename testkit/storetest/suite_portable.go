@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// Fill writes something of every kind.
+// Fill writes records of every kind.
 func Fill(t testing.TB, s store.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -109,7 +109,7 @@ func testPortable(t *testing.T, open Opener) {
 		t.Error("an unknown kind: got no error, want one")
 	}
 
-	// What was copied works as before: an open chat is found, and goes on.
+	// The copy works as before: an open chat is found, and accepts messages.
 	chats := get[[]chat.Chat](t)(to.Chats(ctx, store.ChatFilter{Status: chat.Pending, Now: noon}, store.Page{}))
 	active := get[[]chat.Chat](t)(to.Chats(ctx, store.ChatFilter{Status: chat.Active, Now: noon}, store.Page{}))
 	for _, c := range append(chats, active...) {
@@ -123,8 +123,7 @@ func testPortable(t *testing.T, open Opener) {
 	}
 }
 
-// RoundTrip copies everything from one store to another, which it finds empty, and fails the test where they then differ. Copying
-// twice changes nothing.
+// RoundTrip copies everything from one store to an empty one, and fails the test if they differ. Copying twice changes nothing.
 func RoundTrip(t testing.TB, from, to store.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -153,7 +152,7 @@ func RoundTrip(t testing.TB, from, to store.Store) {
 	}
 }
 
-// testCallers is what any operation does for a caller that gives up.
+// testCallers checks that every operation returns the context's error of a cancelled caller.
 func testCallers(t *testing.T, open Opener) {
 	s := open(t)
 	must(t, s.Ready(t.Context()))
@@ -168,11 +167,11 @@ func testCallers(t *testing.T, open Opener) {
 		"Ready":   func() error { return s.Ready(ctx) },
 	} {
 		if err := call(); !errors.Is(err, context.Canceled) || apperr.Is(err, apperr.Unavailable) {
-			t.Errorf("%s of a caller that gave up: got %v, want its context's error", name, err)
+			t.Errorf("%s of a cancelled caller:  got %v, want its context's error", name, err)
 		}
 	}
 	if all := walk(t, s, c.ID, store.HistoryQuery{}); len(all) != 0 {
-		t.Errorf("a write of a caller that gave up before: got %d messages, want none", len(all))
+		t.Errorf("a write of a cancelled caller:  got %d messages, want none", len(all))
 	}
 }
 

@@ -127,7 +127,7 @@ func testReceipts(t *testing.T, open Opener) {
 
 func testIdempotency(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	// Engines remove what has expired: the records expire long after the test.
+	// Engines remove expired records: these expire long after the test.
 	forever := store.UTC(time.Now().Add(24 * time.Hour))
 	fresh := func() idempotency.Record {
 		return idempotency.Record{ID: newID(), Fingerprint: "f", MessageID: newID(), At: at(0), LeasedUntil: at(time.Minute), ExpiresAt: forever}
@@ -148,7 +148,7 @@ func testIdempotency(t *testing.T, open Opener) {
 		return s.InsertIdempotencyRecord(ctx, own)
 	})
 	if n := count(inserted); n != 1 {
-		t.Errorf("one key by many at once: got %d who inserted it, want 1", n)
+		t.Errorf("one key by many at once: got %d calls that inserted it, want 1", n)
 	}
 	r.Fingerprint = fmt.Sprint(slices.Index(inserted, true))
 	want(t, "the record", get[idempotency.Record](t)(s.IdempotencyRecord(ctx, r.ID)), r)
@@ -185,7 +185,7 @@ func testIdempotency(t *testing.T, open Opener) {
 
 func testFiles(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	// Engines remove what has expired: the files expire long after the test, whose clock is later still.
+	// Engines remove expired records: the files expire long after the test, whose clock is later still.
 	expiry := store.UTC(time.Now().Add(24 * time.Hour))
 	visitor, app := newID(), newID()
 	file := func(n int, expires time.Time) chat.StoredFile {
@@ -214,5 +214,5 @@ func testFiles(t *testing.T, open Opener) {
 	must(t, s.DeleteFile(ctx, kept.ID))
 	must(t, s.DeleteFile(ctx, kept.ID))
 	want(t, "after one is deleted", usage(visitors, noon), store.FileUsage{Bytes: 2 << 32, Count: 1})
-	want(t, "nobody's files", get[store.FileUsage](t)(s.VisitorFiles(ctx, newID(), noon)), store.FileUsage{})
+	want(t, "an unknown visitor's files", get[store.FileUsage](t)(s.VisitorFiles(ctx, newID(), noon)), store.FileUsage{})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Unread is counted from the cursor of each side; there is no counter that could be wrong.
+// Unread messages are counted from each side's cursor; no stored counter can drift.
 func testUnread(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	const many = 100
@@ -34,7 +34,7 @@ func testUnread(t *testing.T, open Opener) {
 	want(t, "after a time", unread(true, chat.ReadCursor{At: at(time.Minute)}, many), 1)
 	want(t, "after the last", unread(true, chat.ReadCursor{At: at(3 * time.Minute), MessageID: "d"}, many), 0)
 
-	// Each side's cursor only advances, whatever comes late.
+	// Each side's cursor only advances, also on late updates.
 	read := func(m chat.Message) chat.ReadCursor {
 		t.Helper()
 		get[[]string](t)(s.ReadUpTo(ctx, c.ID, m, noon))
@@ -51,7 +51,7 @@ func testUnread(t *testing.T, open Opener) {
 	want(t, "the company's cursor", found.AgentsRead(), chat.ReadCursor{At: at(time.Minute)})
 	want(t, "unread for the company", unread(false, found.AgentsRead(), many), 1)
 	if !found.Unread() {
-		t.Error("got a chat that is read, want it unread: the inbox and the count tell the same")
+		t.Error("got a chat that is read, want it unread: the inbox and the count agree")
 	}
 	must(t, s.AgentsRead(ctx, c.ID, noon.Add(2*time.Minute)))
 	found = get[chat.Chat](t)(s.Chat(ctx, c.ID))

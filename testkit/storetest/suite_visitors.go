@@ -12,14 +12,14 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// AtOnce is how many callers meet in the tests of concurrency. TestMain of an emulation, which reads a whole collection for a look-up, sets
+// AtOnce is the number of concurrent callers in the tests. TestMain of an emulation that scans a collection for a look-up sets
 // fewer.
 var AtOnce = 64
 
-// Largest is how many bytes the largest data of a message has. An emulation that decodes it for every look-up takes less.
+// Largest is the size of the largest message data, in bytes. An emulation that decodes it for every look-up supports less.
 var Largest = 8 << 20
 
-// Nul is a character that engines often lose. An emulation on PostgreSQL's jsonb cannot hold it, and takes another one.
+// Nul is a character that engines often lose. An emulation on PostgreSQL's jsonb cannot store it, and sets another one.
 var Nul = "\x00"
 
 func testVisitors(t *testing.T, open Opener) {
@@ -61,7 +61,7 @@ func testVisitors(t *testing.T, open Opener) {
 	})
 }
 
-// claim resolves identities whose visitor is expected.
+// claim resolves identities and expects a visitor.
 type claim struct {
 	id      string
 	created bool
@@ -132,7 +132,7 @@ func testIdentities(t *testing.T, open Opener) {
 		}
 		wantOneOf(t, "owners", found)
 		if n := count(created); n != 1 {
-			t.Errorf("got %d who made the visitor, want 1", n)
+			t.Errorf("got %d calls that created the visitor, want 1", n)
 		}
 	})
 	t.Run("new identities brought together by some of many at once", func(t *testing.T) {
@@ -232,7 +232,7 @@ func testRegistration(t *testing.T, open Opener) {
 		wantOneOf(t, "visitors", visitors)
 		wantOneOf(t, "chats", chats)
 		if n := count(opened); n != 1 {
-			t.Errorf("got %d who opened the chat, want 1", n)
+			t.Errorf("got %d calls that opened the chat, want 1", n)
 		}
 	})
 	t.Run("many at once, with one unowned identity", func(t *testing.T) {

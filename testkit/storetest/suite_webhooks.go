@@ -120,7 +120,7 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	want(t, "what is due", due(1), []string{all[0].ID, all[1].ID})
 	want(t, "what is due without an endpoint", due(10, newID(), first.ID), nil)
 
-	// Of several processors one gets a delivery, and none gets it again before the lease ends.
+	// One of several processors claims a delivery, and no other claims it before the lease ends.
 	results := together(t, 8, func(int) (bool, error) {
 		d, claimed, err := s.ClaimWebhookDelivery(ctx, all[0].ID, at(time.Second), at(time.Minute))
 		if claimed && (d.ID != all[0].ID || !d.DueAt.Equal(at(time.Minute))) {
@@ -145,7 +145,7 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	expected.Status, expected.DueAt, expected.Tries, expected.ExpiresAt = webhook.Delivered, time.Time{}, 2, tomorrow
 	expected.Attempts = append(expected.Attempts, ended)
 	want(t, "a delivered one", get[webhook.Delivery](t)(s.WebhookDelivery(ctx, all[0].ID)), expected)
-	// A processor whose lease had ended may be late: its attempt is in the log and changes nothing else.
+	// A processor may be late after its lease has ended: its attempt is logged and changes nothing else.
 	must(t, s.EndWebhookAttempt(ctx, all[0].ID, &failed, webhook.Outcome{Status: webhook.Pending, DueAt: at(time.Hour)}))
 	expected.Tries, expected.Attempts = 3, append(expected.Attempts, failed)
 	want(t, "a late attempt", get[webhook.Delivery](t)(s.WebhookDelivery(ctx, all[0].ID)), expected)

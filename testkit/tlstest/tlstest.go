@@ -1,5 +1,4 @@
-// Package tlstest makes certificates for tests: an authority, and what it issues, as the PEM files that servers and clients are
-// configured with.
+// Package tlstest creates certificates for tests: an authority, and its certificates, as PEM files for servers and clients.
 package tlstest
 
 import (
@@ -33,10 +32,10 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Path is where the file of that name is: NAME.pem holds a certificate, NAME-key.pem its key.
+// Path returns the path of a file: NAME.pem holds a certificate, NAME-key.pem its key.
 func (a *Authority) Path(name string) string { return filepath.Join(a.dir, name+".pem") }
 
-// Pool knows the authority alone.
+// Pool returns a pool with only the authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)

@@ -11,10 +11,10 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// Recorder has the spans that have ended.
+// Recorder has the ended spans.
 type Recorder struct{ exporter *tracetest.InMemoryExporter }
 
-// New returns a tracer that keeps every span.
+// New returns a tracer that records every span.
 func New(t testing.TB) (*tracing.Tracer, *Recorder) {
 	t.Helper()
 	exporter := tracetest.NewInMemoryExporter()
@@ -22,7 +22,7 @@ func New(t testing.TB) (*tracing.Tracer, *Recorder) {
 	return tracing.New(provider), &Recorder{exporter}
 }
 
-// Span is a span that has ended.
+// Span is an ended span.
 type Span struct {
 	Name, Kind                   string
 	TraceID, SpanID, ParentID    string
@@ -30,10 +30,10 @@ type Span struct {
 	Attributes, ExceptionMembers map[string]string
 }
 
-// TraceParent is what the span's children carry.
+// TraceParent returns the traceparent of the span's children.
 func (s Span) TraceParent() string { return "00-" + s.TraceID + "-" + s.SpanID + "-01" }
 
-// Spans returns the spans of a name in the order in which they ended; of all names where it is empty.
+// Spans returns the ended spans with a name, in the order in which they ended; of all names if it is empty.
 func (r *Recorder) Spans(name string) []Span {
 	var spans []Span
 	for _, s := range r.exporter.GetSpans() {
@@ -44,7 +44,7 @@ func (r *Recorder) Spans(name string) []Span {
 	return spans
 }
 
-// Await returns the first span of a name, which ends now or soon.
+// Await waits for the first ended span with a name.
 func (r *Recorder) Await(t testing.TB, name string) Span {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

@@ -36,16 +36,15 @@ import (
 
 const (
 	defaultAbuseSeed = 20261121
-	abusers          = 4  // at the same time
-	mostFaults       = 20 // that are told of; more tell nothing more
+	abusers          = 4  // concurrent
+	mostFaults       = 20 // reported errors; the rest is omitted
 
-	// mostKept is what a request may leave behind in the process at most, beside what the process needs anyway: less than the
-	// smallest thing that could be kept of each.
+	// mostKept is the maximum memory that the process may keep per request: less than the smallest object that could leak.
 	mostKept       = 128 // bytes
 	mostKeptAnyway = 16 << 20
 )
 
-// abuseSeed is the same in every run, so that a failure comes again; PARLEY_ABUSE_SEED is another.
+// abuseSeed is the same in every run, so that a failure is reproducible; PARLEY_ABUSE_SEED overrides it.
 func abuseSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(defaultAbuseSeed)
@@ -58,14 +57,13 @@ func abuseSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// Every operation of both documents gets thousands of requests that no client should send. Whatever they are, the answer is one
-// that the document promises, none is a failure of ours, and nothing of them stays in the process. What is accepted among
-// them is digested by the processing layer.
-func TestAbuse(t *testing.T) { // not parallel: what it measures is the whole process
+// Every operation of both documents gets thousands of invalid requests. Every response is documented, none is an internal error,
+// and no request leaks memory. The processing layer handles the accepted ones.
+func TestAbuse(t *testing.T) { // not parallel: it measures the whole process
 	a := newAbuse(t)
 	for _, target := range a.targets {
 		for _, o := range target.operations {
-			a.send(t, target, o, a.requests/10) // caches, pools and connections fill
+			a.send(t, target, o, a.requests/10) // fills caches, pools and connections
 		}
 	}
 	before := settled(t, footprint{goroutines: 1 << 20})
@@ -89,13 +87,12 @@ func TestAbuse(t *testing.T) { // not parallel: what it measures is the whole pr
 	}
 	a.othersAreServed(t)
 	if faults := a.log.faults(); len(faults) > 0 {
-		t.Errorf("got %d lines in the log about faults of ours, want none: %s", len(faults), faults[0])
+		t.Errorf("got %d errors in the log, want none: %s", len(faults), faults[0])
 	}
 	a.digested(t)
 }
 
-// abuse is both APIs in this process, so that it can be seen what stays of a request, on the engines and with the processing layer of a
-// standalone.
+// abuse has both APIs in this process, to measure leaks, and uses the engines and the processing layer of a standalone.
 type abuse struct {
 	*standalone
 	seed     uint64
@@ -104,7 +101,7 @@ type abuse struct {
 	targets  []*abused
 }
 
-// abused is an API under abuse.
+// abused is an API under test.
 type abused struct {
 	handler    http.Handler
 	document   *httpapitest.Document
@@ -114,7 +111,7 @@ type abused struct {
 	faults atomic.Int64
 
 	mu   sync.Mutex
-	seen map[string]bool // answers that were held against the document
+	seen map[string]bool // responses that were validated against the document
 }
 
 func newAbuse(t *testing.T) *abuse {
@@ -124,7 +121,7 @@ func newAbuse(t *testing.T) *abuse {
 	widget.Storage.SQLitePath, widget.NATSURL, widget.VisitorKeysFile = a.SQLitePath, a.NATSURL, a.KeysFile
 	check(t, config.SetDefaults(&client))
 	client.HTTPAddr, client.OpsAddr = "", ""
-	client.RateToken, client.RateAuth = config.Rate{}, config.Rate{} // they would answer nearly all of it
+	client.RateToken, client.RateAuth = config.Rate{}, config.Rate{} // they would answer nearly all requests
 	client.Logger = ops.NewLogger(a.log, "client-api", slog.LevelInfo)
 	widget.Logger = ops.NewLogger(a.log, "widget-api", slog.LevelInfo)
 	c, err := clientapi.New(client)
@@ -133,14 +130,14 @@ func newAbuse(t *testing.T) *abuse {
 	check(t, err)
 	runInside(t, c.Run)
 	runInside(t, w.Run)
-	world := a.furnish(t)
+	world := a.createRecords(t)
 	a.targets = []*abused{
 		newAbused(t, c.Handler(), clientapi.OpenAPI(), world.client), newAbused(t, w.Handler(), widgetapi.OpenAPI(), world.widget),
 	}
 	return a
 }
 
-// othersAreServed has another company and its visitor send through the APIs that were abused.
+// othersAreServed sends messages of another company and its visitor through the same APIs.
 func (a *abuse) othersAreServed(t *testing.T) {
 	t.Helper()
 	p := a.place
@@ -159,8 +156,8 @@ func newAbused(t *testing.T, h http.Handler, document []byte, cfg abusetest.Conf
 	return &abused{handler: h, document: httpapitest.Contract(t, document), operations: operations, config: cfg, seen: map[string]bool{}}
 }
 
-// abuseRequests is how many each operation gets: as many as were asked for in the long form of the tests (make test-faults), a tenth
-// of that otherwise, which with the race detector takes a few seconds.
+// abuseRequests returns the number of requests per operation: all in the long form of the tests (make test-faults), a tenth
+// otherwise, which takes a few seconds with the race detector.
 func abuseRequests() int {
 	if os.Getenv("PARLEY_FAULTS") == "long" {
 		return 10_000
@@ -168,11 +165,11 @@ func abuseRequests() int {
 	return 1_000
 }
 
-// abusedWorld is what the requests can be about.
+// abusedWorld configures the requests' ids and credentials.
 type abusedWorld struct{ client, widget abusetest.Config }
 
-// furnish makes something of everything, so that requests that are about real things get as far as any.
-func (a *abuse) furnish(t *testing.T) abusedWorld {
+// createRecords creates a record of every kind, so that requests with existing ids reach all code.
+func (a *abuse) createRecords(t *testing.T) abusedWorld {
 	s, api := openStore(t, a.place), a.widgetAPI(t)
 	v := register(t, a.place, api)
 	mine := v.write(t, "before the abuse")
@@ -182,7 +179,7 @@ func (a *abuse) furnish(t *testing.T) abusedWorld {
 	check(t, err)
 	c, err := s.CurrentChat(t.Context(), who, time.Now())
 	check(t, err)
-	told := want[sent](t, http.StatusOK, a.clientAPI(t).call(t, http.MethodPost, "/message/send",
+	fromCompany := want[sent](t, http.StatusOK, a.clientAPI(t).call(t, http.MethodPost, "/message/send",
 		`{"type":"TEXT","data":{"text":"x"},"chatId":"`+c.ID+`"}`, accessToken(a.AccessToken)))
 	_, _, foreign := putCompany(t, s)
 	expired := putToken(t, s, a.CompanyID, time.Now().Add(-time.Minute))
@@ -190,7 +187,7 @@ func (a *abuse) furnish(t *testing.T) abusedWorld {
 	ghost := claims(a.place, uuid.NewString())
 	late := claims(a.place, id)
 	late["exp"] = time.Now().Add(-time.Minute).Unix()
-	// The examples of the documents, and what there is of their kind.
+	// The examples of the documents, and existing records of their kind.
 	live := map[string]string{
 		"0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f": c.ID, "5b0f3f4e-1d5f-4a8f-9c38-1f1f3d6a2b10": a.TemplateID,
 		"3f0e6e1a-2f57-4f0c-8a35-5c6f2a1b9d84": a.AppID, "0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f": mine.ID,
@@ -198,13 +195,13 @@ func (a *abuse) furnish(t *testing.T) abusedWorld {
 	world := abusedWorld{
 		client: abusetest.Config{
 			Seed: a.seed, Live: live, LiveOneIn: 20, Tokens: []string{a.AccessToken}, Foreign: []string{foreign, expired, v.token, "pat_" + strings.Repeat("A", 43)},
-			Paths: map[string][]string{"/message/{id}": {"/message/" + told.MessageID, "/message/" + strings.ToUpper(told.MessageID)}},
+			Paths: map[string][]string{"/message/{id}": {"/message/" + fromCompany.MessageID, "/message/" + strings.ToUpper(fromCompany.MessageID)}},
 		},
 		widget: abusetest.Config{
 			Seed: a.seed, Live: live, LiveOneIn: 20, Tokens: []string{v.token}, Ghosts: []string{sign(t, a.place, ghost)},
 			Foreign: []string{sign(t, a.place, late), a.AccessToken, foreign},
 			Paths: map[string][]string{
-				"/settings/{id}": {"/settings/" + a.AppID}, "/message/{id}/read": {"/message/" + told.MessageID + "/read", "/message/" + mine.ID + "/read"},
+				"/settings/{id}": {"/settings/" + a.AppID}, "/message/{id}/read": {"/message/" + fromCompany.MessageID + "/read", "/message/" + mine.ID + "/read"},
 				"/files/{id}/{name}": {a.upload(t, v.token, "a.png", "\x89PNG\r\n\x1a\n and more"), a.upload(t, v.token, "b é.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")},
 			},
 		},
@@ -219,14 +216,14 @@ func (a *abuse) upload(t *testing.T, token, name, content string) (path string) 
 	return want[struct{ Data struct{ Path string } }](t, http.StatusCreated, got).Data.Path
 }
 
-// send lets all abusers loose on an operation, and counts what they are answered.
+// send sends concurrent requests to an operation and counts the responses.
 func (a *abuse) send(t *testing.T, target *abused, o abusetest.Operation, n int) map[int]int {
 	t.Helper()
 	var all sync.WaitGroup
 	counts := make([]map[int]int, abusers)
 	for i := range abusers {
 		cfg := target.config
-		cfg.Seed = rand.New(rand.NewPCG(cfg.Seed+uint64(n), uint64(i))).Uint64() // the same again is the point
+		cfg.Seed = rand.New(rand.NewPCG(cfg.Seed+uint64(n), uint64(i))).Uint64() // a deterministic generator is intended
 		counts[i] = map[int]int{}
 		all.Go(func() {
 			m := abusetest.New(cfg)
@@ -250,8 +247,8 @@ func (a *abuse) send(t *testing.T, target *abused, o abusetest.Operation, n int)
 	return statuses
 }
 
-// tryAgain does what every client does after a 503: on a machine that is busy enough an engine may not answer in time. What a request
-// itself brings about, it brings about again.
+// tryAgain retries after a 503, as every client does: on a busy machine an engine may time out. An error that the request itself
+// causes repeats.
 func (a *abused) tryAgain(ctx context.Context, r abusetest.Request) (status int, err error) {
 	for range 3 {
 		if status, err = a.try(ctx, r); status != http.StatusServiceUnavailable {
@@ -261,11 +258,11 @@ func (a *abused) tryAgain(ctx context.Context, r abusetest.Request) (status int,
 	return status, err
 }
 
-// try sends a request and says what is wrong with its answer. The status is 0 where net/http would have answered by itself.
+// try sends a request and returns the error of its response. The status is 0 if net/http would have answered itself.
 func (a *abused) try(ctx context.Context, r abusetest.Request) (status int, err error) {
 	req, err := r.HTTP(ctx)
 	if err != nil {
-		return 0, nil //nolint:nilerr // such a request does not get to the API
+		return 0, nil //nolint:nilerr // such a request does not reach the API
 	}
 	w := httptest.NewRecorder()
 	if err := serve(a.handler, w, req); err != nil {
@@ -273,7 +270,7 @@ func (a *abused) try(ctx context.Context, r abusetest.Request) (status int, err 
 	}
 	body := w.Body.Bytes()
 	if req.Method == http.MethodHead {
-		body = nil // net/http leaves it out
+		body = nil // net/http drops it
 	}
 	switch status, header := w.Code, w.Result().Header; {
 	case status < 200 || status >= 500:
@@ -287,7 +284,7 @@ func (a *abused) try(ctx context.Context, r abusetest.Request) (status int, err 
 	}
 }
 
-// serve turns a panic, which is how a handler cuts a connection, into an error.
+// serve turns a panic, with which a handler aborts a connection, into an error.
 func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -298,10 +295,10 @@ func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error)
 	return nil
 }
 
-// isPage reports whether the path is that of the pages to read the document with, which say nothing about themselves in it.
+// isPage reports whether the path is one of the documentation pages, which the document does not list.
 func isPage(path string) bool { return path == "/openapi.json" || strings.HasPrefix(path, "/docs") }
 
-// isKnown reports whether the same answer was held against the document before: most refusals are the same but for their id.
+// isKnown reports whether an equal response was validated before: most errors differ only in their id.
 func (a *abused) isKnown(req *http.Request, status int, header http.Header, body []byte) bool {
 	id := header.Get("X-Request-Id")
 	if id == "" {
@@ -322,7 +319,7 @@ func (a *abused) forget() {
 	clear(a.seen)
 }
 
-// shape is a path without what differs between paths of one route.
+// shape returns a path without the parts that differ between requests to one route.
 func shape(path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
@@ -335,7 +332,7 @@ func shape(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// wantMixed checks that the abuse was none that is refused at the door: without answers of both kinds it would show little.
+// wantMixed checks that both successes and errors occur: requests that are all rejected early would prove little.
 func wantMixed(t *testing.T, o abusetest.Operation, statuses map[int]int) {
 	t.Helper()
 	good, refused := 0, 0
@@ -352,13 +349,13 @@ func wantMixed(t *testing.T, o abusetest.Operation, statuses map[int]int) {
 	}
 }
 
-// footprint is what a process holds.
+// footprint is the memory and the goroutines of a process.
 type footprint struct {
 	goroutines int
 	heap       int64
 }
 
-// settled waits until no more goroutines run than at an earlier time, give or take what connections need, and measures.
+// settled waits until the number of goroutines is close to an earlier one, and measures.
 func settled(t *testing.T, earlier footprint) (now footprint) {
 	t.Helper()
 	const mostMore = 24 // connections of the pools to MongoDB, each with one or two
@@ -369,14 +366,14 @@ func settled(t *testing.T, earlier footprint) (now footprint) {
 		return nil
 	})
 	runtime.GC()
-	runtime.GC() // what pools had
+	runtime.GC() // clears the pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	now.heap = int64(m.HeapAlloc)
 	return now
 }
 
-// digested waits until the processing layer has dealt with all that was accepted, and checks that it could.
+// digested waits until the processing layer has handled all accepted events, and checks for errors.
 func (a *abuse) digested(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{subject.Inbound, subject.Sends} {
@@ -393,13 +390,13 @@ func (a *abuse) digestedIn(t *testing.T, name string) {
 	t.Helper()
 	stream, err := plainJetStream(t, a.NATSURL).Stream(t.Context(), name)
 	check(t, err)
-	eventually(t, "what was accepted is digested", func() error {
-		var consumers []*jetstream.ConsumerInfo // all first: a loop that ends early would leave the lister's goroutine
+	eventually(t, "the accepted events are handled", func() error {
+		var consumers []*jetstream.ConsumerInfo // all first: a loop that ends early would leak the lister's goroutine
 		for info := range stream.ListConsumers(t.Context()).Info() {
 			consumers = append(consumers, info)
 		}
 		for _, info := range consumers {
-			// By sequence: how many a consumer has before it the server counts a moment after it has acknowledged a publish.
+			// By sequence: the server updates a consumer's pending count some time after it has acknowledged a publish.
 			for _, filter := range info.Config.FilterSubjects {
 				last, err := stream.GetLastMsgForSubject(t.Context(), filter)
 				if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -416,7 +413,7 @@ func (a *abuse) digestedIn(t *testing.T, name string) {
 
 var faultLine = regexp.MustCompile(`(?m)^.*"?level"?[:=]"?ERROR.*$`)
 
-// faultLog keeps the lines that tell of faults of ours.
+// faultLog collects the ERROR lines of a log.
 type faultLog struct {
 	mu   sync.Mutex
 	kept []string

@@ -24,7 +24,7 @@ import (
 	"github.com/parley-chat/parley/clients/go/widgetapi"
 )
 
-// lossy stands before the Client API and loses the answer to the first message that is sent through it.
+// lossy is a proxy of the Client API that drops the response to the first message sent.
 func lossy(t *testing.T, p place) (address string, lost *atomic.Bool) {
 	t.Helper()
 	target, err := url.Parse(p.ClientBaseURL)
@@ -45,7 +45,7 @@ func lossy(t *testing.T, p place) (address string, lost *atomic.Bool) {
 	return server.URL, lost
 }
 
-// webhookEndpoint makes an endpoint of the demo company that receives what visitors write, and returns its secret.
+// webhookEndpoint creates an endpoint of the demo company for visitors' messages, and returns its secret.
 func webhookEndpoint(t *testing.T, s *standalone, url string) (secret string) {
 	t.Helper()
 	o := newOperator(t, s)
@@ -66,7 +66,7 @@ func webhookEndpoint(t *testing.T, s *standalone, url string) (secret string) {
 	return made.Secrets[0]
 }
 
-// The Go client does what a company and a visitor do: a lost answer sends one message, and webhooks are verified.
+// The Go client acts as a company and a visitor: a retry after a lost response sends one message, and webhooks are verified.
 func TestGoClient(t *testing.T) {
 	s := commonStandalone(t)
 	address, lost := lossy(t, s.place)
@@ -165,12 +165,12 @@ func TestGoClient(t *testing.T) {
 			}
 			return
 		case <-time.After(limit):
-			t.Fatal("no webhook came")
+			t.Fatal("no webhook arrived")
 		}
 	}
 }
 
-// The TypeScript client does the same in Node; clients.mjs holds the checks.
+// The TypeScript client does the same in Node; clients.mjs has the checks.
 func TestTypeScriptClient(t *testing.T) {
 	node := need(t, "node")
 	s := commonStandalone(t)

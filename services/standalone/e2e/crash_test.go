@@ -19,16 +19,16 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// A stop and a start, and a crash and a start, keep everything; so does a stop in the middle of traffic.
+// A shutdown and a crash, each followed by a restart, preserve everything; so does a shutdown under load.
 func TestRestartKeepsEverything(t *testing.T) {
 	dir := t.TempDir()
 	first := ownStandalone(t, dir)
 	v := register(t, first.place, first.widgetAPI(t))
 	s := connected(t, first.WidgetBaseURL, v.token, "websocket")
-	told := append(v.history(t), v.write(t, "before"))
+	received := append(v.history(t), v.write(t, "before"))
 	reply := s.next(t)
-	told = append(told, reply.record)
-	checkHistory(t, v, told)
+	received = append(received, reply.record)
+	checkHistory(t, v, received)
 	before := streams(t, first.NATSURL)
 	stopped(t, first)
 
@@ -46,15 +46,15 @@ func TestRestartKeepsEverything(t *testing.T) {
 		}
 	}
 	back := &visitor{place: again.place, api: again.widgetAPI(t), token: v.token, email: v.email}
-	checkHistory(t, back, told)
+	checkHistory(t, back, received)
 	listening := connected(t, again.WidgetBaseURL, v.token, "websocket")
 	body := map[string]any{"type": "TEXT", "chatId": reply.ChatID, "data": map[string]string{"text": "after"}}
 	id := want[sent](t, http.StatusOK, again.clientAPI(t).call(t, http.MethodPost, "/message/send", body, accessToken(first.AccessToken))).MessageID
 	if d := listening.next(t); d.ID != id {
-		t.Errorf("socket after the restart: got %s, want the company's message %s and nothing of before", d.ID, id)
+		t.Errorf("socket after the restart: got %s, want the company's message %s and no earlier message", d.ID, id)
 	}
 
-	lost := again.dir + "/demo.json" // as if the crash had come between the seeding and the file
+	lost := again.dir + "/demo.json" // as if it had crashed between seeding and writing the file
 	stopped(t, again)
 	check(t, os.Remove(lost))
 	healed := ownStandalone(t, dir)
@@ -79,7 +79,7 @@ func streams(t *testing.T, url string) map[string]uint64 {
 	return counts
 }
 
-// stopped stops a standalone and wants it to have ended well, with nothing that had to be said.
+// stopped stops a standalone and checks for a clean exit without warnings.
 func stopped(t *testing.T, s *standalone) {
 	t.Helper()
 	begun := time.Now()
@@ -105,17 +105,17 @@ func TestStopUnderLoad(t *testing.T) {
 	s := ownStandalone(t, dir)
 	f := startTraffic(t, s.place)
 	f.await(t, "traffic", &f.accepted, 150*rounds())
-	idle := connected(t, s.WidgetBaseURL, f.visitors[0].token, "polling") // a poll that hangs must not hold up the stop
+	idle := connected(t, s.WidgetBaseURL, f.visitors[0].token, "polling") // a hanging poll must not delay the shutdown
 	stopped(t, s)
 	idle.await(t, "disconnect")
 	f.stop()
-	if said := strings.Count(s.stderr.String(), "level=ERROR"); said > 0 {
-		t.Errorf("the stop said %d errors:\n%s", said, s.stderr)
+	if errorCount := strings.Count(s.stderr.String(), "level=ERROR"); errorCount > 0 {
+		t.Errorf("the shutdown logged %d errors:\n%s", errorCount, s.stderr)
 	}
 	f.checkNothingLost(t, ownStandalone(t, dir).place)
 }
 
-// Requests whose bodies are still on their way when the stop begins are answered, and what they brought is kept.
+// Requests whose bodies are still arriving when the shutdown begins are answered, and their messages stored.
 func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	dir := t.TempDir()
 	s := ownStandalone(t, dir)
@@ -126,7 +126,7 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 		`{"type":"TEXT","chatId":"`+chatID+`","data":{"text":"in flight"}}`)
 	check(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	for _, base := range []string{s.WidgetBaseURL, s.ClientBaseURL} {
-		eventually(t, "nobody else is let in", func() error { return wantRefused(strings.TrimPrefix(base, "http://")) })
+		eventually(t, "new connections are refused", func() error { return wantRefused(strings.TrimPrefix(base, "http://")) })
 	}
 	written := want[record](t, http.StatusCreated, mine.finish(t))
 	company := want[sent](t, http.StatusOK, theirs.finish(t))
@@ -140,23 +140,23 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 		history := back.history(t)
 		for _, id := range []string{written.ID, company.MessageID} {
 			if !slices.ContainsFunc(history, func(r record) bool { return r.ID == id }) {
-				return fmt.Errorf("%s is not there", id)
+				return fmt.Errorf("%s is missing", id)
 			}
 		}
 		return nil
 	})
 }
 
-// wantRefused returns an error as long as connections to addr are taken.
+// wantRefused returns an error while addr accepts connections.
 func wantRefused(addr string) error {
 	if conn, err := net.Dial("tcp", addr); err == nil {
 		conn.Close()
-		return errors.New("a new connection was taken")
+		return errors.New("a new connection was accepted")
 	}
 	return nil
 }
 
-// halfPost is a request whose body has come only in part.
+// halfPost is a request whose body has arrived only in part.
 type halfPost struct {
 	conn net.Conn
 	rest string
@@ -195,7 +195,7 @@ func (h halfPost) finish(t *testing.T) answer {
 	return answer{status: response.StatusCode, header: response.Header, body: data}
 }
 
-// A port in use is one clear line and the end.
+// A busy port ends the process with one clear line.
 func TestBusyPort(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
@@ -225,7 +225,7 @@ func TestWrongSettings(t *testing.T) {
 	wantRefusal(t, []string{"PARLEY_DATA_DIR=" + s.dir, "PARLEY_CLIENT_ADDR=127.0.0.1:0"}, "in use by another standalone")
 }
 
-// wantRefusal starts a standalone that must end at once with code 1 and one line that has all the words.
+// wantRefusal starts a standalone that must exit at once with code 1 and one line that contains all the words.
 func wantRefusal(t *testing.T, settings []string, words ...string) {
 	t.Helper()
 	c, err := spawn("standalone", settings, program(t, "standalone"))
@@ -236,13 +236,13 @@ func wantRefusal(t *testing.T, settings []string, words ...string) {
 		_ = c.kill()
 		t.Fatalf("it runs:\n%s", c.stderr)
 	}
-	said := c.stderr.String()
-	if c.code() != 1 || strings.Count(said, "\n") != 1 {
-		t.Errorf("got code %d and %q, want 1 and one line", c.code(), said)
+	output := c.stderr.String()
+	if c.code() != 1 || strings.Count(output, "\n") != 1 {
+		t.Errorf("got code %d and %q, want 1 and one line", c.code(), output)
 	}
 	for _, word := range words {
-		if !strings.Contains(said, word) {
-			t.Errorf("got %q, want %q in it", said, word)
+		if !strings.Contains(output, word) {
+			t.Errorf("got %q, want %q in it", output, word)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// TestDeploymentOnMongoDB takes a deployment that was seeded on SQLite to MongoDB, as an operator does whose machine is outgrown, and runs
-// the session flow there, also while the store is away. MongoDB is the server that MONGODB_URI names, else FerretDB.
+// TestDeploymentOnMongoDB migrates a deployment that was seeded on SQLite to MongoDB and runs the session flow there, also with a
+// store outage. MongoDB is the server in MONGODB_URI, or else FerretDB.
 func TestDeploymentOnMongoDB(t *testing.T) {
 	f := newDeployment(t, 2)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -39,7 +39,7 @@ func TestDeploymentOnMongoDB(t *testing.T) {
 	f.awaitReady(t, http.StatusOK, f.services...)
 	t.Run("session", func(t *testing.T) { session(t, f.place, "polling", "websocket") })
 	if own {
-		t.Run("store away", f.storeAway)
+		t.Run("store away", f.storeOutage)
 		t.Run("session after it", func(t *testing.T) { session(t, f.place, "websocket") })
 	}
 	for _, name := range f.services {
@@ -49,7 +49,7 @@ func TestDeploymentOnMongoDB(t *testing.T) {
 	}
 }
 
-// migrate copies what was seeded.
+// migrate copies the seeded records.
 func (f *deployment) migrate(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "migrate", "--from", "sqlite:"+f.SQLitePath, "--to", "mongodb")
@@ -59,12 +59,12 @@ func (f *deployment) migrate(t *testing.T) {
 	}
 }
 
-// storeAway kills the store while people write: they get 503, and what was accepted reaches the history afterwards.
-func (f *deployment) storeAway(t *testing.T) {
+// storeOutage kills the store under load: clients get 503, and accepted messages reach the history afterwards.
+func (f *deployment) storeOutage(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["mongodb"].kill())
-	traffic.await(t, "503 while the store is away", &traffic.refused, 5)
+	traffic.await(t, "503 while the store is down", &traffic.refused, 5)
 	f.start(t, "mongodb")
 	traffic.await(t, "traffic after the store is back", &traffic.accepted, 30)
 	f.awaitReady(t, http.StatusOK, f.services...)

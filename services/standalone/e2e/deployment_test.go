@@ -17,8 +17,8 @@ import (
 	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
-// deployment is Parley as separate processes on one machine: the services, the real NATS and Redis servers, and a SQLite file that
-// `standalone engines` has seeded.
+// deployment is Parley as separate processes on one machine: the services, the real NATS and Redis servers, and a SQLite file
+// that `standalone engines` has seeded.
 type deployment struct {
 	place
 	t    *testing.T // of the whole test: a process outlives the subtest that started it
@@ -27,14 +27,14 @@ type deployment struct {
 	ops  map[string]string // of every service
 
 	services []string
-	settings []string           // more for each service
-	accounts bool               // NATS asks who is there, as deploy/nats configures it
-	tls      *tlstest.Authority // of Redis's certificate; nil: Redis speaks in clear
-	pics     string             // where the demo bot's picture is served
+	settings []string           // further settings of every service
+	accounts bool               // NATS authenticates users, as deploy/nats configures it
+	tls      *tlstest.Authority // of Redis's certificate; nil: Redis without TLS
+	pics     string             // address of the demo bot's picture
 	run      map[string]*child
 }
 
-// newDeployment chooses the addresses; nothing runs yet.
+// newDeployment allocates the addresses without starting anything.
 func newDeployment(t *testing.T, gateways int) *deployment {
 	t.Helper()
 	need(t, "redis-server")
@@ -70,7 +70,7 @@ func newDeployment(t *testing.T, gateways int) *deployment {
 
 func gatewayName(n int) string { return fmt.Sprintf("gateway-%d", n+1) }
 
-// start starts a process, for the first time or again.
+// start starts or restarts a process.
 func (f *deployment) start(t *testing.T, name string) {
 	t.Helper()
 	path, settings, args := f.command(t, name)
@@ -88,7 +88,7 @@ func (f *deployment) start(t *testing.T, name string) {
 		_, err := c.await("MONGODB_URI=")
 		check(t, err)
 	}
-	if name == "seed" { // it seeds the demo company before it says its settings
+	if name == "seed" { // it seeds the demo company before it prints its settings
 		_, err := c.await("VISITOR_KEYS_FILE=")
 		check(t, err)
 		f.Demo, err = readDemo(filepath.Join(f.dir, "data"))
@@ -97,12 +97,12 @@ func (f *deployment) start(t *testing.T, name string) {
 	}
 }
 
-// applyStreams runs what an operator runs before the services are of use.
+// applyStreams runs the operator's commands that precede the services.
 func (f *deployment) applyStreams(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program(t, "parleyctl"), "streams", "apply", "--wait", limit.String())
 	c.Env = append(os.Environ(), "NATS_URL="+f.natsURL("operator"), "FILE_STORE_MAX_BYTES=1073741824")
-	if f.addr["mongodb"] == "" { // FerretDB has no expiring indexes
+	if f.addr["mongodb"] == "" { // FerretDB has no TTL indexes
 		c.Env = append(c.Env, f.storeSettings()...)
 	}
 	if out, err := c.CombinedOutput(); err != nil {
@@ -110,7 +110,7 @@ func (f *deployment) applyStreams(t *testing.T) {
 	}
 }
 
-// redisURL is how a user of Redis gets there.
+// redisURL returns the URL for a user of Redis.
 func (f *deployment) redisURL(user string) string {
 	scheme, login := "redis://", ""
 	if f.tls != nil {
@@ -122,7 +122,7 @@ func (f *deployment) redisURL(user string) string {
 	return scheme + login + f.addr["redis"]
 }
 
-// natsURL is how a user of NATS gets there.
+// natsURL returns the URL for a user of NATS.
 func (f *deployment) natsURL(user string) string {
 	if !f.accounts {
 		return "nats://" + f.addr["nats"]
@@ -172,7 +172,7 @@ func (f *deployment) command(t *testing.T, name string) (path string, settings, 
 		"VISITOR_KEYS_FILE=" + f.KeysFile, "JWKS_URL=http://" + f.addr["widget-api"] + "/.well-known/jwks.json",
 		"ASSETS_URL=" + f.pics,
 		"MAX_UPLOADS_VISITOR=64", "MAX_UPLOADS_ADDRESS=64", "MAX_UPLOADS_APPLICATION=64", "FILE_QUOTA_VISITOR=1073741824",
-		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", "BYTE_BUDGET_ADDRESS=0", // everybody has one address here
+		"RATE_LIMIT_ADDRESS=0", "RATE_LIMIT_REGISTER=0", "RATE_LIMIT_AUTH_FAILURES=0", "BYTE_BUDGET_ADDRESS=0", // all clients share one address here
 	}, append(f.storeSettings(), f.settings...)...), nil
 }
 
@@ -183,14 +183,14 @@ func (f *deployment) storeSettings() []string {
 	return []string{"SQLITE_PATH=" + f.SQLitePath}
 }
 
-// asOperator is the place with the right to read every stream.
+// asOperator returns the place with the permission to read every stream.
 func (f *deployment) asOperator() place {
 	p := f.place
 	p.NATSURL = f.natsURL("operator")
 	return p
 }
 
-// awaitReady waits until every service's readiness is that status; with 200 they can also use all of their dependencies.
+// awaitReady waits until the readiness of every service has that status; with 200 all of their dependencies must be up too.
 func (f *deployment) awaitReady(t *testing.T, status int, names ...string) {
 	t.Helper()
 	f.awaitState(t, func(s opstest.State) bool {
@@ -201,7 +201,7 @@ func (f *deployment) awaitReady(t *testing.T, status int, names ...string) {
 	}, names...)
 }
 
-// awaitAway waits until every service has noticed that a dependency is away; they stay ready.
+// awaitAway waits until every service reports a dependency as down; they stay ready.
 func (f *deployment) awaitAway(t *testing.T, dependency string, names ...string) {
 	t.Helper()
 	f.awaitState(t, func(s opstest.State) bool { return s.Away(dependency) && s.Ready }, names...)
@@ -220,7 +220,7 @@ func (f *deployment) awaitState(t *testing.T, wanted func(opstest.State) bool, n
 	}
 }
 
-// TestDeploymentThroughFaults runs the session flow and then takes one part after the other away while people write.
+// TestDeploymentThroughFaults runs the session flow and then stops one component after the other under load.
 func TestDeploymentThroughFaults(t *testing.T) {
 	f := newDeployment(t, 2)
 	f.accounts = true
@@ -241,7 +241,7 @@ func TestDeploymentThroughFaults(t *testing.T) {
 		t.Run("NATS away", f.natsAway)
 		t.Run("Redis away", f.redisAway)
 		t.Run("processor away", f.processorAway)
-		t.Run("gateway away", f.gatewayAway)
+		t.Run("gateway away", f.gatewayOutage)
 	}
 	t.Run("session after all of it", func(t *testing.T) { session(t, f.place, "polling", "websocket") })
 	for _, name := range f.services {
@@ -255,7 +255,7 @@ func (f *deployment) natsAway(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["nats"].kill())
-	traffic.await(t, "503 while NATS is away", &traffic.refused, 5)
+	traffic.await(t, "503 while NATS is down", &traffic.refused, 5)
 	f.awaitAway(t, "nats", f.services...)
 	f.start(t, "nats")
 	traffic.await(t, "traffic after NATS is back", &traffic.accepted, 30)
@@ -273,7 +273,7 @@ func (f *deployment) redisAway(t *testing.T) {
 	}
 	f.awaitAway(t, "redis", "gateway-1", "gateway-2")
 	before := len(v.history(t))
-	v.write(t, "menu") // accepted and answered, though nobody can be told
+	v.write(t, "menu") // accepted and answered, though no socket can deliver it
 	eventually(t, "the bot's answer in the history", func() error {
 		if got := len(v.history(t)); got != before+2 {
 			return fmt.Errorf("got %d messages, want %d", got, before+2)
@@ -285,7 +285,7 @@ func (f *deployment) redisAway(t *testing.T) {
 	mine := v.write(t, "after")
 	for {
 		if d := s.next(t); strings.Contains(d.member(t, "text"), "after") && d.CreatedAt >= mine.CreatedAt {
-			return // what was answered meanwhile may come before it
+			return // earlier answers may arrive before it
 		}
 	}
 }
@@ -303,28 +303,28 @@ func (f *deployment) processorAway(t *testing.T) {
 	s.next(t)
 }
 
-// gatewayAway ends a gateway under its sockets: the official client comes back by itself when it is there again, and
-// the history has what passed by meanwhile.
-func (f *deployment) gatewayAway(t *testing.T) {
+// gatewayOutage stops a gateway with connected sockets: the official client reconnects by itself, and the history has what it
+// missed.
+func (f *deployment) gatewayOutage(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	s := connected(t, f.SocketURLs[0], v.token, "websocket")
 	other := connected(t, f.SocketURLs[1], v.token, "websocket")
-	told := append(v.history(t), v.write(t, "before"))
-	told = append(told, other.next(t).record)
+	received := append(v.history(t), v.write(t, "before"))
+	received = append(received, other.next(t).record)
 	s.next(t)
 	check(t, f.run["gateway-1"].kill())
 	s.await(t, "disconnect")
-	told = append(told, v.write(t, "meanwhile"))
-	told = append(told, other.next(t).record) // the other gateway goes on
+	received = append(received, v.write(t, "meanwhile"))
+	received = append(received, other.next(t).record) // the other gateway continues
 	f.start(t, "gateway-1")
 	s.await(t, "connect")
-	told = append(told, v.write(t, "after"))
+	received = append(received, v.write(t, "after"))
 	after := other.next(t)
-	told = append(told, after.record)
-	for d := s.next(t); !d.same(after.record); d = s.next(t) { // what it missed may come before it
+	received = append(received, after.record)
+	for d := s.next(t); !d.same(after.record); d = s.next(t) { // missed messages may arrive before it
 		if !strings.Contains(d.member(t, "text"), "meanwhile") {
 			t.Errorf("socket: got %s, want nothing but what it missed and then %s", d.Data, after.Data)
 		}
 	}
-	checkHistory(t, v, told)
+	checkHistory(t, v, received)
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
-// startEdge starts what stands before the services in docker-compose.yml, with the same configuration, and lets everybody come in
-// through it.
+// startEdge starts the reverse proxy of docker-compose.yml with the same configuration, and routes all clients through it.
 func (f *deployment) startEdge(t *testing.T) {
 	t.Helper()
 	var err error
@@ -51,14 +50,14 @@ func (f *deployment) startEdge(t *testing.T) {
 	})
 }
 
-// TestEdge is docker-compose.yml's topology in plain processes: an edge that spreads requests over three gateways and keeps none to
-// its session. NATS asks who is there, and Redis speaks TLS.
+// TestEdge is docker-compose.yml's topology in plain processes: a proxy that spreads requests over three gateways without sticky
+// sessions. NATS authenticates users, and Redis uses TLS.
 func TestEdge(t *testing.T) {
 	f := newDeployment(t, 3)
 	f.accounts = true
 	f.tls = tlstest.New(t)
 	f.tls.Server("redis")
-	f.settings = append(f.settings, "SSL_CERT_FILE="+f.tls.Path("authority")) // Go's own way to trust a private authority
+	f.settings = append(f.settings, "SSL_CERT_FILE="+f.tls.Path("authority")) // Go's way to trust a private authority
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	for _, engine := range []string{"seed", "nats", "redis"} {
 		f.start(t, engine)
@@ -76,7 +75,7 @@ func TestEdge(t *testing.T) {
 		t.Run(name, func(t *testing.T) { session(t, f.place, transports...) })
 	}
 	t.Run("a file", f.fileThroughTheEdge)
-	t.Run("a gateway goes", f.gatewayGoesBehindTheEdge)
+	t.Run("a gateway goes", f.gatewaysRestartBehindTheEdge)
 	t.Run("dead letters", func(t *testing.T) { deadLetters(t, f.operator(t), f.natsURL("operator")) })
 	t.Run("a trace of an operator", f.operatorTraces)
 	t.Run("revocation", f.revocation)
@@ -103,8 +102,8 @@ func (f *deployment) fileThroughTheEdge(t *testing.T) {
 	}
 }
 
-// gatewayGoesBehindTheEdge stops one gateway after the other: whoever was on it comes back to another one, and misses nothing.
-func (f *deployment) gatewayGoesBehindTheEdge(t *testing.T) {
+// gatewaysRestartBehindTheEdge stops one gateway after the other: its clients reconnect to another one, and miss nothing.
+func (f *deployment) gatewaysRestartBehindTheEdge(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	sockets := []*socket{}
 	for range 3 {

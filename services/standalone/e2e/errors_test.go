@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// refusal is a request and how it must be refused.
+// refusal is a request and its expected error.
 type refusal struct {
 	name    string
 	api     *api
@@ -24,8 +24,8 @@ type refusal struct {
 
 	status  int
 	code    string
-	message string   // how the message begins; empty: any
-	fields  []string // of the details, in any order; nil: not looked at
+	message string   // prefix of the message; empty: any
+	fields  []string // of the details, in any order; nil: not checked
 }
 
 func (r refusal) check(t *testing.T) {
@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// clientRefusals are about the credential and the fields of the Client API.
+// clientRefusals test the credential and the fields of the Client API.
 func clientRefusals(t *testing.T, p place, client *api) []refusal {
 	s := openStore(t, p)
 	_, foreign, _ := putCompany(t, s)
@@ -109,14 +109,14 @@ func clientRefusals(t *testing.T, p place, client *api) []refusal {
 			case "the visitor's header":
 				headers, code = []header{bearer(p.AccessToken)}, "WRONG_AUTH_SCHEME"
 			}
-			// The credential comes before the body: nobody learns about fields without one.
+			// The credential is checked before the body: without one, no field errors are revealed.
 			out = append(out, post(path+" with "+name, path, "{}", 401, code, "Unauthorized", []string{}, headers...))
 		}
 	}
 	return out
 }
 
-// chatRefusals are about the chat of POST /message/send.
+// chatRefusals test the chat of POST /message/send.
 func chatRefusals(t *testing.T, p place, client *api) []refusal {
 	s := openStore(t, p)
 	_, _, foreignSecret := putCompany(t, s)
@@ -138,7 +138,7 @@ func chatRefusals(t *testing.T, p place, client *api) []refusal {
 	}
 }
 
-// widgetRefusals are about the fields of the Widget API.
+// widgetRefusals test the fields of the Widget API.
 func widgetRefusals(t *testing.T, p place, widget *api) []refusal {
 	s := openStore(t, p)
 	app, _, _ := putCompany(t, s)
@@ -158,10 +158,10 @@ func widgetRefusals(t *testing.T, p place, widget *api) []refusal {
 		return refusal{"widget: " + name, widget, http.MethodGet, path, nil, headers, status, code, message, nil}
 	}
 	return []refusal{
-		get("settings of nobody", "/settings/"+uuid.NewString(), 404, "APPLICATION_NOT_FOUND", ""),
+		get("settings of an unknown application", "/settings/"+uuid.NewString(), 404, "APPLICATION_NOT_FOUND", ""),
 		get("settings of no UUID", "/settings/42", 404, "APPLICATION_NOT_FOUND", ""),
 		post("register: nothing", "/register", "{}", 400, invalid, "", nil),
-		post("register: nobody", "/register", without(`,"firstName":"Ada"`), 400, invalid, "", nil),
+		post("register: no identity", "/register", without(`,"firstName":"Ada"`), 400, invalid, "", nil),
 		post("register: appId", "/register", `{"appId":"42","email":"a@example.com"}`, 400, invalid, "", []string{"appId"}),
 		post("register: e-mail", "/register", without(`,"firstName":"Ada","email":"not an e-mail"`), 400, invalid, "", []string{"email"}),
 		post("register: letters in the phone", "/register", with(`,"phone":"4917012345a"`), 400, invalid, "", []string{"phone"}),
@@ -183,7 +183,7 @@ func widgetRefusals(t *testing.T, p place, widget *api) []refusal {
 	}
 }
 
-// formRefusals are about the form of a request, the same for every route that takes a body.
+// formRefusals test the form of a request, the same for every route with a body.
 func formRefusals(a *api, name string, credential header, path string) []refusal {
 	var out []refusal
 	post := func(what string, body any, status int, code string, headers ...header) {
@@ -227,8 +227,8 @@ func TestCompaniesDoNotSeeEachOther(t *testing.T) {
 		token := want[struct{ AccessToken string }](t, 200, a.call(t, http.MethodPost, "/register", body)).AccessToken
 		v := visitor{place: p, api: a, token: token}
 		if id == app.ID {
-			if told := v.history(t); len(told) != 0 {
-				t.Errorf("history: got %s, want none: the application has no greetings", ids(told))
+			if received := v.history(t); len(received) != 0 {
+				t.Errorf("history: got %s, want none: the application has no greetings", ids(received))
 			}
 		}
 		chats = append(chats, v.write(t, "for "+id).ID)
@@ -238,7 +238,7 @@ func TestCompaniesDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
-// The same person is one visitor, however often and by whatever identity they register.
+// One person is one visitor, however often and with whatever identity they register.
 func TestRegistrationIsRemembered(t *testing.T) {
 	p := commonStandalone(t).place
 	v := register(t, p, p.widgetAPI(t))
@@ -264,18 +264,18 @@ func TestGetMessageWithoutAnOpenChat(t *testing.T) {
 	if got.Message != "Chat not found" {
 		t.Errorf("got %q, want Chat not found", got.Message)
 	}
-	mine := v.write(t, "hello again") // opens a new one
+	mine := v.write(t, "hello again") // opens a new chat
 	eventually(t, "the new chat's history", func() error {
 		for _, r := range v.history(t) {
 			if r.ID == mine.ID {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s is not there", mine.ID)
+		return fmt.Errorf("%s is missing", mine.ID)
 	})
 }
 
-// A message may be sent up to the window's last moment.
+// A message may be sent up to the last instant of the window.
 func TestAChatOfAlmostADay(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)

@@ -14,13 +14,13 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// watch listens on chat.> as somebody with a plain NATS client would.
+// watch subscribes to chat.> with a plain NATS client.
 func watch(t testing.TB, p place) *bustest.Collector {
 	t.Helper()
 	return bustest.Collect(t, p.NATSURL, "chat.>")
 }
 
-// nextEvent returns the next event of type T that want accepts, and checks every event that it passes on the way.
+// nextEvent returns the next event of type T that want accepts, and checks every event that it skips.
 func nextEvent[T proto.Message](t testing.TB, c *bustest.Collector, want func(T) bool) (T, *nats.Msg) {
 	t.Helper()
 	for {
@@ -35,7 +35,7 @@ func nextEvent[T proto.Message](t testing.TB, c *bustest.Collector, want func(T)
 func readEvent(t testing.TB, m *nats.Msg) proto.Message {
 	t.Helper()
 	for prefix, signal := range map[string]proto.Message{"chat.typing.": new(eventsv1.Typing), "chat.read.": new(eventsv1.ReadCursorMoved)} {
-		if strings.HasPrefix(m.Subject, prefix) { // nothing keeps it: no event, and no headers of one
+		if strings.HasPrefix(m.Subject, prefix) { // not stored: no event, and without its headers
 			if err := protojson.Unmarshal(m.Data, signal); err != nil {
 				t.Errorf("%s: the contract does not know %s: %v", m.Subject, m.Data, err)
 			}

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// flooding is how often a second the visitors of one application write, and how much.
+// flooding is the rate and the size of the messages of one application's visitors.
 const (
 	floodRate  = 400
 	floodBytes = 4000
 )
 
-// TestLoadOfOneApplication floods one application. Its visitors reach its budget; what others send is accepted all the time. How long
-// theirs takes is in the log, and asserted in the long form alone: other tests and the flood itself share the processors.
+// TestLoadOfOneApplication floods one application. Its visitors exceed its budget; all messages of others are accepted. Their
+// latency is logged, and asserted in the long form only: other tests and the flood itself share the processors.
 func TestLoadOfOneApplication(t *testing.T) {
 	f := newDeployment(t, 0)
 	f.services = []string{"client-api", "widget-api"}
@@ -32,7 +32,7 @@ func TestLoadOfOneApplication(t *testing.T) {
 	}
 	f.awaitReady(t, http.StatusOK, f.services...)
 	other := newBystander(t, f.place)
-	other.send(t, requests/4) // caches and pools fill
+	other.send(t, requests/4) // fills caches and pools
 	before := other.send(t, requests)
 
 	api := f.widgetAPI(t)
@@ -84,11 +84,11 @@ func TestLoadOfOneApplication(t *testing.T) {
 		}
 	}
 	if strange.Load() > 0 || accepted.Load()*floodBytes > int64(budget)<<20 {
-		t.Errorf("got %d accepted and %d neither accepted nor 429, want the application at its own bound", accepted.Load(), strange.Load())
+		t.Errorf("got %d accepted and %d neither accepted nor 429, want the application at its own limit", accepted.Load(), strange.Load())
 	}
 }
 
-// bystander is a company that has nothing to do with the flood, and a visitor of its.
+// bystander is a company outside the flood, and one of its visitors.
 type bystander struct {
 	client         *api
 	secret, chatID string
@@ -112,7 +112,7 @@ func (l latencies) at(percent int) time.Duration {
 	return l[min(len(l)-1, len(l)*percent/100)].Round(10 * time.Microsecond)
 }
 
-// send has the company and its visitor send so many messages each, one after the other. All must be accepted.
+// send lets the company and its visitor send n messages each, one after the other. All must be accepted.
 func (b *bystander) send(t *testing.T, n int) [2]latencies {
 	t.Helper()
 	var took [2]latencies

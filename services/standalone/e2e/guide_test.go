@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// The lines that standalone prints work as they are pasted.
+// The commands that standalone prints work as pasted.
 func TestHowToWorksAsPrinted(t *testing.T) {
 	sh := need(t, "sh")
 	need(t, "curl")
@@ -71,7 +71,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// A revoked access token stops working within a second or two, even where the word of it was lost.
+// A revoked access token stops working within a second or two, also if the announcement was lost.
 func TestRevokedTokenStopsWorking(t *testing.T) {
 	p := commonStandalone(t).place
 	s, client := openStore(t, p), p.clientAPI(t)
@@ -92,7 +92,7 @@ func TestRevokedTokenStopsWorking(t *testing.T) {
 	}
 }
 
-// `make run` hands SIGTERM on: the process that it has started ends as well, and gives the data folder back.
+// `make run` forwards SIGTERM: the process that it has started ends too, and unlocks the data folder.
 func TestMakeRunHandsSIGTERMOn(t *testing.T) {
 	make := need(t, "make")
 	program(t, "standalone") // and the assets
@@ -112,7 +112,7 @@ func TestMakeRunHandsSIGTERMOn(t *testing.T) {
 	}
 	pid := regexp.MustCompile(`kill (\d+)`).FindStringSubmatch(strings.Join(printed, "\n"))
 	if pid == nil || !strings.Contains(strings.Join(printed, "\n"), "BOT=none") {
-		t.Fatalf("got %q, want the process and who answers", printed)
+		t.Fatalf("got %q, want the process and the bot", printed)
 	}
 	second := run()
 	if _, err := second.awaitFor("Ctrl-C", 10*limit); err == nil || !strings.Contains(err.Error(), "process "+pid[1]) {
@@ -121,7 +121,7 @@ func TestMakeRunHandsSIGTERMOn(t *testing.T) {
 	if _, err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := startStandalone(program(t, "standalone"), dir) // the folder is free
+	s, err := startStandalone(program(t, "standalone"), dir) // the folder is unlocked
 	check(t, err)
 	s.stopAtEnd(t)
 }

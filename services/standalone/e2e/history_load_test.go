@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// mostHistoryRSS is what the Widget API may take with everybody's history in it.
+	// mostHistoryRSS is the maximum memory of the Widget API while it serves all histories.
 	mostHistoryRSS = 256 << 20
 
 	smallText, largeText = 2 << 10, 64 << 10 // bytes of a message
-	onePage              = 1000              // small messages, which are about as many bytes as one answer holds
+	onePage              = 1000              // small messages, about as many bytes as one answer holds
 )
 
-// readers is how many visitors ask at once, how many of them have a long chat, and how long that is.
+// readers returns the number of concurrent visitors, how many of them have a long chat, and its length.
 func readers() (visitors, long, longBytes int) {
 	if longForm() {
 		return 200, 4, 100 << 20
@@ -38,7 +38,8 @@ func longForm() bool { return os.Getenv("PARLEY_FAULTS") == "long" }
 // reader is a visitor with a chat that does not fit into one answer.
 type reader struct{ token, newest string }
 
-// TestLoadOfLongHistories has all visitors ask for their chats at once. Each gets the newest part of it, and the process stays small.
+// TestLoadOfLongHistories lets all visitors request their chats concurrently. Each gets the newest part, and the process's memory
+// stays small.
 func TestLoadOfLongHistories(t *testing.T) {
 	f := newDeployment(t, 0)
 	f.services = []string{"widget-api"}
@@ -66,7 +67,7 @@ func TestLoadOfLongHistories(t *testing.T) {
 				switch {
 				case err != nil:
 					t.Error(err)
-				case status == http.StatusServiceUnavailable && tries < 10: // what every client does
+				case status == http.StatusServiceUnavailable && tries < 10: // as every client does
 					again.Add(1)
 					continue
 				case status != http.StatusOK:
@@ -88,7 +89,7 @@ func TestLoadOfLongHistories(t *testing.T) {
 	}
 }
 
-// ask checks that the answer is the newest part of the chat and says where the rest is.
+// ask checks that the answer is the newest part of the chat with a link to the rest.
 func (r reader) ask(client *http.Client, base string) (status int, n int64, err error) {
 	req, err := http.NewRequest(http.MethodGet, base+"/message", nil)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r reader) ask(client *http.Client, base string) (status int, n int64, err 
 	return answer.StatusCode, int64(len(body)), nil
 }
 
-// seedReaders writes the chats straight into the database: large messages, and then a page of small ones.
+// seedReaders writes the chats directly into the database: large messages, and then a page of small ones.
 func (f *deployment) seedReaders(t *testing.T, visitors, long, longBytes int) []reader {
 	t.Helper()
 	s := openStore(t, f.place)
@@ -129,7 +130,7 @@ func (f *deployment) seedReaders(t *testing.T, visitors, long, longBytes int) []
 		newest := uuid.Must(uuid.NewV7()).String()
 		readers[n] = reader{token: sign(t, f.place, claims(f.place, c.ChatUserID)), newest: newest}
 		var writing sync.WaitGroup
-		for part := range 64 { // writes that come together share a commit
+		for part := range 64 { // concurrent writes share a commit
 			writing.Go(func() {
 				for k := part; k < bulk+onePage; k += 64 {
 					m := chat.Message{ID: uuid.NewString(), CreatedAt: opened.Add(time.Duration(k) * time.Millisecond), Type: chat.Text, Data: small}

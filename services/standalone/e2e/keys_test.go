@@ -78,7 +78,7 @@ func startReplicas(t *testing.T) *replicas {
 	return r
 }
 
-// writeKeyFile makes a key file as the first start of an installation does.
+// writeKeyFile creates a key file as the first start of an installation does.
 func writeKeyFile(t *testing.T) (path string) {
 	t.Helper()
 	keys, err := credential.GenerateKeySet()
@@ -88,8 +88,8 @@ func writeKeyFile(t *testing.T) (path string) {
 	return path
 }
 
-// widgetConfig and gatewayConfig are what the environment would say without any variable.
-// widgetConfig is what a test of one process sets, without limits: everybody has one address here.
+// widgetConfig is the configuration of a test in one process, without limits: all clients share one address. widgetConfig and
+// gatewayConfig have the defaults of an empty environment.
 func widgetConfig(t *testing.T) widgetapi.Config {
 	t.Helper()
 	cfg := widgetapi.Config{Base: service.Base{Logger: slog.New(slog.DiscardHandler)}}
@@ -171,7 +171,7 @@ func (r *replicas) serves(base, kid string) bool {
 	return err == nil && strings.Contains(string(body), kid)
 }
 
-// everywhere waits until each Widget API serves the key, or does not any more.
+// everywhere waits until each Widget API serves the key, or has dropped it.
 func (r *replicas) everywhere(t *testing.T, kid string, served bool) {
 	t.Helper()
 	for _, base := range r.widgets {
@@ -184,7 +184,7 @@ func (r *replicas) everywhere(t *testing.T, kid string, served bool) {
 	}
 }
 
-// visits goes on registering at one Widget API and asking the other with what it got, and with a token of before.
+// visits registers continuously at one Widget API and uses the tokens, new and earlier ones, at the other.
 type visits struct {
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -233,8 +233,8 @@ func (v *visits) more(t *testing.T) {
 	})
 }
 
-// Visitor keys rotate under visitors who write, come and stay connected, and nobody is logged out; then the old key's
-// tokens are refused everywhere.
+// Visitor keys rotate while visitors write, register and stay connected, and no token is refused; then the old key's tokens are
+// refused everywhere.
 func TestVisitorKeysRotateUnderVisitors(t *testing.T) {
 	t.Parallel()
 	r := startReplicas(t)
@@ -276,7 +276,7 @@ func TestVisitorKeysRotateUnderVisitors(t *testing.T) {
 	}
 	for i, s := range live {
 		select {
-		case e := <-s.said:
+		case e := <-s.events:
 			t.Errorf("socket %d: got %s %s, want it to stay", i, e.Kind, e.Message)
 		default:
 		}

@@ -26,8 +26,8 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// Three gateways and two processors: whichever of them is killed with SIGKILL in the middle of its work, and NATS, visitors end with whole
-// answers, agents and visitors with one truth, and companies with every webhook.
+// Three gateways and two processors: when any of them, or NATS, is killed with SIGKILL during its work, visitors receive whole
+// answers, agents and visitors see the same state, and companies receive every webhook.
 func TestKilledGatewaysAndProcessors(t *testing.T) {
 	f := newDeployment(t, 3)
 	f.accounts = true
@@ -68,7 +68,7 @@ func (f *deployment) add(t *testing.T, name string) {
 	}
 }
 
-// killed kills a process. The function that it returns starts it again.
+// killed kills a process. The returned function restarts it.
 func (f *deployment) killed(t *testing.T, name string) (again func()) {
 	t.Helper()
 	check(t, f.run[name].kill())
@@ -78,7 +78,7 @@ func (f *deployment) killed(t *testing.T, name string) (again func()) {
 	}
 }
 
-// figure returns one sample of a service's metrics, such as parley_gateway_sockets; 0 where it does not show it.
+// figure returns one sample of a service's metrics, such as parley_gateway_sockets; 0 if it is absent.
 func (f *deployment) figure(t *testing.T, name, sample string) float64 {
 	t.Helper()
 	answer, err := http.Get("http://" + f.ops[name] + "/metrics")
@@ -96,7 +96,7 @@ func (f *deployment) figure(t *testing.T, name, sample string) float64 {
 	return 0
 }
 
-// figures are a sample of the services whose names begin with a word.
+// figures returns a sample of the services with a name prefix.
 func (f *deployment) figures(t *testing.T, kind, sample string) map[string]float64 {
 	t.Helper()
 	all := make(map[string]float64)
@@ -108,7 +108,7 @@ func (f *deployment) figures(t *testing.T, kind, sample string) map[string]float
 	return all
 }
 
-// grown is the service whose figure has grown most.
+// grown returns the service whose figure has grown most.
 func grown(before, after map[string]float64) (name string) {
 	for other, n := range after {
 		if d := n - before[other]; d > 0 && (name == "" || d > after[name]-before[name]) {
@@ -118,7 +118,7 @@ func grown(before, after map[string]float64) (name string) {
 	return name
 }
 
-// onEachGateway connects the visitor through the edge until there is a socket on every gateway, and returns one of each.
+// onEachGateway connects the visitor through the proxy until every gateway has a socket, and returns one of each.
 func (f *deployment) onEachGateway(t *testing.T, v *visitor) map[string]*socket {
 	t.Helper()
 	const gauge = "parley_gateway_sockets"
@@ -128,7 +128,7 @@ func (f *deployment) onEachGateway(t *testing.T, v *visitor) map[string]*socket 
 		}
 		return n
 	}
-	eventually(t, "sockets of the tests before have left", func() error {
+	eventually(t, "the sockets of earlier tests have disconnected", func() error {
 		if n := sum(f.figures(t, "gateway", gauge)); n != 0 {
 			return fmt.Errorf("got %v sockets, want none", n)
 		}
@@ -155,29 +155,29 @@ func (f *deployment) onEachGateway(t *testing.T, v *visitor) map[string]*socket 
 	return found
 }
 
-// answering is a visitor with a socket on each gateway, who reads an answer that is being written.
+// answering is a visitor with a socket on each gateway, who receives a streamed answer.
 type answering struct {
 	*visitor
 	sockets        map[string]*socket // by gateway
 	shown          map[string]*reading
-	told           []record
+	received       []record
 	reader, writer string // the gateway that reads the parts from the stream, the processor whose bot writes them
 }
 
 func (f *deployment) answering(t *testing.T) *answering {
 	t.Helper()
 	a := &answering{visitor: register(t, f.place, f.widgetAPI(t)), shown: map[string]*reading{}}
-	a.told, a.sockets = a.history(t), f.onEachGateway(t, a.visitor)
+	a.received, a.sockets = a.history(t), f.onEachGateway(t, a.visitor)
 	f.write(t, a)
 	return a
 }
 
-// write lets the bot write for the visitor, until every socket shows some of it.
+// write lets the bot stream an answer to the visitor, until every socket has received some of it.
 func (f *deployment) write(t *testing.T, a *answering) {
 	t.Helper()
 	const emitted, published = `parley_gateway_parts_total{result="ok"}`, `parley_bus_publish_seconds_count{result="ok"}`
 	before, unwritten := f.figures(t, "gateway", emitted), f.figures(t, "processor", published)
-	a.told = append(a.told, a.write(t, "stream"))
+	a.received = append(a.received, a.write(t, "stream"))
 	for host, s := range a.sockets {
 		r := &reading{broken: true}
 		a.shown[host] = r
@@ -186,11 +186,11 @@ func (f *deployment) write(t *testing.T, a *answering) {
 	a.reader = grown(before, f.figures(t, "gateway", emitted))
 	a.writer = grown(unwritten, f.figures(t, "processor", published))
 	if a.reader == "" || a.writer == "" {
-		t.Fatalf("got %q as the reader and %q as the writer of an answer that is being written", a.reader, a.writer)
+		t.Fatalf("got %q as the reader and %q as the writer of a streamed answer", a.reader, a.writer)
 	}
 }
 
-// finish reads to the end: every socket shows the whole answer and then its message, and the history has that once.
+// finish reads to the end: every socket gets the whole answer and then its message, and the history has it once.
 func (a *answering) finish(t *testing.T) {
 	t.Helper()
 	var final record
@@ -206,12 +206,13 @@ func (a *answering) finish(t *testing.T) {
 		}
 		final = r.final.record
 	}
-	a.told = append(a.told, final)
-	checkHistory(t, a.visitor, a.told)
+	a.received = append(a.received, final)
+	checkHistory(t, a.visitor, a.received)
 }
 
-// visitorsGatewayKilled kills a gateway that has a socket of the visitor and does not read the visitor's parts. The socket comes back to another
-// gateway and ends with the answer; typing from before is not repeated, the read cursor only advances, and the visitor stays online.
+// visitorsGatewayKilled kills a gateway that has a socket of the visitor and does not read the visitor's parts. The socket
+// reconnects to another gateway and gets the rest of the answer; earlier typing is not repeated, the read cursor only advances,
+// and the visitor stays online.
 func (f *deployment) visitorsGatewayKilled(t *testing.T) {
 	a := f.answering(t)
 	host := ""
@@ -228,10 +229,10 @@ func (f *deployment) visitorsGatewayKilled(t *testing.T) {
 	a.finish(t)
 	presentAgain()
 
-	// The cursor: a socket that is late with what it has read moves nothing back.
+	// The cursor: a late read report moves nothing back.
 	var answers []record
 	for _, text := range []string{"one", "two"} {
-		a.told = append(a.told, a.write(t, text))
+		a.received = append(a.received, a.write(t, text))
 		answers = append(answers, a.message(t).record)
 	}
 	if got := a.sockets[a.reader].ask(t, "read", map[string]string{"messageId": answers[1].ID}); !strings.Contains(got, `"unread":0`) {
@@ -245,7 +246,7 @@ func (f *deployment) visitorsGatewayKilled(t *testing.T) {
 		t.Errorf("got %s unread after %s, want 0 after %s", got.Get("Parley-Unread"), got.Get("Parley-Read-Up-To"), answers[1].ID)
 	}
 
-	// Each signal reaches each socket, on whichever gateway it is now, once; none is from before.
+	// Each signal reaches each socket, on whichever gateway it is now, once; no earlier one is repeated.
 	typing("Nora", a.sockets)
 }
 
@@ -256,20 +257,20 @@ func (a *answering) message(t *testing.T) (d delivery) {
 		for {
 			e := s.await(t, "event")
 			if e.Event != "message" {
-				continue // the end of the parts, or somebody types
+				continue // the end of the parts, or typing
 			}
 			check(t, json.Unmarshal(e.Args[0], &d))
 			if !a.knows(d.ID) {
-				break // else a reply from before, which a gateway that took over has emitted again
+				break // otherwise an earlier reply, which the gateway that took over has emitted again
 			}
 		}
 	}
-	a.told = append(a.told, d.record)
+	a.received = append(a.received, d.record)
 	return d
 }
 
 func (a *answering) knows(id string) bool {
-	for _, r := range a.told {
+	for _, r := range a.received {
 		if r.ID == id {
 			return true
 		}
@@ -277,7 +278,7 @@ func (a *answering) knows(id string) bool {
 	return false
 }
 
-// chatUser asks an operator for a visitor and the visitor's chat.
+// chatUser looks up a visitor and the visitor's chat with parleyctl.
 func (f *deployment) chatUser(t *testing.T, v *visitor) (chatUserID, chatID string) {
 	t.Helper()
 	chats := ask[[]struct{ ID, ChatUserID string }](f.operator(t), "chats", "list", "--app", f.AppID, "--email", v.email)
@@ -287,8 +288,8 @@ func (f *deployment) chatUser(t *testing.T, v *visitor) (chatUserID, chatID stri
 	return chats[0].ChatUserID, chats[0].ID
 }
 
-// presence waits until somebody is online, by an entry that ends by itself. The function that it returns removes the entry, as if it had ended,
-// and waits until another gateway has written it again.
+// presence waits until the visitor is online, with an entry that expires. The returned function removes the entry, as if it had
+// expired, and waits until another gateway has written it again.
 func (f *deployment) presence(t *testing.T, key string) (again func()) {
 	t.Helper()
 	client, err := redisclient.New(f.redisURL("operator"), redisclient.Timeouts{})
@@ -316,8 +317,8 @@ func (f *deployment) presence(t *testing.T, key string) (again func()) {
 	}
 }
 
-// typing says once that support types. The function that it returns says so under another name until every socket has heard it; by then none may
-// hear the first name.
+// typing sends one typing signal of support. The returned function sends signals under another name until every socket has
+// received one; no socket may receive the first name by then.
 func (f *deployment) typing(t *testing.T, chatUserID string) (again func(name string, sockets map[string]*socket)) {
 	t.Helper()
 	nc, err := nats.Connect(f.natsURL("panel"), nats.CustomInboxPrefix("_INBOX.panel"))
@@ -333,16 +334,16 @@ func (f *deployment) typing(t *testing.T, chatUserID string) (again func(name st
 	return func(name string, sockets map[string]*socket) {
 		t.Helper()
 		for host, s := range sockets {
-			for heard := ""; heard != name; {
+			for typistName := ""; typistName != name; {
 				say(name)
 				select {
-				case e := <-s.said:
+				case e := <-s.events:
 					var typist struct{ Name string }
 					if e.Kind == "event" && e.Event == "typing" {
 						check(t, json.Unmarshal(e.Args[0], &typist))
 					}
-					if heard = typist.Name; heard == "Before" {
-						t.Errorf("the socket on %s heard of somebody who typed before the kill", host)
+					if typistName = typist.Name; typistName == "Before" {
+						t.Errorf("the socket on %s received typing from before the kill", host)
 					}
 				case <-time.After(time.Second):
 				}
@@ -351,7 +352,8 @@ func (f *deployment) typing(t *testing.T, chatUserID string) (again func(name st
 	}
 }
 
-// processorKilled kills the processor whose bot writes while the receiver of the webhooks is away and a chat is handed over.
+// processorKilled kills the processor whose bot is streaming while the receiver of the webhooks is down and a chat is handed
+// over.
 func (f *deployment) processorKilled(t *testing.T) {
 	stored := openStore(t, f.place)
 	check(t, stored.SetSupport(t.Context(), f.AppID, chat.Support{HandoverButton: true, Rating: true}))
@@ -362,7 +364,7 @@ func (f *deployment) processorKilled(t *testing.T) {
 	sent := []string{writer.write(t, "the first one").ID}
 	r.await(t, sent...) // the endpoint is known
 	a := f.answering(t)
-	sent = append(sent, a.told[len(a.told)-1].ID)
+	sent = append(sent, a.received[len(a.received)-1].ID)
 
 	failed := func() (n float64) {
 		for _, of := range f.figures(t, "processor", `parley_webhook_attempts_total{result="no_answer"}`) {
@@ -373,7 +375,7 @@ func (f *deployment) processorKilled(t *testing.T) {
 	before := failed()
 	r.kill(t)
 	for n := range 3 {
-		sent = append(sent, writer.write(t, fmt.Sprint("while the receiver is away ", n)).ID)
+		sent = append(sent, writer.write(t, fmt.Sprint("while the receiver is down ", n)).ID)
 	}
 	sent = append(sent, asks.write(t, "human").ID)
 	eventually(t, "a delivery fails", func() error {
@@ -390,7 +392,7 @@ func (f *deployment) processorKilled(t *testing.T) {
 	a.finish(t)
 	r.await(t, sent...)
 
-	// The chat is handed over once, and the visitor reads of it once.
+	// The chat is handed over once, and the visitor gets one notice.
 	notices := func(kind string) (n int) {
 		history, _, err := stored.History(t.Context(), chatID, store.HistoryQuery{})
 		check(t, err)
@@ -405,7 +407,7 @@ func (f *deployment) processorKilled(t *testing.T) {
 		t.Helper()
 		eventually(t, "the notice "+kind, func() error {
 			if notices(kind) == 0 {
-				return errors.New("the visitor is not told")
+				return errors.New("the visitor has no notice")
 			}
 			return nil
 		})
@@ -485,7 +487,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// await waits until everything has come, each under one webhook-id. What a processor that is gone had claimed takes its lease.
+// await waits until every event has arrived, each under one webhook-id. Deliveries that a dead processor had claimed wait for
+// their lease.
 func (r *receiver) await(t *testing.T, sent ...string) {
 	t.Helper()
 	eventually(t, "webhooks", func() error {

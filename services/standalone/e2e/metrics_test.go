@@ -18,7 +18,7 @@ var (
 	sample      = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? `)
 )
 
-// exported reads what all services show, as names of metrics with the names of their labels.
+// exported returns the metrics of all services with the names of their labels.
 func (f *deployment) exported(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	found := make(map[string]map[string]bool)
@@ -29,7 +29,7 @@ func (f *deployment) exported(t *testing.T) map[string]map[string]bool {
 		answer.Body.Close()
 		check(t, err)
 		for line := range strings.Lines(string(text)) {
-			// A vector that has counted nothing yet shows no sample, but says that it is there.
+			// A vector without samples still declares its type.
 			if declared, ok := strings.CutPrefix(line, "# TYPE "); ok {
 				found[strings.Fields(declared)[0]] = map[string]bool{}
 			}
@@ -44,7 +44,7 @@ func (f *deployment) exported(t *testing.T) map[string]map[string]bool {
 	return found
 }
 
-// histogramBase is the name under which a sample's metric is declared.
+// histogramBase returns the declared name of a sample's metric.
 func histogramBase(name string, declared map[string]map[string]bool) string {
 	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
 		if base := strings.TrimSuffix(name, suffix); base != name && declared[base] != nil {
@@ -54,7 +54,7 @@ func histogramBase(name string, declared map[string]map[string]bool) string {
 	return name
 }
 
-// metricsAreExported: whatever the dashboards and the alerts name, some service shows.
+// metricsAreExported: a service exports every metric that the dashboards and the alerts use.
 func (f *deployment) metricsAreExported(t *testing.T) {
 	found := f.exported(t)
 	known := map[string]bool{"job": true, "instance": true, "le": true} // Prometheus' own
@@ -71,7 +71,7 @@ func (f *deployment) metricsAreExported(t *testing.T) {
 		text, file := string(raw), filepath.Base(path)
 		for _, name := range metricName.FindAllString(text, -1) {
 			if found[histogramBase(name, found)] == nil {
-				t.Errorf("%s: nobody shows %s", file, name)
+				t.Errorf("%s: no service exports %s", file, name)
 			}
 		}
 		for _, use := range metricUse.FindAllStringSubmatch(text, -1) {
@@ -85,7 +85,7 @@ func (f *deployment) metricsAreExported(t *testing.T) {
 		for _, by := range grouping.FindAllStringSubmatch(text, -1) {
 			for _, label := range strings.Split(by[1], ",") {
 				if !known[strings.TrimSpace(label)] {
-					t.Errorf("%s: nothing has the label %q", file, label)
+					t.Errorf("%s: no metric has the label %q", file, label)
 				}
 			}
 		}

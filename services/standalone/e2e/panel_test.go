@@ -4,13 +4,13 @@ import (
 	"testing"
 )
 
-// Agents and operators use the panel in a real browser, with visitors in the widget beside them.
+// Agents and operators use the panel in a real browser, together with visitors in the widget.
 func TestPanel(t *testing.T) {
 	need(t, "sh")
 	need(t, "curl")
 	for _, scenario := range []string{"tokens", "inbox", "live", "keyboard", "applications", "templates", "streams", "people", "companies", "webhooks", "scale", "notLive", "screens"} {
 		t.Run(scenario, func(t *testing.T) {
-			// Its own: what one scenario does would be seen in the others' lists.
+			// Its own: the changes of one scenario would appear in the others' lists.
 			s := ownStandalone(t, t.TempDir())
 			c, _ := startScenario(t, scenario, s.place, map[string]string{
 				"module": "./panel_scenarios.mjs", "panel": s.PanelURL, "email": s.PanelEmail, "password": s.PanelPassword, "clientBase": s.ClientBaseURL, "accessToken": s.AccessToken, "nats": s.NATSURL,

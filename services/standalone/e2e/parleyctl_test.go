@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// operator is somebody with parleyctl in the folder of a running demo, and without any settings.
+// operator runs parleyctl in the folder of a running demo, without any settings.
 type operator struct {
 	t    *testing.T
 	path string
@@ -28,7 +28,7 @@ func newOperator(t *testing.T, s *standalone) *operator {
 	return &operator{t: t, path: program(t, "parleyctl"), env: []string{"PARLEY_DATA_DIR=" + s.dir}}
 }
 
-// run runs a command line that must succeed, and returns what it prints.
+// run runs a command line that must succeed, and returns its output.
 func (o *operator) run(args ...string) []byte {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), o.path, args...)
@@ -51,13 +51,13 @@ func ask[T any](o *operator, args ...string) (v T) {
 	return v
 }
 
-// create makes something and returns its id.
+// create creates a record and returns its id.
 func (o *operator) create(args ...string) string {
 	o.t.Helper()
 	return ask[struct{ ID string }](o, args...).ID
 }
 
-// TestParleyctl does an operator's work with the built program: a company from nothing to a conversation, and to its end.
+// TestParleyctl does an operator's work with the built program, from creating a company to a conversation and its deletion.
 func TestParleyctl(t *testing.T) {
 	s := commonStandalone(t)
 	o := newOperator(t, s)
@@ -71,8 +71,8 @@ func TestParleyctl(t *testing.T) {
 	there.AppID, there.CompanyID, there.AccessToken = app, company, token.Secret
 	api, widget := there.clientAPI(t), there.widgetAPI(t)
 	v := register(t, there, widget)
-	if told := v.history(t); len(told) != 1 || told[0].member(t, "text") != "Welcome" || told[0].NameOfSender != "Nora" {
-		t.Errorf("got %+v, want the greeting of the file", told)
+	if received := v.history(t); len(received) != 1 || received[0].member(t, "text") != "Welcome" || received[0].NameOfSender != "Nora" {
+		t.Errorf("got %+v, want the greeting of the file", received)
 	}
 	socket := connected(t, there.SocketURLs[0], v.token, "websocket")
 	chats := ask[[]struct{ ID, Status string }](o, "chats", "list", "--app", app, "--email", v.email)
@@ -127,7 +127,7 @@ func refusedAs(got answer, status int, code string) error {
 	return nil
 }
 
-// awaitPassing reads what watch prints until an event of the kind passes, which must be of the chat.
+// awaitPassing reads the output of watch until it prints an event of the kind, which must be of the chat.
 func awaitPassing(t *testing.T, watching *child, kind, chatID string) {
 	t.Helper()
 	timeout := time.After(limit)
@@ -175,7 +175,7 @@ func traceComplete(o *operator, messageID string) error {
 	return nil
 }
 
-// TestParleyctlDeadLetters replays what cannot work: it dies again, of the consumer that it was replayed for, and of no other.
+// TestParleyctlDeadLetters replays a malformed event: only the consumer that it was replayed for gives it up again.
 func TestParleyctlDeadLetters(t *testing.T) {
 	s := commonStandalone(t)
 	deadLetters(t, newOperator(t, s), s.NATSURL)
@@ -186,7 +186,7 @@ func deadLetters(t *testing.T, o *operator, natsURL string) {
 	nc, err := nats.Connect(natsURL)
 	check(t, err)
 	defer nc.Close()
-	_, err = nc.Request(subject.VisitorMessage("nobody", "nothing"), []byte("no JSON"), limit) // the stream answers
+	_, err = nc.Request(subject.VisitorMessage("nobody", "nothing"), []byte("no JSON"), limit) // the stream acknowledges
 	check(t, err)
 	type letter struct {
 		Sequence                  int

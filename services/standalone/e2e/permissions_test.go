@@ -16,7 +16,7 @@ func natsUsers() []string {
 
 func passwordOf(user string) string { return "of" + strings.ReplaceAll(user, "-", "") }
 
-// natsPasswords are the settings from which the server's configuration takes the passwords, and what the streams may reserve.
+// natsPasswords are the settings with the passwords of the NATS configuration, and the streams' storage limits.
 func natsPasswords() []string {
 	settings := []string{"NATS_MAX_FILE_STORE=20GB"}
 	for _, user := range natsUsers() {
@@ -25,7 +25,7 @@ func natsPasswords() []string {
 	return settings
 }
 
-// redisPasswords are the settings from which deploy/redis/start.sh takes the passwords, and where it writes its users.
+// redisPasswords are the settings with the passwords for deploy/redis/start.sh, and the path of its users file.
 func redisPasswords(dir string) []string {
 	settings := []string{"TMPDIR=" + dir}
 	for _, user := range []string{"client-api", "widget-api", "socket-gateway", "panel", "operator"} {
@@ -34,11 +34,11 @@ func redisPasswords(dir string) []string {
 	return settings
 }
 
-// permissions: every service did its work with its own user (the sessions before), and none was refused anything. What each of
-// them is refused the tests of deploy/manifests hold.
+// permissions checks that no service was refused a permission: all have worked with their own users in the sessions before. The
+// tests of deploy/manifests check what each user is refused.
 func (f *deployment) permissions(t *testing.T) {
 	for _, name := range f.services {
-		// The first two are NATS's where a service's account does not import a subject, the last is Redis's.
+		// The first two are NATS's errors if a service's account does not import a subject, the last is Redis's.
 		log := strings.ToLower(f.run[name].stderr.String())
 		refused := func(words string) bool { return strings.Contains(log, words) }
 		if slices.ContainsFunc([]string{"no responders", "no stream takes this subject", "permission", "noperm"}, refused) {
@@ -47,12 +47,13 @@ func (f *deployment) permissions(t *testing.T) {
 	}
 }
 
-// operator is somebody with parleyctl and the operator's user.
+// operator returns parleyctl with the operator's user.
 func (f *deployment) operator(t *testing.T) *operator {
 	return &operator{t: t, path: program(t, "parleyctl"), env: []string{"NATS_URL=" + f.natsURL("operator"), "SQLITE_PATH=" + f.SQLitePath}}
 }
 
-// operatorTraces asks the processes of each consumer about a message: requests that cross from the streams' account into the services'.
+// operatorTraces asks the processes of each consumer about a message: requests that cross from the streams' account into the
+// services'.
 func (f *deployment) operatorTraces(t *testing.T) {
 	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
 	chats := ask[[]struct{ ID string }](o, "chats", "list", "--app", f.AppID, "--email", v.email)
@@ -64,7 +65,8 @@ func (f *deployment) operatorTraces(t *testing.T) {
 	eventually(t, "the trace is complete", func() error { return traceComplete(o, accepted.MessageID) })
 }
 
-// revocation ends a visitor's tokens and sockets on every replica, and says how long that took.
+// revocation revokes a visitor's tokens, and logs how long it takes until every replica has ended the sockets and refuses the
+// tokens.
 func (f *deployment) revocation(t *testing.T) {
 	o, v := f.operator(t), register(t, f.place, f.widgetAPI(t))
 	var sockets []*socket

@@ -18,18 +18,18 @@ import (
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
-// place is the address book of a running Parley.
+// place has the addresses of a running Parley.
 type place struct {
 	seed.Demo
 	OpsURL     string
 	SiteURL    string   // the page of another origin that embeds the widget
-	SocketURLs []string // of the gateways; one after the other
-	KeysFile   string   // the visitor keys, to sign what the Widget API would not
+	SocketURLs []string // the gateways
+	KeysFile   string   // the visitor keys, to sign invalid tokens
 	MongoDB    string   // the URI of the store; empty: SQLite
 	Database   string   // on MongoDB
 }
 
-// store is how a service reaches the store.
+// store returns the settings of the store.
 func (p place) store() config.Store {
 	if p.MongoDB != "" {
 		return config.Store{MongoDBURI: p.MongoDB, MongoDBDatabase: p.Database}
@@ -42,7 +42,7 @@ type standalone struct {
 	place
 	*child
 	dir   string
-	howTo []string // what it printed
+	howTo []string // its printed instructions
 }
 
 var (
@@ -50,7 +50,7 @@ var (
 	siteLine = regexp.MustCompile(`(http://\S+)/ \(another origin`)
 )
 
-// startStandalone starts the program on free ports and on the data in dir, and returns when it has said that it is ready.
+// startStandalone starts the program on free ports with the data in dir, and returns when it reports that it is ready.
 func startStandalone(program, dir string) (*standalone, error) {
 	for try := 1; ; try++ {
 		s, err := tryStandalone(program, dir)
@@ -64,7 +64,7 @@ func tryStandalone(program, dir string) (*standalone, error) {
 	c, err := spawn("standalone", []string{
 		"PARLEY_CLIENT_ADDR=127.0.0.1:0", "PARLEY_WIDGET_ADDR=127.0.0.1:0", "PARLEY_OPS_ADDR=127.0.0.1:0", "PARLEY_NATS_ADDR=127.0.0.1:0",
 		"PARLEY_SITE_ADDR=127.0.0.1:0", "PARLEY_PANEL_ADDR=127.0.0.1:0",
-		"PARLEY_DATA_DIR=" + dir, "WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", // the receivers of webhooks are the tests
+		"PARLEY_DATA_DIR=" + dir, "WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", // the tests receive webhooks on loopback addresses
 	}, program)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func readDemo(dir string) (d seed.Demo, err error) {
 	return d, json.Unmarshal(data, &d)
 }
 
-// ownStandalone starts one that belongs to the test alone.
+// ownStandalone starts one for this test only.
 func ownStandalone(t testing.TB, dir string) *standalone {
 	t.Helper()
 	s, err := startStandalone(program(t, "standalone"), dir)
@@ -127,7 +127,7 @@ var common = sync.OnceValues(func() (*standalone, error) {
 	return s, nil
 })
 
-// commonStandalone is the one that all tests share that do not stop it.
+// commonStandalone returns the standalone that tests share. They must not stop it.
 func commonStandalone(t testing.TB) *standalone {
 	t.Helper()
 	s, err := common()
@@ -137,7 +137,7 @@ func commonStandalone(t testing.TB) *standalone {
 	return s
 }
 
-// api is an HTTP client of one of the two APIs that holds every answer against the API's own document.
+// api is an HTTP client of one API that validates every response against the API's document.
 type api struct {
 	base   string
 	client *http.Client
@@ -148,7 +148,7 @@ func (p place) widgetAPI(t testing.TB) *api { return newAPI(t, p.WidgetBaseURL) 
 
 func newAPI(t testing.TB, base string) *api {
 	t.Helper()
-	// The own transport ends its connections with the test; -race and two cores want few of them.
+	// Its own transport closes its connections with the test; few connections suffice.
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	plain := &http.Client{Transport: transport, Timeout: limit}
@@ -165,14 +165,14 @@ func newAPI(t testing.TB, base string) *api {
 	return &api{base: base, client: &http.Client{Transport: checked, Timeout: limit}}
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// errorBody is the one body of all errors.
+// errorBody is the common error body.
 type errorBody struct {
 	StatusCode int    `json:"statusCode"`
 	Code       string `json:"code"`
@@ -190,7 +190,7 @@ type header struct{ name, value string }
 func bearer(token string) header      { return header{"Authorization", "Bearer " + token} }
 func accessToken(token string) header { return header{"x-access-token", token} }
 
-// try does a request; body is JSON text, or anything that encodes to it, or nil.
+// try sends a request; body is JSON text, or a value to encode, or nil.
 func (a *api) try(method, path string, body any, headers ...header) (answer, error) {
 	r, err := http.NewRequest(method, a.base+path, encoded(body))
 	if err != nil {
@@ -229,7 +229,7 @@ func encoded(body any) io.Reader {
 	return bytes.NewReader(data)
 }
 
-// call is try for a request that must be answered.
+// call is try for a request that must get a response.
 func (a *api) call(t testing.TB, method, path string, body any, headers ...header) answer {
 	t.Helper()
 	got, err := a.try(method, path, body, headers...)
@@ -251,7 +251,7 @@ func want[T any](t testing.TB, status int, got answer) (v T) {
 	return v
 }
 
-// wantError checks the status and what every error has, and returns the body.
+// wantError checks the status and the common parts of an error, and returns the body.
 func wantError(t testing.TB, status int, got answer) errorBody {
 	t.Helper()
 	if got.status != status {

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// limit bounds every wait for something that has to happen. It is far above what any of it takes on an idle machine.
+// limit bounds every wait, far above the time that any of them takes on an idle machine.
 const limit = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is what all tests use together. It closes after the last of them, the last that was opened first.
+// shared has the resources of all tests. After the last test it closes them in the opposite order of opening.
 var shared struct {
 	sync.Mutex
 	closers []func()
@@ -51,7 +51,7 @@ func closeShared() {
 	}
 }
 
-// need returns the path of a program that the tests use but do not build. Where it is absent the test is skipped, and fails in CI.
+// need returns the path of a program that the tests do not build. If it is missing the test is skipped, and fails in CI.
 func need(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -65,7 +65,7 @@ func need(t testing.TB, name string) string {
 	return ""
 }
 
-// root is the repository's folder.
+// root returns the repository's folder.
 var root = sync.OnceValue(func() string {
 	path, err := filepath.Abs("../../..")
 	if err != nil {
@@ -96,10 +96,10 @@ var bin = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// buildWidget does what `make assets` does, so that the tests also run by themselves.
+// buildWidget builds the assets as `make assets` does, so that the tests also run by themselves.
 func buildWidget() error {
 	if _, err := os.Stat(filepath.Join(root(), "node_modules/esbuild")); errors.Is(err, os.ErrNotExist) {
-		return nil // what needs it says so
+		return nil // tests that need it report it
 	}
 	build := exec.Command("make", "--silent", "assets")
 	build.Dir = root()
@@ -122,17 +122,17 @@ func program(t testing.TB, name string) string {
 type child struct {
 	name   string
 	cmd    *exec.Cmd
-	lines  chan string // what it prints on stdout, until it ends
+	lines  chan string // its stdout, until it ends
 	stderr *tail
 	ended  chan struct{}
 }
 
-// spawn starts a program with settings (NAME=value) and nothing else of Parley's in its environment.
+// spawn starts a program with settings (NAME=value) and no other Parley variables in its environment.
 func spawn(name string, settings []string, path string, args ...string) (*child, error) {
 	return start(name, settings, exec.Command(path, args...))
 }
 
-// spawnWithInput is spawn for a program that reads; what is written to input arrives at its stdin.
+// spawnWithInput is spawn with a pipe to the program's stdin.
 func spawnWithInput(name string, settings []string, path string, args ...string) (c *child, input io.Writer, err error) {
 	cmd := exec.Command(path, args...)
 	if input, err = cmd.StdinPipe(); err != nil {
@@ -164,17 +164,17 @@ func (c *child) follow(stdout io.Reader) {
 	for lines.Scan() {
 		select {
 		case c.lines <- lines.Text():
-		default: // nobody reads any more
+		default: // no reader any more
 		}
 	}
 	close(c.lines)
-	_ = c.cmd.Wait() // the exit code is read from the state
+	_ = c.cmd.Wait() // the exit code is in the state
 }
 
 // await reads lines until one has the prefix, and returns all of them.
 func (c *child) await(prefix string) ([]string, error) { return c.awaitFor(prefix, limit) }
 
-// awaitFor is await with a limit of its own, for what also builds.
+// awaitFor is await with another limit, for commands that build first.
 func (c *child) awaitFor(prefix string, limit time.Duration) ([]string, error) {
 	timeout := time.After(limit)
 	var seen []string
@@ -195,19 +195,19 @@ func (c *child) awaitFor(prefix string, limit time.Duration) ([]string, error) {
 	}
 }
 
-// code is the exit code of a process that has ended; -1 after a signal.
+// code returns the exit code of an ended process; -1 after a signal.
 func (c *child) code() int { return c.cmd.ProcessState.ExitCode() }
 
-// stop asks the process to end and returns its exit code.
+// stop sends SIGTERM and returns the exit code.
 func (c *child) stop() (int, error) { return c.end(syscall.SIGTERM) }
 
-// kill ends the process as a crash does.
+// kill ends the process with SIGKILL.
 func (c *child) kill() error {
 	_, err := c.end(syscall.SIGKILL)
 	return err
 }
 
-// end sends a signal (0 is none) and returns the exit code when the process has ended.
+// end sends a signal (0: none) and returns the exit code when the process has ended.
 func (c *child) end(signal syscall.Signal) (int, error) {
 	if err := c.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return 0, fmt.Errorf("ending %s: %w", c.name, err)
@@ -222,7 +222,7 @@ func (c *child) end(signal syscall.Signal) (int, error) {
 	}
 }
 
-// stopAtEnd stops the process when the test ends, whatever became of it, and shows its log if the test failed.
+// stopAtEnd stops the process when the test ends, and logs its output if the test failed.
 func (c *child) stopAtEnd(t testing.TB) {
 	t.Cleanup(func() {
 		code, err := c.stop()
@@ -235,11 +235,11 @@ func (c *child) stopAtEnd(t testing.TB) {
 	})
 }
 
-// tail keeps the end of what a process writes.
+// tail keeps the end of a process's output.
 type tail struct {
 	sync.Mutex
 	kept []byte
-	all  bool // nothing is thrown away
+	all  bool // keep everything
 }
 
 // keepAll keeps everything from now on.
@@ -274,7 +274,7 @@ func rounds() int {
 	return 1
 }
 
-// eventually tries until it works, for what has a state but no event to wait for.
+// eventually polls for a state that no event announces.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

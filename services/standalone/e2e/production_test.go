@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// TestProductionGuide runs the commands of docs/production.md as they stand, except for the addresses, on real engines.
+// TestProductionGuide runs the commands of docs/production.md, with other addresses, on real engines.
 func TestProductionGuide(t *testing.T) {
 	f := newDeployment(t, 0)
 	need(t, "curl")
@@ -35,13 +35,13 @@ func TestProductionGuide(t *testing.T) {
 		check(t, err)
 		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port), addr)
 	}
-	addresses = append(addresses, "PUBLIC_URL=https://chat.example.com", "PUBLIC_URL=http://127.0.0.1:1") // doctor looks at the certificate
+	addresses = append(addresses, "PUBLIC_URL=https://chat.example.com", "PUBLIC_URL=http://127.0.0.1:1") // doctor checks the certificate
 	var script strings.Builder
 	script.WriteString("set -eu -o pipefail\ntrap 'kill $(jobs -p) && wait' EXIT\n")
 	steps := 0
 	for _, block := range regexp.MustCompile("(?s)```bash\n(.*?)```\n").FindAllStringSubmatch(guide, -1) {
 		steps++
-		if block[1] != "make build\n" { // the programs of the tests are the same
+		if block[1] != "make build\n" { // the tests have built the same programs
 			script.WriteString(block[1])
 		}
 	}

@@ -61,14 +61,14 @@ func TestDocumentsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort: what is not part of the first impression belongs to docs.
+// TestReadmeIsShort: details belong in docs.
 func TestReadmeIsShort(t *testing.T) {
 	if got := strings.Count(readFile(t, readmePath), "\n"); got > 200 {
 		t.Errorf("README.md has %d lines, want 200 at most", got)
 	}
 }
 
-// between replaces what stands between two marks with content.
+// between replaces the text between two marks.
 func between(t testing.TB, text, start, end, content string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(text, start)
@@ -110,7 +110,7 @@ func errorTable(t *testing.T) string {
 	return "| code | status | message | API |\n|---|---|---|---|\n" + strings.Join(slices.Sorted(maps.Keys(rows)), "")
 }
 
-// configurationTables lists every variable of every service once, with the services that read it, grouped by who sets it.
+// configurationTables lists every variable of every service once, with the services that read it, in groups.
 func configurationTables(t *testing.T) string {
 	t.Helper()
 	type row struct {
@@ -168,7 +168,7 @@ func configurationTables(t *testing.T) string {
 	return b.String()
 }
 
-// TestReadmeCurl runs the README's curl lines as they stand, with bash, against a running Parley.
+// TestReadmeCurl runs the README's curl commands unchanged, with bash, against a running Parley.
 func TestReadmeCurl(t *testing.T) {
 	p := commonStandalone(t).place
 	dir := t.TempDir()
@@ -208,7 +208,7 @@ func TestReadmeCurl(t *testing.T) {
 	}
 }
 
-// TestReadmeOperator runs the README's block for operators as it stands, beside a running Parley, whose demo application stays as it was.
+// TestReadmeOperator runs the README's operator commands unchanged with a running Parley, whose demo application must not change.
 func TestReadmeOperator(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)
@@ -273,7 +273,7 @@ func TestProcessingLayerExample(t *testing.T) {
 		_ = layer.Process.Kill()
 		_ = layer.Wait()
 	})
-	if _, err := stderr.Read(make([]byte, 1)); err != nil { // it says that it is there
+	if _, err := stderr.Read(make([]byte, 1)); err != nil { // it logs when it is ready
 		t.Fatal(err)
 	}
 

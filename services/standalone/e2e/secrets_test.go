@@ -29,7 +29,7 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// evidence is all that could show a secret: the log of every service at its finest level, and every error body.
+// evidence is all output that could leak a secret: every service's debug log, and every error body.
 type evidence struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -47,7 +47,7 @@ func (s *evidence) String() string {
 	return s.text.String()
 }
 
-// A session and its errors, with secrets that would be recognised wherever they came out.
+// A session and its errors, with secrets that are recognisable in any output.
 func TestSecretsAreNotSeen(t *testing.T) {
 	t.Parallel()
 	const urlSecret = "S3CR3T-of-a-URL"
@@ -182,7 +182,7 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	}
 }
 
-// scrape adds what the metrics show.
+// scrape adds the metrics.
 func scrape(t *testing.T, to io.Writer, registries ...*prometheus.Registry) {
 	t.Helper()
 	for _, registry := range registries {

@@ -14,7 +14,7 @@ import (
 	eventsv1 "github.com/parley-chat/parley/proto-events/gen/parley/events/v1"
 )
 
-// record is a message as the history and the socket show it.
+// record is a message in the history and on the socket.
 type record struct {
 	ID            string          `json:"id"`
 	CreatedAt     string          `json:"createdAt"`
@@ -40,7 +40,7 @@ func (r record) member(t testing.TB, name string) string {
 	return s
 }
 
-// visitor is somebody who has registered.
+// visitor is a registered visitor.
 type visitor struct {
 	place place
 	api   *api
@@ -48,7 +48,7 @@ type visitor struct {
 	email string
 }
 
-// register registers somebody new with the demo application.
+// register registers a new visitor of the demo application.
 func register(t testing.TB, p place, a *api) *visitor {
 	t.Helper()
 	v := &visitor{place: p, api: a, email: uuid.NewString() + "@example.com"}
@@ -85,7 +85,7 @@ func (v *visitor) choose(t testing.TB, menu record, payload string) record {
 	return v.send(t, "MULTIPLE_CHOICE_REPLY", map[string]string{"text": "a choice", "payload": payload, "replyTo": menu.ID})
 }
 
-// sent is the Client API's success.
+// sent is the success body of the Client API.
 type sent struct {
 	Message         string `json:"message"`
 	MessageID       string `json:"messageId"`
@@ -110,16 +110,16 @@ func session(t *testing.T, p place, transports ...string) {
 	botName := checkSettings(t, p, widget)
 
 	v := register(t, p, widget)
-	told := v.history(t)
-	checkGreetings(t, told, botName)
+	received := v.history(t)
+	checkGreetings(t, received, botName)
 	registered, _ := nextEvent(t, events, func(e *eventsv1.VisitorRegistered) bool { return e.GetProfile().GetEmail() == v.email })
 
 	var listening []*socket
 	for _, url := range p.SocketURLs {
 		listening = append(listening, connected(t, url, v.token, transports...))
 	}
-	// heard is a message that every socket of the visitor has received, the same on each.
-	heard := func() delivery {
+	// nextOnAll returns the next message, which every socket of the visitor receives alike.
+	nextOnAll := func() delivery {
 		t.Helper()
 		first := listening[0].next(t)
 		for _, other := range listening[1:] {
@@ -130,7 +130,7 @@ func session(t *testing.T, p place, transports ...string) {
 		if first.ChatID != registered.GetChatId() {
 			t.Errorf("socket: got chatId %s, want %s", first.ChatID, registered.GetChatId())
 		}
-		told = append(told, first.record)
+		received = append(received, first.record)
 		return first
 	}
 
@@ -139,8 +139,8 @@ func session(t *testing.T, p place, transports ...string) {
 		text := fmt.Sprintf("number %d of “%s”", i, t.Name())
 		begun := time.Now()
 		mine := v.write(t, text)
-		told = append(told, mine)
-		reply := heard()
+		received = append(received, mine)
+		reply := nextOnAll()
 		if took := time.Since(begun); fastest == 0 || took < fastest {
 			fastest = took
 		}
@@ -156,19 +156,19 @@ func session(t *testing.T, p place, transports ...string) {
 		t.Errorf("the bot answered in %v, want less than 2s", fastest)
 	}
 
-	told = append(told, v.write(t, "menu"))
-	menu := heard()
-	told = append(told, v.choose(t, menu.record, "show-picture"))
-	image := heard()
-	told = append(told, v.choose(t, menu.record, "show-cards"))
-	cards := heard()
+	received = append(received, v.write(t, "menu"))
+	menu := nextOnAll()
+	received = append(received, v.choose(t, menu.record, "show-picture"))
+	image := nextOnAll()
+	received = append(received, v.choose(t, menu.record, "show-cards"))
+	cards := nextOnAll()
 	if menu.Type != "MULTIPLE_CHOICE" || image.Type != "IMAGE" || cards.Type != "CAROUSEL" {
 		t.Errorf("bot: got %s, %s, %s, want MULTIPLE_CHOICE, IMAGE, CAROUSEL", menu.Type, image.Type, cards.Type)
 	}
 	checkPicture(t, image.record)
 
 	message := checkCompanyMessage(t, p, company, registered.GetChatId())
-	if d := heard(); d.ID != message || !d.IsFromSupport || d.member(t, "text") != "from the company" {
+	if d := nextOnAll(); d.ID != message || !d.IsFromSupport || d.member(t, "text") != "from the company" {
 		t.Errorf("socket: got %+v (%s), want the company's message %s", d, d.Data, message)
 	}
 	nextEvent(t, events, func(e *eventsv1.Reply) bool { return e.GetMessage().GetId() == message })
@@ -178,7 +178,7 @@ func session(t *testing.T, p place, transports ...string) {
 	}
 	awaitStatus(t, p, company, message, "read")
 
-	checkHistory(t, v, told)
+	checkHistory(t, v, received)
 	checkPush(t, p, company)
 	outbound, m := nextEvent(t, events, func(e *eventsv1.OutboundMessage) bool { return e.GetMessage().GetType() == "TEMPLATE" })
 	if m.Subject != "chat.out.phone."+p.CompanyID || outbound.GetRecipient().GetPhone() != "491701234567" {
@@ -214,19 +214,19 @@ func checkSettings(t *testing.T, p place, widget *api) (botName string) {
 	return s.BotName
 }
 
-func checkGreetings(t *testing.T, told []record, botName string) {
+func checkGreetings(t *testing.T, received []record, botName string) {
 	t.Helper()
-	if len(told) == 0 {
+	if len(received) == 0 {
 		t.Fatal("history right after the registration: got nothing, want the greetings")
 	}
-	for _, r := range told {
+	for _, r := range received {
 		if !r.IsFromSupport || r.NameOfSender != botName || r.Type != "TEXT" || r.member(t, "text") == "" {
 			t.Errorf("greeting: got %+v (%s)", r, r.Data)
 		}
 	}
 }
 
-// checkPicture reads the picture as a browser would.
+// checkPicture loads the picture as a browser would.
 func checkPicture(t *testing.T, r record) {
 	t.Helper()
 	for _, member := range []string{"url", "mime", "path", "caption", "fileName", "extension"} {
@@ -263,7 +263,7 @@ func checkCompanyMessage(t *testing.T, p place, company *api, chatID string) (me
 	return answer.MessageID
 }
 
-// awaitStatus waits until the company is told that its message has come so far.
+// awaitStatus waits until the company sees that status of its message.
 func awaitStatus(t *testing.T, p place, company *api, messageID, status string) {
 	t.Helper()
 	eventually(t, "the message is "+status, func() error {
@@ -284,18 +284,18 @@ func checkPush(t *testing.T, p place, company *api) {
 	}
 }
 
-// checkHistory awaits that the history is what the visitor was told, message by message, in that order and nothing else.
-func checkHistory(t *testing.T, v *visitor, told []record) {
+// checkHistory waits until the history is exactly the visitor's messages, in order.
+func checkHistory(t *testing.T, v *visitor, received []record) {
 	t.Helper()
 	var got []record
 	eventually(t, "the history", func() error {
-		if got = v.history(t); len(got) < len(told) {
-			return fmt.Errorf("got %d messages, want %d", len(got), len(told))
+		if got = v.history(t); len(got) < len(received) {
+			return fmt.Errorf("got %d messages, want %d", len(got), len(received))
 		}
 		return nil
 	})
-	if !slices.EqualFunc(got, told, record.same) {
-		t.Errorf("history: got %s, want what was told: %s", ids(got), ids(told))
+	if !slices.EqualFunc(got, received, record.same) {
+		t.Errorf("history: got %s, want what was received: %s", ids(got), ids(received))
 	}
 }
 

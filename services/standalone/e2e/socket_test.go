@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// sockets is one Node process that holds all sockets of the tests.
+// sockets is one Node process with all sockets of the tests.
 type sockets struct {
 	stdin io.WriteCloser
 	write sync.Mutex
@@ -26,19 +26,19 @@ type sockets struct {
 
 // socket is one official client.
 type socket struct {
-	id   string
-	of   *sockets
-	said chan said
+	id     string
+	of     *sockets
+	events chan clientEvent
 }
 
-// said is what a client told about itself or received.
-type said struct {
+// clientEvent is an event that a client reports.
+type clientEvent struct {
 	ID        string            `json:"id"`
 	Kind      string            `json:"kind"` // connect, upgrade, connect_error, disconnect, event, ack, closed
 	Transport string            `json:"transport"`
 	Message   string            `json:"message"`
 	Data      json.RawMessage   `json:"data"`
-	Active    bool              `json:"active"` // whether the client goes on trying
+	Active    bool              `json:"active"` // the client keeps trying
 	Event     string            `json:"event"`
 	Args      []json.RawMessage `json:"args"`
 }
@@ -75,7 +75,7 @@ func (s *sockets) read(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
-		var e said
+		var e clientEvent
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			panic(fmt.Sprintf("sockets.mjs printed %q: %v", lines.Text(), err))
 		}
@@ -83,7 +83,7 @@ func (s *sockets) read(stdout io.Reader) {
 		to := s.byID[e.ID]
 		s.mu.Unlock()
 		if to != nil {
-			to.said <- e
+			to.events <- e
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (s *sockets) command(t testing.TB, c map[string]any) {
 	}
 }
 
-// openSocket starts a client; a nil token is none at all. It closes with the test.
+// openSocket starts a client; nil: without a token. It closes with the test.
 func openSocket(t testing.TB, url string, token any, transports ...string) *socket {
 	t.Helper()
 	need(t, "node")
@@ -109,7 +109,7 @@ func openSocket(t testing.TB, url string, token any, transports ...string) *sock
 	if err != nil {
 		t.Fatalf("starting sockets.mjs: %v", err)
 	}
-	s := &socket{id: fmt.Sprint(all.next.Add(1)), of: all, said: make(chan said, 4096)}
+	s := &socket{id: fmt.Sprint(all.next.Add(1)), of: all, events: make(chan clientEvent, 4096)}
 	all.mu.Lock()
 	all.byID[s.id] = s
 	all.mu.Unlock()
@@ -122,7 +122,7 @@ func openSocket(t testing.TB, url string, token any, transports ...string) *sock
 	return s
 }
 
-// connected starts a client and returns when it is in its room and, where it has two transports, upgraded.
+// connected starts a client and returns when it has joined its room and, with two transports, upgraded.
 func connected(t testing.TB, url, token string, transports ...string) *socket {
 	t.Helper()
 	s := openSocket(t, url, token, transports...)
@@ -145,13 +145,13 @@ func (s *socket) ask(t testing.TB, event string, args ...any) string {
 	return string(s.await(t, "ack").Data)
 }
 
-// await skips what the client says until it is of one of the kinds.
-func (s *socket) await(t testing.TB, kinds ...string) said {
+// await skips events until one of the kinds.
+func (s *socket) await(t testing.TB, kinds ...string) clientEvent {
 	t.Helper()
 	timeout := time.After(limit)
 	for {
 		select {
-		case e := <-s.said:
+		case e := <-s.events:
 			if slices.Contains(kinds, e.Kind) {
 				return e
 			}

@@ -19,14 +19,14 @@ type shownPart struct {
 	Done         bool
 }
 
-// reading is what a client makes of the parts of one message, as docs/browser-client.md says.
+// reading assembles the parts of one message, as described in docs/browser-client.md.
 type reading struct {
 	id, text, chat, sender string
 	n, parts               int
 	done                   bool
 	at                     []time.Time
 	final                  *delivery
-	broken                 bool // something may be missing or come twice: parts of no use are ignored
+	broken                 bool // parts may be missing or repeated: unusable ones are ignored
 }
 
 func (r *reading) take(t testing.TB, p shownPart) {
@@ -53,7 +53,7 @@ func (r *reading) take(t testing.TB, p shownPart) {
 	r.parts++
 }
 
-// read takes parts, and the message that ends them, until enough.
+// read reads parts until enough, or the message that ends them.
 func (s *socket) read(t testing.TB, r *reading, enough func() bool) {
 	t.Helper()
 	for !enough() {
@@ -69,14 +69,14 @@ func (s *socket) read(t testing.TB, r *reading, enough func() bool) {
 		case "message":
 			var d delivery
 			check(t, json.Unmarshal(e.Args[0], &d))
-			if !r.broken || d.ID == r.id { // else a reply from before, which a gateway that took over has emitted again
+			if !r.broken || d.ID == r.id { // otherwise an earlier reply, which the gateway that took over has emitted again
 				r.final = &d
 			}
 		}
 	}
 }
 
-// finish reads to the end of the message and compares what was shown with it.
+// finish reads to the end of the message and compares it with the parts.
 func (s *socket) finish(t testing.TB, r *reading) (text, finishReason string) {
 	t.Helper()
 	s.read(t, r, func() bool { return r.final != nil && r.done })
@@ -99,8 +99,8 @@ func (v *visitor) stop(t testing.TB, messageID string) int {
 	return v.api.call(t, http.MethodPost, "/message/"+messageID+"/stop", nil, bearer(v.token)).status
 }
 
-// The demo bot writes while it thinks. A socket that comes late gets what there is as one part, and both end with the message that the
-// history has.
+// The demo bot streams an answer. A socket that connects late gets the text so far as one part, and both end with the message in
+// the history.
 func TestAnAnswerIsShownWhileItIsWritten(t *testing.T) {
 	s := commonStandalone(t)
 	v := register(t, s.place, s.widgetAPI(t))
@@ -135,7 +135,7 @@ func TestAnAnswerIsShownWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// A visitor stops an answer, and nobody else can.
+// A visitor stops an answer, and another visitor cannot.
 func TestAVisitorStopsAnAnswer(t *testing.T) {
 	s := commonStandalone(t)
 	v, stranger := register(t, s.place, s.widgetAPI(t)), register(t, s.place, s.widgetAPI(t))

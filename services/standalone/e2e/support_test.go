@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// Visitors get from the bot to an agent, leave messages while agents are away, and rate closed chats; agents see all of it.
+// Visitors switch from the bot to an agent, leave messages while agents are offline, and rate closed chats; agents see all of it.
 func TestSupport(t *testing.T) {
 	for _, scenario := range []string{"handover", "hours"} {
 		t.Run(scenario, func(t *testing.T) {

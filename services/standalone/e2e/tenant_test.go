@@ -16,7 +16,7 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 )
 
-// tenant is a company with one of everything.
+// tenant is a company with one record of every kind.
 type tenant struct {
 	token    string // of the company
 	app      chat.Application
@@ -32,7 +32,7 @@ func newTenant(t *testing.T, p place, s store.Store) tenant {
 	app, template, secret := putCompany(t, s)
 	app.WidgetConfigs = json.RawMessage(`{}`)
 	check(t, s.PutApplication(t.Context(), app))
-	// A name like the other's, so that nothing but the application keeps the two apart.
+	// The same name as the other's visitor, so that only the application separates them.
 	v := want[struct{ AccessToken string }](t, http.StatusOK, p.widgetAPI(t).call(t, http.MethodPost, "/register",
 		map[string]string{"appId": app.ID, "email": "same@example.com", "userId": "same"}))
 	sent := want[struct{ ID string }](t, http.StatusCreated, p.widgetAPI(t).call(t, http.MethodPost, "/message",
@@ -50,7 +50,7 @@ func newTenant(t *testing.T, p place, s store.Store) tenant {
 	}
 }
 
-// probe is a request of one company that names what is another's, or what nobody has.
+// probe is a request of one company with ids of the other, or unknown ones.
 type probe struct {
 	what    string
 	path    string
@@ -59,9 +59,8 @@ type probe struct {
 	status  int
 }
 
-// probes are, for each operation of the documents, how one company tries to reach what is another's. of is whose ids are
-// named: the other company's, or ids that nobody has. An operation without ids, whose answer depends on the token alone, has
-// tokens of the wrong kind. nil: it shows the same to everybody.
+// probes lists, for each operation of the documents, requests of one company for the other's records. of has the ids: the other
+// company's, or unknown ones. An operation without ids gets tokens of the wrong kind. nil: it answers the same to everyone.
 func probes(me tenant) map[string]func(of tenant) []probe {
 	asCompany, asVisitor := accessToken(me.token), bearer(me.visitor)
 	return map[string]func(of tenant) []probe{
@@ -118,10 +117,10 @@ func probes(me tenant) map[string]func(of tenant) []probe {
 		"GET /templates": func(of tenant) []probe {
 			return []probe{{"templates by a visitor's token", "/templates", "", []header{accessToken(of.visitor)}, 401}}
 		},
-		// What any visitor of a site may see, and what is made with nothing but an application's id.
+		// Public to all visitors of a site, or needs only an application's id.
 		"GET /settings/{id}": nil, "POST /register": nil,
 		"GET /.well-known/jwks.json": nil, "GET /openapi.json": nil, "GET /docs": nil,
-		"GET /widget.js": nil, "GET /widget/limits.json": nil, "GET /widget/{file}": nil, // the same for everybody
+		"GET /widget.js": nil, "GET /widget/limits.json": nil, "GET /widget/{file}": nil, // the same for everyone
 		"POST /message/{id}/read": func(of tenant) []probe {
 			return []probe{
 				{"a message", "/message/" + of.message + "/read", "", []header{asVisitor}, 404},
@@ -149,13 +148,13 @@ func probes(me tenant) map[string]func(of tenant) []probe {
 				{"a chat by a company's token", "/chat/" + of.chatID + "/rating", `{"score":5}`, []header{bearer(of.token)}, 401},
 			}
 		},
-		// The path holds a secret of its own, and links are made to be passed on.
+		// The path contains a secret, and links are meant to be shared.
 		"GET /files/{id}/{name}": nil,
 	}
 }
 
-// Every operation of both documents is tried with the ids and the tokens of another company: it answers as for what is not
-// there, to the byte. An operation that this test does not know fails it.
+// Every operation of both documents is called with the ids and the tokens of another company: the response equals that for
+// unknown ids, byte for byte. An operation that this test does not list fails it.
 func TestCompaniesNeverMeet(t *testing.T) {
 	p := commonStandalone(t).place
 	s := openStore(t, p)
@@ -175,7 +174,7 @@ func TestCompaniesNeverMeet(t *testing.T) {
 				operation := method + " " + path
 				try, ok := known[operation]
 				if !ok {
-					t.Errorf("%s: how another company's ids are refused is not tried here", operation)
+					t.Errorf("%s: no probe with another company's ids", operation)
 					continue
 				}
 				if try == nil {
@@ -186,14 +185,14 @@ func TestCompaniesNeverMeet(t *testing.T) {
 					got := send(t, one.api, method, foreign[i])
 					like := send(t, one.api, method, absent[i])
 					if got.status != foreign[i].status || got.status != like.status || essence(got) != essence(like) {
-						t.Errorf("%s, another company's %s: got %d %s, want %d and the same as for what is not there, %d %s",
+						t.Errorf("%s, another company's %s: got %d %s, want %d and the same as for an unknown id, %d %s",
 							operation, foreign[i].what, got.status, got.body, foreign[i].status, like.status, like.body)
 					}
 					tried++
 					if mine[i].status == http.StatusUnauthorized {
 						continue
 					}
-					eventually(t, operation+", one's own "+mine[i].what, func() error { // or the refusals above would show nothing
+					eventually(t, operation+", one's own "+mine[i].what, func() error { // otherwise the errors above would prove nothing
 						if own := send(t, one.api, method, mine[i]); own.status >= 300 && own.status != http.StatusConflict {
 							return fmt.Errorf("got %d %s", own.status, own.body)
 						}
@@ -206,7 +205,7 @@ func TestCompaniesNeverMeet(t *testing.T) {
 	if tried < 8 {
 		t.Errorf("tried %d requests, want all that are listed", tried)
 	}
-	// Nothing of it has reached the other company's chat, and people of one name are two.
+	// The other company's chat is unchanged, and two people with one name are two visitors.
 	history := string(p.widgetAPI(t).call(t, http.MethodGet, "/message", nil, bearer(other.visitor)).body)
 	if strings.Contains(history, me.app.ID) || !strings.Contains(history, other.app.ID) || strings.Contains(history, `"text":"x"`) {
 		t.Errorf("the other visitor's history: got %s, want theirs and nothing else", history)
@@ -222,7 +221,7 @@ func send(t *testing.T, a *api, method string, p probe) answer {
 	return a.call(t, method, p.path, body, p.headers...)
 }
 
-// essence is a body without what differs from request to request.
+// essence returns a body without the parts that differ from request to request.
 func essence(a answer) string {
 	before, _, _ := strings.Cut(string(a.body), `"requestId"`)
 	return before

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// visitorKey is the key that signs visitor tokens, from the file that only the Widget API has.
+// visitorKey is the key that signs visitor tokens, from the file that only the Widget API reads.
 func visitorKey(t testing.TB, p place) (kid string, key ed25519.PrivateKey) {
 	t.Helper()
 	data, err := os.ReadFile(p.KeysFile)
@@ -29,7 +29,7 @@ func visitorKey(t testing.TB, p place) (kid string, key ed25519.PrivateKey) {
 	return set.Keys[0].Kid, ed25519.NewKeyFromSeed(seed)
 }
 
-// claims are those of a good token.
+// claims are those of a valid token.
 func claims(p place, chatUserID string) jwt.MapClaims {
 	now := time.Now()
 	return jwt.MapClaims{
@@ -38,7 +38,7 @@ func claims(p place, chatUserID string) jwt.MapClaims {
 	}
 }
 
-// sign makes a token as the Widget API does.
+// sign signs a token as the Widget API does.
 func sign(t testing.TB, p place, c jwt.MapClaims) string {
 	t.Helper()
 	kid, key := visitorKey(t, p)
@@ -56,8 +56,8 @@ func signWith(t testing.TB, method jwt.SigningMethod, kid string, key any, c jwt
 	return signed
 }
 
-// attacks are tokens that must not hold, each wrong in one thing.
-func attacks(t *testing.T, p place, chatUserID string) map[string]string {
+// invalidTokens are invalid tokens, each with one fault.
+func invalidTokens(t *testing.T, p place, chatUserID string) map[string]string {
 	kid, key := visitorKey(t, p)
 	_, foreign, err := ed25519.GenerateKey(rand.Reader)
 	check(t, err)
@@ -102,8 +102,8 @@ func TestTokenAttacks(t *testing.T) {
 	v := register(t, p, a)
 	chatUserID := subjectOf(t, v.token)
 	v.token = sign(t, p, claims(p, chatUserID))
-	v.history(t) // the token that the attacks differ from does hold
-	attempts := attacks(t, p, chatUserID)
+	v.history(t) // the token that the invalid tokens are derived from is valid
+	attempts := invalidTokens(t, p, chatUserID)
 	for name, token := range attempts {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range []refusal{
@@ -129,7 +129,7 @@ func TestTokenAttacks(t *testing.T) {
 	})
 }
 
-// refusedSocket checks that the official client is told what DESIGN promises, and gives up.
+// refusedSocket checks that the official client gets the documented connect_error and stops reconnecting.
 func refusedSocket(t *testing.T, p place, token any) {
 	t.Helper()
 	s := openSocket(t, p.SocketURLs[0], token, "websocket")
@@ -140,7 +140,7 @@ func refusedSocket(t *testing.T, p place, token any) {
 	}
 }
 
-// subjectOf reads a token's sub.
+// subjectOf returns a token's sub.
 func subjectOf(t testing.TB, token string) string {
 	t.Helper()
 	var c jwt.RegisteredClaims
@@ -149,7 +149,7 @@ func subjectOf(t testing.TB, token string) string {
 	return c.Subject
 }
 
-// What a client sends over the socket is nobody's message.
+// Messages that a client sends over the socket are ignored.
 func TestSocketOnlyBrings(t *testing.T) {
 	p := commonStandalone(t).place
 	v := register(t, p, p.widgetAPI(t))
@@ -162,7 +162,7 @@ func TestSocketOnlyBrings(t *testing.T) {
 	answer := mine.next(t)
 	checkHistory(t, v, append(before, written, answer.record))
 	select {
-	case e := <-other.said:
+	case e := <-other.events:
 		t.Errorf("another visitor's socket got %+v", e)
 	default:
 	}

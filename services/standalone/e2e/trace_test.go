@@ -22,14 +22,14 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// span is what a service told the collector.
+// span is a span that a service has exported.
 type span struct {
 	name, service, instance string
 	traceID, id, parent     string
 	attributes              map[string]string
 }
 
-// who says what did it: the service, and of several consumers in it which.
+// who returns the service of a span, with the consumer if the service has several.
 func (s span) who() string {
 	return strings.TrimSpace(s.service + " " + s.attributes["messaging.consumer.group.name"])
 }
@@ -40,7 +40,7 @@ type spans struct {
 
 	mu   sync.Mutex
 	all  []span
-	text strings.Builder // everything that was told
+	text strings.Builder // all that was received
 }
 
 func collectSpans(t *testing.T) *spans {
@@ -93,7 +93,7 @@ func (c *spans) trace(id string) []span {
 	return slices.DeleteFunc(slices.Clone(c.all), func(s span) bool { return s.traceID != id })
 }
 
-// path is the names of a span and of those above it, up to what is not of the trace.
+// path returns the names of a span and its ancestors within the trace.
 func path(trace []span, s span) string {
 	names := []string{s.name + " (" + s.who() + ")"}
 	for {
@@ -111,8 +111,8 @@ const (
 	callersSpan  = "b7ad6b7169203331"
 )
 
-// wholeTrace is the way of a visitor's message and of the bot's answer, each span with all that is above it. The sockets are on
-// both gateways: one of them reads the answer, and both hear of it through Redis.
+// wholeTrace lists the spans of a visitor's message and the bot's answer, each with its ancestors. Both gateways have a socket:
+// one of them reads the answer, and both emit it through Redis.
 func wholeTrace() []string {
 	posted := "POST /message (widget-api) < " + callersSpan
 	asked := "publish INBOUND (widget-api) < " + posted
@@ -127,43 +127,43 @@ func wholeTrace() []string {
 	}
 }
 
-// TestTraceOfAMessage runs the services as processes that tell a collector of their spans, and people who would be recognised.
+// TestTraceOfAMessage runs the services as processes that export their spans to a collector, with recognisable personal data.
 func TestTraceOfAMessage(t *testing.T) {
-	told := collectSpans(t)
+	collector := collectSpans(t)
 	f := newDeployment(t, 2)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	f.settings = []string{
-		"LOG_LEVEL=DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT=" + told.url, "OTEL_BSP_SCHEDULE_DELAY=100",
+		"LOG_LEVEL=DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.url, "OTEL_BSP_SCHEDULE_DELAY=100",
 		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test",
 	}
 	for _, name := range append([]string{"seed", "nats", "redis"}, f.services...) {
 		f.start(t, name)
 	}
 	f.awaitReady(t, http.StatusOK, f.services...)
-	p := newPerson(t, f)
+	p := newPersonalData(t, f)
 
-	t.Run("one trace", func(t *testing.T) { p.wholeTrace(t, told) })
-	t.Run("what goes wrong", p.mistakes)
-	for _, name := range f.services { // and what they have not sent yet they send now
+	t.Run("one trace", func(t *testing.T) { p.wholeTrace(t, collector) })
+	t.Run("what goes wrong", p.invalidInput)
+	for _, name := range f.services { // flushes the remaining spans
 		code, err := f.run[name].stop()
 		if err != nil || code != 0 {
 			t.Errorf("%s ended with %d (%v)", name, code, err)
 		}
 	}
 	t.Run("log lines", p.lines)
-	t.Run("no personal data", func(t *testing.T) { p.nowhere(t, told) })
+	t.Run("no personal data", func(t *testing.T) { p.noPersonalData(t, collector) })
 }
 
-// person is somebody whose data would be recognised wherever it came out.
-type person struct {
+// personalData has recognisable personal data.
+type personalData struct {
 	deployment *deployment
 	visitor    *visitor
-	texts      map[string]string // what must not be seen
+	texts      map[string]string // texts that must not leak
 	letters    *nats.Conn
 }
 
-func newPerson(t *testing.T, f *deployment) *person {
-	p := &person{deployment: f, texts: map[string]string{
+func newPersonalData(t *testing.T, f *deployment) *personalData {
+	p := &personalData{deployment: f, texts: map[string]string{
 		"first name": "Zebulonia", "last name": "Quackenbush", "e-mail": "marmalade@xylophone.example", "phone": "491700081542",
 		"text": "gooseberry fool", "company's text": "rhubarb crumble", "user name": "Bartholomew",
 	}}
@@ -179,8 +179,8 @@ func newPerson(t *testing.T, f *deployment) *person {
 	return p
 }
 
-// wholeTrace writes a message within a trace of the caller's, and awaits all of it.
-func (p *person) wholeTrace(t *testing.T, told *spans) {
+// wholeTrace writes a message within a caller's trace, and waits for all of its spans.
+func (p *personalData) wholeTrace(t *testing.T, collector *spans) {
 	sockets := []*socket{
 		connected(t, p.deployment.SocketURLs[0], p.visitor.token, "websocket"), connected(t, p.deployment.SocketURLs[1], p.visitor.token, "websocket"),
 	}
@@ -191,7 +191,7 @@ func (p *person) wholeTrace(t *testing.T, told *spans) {
 		s.next(t)
 	}
 	eventually(t, "the trace", func() error {
-		trace := told.trace(callersTrace)
+		trace := collector.trace(callersTrace)
 		got, emitted := make(map[string]bool), make(map[string]bool) // by gateway
 		for _, s := range trace {
 			got[path(trace, s)] = true
@@ -214,8 +214,8 @@ func (p *person) wholeTrace(t *testing.T, told *spans) {
 	})
 }
 
-// mistakes are what people and systems do wrong, with people's data in it.
-func (p *person) mistakes(t *testing.T) {
+// invalidInput sends invalid requests and events that contain personal data.
+func (p *personalData) invalidInput(t *testing.T) {
 	company, widget, f := p.deployment.clientAPI(t), p.deployment.widgetAPI(t), p.deployment
 	key, chatID := accessToken(f.AccessToken), chatOf(t, f.place, p.visitor)
 	text := func(s string) map[string]any {
@@ -237,7 +237,7 @@ func (p *person) mistakes(t *testing.T) {
 			company.call(t, http.MethodPost, path, body, key)
 		}
 	}
-	// And a processing layer that has it wrong.
+	// And invalid events of a processing layer.
 	id := uuid.NewString()
 	for n, broken := range []string{
 		`{"appId":` + p.texts["phone"] + `}`, `{"message":{"data":"` + p.texts["text"], p.texts["e-mail"], `{"` + p.texts["first name"] + `":1}`,
@@ -261,8 +261,8 @@ func (p *person) mistakes(t *testing.T) {
 	}
 }
 
-// logs is what all services have written.
-func (p *person) logs() string {
+// logs returns the logs of all services.
+func (p *personalData) logs() string {
 	var all strings.Builder
 	for _, name := range p.deployment.services {
 		all.WriteString(p.deployment.run[name].stderr.String())
@@ -270,8 +270,8 @@ func (p *person) logs() string {
 	return all.String()
 }
 
-// lines: every line is JSON; a request and a failed event each have theirs, with their ids.
-func (p *person) lines(t *testing.T) {
+// lines: every log line is JSON; a request and a failed event have one each, with their ids.
+func (p *personalData) lines(t *testing.T) {
 	var request, failures int
 	for line := range strings.Lines(p.logs()) {
 		var l map[string]any
@@ -302,13 +302,13 @@ func (p *person) lines(t *testing.T) {
 	}
 }
 
-// nowhere: neither the logs at their finest nor the spans hold what people wrote or are called.
-func (p *person) nowhere(t *testing.T, told *spans) {
-	told.mu.Lock()
-	spans := told.text.String()
-	told.mu.Unlock()
+// noPersonalData: neither the debug logs nor the spans contain texts or names of people.
+func (p *personalData) noPersonalData(t *testing.T, collector *spans) {
+	collector.mu.Lock()
+	spans := collector.text.String()
+	collector.mu.Unlock()
 	if !strings.Contains(p.logs(), `"level":"DEBUG"`) && !strings.Contains(p.logs(), `"status":400`) {
-		t.Error("got no errors in the logs, want this test to look at something")
+		t.Error("got no errors in the logs, want some to check")
 	}
 	for place, text := range map[string]string{"the logs": p.logs(), "the spans": spans} {
 		for what, data := range p.texts {

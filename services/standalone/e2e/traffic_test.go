@@ -18,8 +18,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// traffic writes into chats as visitors and as the company until it is stopped, and remembers everything that was answered
-// with a success.
+// traffic writes into chats as visitors and as the company until it is stopped, and records every success.
 type traffic struct {
 	visitors []*visitor
 	company  *api
@@ -27,15 +26,15 @@ type traffic struct {
 	writers  sync.WaitGroup
 	accepted atomic.Int64
 	refused  atomic.Int64 // answered with 503
-	broken   atomic.Int64 // not answered at all: no connection
-	cut      atomic.Int64 // not answered on a connection that there was
+	broken   atomic.Int64 // no connection
+	cut      atomic.Int64 // connection closed without a response
 
 	mu       sync.Mutex
-	messages map[string]string // id -> the chat user it belongs to
-	strange  []string          // answers that are neither a success nor a 503
+	messages map[string]string // message id -> chat user id
+	strange  []string          // responses other than a success or a 503
 }
 
-// startTraffic registers a few visitors and begins to write. The traffic ends with the test at the latest.
+// startTraffic registers a few visitors and starts to write. The traffic ends with the test at the latest.
 func startTraffic(t testing.TB, p place) *traffic {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,7 +50,7 @@ func startTraffic(t testing.TB, p place) *traffic {
 	return f
 }
 
-// chatOf learns the id of a visitor's chat as the demo page does: from a realtime event.
+// chatOf gets the id of a visitor's chat as the demo page does: from a realtime event.
 func chatOf(t testing.TB, p place, v *visitor) string {
 	t.Helper()
 	s := connected(t, p.SocketURLs[0], v.token, "websocket")
@@ -64,7 +63,7 @@ func (f *traffic) stop() {
 	f.writers.Wait()
 }
 
-// write lets a visitor and the company take turns.
+// write writes as the visitor and as the company in turn.
 func (f *traffic) write(ctx context.Context, v *visitor, chatID string) {
 	for n := 0; ctx.Err() == nil; n++ {
 		data := map[string]string{"text": fmt.Sprint("message ", n)}
@@ -87,7 +86,7 @@ func (f *traffic) note(v *visitor, success int, idMember string, got answer, err
 		} else {
 			f.cut.Add(1)
 		}
-		time.Sleep(10 * time.Millisecond) // the server is away: no need to ask a thousand times a second
+		time.Sleep(10 * time.Millisecond) // the server is down: avoid a busy loop
 	case got.status == success:
 		var members map[string]any
 		_ = json.Unmarshal(got.body, &members)
@@ -118,8 +117,8 @@ func (f *traffic) await(t testing.TB, what string, counter *atomic.Int64, n int)
 	})
 }
 
-// checkNothingLost stops the traffic and checks that whatever was accepted is in the streams and gets into the histories, at
-// the place p, which may be another one than it was written to.
+// checkNothingLost stops the traffic and checks that every accepted message is in the streams and reaches the history, at the
+// place p, which may differ from the one that accepted it.
 func (f *traffic) checkNothingLost(t *testing.T, p place) {
 	t.Helper()
 	f.stop()
@@ -143,12 +142,12 @@ func (f *traffic) checkNothingLost(t *testing.T, p place) {
 	t.Logf("the histories are complete after %v", time.Since(begun).Round(time.Millisecond))
 }
 
-// missing names an accepted message of v that is not in its history, or one that stands there twice.
+// missing returns an error for an accepted message of v that is missing from its history, or one that is in it twice.
 func (f *traffic) missing(v *visitor, history []record) error {
 	there := map[string]bool{}
 	for _, r := range history {
 		if there[r.ID] {
-			return fmt.Errorf("message %s stands twice", r.ID)
+			return fmt.Errorf("message %s is in the history twice", r.ID)
 		}
 		there[r.ID] = true
 	}
@@ -159,7 +158,7 @@ func (f *traffic) missing(v *visitor, history []record) error {
 		}
 	}
 	if absent > 0 {
-		return fmt.Errorf("%d accepted messages are not there", absent)
+		return fmt.Errorf("%d accepted messages are missing", absent)
 	}
 	return nil
 }
@@ -202,7 +201,7 @@ func addStreamed(t testing.TB, js jetstream.JetStream, name string, ids map[stri
 	}
 }
 
-// wantNoDeadLetters checks that no consumer has given anything up.
+// wantNoDeadLetters checks that no consumer has given up an event.
 func wantNoDeadLetters(t testing.TB, url string) {
 	t.Helper()
 	stream, err := plainJetStream(t, url).Stream(t.Context(), subject.Dead)

@@ -16,17 +16,17 @@ import (
 
 const (
 	uploads    = 20
-	uploadSize = 25 << 20 // the largest file that is taken
-	// mostGrowth bounds what the Widget API may grow by while it takes all of them in: a fifth of what they are.
+	uploadSize = 25 << 20 // the maximum size of a file
+	// mostGrowth bounds the growth of the Widget API's memory: a fifth of the uploads' size.
 	mostGrowth = uploads * uploadSize / 5
 )
 
-// zeros is content without end.
+// zeros is endless content.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// largeUploads sends twenty files of 25 MiB at once, and looks what the process that takes them in holds of them.
+// largeUploads sends twenty files of 25 MiB concurrently, and measures the receiving process.
 func (f *deployment) largeUploads(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	pid := f.run["widget-api"].cmd.Process.Pid
@@ -48,7 +48,7 @@ func (f *deployment) largeUploads(t *testing.T) {
 	grown := peakRSS(t, pid) - before
 	t.Logf("%d uploads of %d MiB at once: the Widget API's peak RSS grew by %d MiB to %d MiB", uploads, uploadSize>>20, grown>>20, (before+grown)>>20)
 	if grown > mostGrowth {
-		t.Errorf("the Widget API grew by %d MiB, want at most %d: files are not to be whole in memory", grown>>20, mostGrowth>>20)
+		t.Errorf("the Widget API grew by %d MiB, want at most %d: files must not be in memory as a whole", grown>>20, mostGrowth>>20)
 	}
 	answer, err := client.Get(f.WidgetBaseURL + paths[0])
 	check(t, err)
@@ -90,12 +90,12 @@ func sendZeros(client *http.Client, base, token string) (path string, err error)
 
 var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peakRSS is the most memory that a process has had in use, in bytes. Where the system does not tell, the test is skipped.
+// peakRSS returns the peak memory of a process in bytes. If the system does not report it, the test is skipped.
 func peakRSS(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		t.Skipf("this system does not tell what a process holds: %v", err)
+		t.Skipf("this system does not report the memory of a process: %v", err)
 	}
 	found := peakLine.FindSubmatch(status)
 	if found == nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// startScenario runs one scenario of widget_scenarios.mjs. What it is told through the pipe is one order a line.
+// startScenario runs one scenario of widget_scenarios.mjs. The pipe takes one command a line.
 func startScenario(t *testing.T, scenario string, p place, more map[string]string) (*child, io.Writer) {
 	t.Helper()
 	node, chromium := need(t, "node"), need(t, "chromium")
 	config := map[string]string{
 		"scenario": scenario, "site": p.SiteURL + "/", "base": p.WidgetBaseURL, "appId": p.AppID, "executable": chromium,
-		"shots": cmp.Or(os.Getenv("PARLEY_SHOTS"), t.TempDir()), // set it to look at the pictures
+		"shots": cmp.Or(os.Getenv("PARLEY_SHOTS"), t.TempDir()), // set it to see the pictures
 	}
 	for key, value := range more {
 		config[key] = value
@@ -35,7 +35,7 @@ func startScenario(t *testing.T, scenario string, p place, more map[string]strin
 	return c, orders
 }
 
-// finish shows what the scenario measured, and fails with its words.
+// finish logs the scenario's measurements, and fails with its error.
 func finish(t *testing.T, c *child) {
 	t.Helper()
 	for line := range c.lines {
@@ -64,7 +64,7 @@ func TestWidget(t *testing.T) {
 	}
 }
 
-// The company's server proves who its visitors are, and tokens are renewed before they expire.
+// The company's server proves its visitors' identities, and tokens are renewed before they expire.
 func TestWidgetIdentity(t *testing.T) {
 	s := commonStandalone(t)
 	stored := openStore(t, s.place)
@@ -105,7 +105,7 @@ func TestWidgetIdentity(t *testing.T) {
 	t.Errorf("the scenario failed:\n%s", c.stderr)
 }
 
-// Gateways are killed under the widget, behind an edge that keeps nobody to a gateway.
+// Gateways are killed under the widget, behind a proxy without sticky sessions.
 func TestWidgetComesBack(t *testing.T) {
 	f := newDeployment(t, 3)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)

@@ -1,8 +1,8 @@
-// Package ferretdb runs FerretDB v1, a server with MongoDB's wire protocol on SQLite or PostgreSQL, inside the test's process. The
-// real driver talks to it over a real socket.
+// Package ferretdb runs FerretDB v1, a server with MongoDB's wire protocol on SQLite or PostgreSQL, inside the test's process.
+// The real driver connects to it over a real socket.
 //
-// FerretDB v1 reads a document, changes it and writes it back without a lock: concurrent updates of one document lose some of
-// them. So a proxy in front of it lets the write commands of all clients run one at a time.
+// FerretDB v1 reads a document, changes it and writes it back without a lock, so concurrent updates of one document can be lost.
+// A proxy in front of it therefore serializes the write commands of all clients.
 package ferretdb
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/FerretDB/FerretDB/ferretdb"
 )
 
-// Config says where the server listens and keeps its data: exactly one of Dir and PostgreSQLURL.
+// Config sets the address and the data of the server: exactly one of Dir and PostgreSQLURL.
 type Config struct {
 	Addr          string // host:port; default 127.0.0.1:0
-	Dir           string // of SQLite's files; it is created
-	PostgreSQLURL string // of a database that exists
+	Dir           string // of SQLite's files; Start creates it
+	PostgreSQLURL string // of an existing database
 	Logger        *slog.Logger
 }
 
@@ -34,7 +34,7 @@ type Server struct {
 	done  chan struct{} // closed when the server has stopped
 }
 
-// starting admits one FerretDB at a time: its New writes variables of its own package.
+// starting serializes starts: FerretDB's New writes package variables.
 var starting sync.Mutex
 
 // Start starts a server and returns when it accepts connections.
@@ -79,17 +79,17 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// URI is what a MongoDB driver connects to. FerretDB has neither sessions nor a replica set, so the driver retries no writes.
+// URI returns the connection string. FerretDB has neither sessions nor a replica set, so the driver does not retry writes.
 func (s *Server) URI() string { return s.uri }
 
-// Stop ends all connections and returns when the data is closed. It is safe to call twice.
+// Stop closes all connections and returns when the data is closed. It may be called repeatedly.
 func (s *Server) Stop() {
 	s.front.stop()
 	s.stop()
 	<-s.done
 }
 
-// warningsOnly drops the server's notes about each connection and request.
+// warningsOnly drops the server's logs about each connection and request.
 type warningsOnly struct{ slog.Handler }
 
 func (h warningsOnly) Enabled(ctx context.Context, level slog.Level) bool {

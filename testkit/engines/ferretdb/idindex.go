@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // FerretDB's own driver, by the name of sqlite
+	_ "modernc.org/sqlite" // FerretDB's own driver, registered as sqlite
 )
 
-// IndexIDs gives the collections of a database on SQLite, which must exist, an index for look-ups by _id. FerretDB has a unique
-// index over _ferretdb_sjson->"_id" and asks for _ferretdb_sjson->'$._id': to SQLite two expressions, so each look-up would read
-// the whole collection.
+// IndexIDs adds an index for look-ups by _id to the existing collections of a database on SQLite. FerretDB has a unique index
+// over _ferretdb_sjson->"_id" but queries _ferretdb_sjson->'$._id': different expressions for SQLite, so each look-up would scan
+// the collection.
 func IndexIDs(ctx context.Context, dir, database string) error {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, database+".sqlite")+"?_pragma=busy_timeout(10000)")
 	if err != nil {

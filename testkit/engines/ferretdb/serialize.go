@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// serializer is a proxy in front of FerretDB: the write commands of all clients run one at a time.
+// serializer is a proxy in front of FerretDB that serializes the write commands of all clients.
 type serializer struct {
 	listener net.Listener
 	target   string
@@ -33,7 +33,7 @@ func newSerializer(addr, target string) (*serializer, error) {
 	return s, nil
 }
 
-// stop ends all connections.
+// stop closes all connections.
 func (s *serializer) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -58,14 +58,14 @@ func (s *serializer) accept() {
 				return
 			}
 			if s.keep(client, server) {
-				_ = s.serve(client, server) // either side has gone
+				_ = s.serve(client, server) // either side has disconnected
 			}
 			s.drop(client, server)
 		})
 	}
 }
 
-// keep registers connections that stop closes; it reports false when it is too late for that.
+// keep registers connections that stop closes; it reports false after stop.
 func (s *serializer) keep(conns ...net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,8 @@ func (s *serializer) drop(conns ...net.Conn) {
 	}
 }
 
-// serve passes requests and replies on. A client of MongoDB's wire protocol awaits the reply before its next request on a connection.
+// serve forwards requests and replies. A client of MongoDB's wire protocol awaits the reply before its next request on a
+// connection.
 func (s *serializer) serve(client, server net.Conn) error {
 	for {
 		request, err := readMessage(client)
@@ -153,7 +154,7 @@ func (m message) moreToCome() bool {
 	return m.isMsg() && binary.LittleEndian.Uint32(m[headerLength:])&flagMoreToCome != 0
 }
 
-// writes reports whether the message is a command that changes something.
+// writes reports whether the message is a write command.
 func (m message) writes() bool {
 	if !m.isMsg() || m[commandAt-1] != 0 {
 		return false

@@ -18,7 +18,7 @@ import (
 	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
-// These tests bring the documents into the state in which a crash between two writes leaves them.
+// These tests put the documents into the state that a crash between two writes leaves.
 
 func byID(id string) bson.D { return bson.D{{Key: "_id", Value: id}} }
 
@@ -110,7 +110,7 @@ func TestCrashWhileResolvingAVisitor(t *testing.T) {
 	})
 }
 
-// TestCrashBeforeTheWindowMoves appends a visitor's message again whose first append ended with its insert.
+// TestCrashBeforeTheWindowMoves repeats the append of a visitor's message whose first append crashed after its insert.
 func TestCrashBeforeTheWindowMoves(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
@@ -132,8 +132,8 @@ func TestCrashBeforeTheWindowMoves(t *testing.T) {
 	})
 }
 
-// TestAppendToNoChat appends a message whose chat does not exist, and while it is removed again, another call creates the chat and
-// appends it too: what that call acknowledged stays.
+// TestAppendToNoChat appends a message to an unknown chat. While it is removed again, another call creates the chat and appends
+// it too: the acknowledged message stays.
 func TestAppendToNoChat(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
@@ -166,7 +166,7 @@ func TestAppendToNoChat(t *testing.T) {
 	})
 }
 
-// beforeDelete calls back when the store is about to delete a message.
+// beforeDelete calls back before the store deletes a message.
 func beforeDelete(call func()) func(*mongodb.Config) {
 	return func(c *mongodb.Config) {
 		c.Monitor = &event.CommandMonitor{
@@ -181,7 +181,7 @@ func beforeDelete(call func()) func(*mongodb.Config) {
 	}
 }
 
-// TestDocuments shows what people find with mongosh: plain fields beside the data.
+// TestDocuments checks the documents that an operator sees with mongosh: plain fields beside the data.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
@@ -213,7 +213,7 @@ func wantDocument(t *testing.T, c *mongo.Collection, id string, want bson.M) {
 	}
 }
 
-// ordered is a document with its fields in the order of their names.
+// ordered returns a document with its fields sorted by name.
 func ordered(m bson.M) (d bson.D) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		d = append(d, bson.E{Key: name, Value: m[name]})

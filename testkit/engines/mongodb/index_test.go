@@ -14,7 +14,7 @@ import (
 	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
-// TestIndexes creates the indexes twice and sees what drifts. FerretDB has no expiring indexes: there, exactly those fail.
+// TestIndexes creates the indexes twice and checks the drift. FerretDB has no TTL indexes: exactly those fail there.
 func TestIndexes(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	storetest.Main(m, testkit.OpenAddress)
 }
 
-// at counts milliseconds from a moment of the tests' own.
+// at returns the time n milliseconds after a fixed one.
 func at(milliseconds int) time.Time {
 	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond)
 }
@@ -60,7 +60,7 @@ func newChat(t testing.TB, s store.Store, greetings ...chat.Message) chat.Chat {
 	return c
 }
 
-// recorder keeps the commands of a store.
+// recorder records the commands of a store.
 type recorder struct {
 	mu       sync.Mutex
 	commands []bson.Raw

@@ -1,5 +1,5 @@
-// Package mongodb gives tests a store of package pkg/store/mongodb on each engine: FerretDB on SQLite and on PostgreSQL, and the
-// server that MONGODB_URI names. Its own tests are that store's tests: the contract suite, round trips, query plans, indexes.
+// Package mongodb opens a store of package pkg/store/mongodb for tests on each engine: FerretDB on SQLite and on PostgreSQL, and
+// the server in MONGODB_URI. Its own tests are that store's tests: the contract suite, round trips, query plans, indexes.
 package mongodb
 
 import (
@@ -26,25 +26,25 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// Engine is a server that speaks MongoDB's protocol.
+// Engine is a server with MongoDB's protocol.
 type Engine struct {
 	Name     string
 	URI      string
 	dir      string // of FerretDB's files on SQLite
-	external bool   // a server that outlives the test, and that runs concurrent updates of one document
+	external bool   // a server that outlives the test, and supports concurrent updates of one document
 }
 
-// IsFerretDB reports whether the engine is FerretDB, which has no expiring indexes and explains no plans.
+// IsFerretDB reports whether the engine is FerretDB, which has no TTL indexes and no explain.
 func (e Engine) IsFerretDB() bool { return !e.external }
 
-// FerretDB returns a FerretDB of the test's own, on SQLite.
+// FerretDB starts a FerretDB on SQLite for the test.
 func FerretDB(t testing.TB) Engine {
 	t.Helper()
 	return onFerretDB(t, "FerretDB on SQLite", ferretdb.Config{Dir: t.TempDir()})
 }
 
-// FerretDBOnPostgreSQL returns a FerretDB of the test's own on a PostgreSQL of its own. Without PostgreSQL the test is skipped, and
-// fails in CI.
+// FerretDBOnPostgreSQL starts a FerretDB on its own PostgreSQL for the test. Without PostgreSQL the test is skipped, and fails in
+// CI.
 func FerretDBOnPostgreSQL(t testing.TB) Engine {
 	t.Helper()
 	server, err := postgres.Start()
@@ -69,13 +69,13 @@ func onFerretDB(t testing.TB, name string, c ferretdb.Config) Engine {
 	return Engine{Name: name, URI: server.URI(), dir: c.Dir}
 }
 
-// Named returns the engine that MONGODB_URI names, if it is set.
+// Named returns the engine in MONGODB_URI, if it is set.
 func Named() (e Engine, ok bool) {
 	uri := os.Getenv("MONGODB_URI")
 	return Engine{Name: "MONGODB_URI", URI: uri, external: true}, uri != ""
 }
 
-// Each runs a test on every engine: on the two FerretDBs, and on the named engine if there is one.
+// Each runs a test on every engine: on the two FerretDBs, and on the one in MONGODB_URI if it is set.
 func Each(t *testing.T, test func(t *testing.T, e Engine)) {
 	t.Helper()
 	for name, start := range map[string]func(testing.TB) Engine{"SQLite": FerretDB, "PostgreSQL": FerretDBOnPostgreSQL} {
@@ -92,7 +92,7 @@ func Each(t *testing.T, test func(t *testing.T, e Engine)) {
 	}
 }
 
-// Database names a database that no other test uses. It is dropped when the test ends, if the engine outlives the test.
+// Database returns a database name that no other test uses. It is dropped when the test ends, if the engine outlives the test.
 func (e Engine) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -148,12 +148,12 @@ func (e Engine) open(database string, change ...func(*mongodb.Config)) (*mongodb
 		apply(&c)
 	}
 	if e.IsFerretDB() {
-		c.Timeout = 2 * time.Minute // its writes wait for each other
+		c.Timeout = 2 * time.Minute // its writes are serialized
 	}
 	return mongodb.Open(c)
 }
 
-// Suite is the engine as the contract's suite needs it. Its addresses lead through a proxy, which can silence the engine, if the URI
+// Suite returns the engine for the contract suite. Its addresses go through a proxy, which can silence the engine, if the URI
 // names one server by its address.
 func (e Engine) Suite() storetest.Engine {
 	var proxies sync.Map // address -> its proxy
@@ -190,7 +190,7 @@ func (e Engine) Suite() storetest.Engine {
 
 const externalMark = "external"
 
-// address is what [OpenAddress] opens, also in a process that knows nothing of the engine.
+// address is the argument of [OpenAddress], valid in other processes too.
 func (e Engine) address(uri, database string) string {
 	address := uri + " " + database
 	if e.external {
@@ -210,7 +210,7 @@ func OpenAddress(address string, o storetest.Options) (store.Store, error) {
 	return s, nil
 }
 
-// Raw returns a database through the bare driver.
+// Raw returns a database of the plain driver.
 func (e Engine) Raw(t testing.TB, database string) *mongo.Database {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(e.URI))

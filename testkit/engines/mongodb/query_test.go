@@ -14,7 +14,7 @@ import (
 	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
-// TestRoundTrips bounds what each call of the contract costs, in commands.
+// TestRoundTrips limits the number of commands of each call of the contract.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
@@ -52,8 +52,8 @@ func TestPageIsOneQuery(t *testing.T) {
 	}
 }
 
-// TestEveryQueryHasAnIndex compares every command that the store issues with the declared indexes and, on an engine that
-// explains its plans, with those plans.
+// TestEveryQueryHasAnIndex compares every command of the store with the declared indexes and, on an engine with explain, with the
+// query plans.
 func TestEveryQueryHasAnIndex(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
@@ -88,7 +88,7 @@ func TestEveryQueryHasAnIndex(t *testing.T) {
 	})
 }
 
-// TestNoIndexNoCoverage sees that the check of TestEveryQueryHasAnIndex refuses what no index serves.
+// TestNoIndexNoCoverage checks that TestEveryQueryHasAnIndex would reject a query without an index.
 func TestNoIndexNoCoverage(t *testing.T) {
 	t.Parallel()
 	for why, q := range map[string]query{
@@ -105,7 +105,7 @@ func TestNoIndexNoCoverage(t *testing.T) {
 	}
 }
 
-// query is what a command looks for.
+// query is the filter and the sort of a command.
 type query struct {
 	collection   string
 	filter, sort bson.D
@@ -115,7 +115,7 @@ func (q query) String() string {
 	return fmt.Sprintf("%s: %v sorted by %v", q.collection, q.filter, q.sort)
 }
 
-// queryOf returns the query of a command; ping, insert and the like have none.
+// queryOf returns the query of a command; none for ping, insert and similar.
 func queryOf(t testing.TB, command bson.Raw) (q query, isQuery bool) {
 	t.Helper()
 	var d struct {
@@ -151,7 +151,7 @@ func queryOf(t testing.TB, command bson.Raw) (q query, isQuery bool) {
 	return q, true
 }
 
-// covered reports whether one range of an index holds what the query looks for, in the order that it wants.
+// covered reports whether one range of an index serves the query in its sort order.
 func (q query) covered(indexes []mongodb.Index) bool {
 	all := append(slices.Clone(indexes), mongodb.Index{Collection: q.collection, Name: "_id_", Keys: bson.D{{Key: "_id", Value: int32(1)}}})
 	return slices.ContainsFunc(all, func(i mongodb.Index) bool { return i.Collection == q.collection && q.coveredBy(i.Keys) })
@@ -162,7 +162,7 @@ func (q query) coveredBy(keys bson.D) bool {
 	for _, condition := range q.filter {
 		operators, compares := condition.Value.(bson.D)
 		switch {
-		case strings.HasPrefix(condition.Key, "$"): // checked on what the index returns
+		case strings.HasPrefix(condition.Key, "$"): // checked on the index's results
 		case !compares, len(operators) == 1 && operators[0].Key == "$in":
 			equal[condition.Key] = true
 		default:
@@ -186,7 +186,7 @@ func (q query) coveredBy(keys bson.D) bool {
 	return sorted(keys, q.sort) || used && len(keys) == 0 && equal[q.sort[0].Key]
 }
 
-// sorted reports whether keys begin with the sort, forwards or backwards.
+// sorted reports whether keys begin with the sort, ascending or descending.
 func sorted(keys, sort bson.D) bool {
 	if len(keys) < len(sort) {
 		return false
@@ -212,7 +212,7 @@ func number(v any) int {
 	return 0
 }
 
-// checkPlan explains a command as the store issued it. No plan may read a whole collection or sort in memory.
+// checkPlan explains a command as the store issued it. A plan must not scan a collection or sort in memory.
 func checkPlan(t *testing.T, raw *mongo.Database, q query, command bson.Raw) {
 	t.Helper()
 	var fields bson.D

@@ -13,14 +13,14 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// step is a call of the contract and how many commands it may cost.
+// step is a call of the contract and the maximum number of its commands.
 type step struct {
 	name  string
 	trips int
 	call  func() error
 }
 
-// allSteps calls every method of the contract that issues a command, in an order in which each finds what it needs.
+// allSteps calls every method of the contract that issues a command, in an order that creates the data for the next.
 func allSteps(t testing.TB, s store.Store) []step {
 	ctx := t.Context()
 	company, hash, visitorID := uuid.NewString(), "0123456789abcdef", ""
@@ -199,7 +199,7 @@ func allSteps(t testing.TB, s store.Store) []step {
 	return append(steps, step{"delete an idempotency record", 1, func() error { return s.DeleteIdempotencyRecord(ctx, "key") }})
 }
 
-// manyMessages appends messages enough for several of the driver's default batches.
+// manyMessages appends enough messages for several of the driver's default batches.
 func manyMessages(t testing.TB, s store.Store, chatID string, n int) {
 	t.Helper()
 	for i := range n {

@@ -6,7 +6,7 @@ import (
 	testkit "github.com/parley-chat/parley/testkit/engines/mongodb"
 )
 
-// TestContract has the store pass the suite of every engine.
+// TestContract runs the suite of every engine.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) { e.Suite().Run(t) })

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// A deployment goes from SQLite to MongoDB and back, and is what it was.
+// A migration from SQLite to MongoDB and back preserves all records.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, e testkit.Engine) {
@@ -22,7 +22,7 @@ func TestTransfer(t *testing.T) {
 			var err error
 			hashes[i], err = transfer.Run(t.Context(), transfer.Config{
 				From: way[0], To: way[1], FromName: "from", ToName: "to", Progress: filepath.Join(t.TempDir(), "progress.json"),
-				Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, // so that what expires in an hour is compared
+				Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, // so that records that expire in an hour are compared
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -30,7 +30,7 @@ func TestTransfer(t *testing.T) {
 		}
 		for i := range hashes[0] {
 			if hashes[0][i] != hashes[1][i] {
-				t.Errorf("got %+v on the way back, want %+v", hashes[1][i], hashes[0][i])
+				t.Errorf("got %+v after the migration back, want %+v", hashes[1][i], hashes[0][i])
 			}
 		}
 	})

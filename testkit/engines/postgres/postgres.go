@@ -1,4 +1,4 @@
-// Package postgres runs a PostgreSQL server of the test's own, in a temporary folder, on a socket in that folder.
+// Package postgres runs a PostgreSQL server for a test, in a temporary folder, on a socket in that folder.
 package postgres
 
 import (
@@ -20,14 +20,14 @@ type Server struct {
 	dir     string
 	process *exec.Cmd
 	exited  chan struct{}
-	failure error // why it exited; read it when exited is closed
+	failure error // why it exited; valid when exited is closed
 }
 
-// ErrMissing says that PostgreSQL is not installed.
+// ErrMissing means that PostgreSQL is not installed.
 var ErrMissing = errors.New("missing: postgres and initdb (Debian package postgresql)")
 
 // Start creates a cluster in a temporary folder and returns when the server accepts connections. PostgreSQL refuses to run as
-// root: then it runs as the user nobody.
+// root; then it runs as the user nobody.
 func Start() (*Server, error) {
 	initdb, postgres := find("initdb"), find("postgres")
 	if initdb == "" || postgres == "" {
@@ -78,7 +78,7 @@ func (s *Server) run(initdb, postgres string, attributes *syscall.SysProcAttr) e
 	return s.await()
 }
 
-// await returns when the server says in its status file that it is ready.
+// await returns when the server's status file reports that it is ready.
 func (s *Server) await() error {
 	const lineOfStatus = 7 // postmaster.pid, "LOCK_FILE_LINE_PM_STATUS" minus one
 	deadline, probe := time.NewTimer(30*time.Second), time.NewTicker(10*time.Millisecond)
@@ -117,7 +117,7 @@ func splitLines(text []byte) (lines []string) {
 	return lines
 }
 
-// URL names a database of the server for PostgreSQL drivers.
+// URL returns the URL of a database for PostgreSQL drivers.
 func (s *Server) URL(database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User("parley"), Path: "/" + database, RawQuery: url.Values{"host": {s.dir}}.Encode()}
 	return u.String()
@@ -125,12 +125,12 @@ func (s *Server) URL(database string) string {
 
 // Stop ends the server and removes its data.
 func (s *Server) Stop() {
-	_ = s.process.Process.Signal(syscall.SIGQUIT) // at once: nothing of it is needed any more
+	_ = s.process.Process.Signal(syscall.SIGQUIT) // immediate shutdown: the data is not needed any more
 	<-s.exited
 	_ = os.RemoveAll(s.dir)
 }
 
-// find returns where a program of PostgreSQL is; Debian keeps them out of PATH.
+// find returns the path of a PostgreSQL program; Debian keeps them out of PATH.
 func find(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path

@@ -1,4 +1,4 @@
-// Package access knows which company is calling.
+// Package access authenticates companies by their access tokens.
 package access
 
 import (
@@ -15,7 +15,7 @@ type Tokens interface {
 	AccessToken(ctx context.Context, hash string) (chat.AccessToken, error)
 }
 
-// Authenticator finds the company of an access token.
+// Authenticator maps an access token to its company.
 type Authenticator struct {
 	tokens Tokens
 	now    func() time.Time
@@ -26,8 +26,8 @@ func NewAuthenticator(tokens Tokens, now func() time.Time) *Authenticator {
 	return &Authenticator{tokens: tokens, now: now}
 }
 
-// Company returns the id of the company whose access token secret is. A token that is unknown, expired or revoked is
-// Unauthenticated, and the answer does not say which.
+// Company returns the id of the company that owns the access token. An unknown, expired or revoked token is Unauthenticated; the
+// error does not tell them apart.
 func (g *Authenticator) Company(ctx context.Context, secret string) (string, error) {
 	hash, ok := credential.HashAccessToken(secret)
 	if !ok {

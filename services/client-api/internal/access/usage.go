@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	usageTick   = 5 * time.Second // how soon a token's first use is in the store
-	usagePeriod = time.Minute     // at least so long between two writes for one token
-	usageFlush  = 3 * time.Second // what the last writes may take at the stop
+	usageTick   = 5 * time.Second // maximum delay until a token's first use is stored
+	usagePeriod = time.Minute     // minimum time between two writes for one token
+	usageFlush  = 3 * time.Second // timeout of the last writes at shutdown
 )
 
-// Ledger keeps when access tokens were last used. Its write never moves a time back.
+// Ledger stores when access tokens were last used. A write never moves a time back.
 type Ledger interface {
 	AccessTokenUsed(ctx context.Context, hash string, at time.Time) error
 }
 
-// Usage notes when access tokens are used, and writes it down beside the requests: soon after a token's first use, then at
-// most once a minute. It is safe for concurrent use.
+// Usage records when access tokens are used and stores it outside the request: soon after a token's first use, then at most once
+// a minute. It is safe for concurrent use.
 type Usage struct {
 	ledger Ledger
 	log    *slog.Logger
@@ -33,12 +33,12 @@ type Usage struct {
 }
 
 type use struct {
-	at      time.Time // of the last use
-	noted   bool      // that one is in the ledger
-	written time.Time // when the ledger was last written
+	at      time.Time // last use
+	noted   bool      // the last use is stored
+	written time.Time // last write
 }
 
-// NewUsage returns a usage that is written down while Run runs.
+// NewUsage returns a Usage that writes while Run runs.
 func NewUsage(ledger Ledger, log *slog.Logger, now func() time.Time) *Usage {
 	return &Usage{ledger: ledger, log: log, now: now, seen: make(map[string]use)}
 }
@@ -54,7 +54,7 @@ func (u *Usage) Note(t chat.AccessToken) {
 	u.seen[t.Hash] = use{at: now, written: u.seen[t.Hash].written}
 }
 
-// Run writes down until ctx is done, and then what is left.
+// Run writes until ctx is done, and then what is still due.
 func (u *Usage) Run(ctx context.Context) {
 	tick := time.NewTicker(usageTick)
 	defer tick.Stop()
@@ -72,8 +72,7 @@ func (u *Usage) Run(ctx context.Context) {
 	}
 }
 
-// due returns what is not in the ledger, of the tokens that were last written at least a period ago, and forgets those of
-// which nothing has been heard since.
+// due returns unwritten uses of tokens whose last write is at least a period ago, and drops tokens without a use since then.
 func (u *Usage) due(period time.Duration) map[string]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -92,11 +91,11 @@ func (u *Usage) due(period time.Duration) map[string]time.Time {
 	return due
 }
 
-// write gives up at the first failure: what is not written stays due.
+// write stops at the first failure: unwritten uses stay due.
 func (u *Usage) write(ctx context.Context, due map[string]time.Time) {
 	for hash, at := range due {
 		if err := u.ledger.AccessTokenUsed(ctx, hash, at); err != nil && !apperr.Is(err, apperr.NotFound) {
-			u.log.DebugContext(ctx, "when access tokens were last used is written later", "error", err)
+			u.log.DebugContext(ctx, "writing the last use of access tokens failed, it is retried", "error", err)
 			return
 		}
 		u.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// ledger remembers what is written, with the time since start at which it was.
+// ledger records writes, with the time since the start.
 type ledger struct {
 	start time.Time
 
@@ -48,7 +48,7 @@ func (l *ledger) state() (used map[string]time.Duration, writes int) {
 	return maps.Clone(l.used), l.writes
 }
 
-// inUse runs a usage in virtual time; stop ends it and waits.
+// inUse runs a Usage in virtual time; stop ends it and waits.
 func inUse(t *testing.T, test func(t *testing.T, u *Usage, l *ledger, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestUsesAreWrittenAtTheStop(t *testing.T) {
 	})
 }
 
-func TestUsesSurviveAStoreThatIsAway(t *testing.T) {
+func TestUsesSurviveAStoreOutage(t *testing.T) {
 	t.Parallel()
 	inUse(t, func(t *testing.T, u *Usage, l *ledger, _ func()) {
 		l.fail(errors.New("away"))
@@ -120,7 +120,7 @@ func TestUsesSurviveAStoreThatIsAway(t *testing.T) {
 	})
 }
 
-func TestATokenThatDoesNotHoldIsNotUsed(t *testing.T) {
+func TestAnInvalidTokenIsNotUsed(t *testing.T) {
 	t.Parallel()
 	inUse(t, func(t *testing.T, u *Usage, l *ledger, stop func()) {
 		u.Note(chat.AccessToken{Hash: "revoked", RevokedAt: time.Now()})
@@ -132,7 +132,7 @@ func TestATokenThatDoesNotHoldIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotUsedAnyMoreIsForgotten(t *testing.T) {
+func TestUnusedTokensAreDropped(t *testing.T) {
 	t.Parallel()
 	inUse(t, func(t *testing.T, u *Usage, _ *ledger, _ func()) {
 		u.Note(chat.AccessToken{Hash: "a"})

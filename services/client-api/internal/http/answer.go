@@ -21,17 +21,17 @@ type sendAnswer struct {
 	WindowExpiresAt string `json:"windowExpiresAt,omitempty"`
 }
 
-// accepted says that a message is on its way.
+// accepted answers for an accepted message.
 func accepted(messageID string) sendAnswer {
 	return sendAnswer{Message: "Message sent successfully", MessageID: messageID}
 }
 
-// checked says that nothing is wrong with a message.
+// checked answers for a valid dry run.
 func checked() sendAnswer { return sendAnswer{Message: "Message would be sent", DryRun: true} }
 
 func timestamp(t time.Time) string { return string(chat.AppendTime(nil, t)) }
 
-// onceAnswer is an answer that is kept for requests with the same idempotency key.
+// onceAnswer is an answer that is stored for requests with the same idempotency key.
 func onceAnswer(answer sendAnswer, err error) (idempotency.Answer, error) {
 	if err != nil {
 		return idempotency.Answer{}, err

@@ -26,7 +26,7 @@ const (
 	chatID    = "0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f"
 )
 
-// directory answers at once what a warm cache would.
+// directory answers like a warm cache.
 type directory struct{ token chat.AccessToken }
 
 func (d directory) AccessToken(context.Context, string) (chat.AccessToken, error) {
@@ -45,7 +45,7 @@ func (d directory) Application(context.Context, string) (chat.Application, error
 	return chat.Application{BotName: "Bo"}, nil
 }
 
-// encoder stops where the network would begin.
+// encoder encodes events and does not send them.
 type encoder struct{ buf []byte }
 
 func (p *encoder) Publish(_ context.Context, e event.Event) error {
@@ -53,7 +53,7 @@ func (p *encoder) Publish(_ context.Context, e event.Event) error {
 	return nil
 }
 
-// discard is a ResponseWriter that costs nothing, so that the figures are the handler's own.
+// discard is a ResponseWriter without cost, so that only the handler is measured.
 type discard struct {
 	header nethttp.Header
 	status int
@@ -63,7 +63,7 @@ func (d *discard) Header() nethttp.Header      { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 
-// BenchmarkSend is POST /message/send between the two networks: everything but net/http, the caches and the publish.
+// BenchmarkSend measures POST /message/send without net/http, the caches and the publish.
 func BenchmarkSend(b *testing.B) {
 	secret, hash, _ := credential.NewAccessToken()
 	d := directory{chat.AccessToken{Hash: hash, CompanyID: companyID}}

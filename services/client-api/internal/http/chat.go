@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Sizes of pages.
+// Page sizes.
 const (
 	chatsPage, maxChats         = 50, 100
 	messagesPage, maxMessages   = 100, 200
@@ -43,10 +43,10 @@ type visitorView struct {
 	VerifiedBy string `json:"verifiedBy,omitempty"`
 }
 
-// instant is a time as the API writes it.
+// instant is a time in the API's format.
 type instant time.Time
 
-// IsZero is for omitzero.
+// IsZero implements omitzero.
 func (i instant) IsZero() bool { return time.Time(i).IsZero() }
 
 // MarshalJSON implements [json.Marshaler].
@@ -98,7 +98,7 @@ func (a api) getChats(c echo.Context, companyID string) error {
 	return answerList(c, views)
 }
 
-// cursor is the place in the list of chats that a Link header has named.
+// cursor parses the cursor of a Link header.
 func (q *query) cursor() *store.InboxCursor {
 	text := q.text("after")
 	if text == "" {
@@ -135,7 +135,7 @@ func (a api) getMessages(c echo.Context, companyID string) error {
 		q.setNext(c, "before", messages[0].ID)
 	}
 	body := []byte{'['}
-	for i, m := range messages { // by hand, because their data must pass byte for byte
+	for i, m := range messages { // encoded by hand: the data must pass byte for byte
 		if i > 0 {
 			body = append(body, ',')
 		}
@@ -183,7 +183,7 @@ func (a api) getTemplates(c echo.Context, companyID string) error {
 	return answerList(c, views)
 }
 
-// answerList answers with what may have changed a moment later.
+// answerList answers with a list that must not be cached.
 func answerList(c echo.Context, body any) error {
 	noStore(c)
 	return c.JSON(http.StatusOK, body)

@@ -15,10 +15,10 @@ import (
 
 const accessTokenHeader = "x-access-token"
 
-// companyHandler answers a request of a company that is known.
+// companyHandler handles a request of an authenticated company.
 type companyHandler func(c echo.Context, companyID string) error
 
-// forCompany authenticates the company before the body is read, and refuses query parameters other than these.
+// forCompany authenticates the company before it reads the body, and rejects any other query parameters.
 func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerFunc {
 	name := textproto.CanonicalMIMEHeaderKey(accessTokenHeader)
 	return func(c echo.Context) error {
@@ -42,7 +42,7 @@ func (a api) forCompany(next companyHandler, parameters ...string) echo.HandlerF
 
 const howToSend = "Send one header: x-access-token: <company access token>."
 
-// accessToken returns the one value of the header name.
+// accessToken returns the single value of the header.
 func accessToken(h http.Header, name string) (string, error) {
 	values := h[name]
 	switch {
@@ -58,7 +58,7 @@ func accessToken(h http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
-// Limits bound how often the API may be called; nil ones do not.
+// Limits bound how often the API may be called. A nil limiter does not limit.
 type Limits struct {
 	Token        *ratelimit.Limiter // by access token
 	Bytes        *ratelimit.Limiter // bytes of events, by company
@@ -66,10 +66,10 @@ type Limits struct {
 	AuthFailures *ratelimit.Limiter // by address
 }
 
-// eventBytes is about what an event takes beside its data.
+// eventBytes approximates the size of an event without its data.
 const eventBytes = 1 << 10
 
-// publish spends what a request's event takes, and its idempotency key.
+// publish charges the size of a request's event, and its idempotency key.
 func (l Limits) publish(c echo.Context, companyID string, data int) error {
 	if err := l.Bytes.Spend(c, companyID, data+eventBytes); err != nil {
 		return err

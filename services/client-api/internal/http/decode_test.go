@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
-// What is accepted as a message says where it goes and what it is, and its data is that of the body.
+// An accepted message has a chat and a type, and its data is that of the body.
 func FuzzSendRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"TEXT","data":{"text":"hi"},"chatId":"0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f"}`, `{"type":"IMAGE","data":{"url":"https://a.b/c","x":1e3},"chatId":"0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f"}`,
@@ -33,7 +33,7 @@ func FuzzSendRequest(f *testing.F) {
 	})
 }
 
-// What is accepted as an order names a template and a phone number, and its parameters are texts.
+// An accepted push has a template and a phone number, and its parameters are strings.
 func FuzzPushRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"templateId":"5b0f3f4e-1d5f-4a8f-9c38-1f1f3d6a2b10","source":"+989121234567","username":"Sara","parameters":{"order":"4711","x":null}}`,

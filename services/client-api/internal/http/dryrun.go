@@ -6,7 +6,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// dryRun says whether a request wants everything checked and nothing sent.
+// dryRun is the dryRun parameter of a request: check everything, send nothing.
 type dryRun uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	dryRunMalformed
 )
 
-// dryRunOf reads the query only where there is one.
+// dryRunOf parses the query only if there is one.
 func dryRunOf(c echo.Context) dryRun {
 	if c.Request().URL.RawQuery == "" {
 		return dryRunNo
@@ -32,7 +32,7 @@ func dryRunOf(c echo.Context) dryRun {
 	return dryRunMalformed // a caller that asked for a dry run must not send
 }
 
-// validate adds what is wrong with the parameter to what is wrong with the body.
+// validate adds the error of the parameter to those of the body.
 func (d dryRun) validate(body apperr.Fields) apperr.Fields {
 	if d == dryRunMalformed {
 		body.Add("dryRun", "must be true or false")

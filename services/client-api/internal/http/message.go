@@ -34,7 +34,7 @@ func (a api) sendMessage(c echo.Context, companyID string) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if r.dryRun == dryRunYes { // with or without a key: there is nothing to be done once
+	if r.dryRun == dryRunYes { // with or without a key: nothing is sent
 		return a.checkMessage(c, companyID, r.draft())
 	}
 	if err := a.Limits.publish(c, companyID, len(r.Data)); err != nil {

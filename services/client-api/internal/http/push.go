@@ -22,14 +22,14 @@ type pushRequest struct {
 	Username   *string        `json:"username"`
 	Parameters httpapi.Object `json:"parameters"`
 	dryRun     dryRun
-	order      push.Order // that Validate has read
+	order      push.Request // set by Validate
 }
 
-// read returns the order, and which of its parameters are no text. One that is null counts as absent.
-func (r *pushRequest) read() (push.Order, apperr.Fields) {
-	o := push.Order{TemplateID: r.TemplateID, Source: r.Source, Username: r.Username}
+// read returns the push request and the parameters that are not strings. A null parameter counts as absent.
+func (r *pushRequest) read() (push.Request, apperr.Fields) {
+	o := push.Request{TemplateID: r.TemplateID, Source: r.Source, Username: r.Username}
 	var members map[string]*json.RawMessage
-	if len(r.Parameters) == 0 || json.Unmarshal(r.Parameters, &members) != nil { // an object it is: the decoder saw to that
+	if len(r.Parameters) == 0 || json.Unmarshal(r.Parameters, &members) != nil { // the decoder guarantees an object
 		return o, nil
 	}
 	var faults apperr.Fields
@@ -75,7 +75,7 @@ func (a api) pushMessage(c echo.Context, companyID string) error {
 	return ok(c, answer)
 }
 
-func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
+func (a api) pushOnce(c echo.Context, companyID string, o push.Request) error {
 	parts := []string{strings.ToLower(o.TemplateID), o.Source, ""}
 	if o.Username != nil {
 		parts[2] = *o.Username
@@ -89,7 +89,7 @@ func (a api) pushOnce(c echo.Context, companyID string, o push.Order) error {
 		})
 }
 
-func (a api) push(ctx context.Context, companyID string, o push.Order, identity chat.MessageIdentity) (sendAnswer, error) {
+func (a api) push(ctx context.Context, companyID string, o push.Request, identity chat.MessageIdentity) (sendAnswer, error) {
 	pushed, err := a.Pushes.Push(ctx, companyID, o, identity)
 	if err != nil {
 		return sendAnswer{}, err
@@ -100,7 +100,7 @@ func (a api) push(ctx context.Context, companyID string, o push.Order, identity 
 }
 
 // checkPush answers a dry run.
-func (a api) checkPush(c echo.Context, companyID string, o push.Order) error {
+func (a api) checkPush(c echo.Context, companyID string, o push.Request) error {
 	if err := a.Pushes.Check(c.Request().Context(), companyID, o); err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// maxText is how many characters a parameter may have that is compared with stored text.
+// maxText bounds, in characters, a parameter that is compared with stored text.
 const maxText = 256
 
-// query reads the parameters of a list and collects what is wrong with them.
+// query reads the parameters of a list request and collects their errors.
 type query struct {
 	values url.Values
 	wrong  apperr.Fields
@@ -31,7 +31,7 @@ func queryOf(c echo.Context) *query {
 	return q
 }
 
-// text returns a parameter, empty if it was not sent.
+// text returns a parameter, or "" if it is absent.
 func (q *query) text(name string) string {
 	switch all := q.values[name]; {
 	case len(all) == 0:
@@ -80,8 +80,8 @@ func (q *query) limit(byDefault, most int) int {
 	return n
 }
 
-// setNext sets the Link header to the next page (RFC 8288): the same query with another cursor. Its target is relative, so that it is
-// right under whatever address the caller knows the API by.
+// setNext sets the Link header to the next page (RFC 8288): the same query with another cursor. Its target is relative, so that
+// it holds for every address of the API.
 func (q *query) setNext(c echo.Context, name, cursor string) {
 	q.values.Set(name, cursor)
 	c.Response().Header().Set("Link", "<?"+q.values.Encode()+`>; rel="next"`)

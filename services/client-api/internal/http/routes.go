@@ -20,7 +20,7 @@ import (
 	"github.com/parley-chat/parley/services/client-api/internal/push"
 )
 
-// Authenticator knows which company an access token belongs to.
+// Authenticator maps an access token to its company.
 type Authenticator interface {
 	Company(ctx context.Context, secret string) (companyID string, err error)
 }
@@ -31,10 +31,10 @@ type Messages interface {
 	Check(ctx context.Context, companyID string, d message.Draft) (windowExpiresAt time.Time, err error)
 }
 
-// Pushes reaches phone numbers through templates.
+// Pushes sends templates to phone numbers.
 type Pushes interface {
-	Push(ctx context.Context, companyID string, o push.Order, identity chat.MessageIdentity) (push.Pushed, error)
-	Check(ctx context.Context, companyID string, o push.Order) error
+	Push(ctx context.Context, companyID string, o push.Request, identity chat.MessageIdentity) (push.Accepted, error)
+	Check(ctx context.Context, companyID string, o push.Request) error
 }
 
 // Statuses looks up the status of messages.
@@ -42,7 +42,7 @@ type Statuses interface {
 	Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error)
 }
 
-// Records answers what a company looks up.
+// Records looks up a company's chats, messages and templates.
 type Records interface {
 	Chats(ctx context.Context, companyID string, f store.InboxFilter, p store.InboxPage) (entries []store.InboxEntry, next *store.InboxCursor, err error)
 	Chat(ctx context.Context, companyID, chatID string) (store.InboxEntry, error)
@@ -51,12 +51,12 @@ type Records interface {
 	Status(c chat.Chat) chat.Status
 }
 
-// Once answers a request with an Idempotency-Key, and acts only where that was not done before.
+// Once answers a request with an Idempotency-Key and runs its action at most once.
 type Once interface {
 	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 
-// Config is what the API needs.
+// Config holds the dependencies of the API.
 type Config struct {
 	Authenticator Authenticator
 	Messages      Messages
@@ -86,7 +86,7 @@ func New(cfg Config) *echo.Echo {
 		Challenge:  `AccessToken header="` + accessTokenHeader + `"`,
 	})
 	e.POST("/message/send", a.forCompany(a.sendMessage, "dryRun"))
-	e.GET("/message/:id", besideSend(a.forCompany(a.getMessage)))
+	e.GET("/message/:id", methodNotAllowed(a.forCompany(a.getMessage)))
 	e.POST("/push-message", a.forCompany(a.pushMessage, "dryRun"))
 	e.GET("/chats", a.forCompany(a.getChats, "appId", "userId", "email", "phone", "status", "limit", "after"))
 	e.GET("/chats/:id", a.forCompany(a.getChat))

@@ -9,9 +9,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// besideSend answers GET /message/send with 405, as the router would if the path did not match /message/:id too, with or
-// without a credential.
-func besideSend(next echo.HandlerFunc) echo.HandlerFunc {
+// methodNotAllowed answers GET /message/send with 405, with or without a credential. The router alone would match /message/:id.
+func methodNotAllowed(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Param("id") == "send" {
 			c.Response().Header().Set(echo.HeaderAllow, "OPTIONS, POST")
@@ -21,7 +20,7 @@ func besideSend(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// getMessage answers the status of a message. Times of steps that have not happened are absent.
+// getMessage answers the status of a message, without the times of steps that have not happened.
 func (a api) getMessage(c echo.Context, companyID string) error {
 	id, s, err := a.Statuses.Status(c.Request().Context(), companyID, c.Param("id"))
 	if err != nil {

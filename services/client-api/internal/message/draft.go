@@ -12,7 +12,7 @@ import (
 // maxSenderName is in characters.
 const maxSenderName = 256
 
-// Draft is what a company wants to send.
+// Draft is a message to send.
 type Draft struct {
 	Type       chat.MessageType
 	Data       json.RawMessage
@@ -26,7 +26,7 @@ func (d Draft) Validate() apperr.Fields {
 	allowed := d.validateType(&f)
 	kind := d.Type
 	if !allowed {
-		kind = "" // nothing but its being an object can be said of the data then
+		kind = "" // without a valid type, the data can only be checked for being an object
 	}
 	for _, fault := range chat.ValidateData(kind, d.Data) {
 		f.Add(fault.Field, fault.Message)

@@ -1,4 +1,4 @@
-// Package message sends a company's messages into chats. draft.go has the rules for what may be sent, message.go for where to.
+// Package message sends a company's messages into chats. draft.go validates the message, message.go finds the chat and publishes.
 package message
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Directory finds chats and applications; its answers may be a moment old, save FreshChat's.
+// Directory finds chats and applications. Its results may be cached, except those of FreshChat.
 type Directory interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	FreshChat(ctx context.Context, id string) (chat.Chat, error)
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Histories knows which messages have been written down.
+// Histories looks up stored messages.
 type Histories interface {
 	HasMessage(ctx context.Context, id string) (bool, error)
 }
@@ -40,15 +40,15 @@ func NewSender(directory Directory, histories Histories, publisher Publisher, no
 	return &Sender{directory: directory, histories: histories, publisher: publisher, now: now}
 }
 
-// Sent is a message that has been accepted.
+// Sent is an accepted message.
 type Sent struct {
 	MessageID       string
 	WindowExpiresAt time.Time
 }
 
-// Send accepts a valid draft of a company. A chat that is unknown or another company's is NotFound; one that is older
-// than 24 hours is Invalid with the reason CHAT_TOO_OLD, and a younger one that is closed with CHAT_CLOSED. The message gets the
-// identity's id and time, and new ones from the zero identity.
+// Send accepts a valid draft of a company. Errors: NotFound for an unknown chat or another company's; Invalid with CHAT_TOO_OLD
+// for a chat older than 24 hours, and with CHAT_CLOSED for a younger one that is closed. The message gets the identity's id and
+// time, or new ones if the identity is zero.
 func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity chat.MessageIdentity) (Sent, error) {
 	if identity.Again {
 		if written, err := s.histories.HasMessage(ctx, identity.ID); err != nil || written {
@@ -73,7 +73,7 @@ func (s *Sender) Send(ctx context.Context, companyID string, d Draft, identity c
 	return Sent{MessageID: m.ID, WindowExpiresAt: c.WindowExpiresAt()}, nil
 }
 
-// Check says what Send would, and sends nothing.
+// Check validates like Send and sends nothing.
 func (s *Sender) Check(ctx context.Context, companyID string, d Draft) (windowExpiresAt time.Time, err error) {
 	c, err := s.openChat(ctx, companyID, d.ChatID, s.now().UTC().Truncate(time.Millisecond))
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Sender) Check(ctx context.Context, companyID string, d Draft) (windowEx
 	return c.WindowExpiresAt(), nil
 }
 
-// sentBefore answers for a message that an earlier try has sent, of whatever age its chat is by now.
+// sentBefore returns the message that an earlier attempt has sent, regardless of the age of its chat.
 func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageIdentity, err error) (Sent, error) {
 	if err != nil {
 		return Sent{}, err
@@ -92,8 +92,8 @@ func (s *Sender) sentBefore(ctx context.Context, d Draft, identity chat.MessageI
 	return Sent{MessageID: identity.ID, WindowExpiresAt: c.WindowExpiresAt()}, err
 }
 
-// openChat returns the company's chat if it may be written into. What is cached may say yes, but only what is fresh says no:
-// the visitor may have written a moment ago.
+// openChat returns the company's chat if it accepts messages. A cached chat may accept, but only a fresh one refuses: the visitor
+// may have written a moment ago.
 func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now time.Time) (chat.Chat, error) {
 	id, ok := chat.ParseID(chatID)
 	if !ok {
@@ -118,8 +118,8 @@ func (s *Sender) openChat(ctx context.Context, companyID, chatID string, now tim
 	return c, nil
 }
 
-// nameOfSender is the name that the company gives. Without it, it is the bot's name in a widget chat, where a company's message stands
-// beside the bot's; on other channels the reader sees who writes from the channel itself.
+// nameOfSender returns the name that the company set. The default is the bot's name in a widget chat, where the message appears
+// beside the bot's, and empty on other channels, which show the sender themselves.
 func (s *Sender) nameOfSender(ctx context.Context, c chat.Chat, d Draft) (string, error) {
 	if d.SenderName != nil {
 		return *d.SenderName, nil

@@ -1,4 +1,4 @@
-// Package push reaches phone numbers through approved templates.
+// Package push sends approved templates to phone numbers.
 package push
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Lengths in characters. The lower ones are the specification's, the upper ones ours.
+// Lengths in characters. The minimums come from the specification, the maximums are ours.
 const (
 	minSource, maxSource     = 11, 32
 	minUsername, maxUsername = 3, 256
 )
 
-// mustBePhone is the whole rule for a phone number, whatever part of it is broken; docs/api.md and openapi.json say the same.
+// mustBePhone is the complete rule for phone numbers, whichever part is violated; docs/api.md and openapi.json repeat it.
 const mustBePhone = "must be a phone number of 11 to 32 characters: " + chat.PhoneRule
 
 // Templates finds templates.
@@ -30,12 +30,12 @@ type Templates interface {
 	Template(ctx context.Context, id string) (chat.MessageTemplate, error)
 }
 
-// Histories finds messages that have been written down.
+// Histories looks up stored messages.
 type Histories interface {
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 }
 
-// Recipients finds or makes the visitor of a phone number and the visitor's open chat.
+// Recipients finds or creates the visitor of a phone number and the visitor's open chat.
 type Recipients interface {
 	Register(ctx context.Context, r store.Registration) (store.Registered, error)
 }
@@ -45,23 +45,23 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Order is a push: the recipient, and the template with its values.
-type Order struct {
+// Request is a push request: the recipient, and the template with its values.
+type Request struct {
 	TemplateID string
 	Source     string            // the phone number
-	Username   *string           // nil: the recipient's name is not set
-	Parameters map[string]string // for the template's placeholders; the template says which there are
+	Username   *string           // nil: the recipient's name stays as it is
+	Parameters map[string]string // values of the template's placeholders
 }
 
-func (o Order) username() string {
+func (o Request) username() string {
 	if o.Username == nil {
 		return ""
 	}
 	return *o.Username
 }
 
-// Validate returns everything that is wrong with the order.
-func (o Order) Validate() apperr.Fields {
+// Validate returns all errors of the request.
+func (o Request) Validate() apperr.Fields {
 	var f apperr.Fields
 	if o.TemplateID == "" {
 		f.Add("templateId", "is required")
@@ -81,8 +81,8 @@ func (o Order) Validate() apperr.Fields {
 	return f
 }
 
-// validateParameters looks at their size only: which there may be is not known before the template is.
-func (o Order) validateParameters(f *apperr.Fields) {
+// validateParameters checks sizes only: the valid names depend on the template, which is not loaded yet.
+func (o Request) validateParameters(f *apperr.Fields) {
 	if len(o.Parameters) > chat.MaxParameters {
 		f.Add("parameters", fmt.Sprintf("must have at most %d members", chat.MaxParameters))
 		return
@@ -97,7 +97,7 @@ func (o Order) validateParameters(f *apperr.Fields) {
 	}
 }
 
-func (o Order) validateSource(f *apperr.Fields) {
+func (o Request) validateSource(f *apperr.Fields) {
 	n := utf8.RuneCountInString(o.Source)
 	if n == 0 {
 		f.Add("source", "is required")
@@ -108,12 +108,12 @@ func (o Order) validateSource(f *apperr.Fields) {
 	}
 }
 
-// Service takes orders.
+// Service accepts push requests.
 type Service struct {
 	cfg Config
 }
 
-// Config is what a [Service] needs.
+// Config holds the dependencies of a [Service].
 type Config struct {
 	Templates  Templates
 	Histories  Histories
@@ -126,31 +126,31 @@ type Config struct {
 // New returns the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// Pushed is an order that has been accepted.
-type Pushed struct {
-	MessageID string // of the message that the recipient will get
-	ChatID    string // the recipient's chat; empty when it could not be looked up, which keeps nothing from being sent
+// Accepted is an accepted push.
+type Accepted struct {
+	MessageID string // of the message that the recipient gets
+	ChatID    string // the recipient's chat; empty if the look-up failed, which does not stop the push
 }
 
-// recipientTimeout is how long the answer waits for the recipient's chat.
+// recipientTimeout bounds how long the answer waits for the recipient's chat.
 const recipientTimeout = 2 * time.Second
 
-// Push accepts a valid order of a company. A template that is
-// unknown, another company's or not approved is NotFound, the last with the reason TEMPLATE_NOT_APPROVED; parameters that do not fit
-// it are Invalid. The message gets the identity's id and time, and new ones from the zero identity.
-func (d *Service) Push(ctx context.Context, companyID string, o Order, identity chat.MessageIdentity) (Pushed, error) {
+// Push accepts a valid request of a company. Errors: NotFound for a template that is unknown, another company's or not approved
+// (the last with the reason TEMPLATE_NOT_APPROVED), Invalid for parameters that do not fit it. The message gets the identity's id
+// and time, or new ones if the identity is zero.
+func (d *Service) Push(ctx context.Context, companyID string, o Request, identity chat.MessageIdentity) (Accepted, error) {
 	if identity.Again {
 		chatID, _, err := d.cfg.Histories.FindMessage(ctx, identity.ID)
 		if !apperr.Is(err, apperr.NotFound) {
-			return Pushed{MessageID: identity.ID, ChatID: chatID}, err
+			return Accepted{MessageID: identity.ID, ChatID: chatID}, err
 		}
 	}
 	if identity.ID == "" {
 		identity = chat.NewMessageIdentity(d.cfg.Now())
 	}
-	template, err := d.fitting(ctx, companyID, o)
+	template, err := d.validTemplate(ctx, companyID, o)
 	if err != nil {
-		return Pushed{}, err
+		return Accepted{}, err
 	}
 	accepted := event.PushAccepted{
 		CompanyID:  companyID,
@@ -162,32 +162,32 @@ func (d *Service) Push(ctx context.Context, companyID string, o Order, identity 
 		Parameters: o.Parameters,
 	}
 	if err := d.cfg.Publisher.Publish(ctx, accepted); err != nil {
-		return Pushed{}, err
+		return Accepted{}, err
 	}
-	return Pushed{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil
+	return Accepted{MessageID: accepted.MessageID, ChatID: d.chatOf(ctx, accepted)}, nil
 }
 
-// chatOf opens the recipient's chat unless one is open: what the dispatcher does when it comes to the event. Both end with one
-// visitor and one chat, in either order (see [store.PushRecipient]). The push is accepted even if this fails.
+// chatOf opens the recipient's chat unless one is open, as the dispatcher does when it handles the event. In either order, both
+// end with one visitor and one chat (see [store.PushRecipient]). The push is accepted even if this fails.
 func (d *Service) chatOf(ctx context.Context, e event.PushAccepted) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recipientTimeout)
 	defer cancel()
-	phone, _ := chat.ParsePhone(e.Source) // it is one: Validate has seen to that
+	phone, _ := chat.ParsePhone(e.Source) // Validate has checked it
 	r, err := d.cfg.Recipients.Register(ctx, store.PushRecipient(e.CompanyID, phone, e.Username, e.CreatedAt))
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "the answer to a push lacks the chat", "messageId", e.MessageID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "looking up the chat of a push failed, the answer omits it", "messageId", e.MessageID, "error", err)
 	}
 	return r.Chat.ID
 }
 
-// Check says what Push would, and sends nothing.
-func (d *Service) Check(ctx context.Context, companyID string, o Order) error {
-	_, err := d.fitting(ctx, companyID, o)
+// Check validates like Push and sends nothing.
+func (d *Service) Check(ctx context.Context, companyID string, o Request) error {
+	_, err := d.validTemplate(ctx, companyID, o)
 	return err
 }
 
-// fitting returns the order's template if the order's parameters are what it asks for.
-func (d *Service) fitting(ctx context.Context, companyID string, o Order) (chat.MessageTemplate, error) {
+// validTemplate returns the template if the parameters fit it.
+func (d *Service) validTemplate(ctx context.Context, companyID string, o Request) (chat.MessageTemplate, error) {
 	template, err := d.approved(ctx, companyID, o.TemplateID)
 	if err != nil {
 		return template, err

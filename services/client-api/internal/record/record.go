@@ -1,4 +1,4 @@
-// Package record answers what a company looks up: its chats, their messages and its templates. Nothing of another company is found.
+// Package record looks up a company's chats, their messages and its templates. It finds nothing of another company.
 package record
 
 import (
@@ -13,10 +13,10 @@ import (
 // MaxPageBytes bounds the data of one page of messages.
 const MaxPageBytes = 2 << 20
 
-// templateBatch is how many templates are read at once, and templateScan how many a page with a status looks at, at most.
+// templateBatch is the size of one read of templates, templateScan the maximum that a page with a status filter reads.
 const templateBatch, templateScan = 100, 1000
 
-// Store is where the records are.
+// Store reads the records.
 type Store interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
@@ -25,7 +25,7 @@ type Store interface {
 	Templates(ctx context.Context, companyID string, p store.Page) ([]chat.MessageTemplate, error)
 }
 
-// Service reads what is stored now; it keeps no cache.
+// Service reads from the store without a cache.
 type Service struct {
 	store Store
 	now   func() time.Time
@@ -34,8 +34,8 @@ type Service struct {
 // New returns the service.
 func New(s Store, now func() time.Time) *Service { return &Service{store: s, now: now} }
 
-// Chats lists a company's chats with their visitors, the last activity first, and where the next page begins; nil: there is none. A
-// page may be short and still have a next one.
+// Chats lists a company's chats with their visitors, the last activity first, and the cursor of the next page, or nil. A page may
+// be short and still have a next one.
 func (s *Service) Chats(ctx context.Context, companyID string, f store.InboxFilter, p store.InboxPage) ([]store.InboxEntry, *store.InboxCursor, error) {
 	f.CompanyID, f.Now = companyID, s.now()
 	return s.store.Inbox(ctx, f, p)
@@ -54,8 +54,8 @@ func (s *Service) Chat(ctx context.Context, companyID, chatID string) (store.Inb
 	return store.InboxEntry{Chat: c, Visitor: v}, err
 }
 
-// Messages returns the id of a company's chat, a page of its messages, ascending, and whether there are earlier messages. Errors: NotFound (no such chat),
-// Invalid (q.Before is no message of this chat).
+// Messages returns the id of a company's chat, a page of its messages in ascending order, and whether there are earlier messages.
+// Errors: NotFound (no such chat), Invalid (q.Before is not a message of this chat).
 func (s *Service) Messages(ctx context.Context, companyID, chatID string, q store.HistoryQuery) (id string, messages []chat.Message, more bool, err error) {
 	c, err := s.owned(ctx, companyID, chatID)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *Service) owned(ctx context.Context, companyID, chatID string) (chat.Cha
 	return c, err
 }
 
-// Templates lists a company's templates ordered by id, those with the status if it is not empty, and the id after which the next page
-// begins; empty: there is none. A page may be short and still have a next one.
+// Templates lists a company's templates ordered by id, optionally only those with the status, and the id after which the next
+// page starts, or "". A page may be short and still have a next one.
 func (s *Service) Templates(ctx context.Context, companyID, status string, p store.Page) (found []chat.MessageTemplate, next string, err error) {
 	found = []chat.MessageTemplate{}
 	for scanned := 0; scanned < templateScan; scanned += templateBatch {
@@ -102,5 +102,5 @@ func (s *Service) Templates(ctx context.Context, companyID, status string, p sto
 	return found, p.After, nil
 }
 
-// Status is the chat's status now.
+// Status returns the chat's current status.
 func (s *Service) Status(c chat.Chat) chat.Status { return c.Status(s.now()) }

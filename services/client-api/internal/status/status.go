@@ -9,18 +9,18 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Statuses is what the processing layer knows.
+// Statuses reads what the processing layer has recorded.
 type Statuses interface {
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 }
 
-// Inbound is what the processing layer may not have come to yet. Accepted returns when a company's message was accepted,
-// and the chat of one that was sent into a chat; NotFound when there is no such message.
+// Inbound looks up messages that the processing layer may not have handled yet. Accepted returns when a company's message was
+// accepted, and its chat if it was sent into one; NotFound if there is no such message.
 type Inbound interface {
 	Accepted(ctx context.Context, companyID, messageID string) (at time.Time, chatID string, err error)
 }
 
-// Service answers for messages.
+// Service looks up statuses.
 type Service struct {
 	statuses Statuses
 	inbound  Inbound
@@ -31,8 +31,8 @@ func New(statuses Statuses, inbound Inbound) *Service {
 	return &Service{statuses: statuses, inbound: inbound}
 }
 
-// Status returns what is known of a company's message, from the moment in which it was accepted. NotFound for one that is
-// unknown or another company's.
+// Status returns the status of a company's message from its acceptance on. NotFound for a message that is unknown or another
+// company's.
 func (d *Service) Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error) {
 	id, ok := chat.ParseID(messageID)
 	if !ok {

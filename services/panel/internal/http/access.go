@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// csrfHeader carries the token that belongs to the session. A page of another site can neither read it nor set the header.
+	// csrfHeader carries the session's CSRF token. A page of another site can neither read the token nor set the header.
 	csrfHeader = "X-CSRF-Token"
 
-	secureCookie = "__Host-parley-panel" // RFC 6265bis, 4.1.3.2: only over https, for this host alone
+	secureCookie = "__Host-parley-panel" // RFC 6265bis, 4.1.3.2: only over https, for this host only
 	plainCookie  = "parley-panel"
 )
 
@@ -28,16 +28,16 @@ var (
 	errCSRF      = apperr.CSRF.New()
 )
 
-// caller is a user with a session, and what they may do.
+// caller is a user with a session, and their permissions.
 type caller struct {
-	signin.Who
+	signin.Principal
 }
 
 func (w caller) actor() admin.Actor { return admin.ActorOf(w.User) }
 
 func (w caller) may(p account.Permission) bool { return p == anyUser || w.User.Role.May(p) }
 
-// sees reports whether what belongs to a company may be shown to the caller. What may not is not found.
+// sees reports whether the caller may see a company's records. Others are not found.
 func (w caller) sees(companyID string) bool {
 	return w.User.Role == account.Operator || companyID != "" && w.User.CompanyID == companyID
 }
@@ -69,7 +69,7 @@ func changes(c echo.Context) bool {
 	return true
 }
 
-// protect refuses requests of other sites, and keeps answers out of caches and frames.
+// protect refuses cross-site requests, and keeps answers out of caches and frames.
 func (a api) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
@@ -92,7 +92,7 @@ func (a api) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sameOrigin reports whether the Origin header, where the browser sends one, is the panel's own.
+// sameOrigin reports whether the Origin header, if the browser sends one, is the panel's own.
 func (a api) sameOrigin(c echo.Context) bool {
 	if site := c.Request().Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return false
@@ -101,7 +101,7 @@ func (a api) sameOrigin(c echo.Context) bool {
 	return origin == "" || origin == a.origin(c)
 }
 
-// origin is the panel's own.
+// origin returns the panel's own origin.
 func (a api) origin(c echo.Context) string {
 	if a.PublicURL != "" {
 		u, err := url.Parse(a.PublicURL)
@@ -122,7 +122,7 @@ func (a api) cookieName(c echo.Context) string {
 	return plainCookie
 }
 
-// cookieOf returns the session's secret. Over https only the cookie counts that no other host could have set.
+// cookieOf returns the session's secret. Over https it accepts only the __Host- cookie, which no other host can set.
 func (a api) cookieOf(c echo.Context) string {
 	cookie, err := c.Cookie(a.cookieName(c))
 	if err != nil {
@@ -131,7 +131,7 @@ func (a api) cookieOf(c echo.Context) string {
 	return cookie.Value
 }
 
-// setCookie gives the browser the session's secret; an empty one takes it away.
+// setCookie sets the session cookie; an empty secret deletes it.
 func (a api) setCookie(c echo.Context, secret string) {
 	cookie := &http.Cookie{
 		Name: a.cookieName(c), Value: secret, Path: "/", HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteLaxMode,
@@ -143,12 +143,12 @@ func (a api) setCookie(c echo.Context, secret string) {
 	c.SetCookie(cookie)
 }
 
-// from is where the request comes from.
+// from returns the address and the user agent of a request.
 func from(c echo.Context) signin.Caller {
 	return signin.Caller{Address: httpapi.ClientAddress(c), UserAgent: c.Request().UserAgent()}
 }
 
-// companyOf returns the company that a request is about: the caller's own, or, for an operator, the one that the query names.
+// companyOf returns the company of a request: the caller's own, or, for an operator, the one in the query.
 func (a api) companyOf(c echo.Context, who caller) (string, error) {
 	named := c.QueryParam("companyId")
 	if named == "" {

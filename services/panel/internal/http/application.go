@@ -34,7 +34,7 @@ type applicationView struct {
 	Embed          embedView         `json:"embed"`
 }
 
-// secretRow is all of a secret that is ever shown again.
+// secretRow is the part of a secret that can be shown again.
 type secretRow struct {
 	CreatedAt instant `json:"createdAt"`
 	ExpiresAt instant `json:"expiresAt,omitzero"`
@@ -61,13 +61,13 @@ func (a api) viewOfApplication(app chat.Application) applicationView {
 	return v
 }
 
-// versionOf changes with what an update may write.
+// versionOf hashes the fields that an update may write.
 func versionOf(app chat.Application) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d", app.Name, app.BotName, app.WidgetConfigs, app.AllowedOrigins, app.FileRetention))
 	return hex.EncodeToString(sum[:12])
 }
 
-// embed is what a site's page needs for the widget (docs/widget.md).
+// embed returns the snippet for a site's page (docs/widget.md).
 func (a api) embed(app chat.Application) embedView {
 	base := strings.TrimSuffix(a.WidgetBaseURL, "/")
 	socket := strings.Replace(base, "http", "ws", 1)
@@ -93,7 +93,7 @@ func (a api) getApplications(c echo.Context, who caller) error {
 	return answerJSON(c, http.StatusOK, map[string]any{"applications": rows})
 }
 
-// answerJSON keeps JSON of others as it is, where Echo's encoder would escape it.
+// answerJSON answers without escaping embedded JSON, which Echo's encoder would do.
 func answerJSON(c echo.Context, status int, v any) error {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
@@ -126,7 +126,7 @@ func (a api) getApplication(c echo.Context, who caller) error {
 }
 
 type applicationRequest struct {
-	unruly         `json:"-"`
+	unvalidated    `json:"-"`
 	Name           string         `json:"name"`
 	BotName        string         `json:"botName"`
 	WidgetConfigs  httpapi.Object `json:"widgetConfigs"`
@@ -185,7 +185,7 @@ func (a api) updateApplication(c echo.Context, who caller) error {
 }
 
 type verificationRequest struct {
-	unruly       `json:"-"`
+	unvalidated  `json:"-"`
 	Verification string `json:"verification"`
 }
 

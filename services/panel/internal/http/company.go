@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// getCompanies lists those that the caller may see.
+// getCompanies lists the companies that the caller may see.
 func (a api) getCompanies(c echo.Context, who caller) error {
 	var found []chat.Company
 	var err error
@@ -35,8 +35,8 @@ func (a api) getCompanies(c echo.Context, who caller) error {
 }
 
 type companyRequest struct {
-	unruly `json:"-"`
-	Name   string `json:"name"`
+	unvalidated `json:"-"`
+	Name        string `json:"name"`
 }
 
 func (a api) createCompany(c echo.Context, who caller) error {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// heartbeat keeps proxies from closing a stream, and is how often the session is looked at.
+	// heartbeat keeps proxies from closing a stream, and is the interval of the session check.
 	heartbeat = 15 * time.Second
-	// writeLimit is how long a browser may take for one event.
+	// writeLimit bounds the write of one event.
 	writeLimit = 10 * time.Second
 )
 
-// eventStream writes server-sent events (HTML standard, "Server-sent events"). One goroutine uses it.
+// eventStream writes server-sent events (HTML standard, "Server-sent events"). It belongs to one goroutine.
 type eventStream struct {
 	w *http.ResponseController
 	c echo.Context
@@ -54,15 +54,15 @@ func (s *eventStream) send(e live.Event) error {
 	return s.write(text + "data: " + string(e.Data) + "\n\n")
 }
 
-// streaming runs a feed, whose events arrive on one goroutine, with heartbeats between, until the browser goes, the session ends or the
-// panel stops. changed says when the feed must begin anew.
+// streaming runs a feed, whose events arrive on one goroutine, with heartbeats in between, until the browser disconnects, the
+// session ends or the panel stops. changed reports whether the feed must restart.
 func (a api) streaming(c echo.Context, who caller, changed func(context.Context) bool, run func(context.Context, func(live.Event) error) error) error {
 	ctx, cancel := context.WithCancel(ctxOf(c))
 	defer cancel()
 	defer context.AfterFunc(a.Stopping, cancel)()
 	out, err := openEventStream(c)
 	if err != nil {
-		return nil // the browser has gone
+		return nil // the browser has disconnected
 	}
 	events, ended := make(chan live.Event), make(chan error, 1)
 	go func() {
@@ -90,14 +90,14 @@ func (a api) streaming(c echo.Context, who caller, changed func(context.Context)
 		case err = <-ended:
 			ended <- nil
 			if apperr.Is(err, apperr.Unavailable) {
-				_ = out.send(live.Event{Name: "offline", Data: []byte("{}")}) // the browser tries again in any case
+				_ = out.send(live.Event{Name: "offline", Data: []byte("{}")}) // the browser reconnects in any case
 			}
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
 		if err != nil {
-			return nil // the browser has gone
+			return nil // the browser has disconnected
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (a api) getEvents(c echo.Context, who caller) error {
 	return a.streaming(c, who, changed, feed.Run)
 }
 
-// appIDs are the ids of the company's applications, sorted.
+// appIDs returns the sorted ids of the company's applications.
 func (a api) appIDs(ctx context.Context, company string) ([]string, error) {
 	found, err := a.Store.Applications(ctx, company, store.Page{})
 	var ids []string

@@ -49,7 +49,7 @@ type chatView struct {
 type agentView struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
-	Online *bool  `json:"online,omitempty"` // only in the list of agents, where that is known
+	Online *bool  `json:"online,omitempty"` // only in the list of agents, if known
 }
 
 type visitorView struct {
@@ -66,7 +66,7 @@ func viewOfVisitor(v chat.Visitor) visitorView {
 	return visitorView{ID: v.ID, AppID: v.AppID, Name: v.Name(), Email: v.Email, Phone: v.Phone, UserID: v.UserID, VerifiedBy: v.VerifiedBy}
 }
 
-// previews is how many chats of a page are looked into at once.
+// previews is the number of concurrent reads of last messages for a page.
 const previews = 8
 
 // viewsOfChats adds the names of applications and agents, and the last messages.
@@ -88,7 +88,7 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 			last, _, err := a.Store.History(ctx, e.Chat.ID, store.HistoryQuery{Limit: 1})
 			if len(last) > 0 {
 				views[i].LastMessage = last[0].AppendJSON(nil)
-				if !last[0].IsFromSupport && last[0].CreatedAt.After(e.Chat.VisitorWroteAt) { // it was stored after the chat was read
+				if !last[0].IsFromSupport && last[0].CreatedAt.After(e.Chat.VisitorWroteAt) { // stored after the chat was read
 					e.Chat.VisitorWroteAt = last[0].CreatedAt
 					views[i].VisitorWroteAt, views[i].Unread = instant(e.Chat.VisitorWroteAt), e.Chat.Unread()
 				}
@@ -101,14 +101,14 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 	}
 	group.Wait()
 	for _, err := range failures {
-		if err != nil && !apperr.Is(err, apperr.NotFound) { // erased meanwhile
+		if err != nil && !apperr.Is(err, apperr.NotFound) { // erased in the meantime
 			return nil, err
 		}
 	}
 	return views, nil
 }
 
-// lookup remembers names within one answer.
+// lookup caches names within one answer.
 type lookup struct{ apps, agents map[string]string }
 
 func (l lookup) add(ctx context.Context, s store.Store, c chat.Chat) error {
@@ -271,7 +271,7 @@ func (a api) answerChat(c echo.Context, found chat.Chat) error {
 	return answerJSON(c, http.StatusOK, views[0])
 }
 
-// getMessages shows a page of the history; messages of agents and companies with what became of them.
+// getMessages answers a page of the history, with the status of agents' and companies' messages.
 func (a api) getMessages(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -314,16 +314,16 @@ func (a api) getMessages(c echo.Context, who caller) error {
 }
 
 type replyRequest struct {
-	unruly     `json:"-"`
-	Type       string            `json:"type"`
-	Data       httpapi.Object    `json:"data"`
-	TemplateID string            `json:"templateId"`
-	Values     map[string]string `json:"values"`
+	unvalidated `json:"-"`
+	Type        string            `json:"type"`
+	Data        httpapi.Object    `json:"data"`
+	TemplateID  string            `json:"templateId"`
+	Values      map[string]string `json:"values"`
 }
 
 var errKeyRequired = apperr.IdempotencyKeyRequired.New()
 
-// reply sends a message once for each Idempotency-Key, whatever ends in between.
+// reply sends a message once for each Idempotency-Key, also after a crash.
 func (a api) reply(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -360,8 +360,8 @@ func (a api) replyOnce(c echo.Context, who caller, found chat.Chat, draft admin.
 }
 
 type controlRequest struct {
-	unruly  `json:"-"`
-	Control string `json:"control"`
+	unvalidated `json:"-"`
+	Control     string `json:"control"`
 }
 
 func (a api) setControl(c echo.Context, who caller) error {
@@ -388,8 +388,8 @@ func (a api) setControl(c echo.Context, who caller) error {
 }
 
 type assigneeRequest struct {
-	unruly `json:"-"`
-	UserID *string `json:"userId"`
+	unvalidated `json:"-"`
+	UserID      *string `json:"userId"`
 }
 
 func (a api) setAssignee(c echo.Context, who caller) error {
@@ -425,7 +425,7 @@ func (a api) closeChat(c echo.Context, who caller) error {
 	return a.answerChat(c, found)
 }
 
-// getAgents lists the users who may be assignees.
+// getAgents lists the users who can be assigned.
 func (a api) getAgents(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // instant is a time in the API's format.
 type instant time.Time
 
-// IsZero reports whether there is no time.
+// IsZero reports whether the time is unset.
 func (i instant) IsZero() bool { return time.Time(i).IsZero() }
 
 // MarshalText implements [encoding.TextMarshaler].

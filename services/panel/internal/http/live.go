@@ -16,11 +16,11 @@ import (
 )
 
 type readRequest struct {
-	unruly `json:"-"`
-	UpTo   time.Time `json:"upTo"`
+	unvalidated `json:"-"`
+	UpTo        time.Time `json:"upTo"`
 }
 
-// readChat moves the company's read cursor: to the time of the newest message that the agent was shown, or, without one, to now.
+// readChat moves the company's read cursor to the time of the newest message shown to the agent, or, without one, to now.
 func (a api) readChat(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a api) readChat(c echo.Context, who caller) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// visitorPresence is whether a visitor is connected, as far as that is known.
+// visitorPresence reports whether a visitor is connected, if known.
 type visitorPresence struct {
 	Online bool    `json:"online"`
 	SeenAt instant `json:"lastSeenAt,omitzero"`
@@ -80,8 +80,7 @@ func (a api) notePresence(c echo.Context, who caller) error {
 	return answerJSON(c, http.StatusOK, answer)
 }
 
-// noteTyping shows the agent as typing to the visitor and to other agents with the chat open. At most one signal in two seconds is
-// published.
+// noteTyping signals to the visitor and to other agents with the chat open that the agent is typing, at most once in two seconds.
 func (a api) noteTyping(c echo.Context, who caller) error {
 	found, err := a.chat(c, who)
 	if err != nil {
@@ -98,7 +97,8 @@ func (a api) noteTyping(c echo.Context, who caller) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// applicationOf is the application in the subjects of a chat. A chat that a push opened has none; only agents see typing in it.
+// applicationOf returns the application in the subjects of a chat. A chat that a push opened has none; only agents see typing in
+// it.
 func applicationOf(c chat.Chat) string {
 	if c.AppID == "" {
 		return subject.NoApplication
@@ -106,15 +106,15 @@ func applicationOf(c chat.Chat) string {
 	return c.AppID
 }
 
-// holdAgent notes that a user has the panel of a company open.
+// holdAgent records that a user has the panel of a company open.
 func (a api) holdAgent(ctx context.Context, companyID, userID string) {
 	if a.Presence == nil {
 		return
 	}
-	_ = a.Presence.Hold(ctx, "panel", presence.Agent(companyID, userID), presence.Agents(companyID)) // the next heartbeat says it again
+	_ = a.Presence.Hold(ctx, "panel", presence.Agent(companyID, userID), presence.Agents(companyID)) // the next heartbeat repeats it
 }
 
-// addOnline adds which agents have the panel open, where that is known.
+// addOnline adds which agents have the panel open, if known.
 func (a api) addOnline(ctx context.Context, companyID string, agents []agentView) {
 	if a.Presence == nil {
 		return

@@ -20,7 +20,7 @@ const (
 
 var errNoOIDC = apperr.OIDCNotConfigured.New()
 
-// startOIDC sends the browser to the issuer.
+// startOIDC redirects the browser to the issuer.
 func (a api) startOIDC(c echo.Context) error {
 	if a.OIDC == nil {
 		return errNoOIDC
@@ -33,7 +33,7 @@ func (a api) startOIDC(c echo.Context) error {
 	return c.Redirect(http.StatusFound, location)
 }
 
-// keepAttempt has the browser keep the attempt; an empty one is forgotten.
+// keepAttempt stores the attempt in a cookie; an empty one deletes it.
 func (a api) keepAttempt(c echo.Context, keep string) {
 	cookie := &http.Cookie{
 		Name: oidcCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(keep)), Path: oidcPath, HttpOnly: true, Secure: a.secure(c),
@@ -45,7 +45,8 @@ func (a api) keepAttempt(c echo.Context, keep string) {
 	c.SetCookie(cookie)
 }
 
-// finishOIDC takes the browser back from the issuer. Its state, which the browser has kept, says that it is the one that was sent there.
+// finishOIDC handles the redirect from the issuer. The state in the browser's cookie proves that this browser started the
+// attempt.
 func (a api) finishOIDC(c echo.Context) error {
 	if a.OIDC == nil {
 		return errNoOIDC

@@ -19,7 +19,7 @@ const (
 	maxPage     = 200
 )
 
-// limitOf reads the size of a page.
+// limitOf parses the page size.
 func limitOf(c echo.Context) (int, error) {
 	text := c.QueryParam("limit")
 	if text == "" {
@@ -32,7 +32,7 @@ func limitOf(c echo.Context) (int, error) {
 	return n, nil
 }
 
-// getUsers lists a company's users; an operator who names no company sees all.
+// getUsers lists a company's users; without a company, an operator gets all.
 func (a api) getUsers(c echo.Context, who caller) error {
 	company := ""
 	if who.User.CompanyID != "" || c.QueryParam("companyId") != "" {
@@ -62,10 +62,10 @@ func (a api) user(c echo.Context, who caller) (account.User, error) {
 }
 
 type inviteRequest struct {
-	unruly `json:"-"`
-	Email  string       `json:"email"`
-	Name   string       `json:"name"`
-	Role   account.Role `json:"role"`
+	unvalidated `json:"-"`
+	Email       string       `json:"email"`
+	Name        string       `json:"name"`
+	Role        account.Role `json:"role"`
 }
 
 // inviteUser adds a user of a company; an operator also adds operators.
@@ -95,7 +95,7 @@ func (a api) inviteUser(c echo.Context, who caller) error {
 	return c.JSON(http.StatusCreated, map[string]any{"user": viewOfUser(u), "invitationUrl": a.invitationURL(c, token)})
 }
 
-// invitationURL has the token in its fragment, which no server and no Referer sees.
+// invitationURL puts the token into the fragment, which is not in requests or Referer headers.
 func (a api) invitationURL(c echo.Context, token string) string {
 	base := a.PublicURL
 	if base == "" {
@@ -117,10 +117,10 @@ func (a api) renewInvitation(c echo.Context, who caller) error {
 }
 
 type editUserRequest struct {
-	unruly   `json:"-"`
-	Name     *string       `json:"name"`
-	Role     *account.Role `json:"role"`
-	Disabled *bool         `json:"disabled"`
+	unvalidated `json:"-"`
+	Name        *string       `json:"name"`
+	Role        *account.Role `json:"role"`
+	Disabled    *bool         `json:"disabled"`
 }
 
 func (a api) editUser(c echo.Context, who caller) error {
@@ -191,7 +191,7 @@ func viewsOfEntries(entries []account.AuditEntry) []entryView {
 	return rows
 }
 
-// getAudit shows a company's log; an operator who names no company sees all.
+// getAudit lists a company's audit log; without a company, an operator gets all.
 func (a api) getAudit(c echo.Context, who caller) error {
 	filter := store.AuditFilter{TargetID: c.QueryParam("target")}
 	limit, err := limitOf(c)

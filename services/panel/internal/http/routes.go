@@ -28,10 +28,10 @@ import (
 	"github.com/parley-chat/parley/services/panel/internal/web"
 )
 
-// Config is what the API needs.
+// Config holds the dependencies of the API.
 type Config struct {
 	SignIn        *signin.Service
-	OIDC          *signin.OIDC // nil: not set up
+	OIDC          *signin.OIDC // nil: not configured
 	Admin         *admin.Service
 	Store         store.Store
 	Bus           live.Bus
@@ -40,9 +40,9 @@ type Config struct {
 	Uploads       *upload.Service
 	Once          Once
 	Presence      presence.Store     // nil: presence is unknown
-	Typing        *ratelimit.Limiter // of one agent in one chat
-	Stopping      context.Context    // done when streams of events are to end
-	PublicURL     string             // where browsers reach the panel; empty: where each request has reached it
+	Typing        *ratelimit.Limiter // per agent and chat
+	Stopping      context.Context    // done when event streams must end
+	PublicURL     string             // public address of the panel; empty: that of each request
 	WidgetBaseURL string
 	ClientBaseURL string
 	Version       string
@@ -54,14 +54,14 @@ type Config struct {
 	Tracer        *tracing.Tracer // nil: no traces
 }
 
-// Once answers a request with an Idempotency-Key, and acts only where that was not done before.
+// Once answers a request with an Idempotency-Key and runs its action at most once.
 type Once interface {
 	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 
 type api struct{ Config }
 
-// any is the permission of routes that every user may call.
+// anyUser is the permission of routes that every user may call.
 const anyUser account.Permission = ""
 
 // New returns the panel.
@@ -95,7 +95,7 @@ type route struct {
 	handle       func(c echo.Context, who caller) error
 }
 
-// open are the routes without a session.
+// open lists the routes without a session.
 func (a api) open() []openRoute {
 	return []openRoute{
 		{http.MethodGet, "/api/meta", a.getMeta},
@@ -107,7 +107,7 @@ func (a api) open() []openRoute {
 	}
 }
 
-// routes are the routes with a session.
+// routes lists the routes with a session.
 func (a api) routes() []route {
 	return []route{
 		{http.MethodGet, "/api/session", anyUser, a.getSession},
@@ -178,10 +178,10 @@ func (a api) routes() []route {
 		{http.MethodGet, "/api/events", account.Inbox, a.getEvents},
 
 		{http.MethodGet, "/api/streams", account.Streams, a.getStreams},
-		{http.MethodGet, "/api/dead-letters", account.Streams, a.getLetters},
-		{http.MethodGet, "/api/dead-letters/:sequence", account.Streams, a.getLetter},
-		{http.MethodPost, "/api/dead-letters/redrive", account.Streams, a.redriveLetters},
-		{http.MethodPost, "/api/dead-letters/drop", account.Streams, a.dropLetters},
+		{http.MethodGet, "/api/dead-letters", account.Streams, a.getDeadLetters},
+		{http.MethodGet, "/api/dead-letters/:sequence", account.Streams, a.getDeadLetter},
+		{http.MethodPost, "/api/dead-letters/redrive", account.Streams, a.redriveDeadLetters},
+		{http.MethodPost, "/api/dead-letters/drop", account.Streams, a.dropDeadLetters},
 		{http.MethodGet, "/api/trace/:id", account.Streams, a.getTrace},
 		{http.MethodGet, "/api/tail", account.Streams, a.getTail},
 
@@ -200,7 +200,7 @@ func (a api) routes() []route {
 	}
 }
 
-// ctxOf is the request's context.
+// ctxOf returns the request's context.
 func ctxOf(c echo.Context) context.Context { return c.Request().Context() }
 
 // OpenRoutes lists the routes that need no session, as "METHOD /path".

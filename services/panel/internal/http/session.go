@@ -44,7 +44,7 @@ type sessionView struct {
 	ExpiresAt   instant              `json:"expiresAt"`
 }
 
-func (a api) sessionOf(c echo.Context, who signin.Who) error {
+func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 	v := sessionView{
 		User: viewOfUser(who.User), Permissions: who.User.Role.Permissions(), CSRFToken: account.CSRFToken(who.Secret), ExpiresAt: instant(who.Session.ExpiresAt),
 	}
@@ -59,7 +59,7 @@ func (a api) sessionOf(c echo.Context, who signin.Who) error {
 }
 
 // began answers with a new session and its cookie.
-func (a api) began(c echo.Context, who signin.Who) error {
+func (a api) began(c echo.Context, who signin.Principal) error {
 	a.setCookie(c, who.Secret)
 	return a.sessionOf(c, who)
 }
@@ -83,20 +83,20 @@ func (a api) getMeta(c echo.Context) error {
 	return c.JSON(http.StatusOK, v)
 }
 
-// unruly is a request body that is validated by the called operation.
-type unruly struct{}
+// unvalidated is a request body that is validated by the called operation.
+type unvalidated struct{}
 
 // Validate implements [httpapi.Validator].
-func (unruly) Validate() apperr.Fields { return nil }
+func (unvalidated) Validate() apperr.Fields { return nil }
 
 type signInRequest struct {
-	unruly   `json:"-"`
-	Email    string `json:"email"`
-	Password string `json:"password"`
-	Code     string `json:"code"`
+	unvalidated `json:"-"`
+	Email       string `json:"email"`
+	Password    string `json:"password"`
+	Code        string `json:"code"`
 }
 
-// signIn ends the session that the browser had: a new secret at every sign-in.
+// signIn ends the browser's earlier session: every sign-in creates a new secret.
 func (a api) signIn(c echo.Context) error {
 	var r signInRequest
 	if err := httpapi.Decode(c, &r); err != nil {
@@ -114,7 +114,7 @@ func (a api) signIn(c echo.Context) error {
 	return a.began(c, who)
 }
 
-func (a api) getSession(c echo.Context, who caller) error { return a.sessionOf(c, who.Who) }
+func (a api) getSession(c echo.Context, who caller) error { return a.sessionOf(c, who.Principal) }
 
 func (a api) signOut(c echo.Context, who caller) error {
 	if err := a.SignIn.End(ctxOf(c), who.Session.ID); err != nil {
@@ -180,9 +180,9 @@ func (a api) endSession(c echo.Context, who caller) error {
 }
 
 type passwordRequest struct {
-	unruly  `json:"-"`
-	Current string `json:"current"`
-	New     string `json:"new"`
+	unvalidated `json:"-"`
+	Current     string `json:"current"`
+	New         string `json:"new"`
 }
 
 func (a api) changePassword(c echo.Context, who caller) error {
@@ -190,7 +190,7 @@ func (a api) changePassword(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	fresh, err := a.SignIn.ChangePassword(ctxOf(c), who.Who, r.Current, r.New, from(c))
+	fresh, err := a.SignIn.ChangePassword(ctxOf(c), who.Principal, r.Current, r.New, from(c))
 	if err != nil {
 		return err
 	}
@@ -198,9 +198,9 @@ func (a api) changePassword(c echo.Context, who caller) error {
 }
 
 type confirmRequest struct {
-	unruly   `json:"-"`
-	Password string `json:"password"`
-	Code     string `json:"code"`
+	unvalidated `json:"-"`
+	Password    string `json:"password"`
+	Code        string `json:"code"`
 }
 
 func (a api) offerTOTP(c echo.Context, who caller) error {
@@ -208,7 +208,7 @@ func (a api) offerTOTP(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	secret, uri, err := a.SignIn.OfferTOTP(ctxOf(c), who.Who, r.Password, from(c))
+	secret, uri, err := a.SignIn.OfferTOTP(ctxOf(c), who.Principal, r.Password, from(c))
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (a api) confirmTOTP(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.SignIn.ConfirmTOTP(ctxOf(c), who.Who, r.Code); err != nil {
+	if err := a.SignIn.ConfirmTOTP(ctxOf(c), who.Principal, r.Code); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -231,17 +231,17 @@ func (a api) removeTOTP(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	if err := a.SignIn.RemoveTOTP(ctxOf(c), who.Who, r.Password, from(c)); err != nil {
+	if err := a.SignIn.RemoveTOTP(ctxOf(c), who.Principal, r.Password, from(c)); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
 type invitationRequest struct {
-	unruly   `json:"-"`
-	Token    string `json:"token"`
-	Name     string `json:"name"`
-	Password string `json:"password"`
+	unvalidated `json:"-"`
+	Token       string `json:"token"`
+	Name        string `json:"name"`
+	Password    string `json:"password"`
 }
 
 func (a api) checkInvitation(c echo.Context) error {

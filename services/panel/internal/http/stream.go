@@ -43,18 +43,18 @@ type partitionView struct {
 	positionView
 }
 
-// positionView is how far a consumer is, in one partition or in all.
+// positionView is the position of a consumer, in one partition or in all.
 type positionView struct {
 	Pending     uint64       `json:"pending"`
 	AckPending  int          `json:"ackPending"`
 	Redelivered int          `json:"redelivered"`
-	OldestAge   int64        `json:"oldestAgeSeconds"` // of the first event that it is not done with; 0: it is done with all
+	OldestAge   int64        `json:"oldestAgeSeconds"` // of its first pending event; 0: none is pending
 	ActiveAt    inspect.Time `json:"activeAt,omitzero"`
 	Read        bool         `json:"read"`
 }
 
-// position looks up when the stream took the first event after the partition's floor: an upper bound of the oldest age, which is exact where
-// the stream has one partition.
+// position looks up when the stream stored the first event after the partition's ack floor: an upper bound of the oldest age,
+// exact if the stream has one partition.
 func (a api) position(ctx context.Context, stream string, p bus.PartitionInfo, taken map[uint64]time.Time) positionView {
 	v := positionView{Pending: p.Pending, AckPending: p.AckPending, Redelivered: p.Redelivered, ActiveAt: inspect.Time(p.Active), Read: p.Read}
 	if p.Pending == 0 && p.AckPending == 0 {
@@ -106,7 +106,7 @@ func (a api) getStreams(c echo.Context, _ caller) error {
 	return c.JSON(http.StatusOK, map[string]any{"at": instant(a.Now()), "streams": rows})
 }
 
-type letterView struct {
+type deadLetterView struct {
 	Sequence         uint64              `json:"sequence"`
 	Time             inspect.Time        `json:"time"`
 	Stream           string              `json:"stream"`
@@ -124,14 +124,14 @@ type letterView struct {
 	Payload          json.RawMessage     `json:"payload,omitempty"`
 }
 
-func viewOfLetter(l inspect.Letter) letterView {
-	return letterView{
+func viewOfDeadLetter(l inspect.Letter) deadLetterView {
+	return deadLetterView{
 		Sequence: l.Sequence, Time: l.Time, Stream: l.Stream, Consumer: l.Consumer, Subject: l.Subject, OriginalSequence: l.Original,
 		EventID: l.MessageID, EventType: l.Type, Attempts: l.Attempts, Reason: l.Reason, CompanyID: l.CompanyID, ChatID: l.ChatID, MessageID: l.MessageID,
 	}
 }
 
-func (a api) getLetters(c echo.Context, _ caller) error {
+func (a api) getDeadLetters(c echo.Context, _ caller) error {
 	limit, err := limitOf(c)
 	if err != nil {
 		return err
@@ -146,9 +146,9 @@ func (a api) getLetters(c echo.Context, _ caller) error {
 	if err != nil {
 		return err
 	}
-	rows := []letterView{}
+	rows := []deadLetterView{}
 	for _, l := range found {
-		rows = append(rows, viewOfLetter(inspect.LetterOf(l)))
+		rows = append(rows, viewOfDeadLetter(inspect.LetterOf(l)))
 	}
 	var next *uint64
 	if len(found) == limit {
@@ -157,7 +157,7 @@ func (a api) getLetters(c echo.Context, _ caller) error {
 	return c.JSON(http.StatusOK, map[string]any{"letters": rows, "next": next})
 }
 
-func (a api) getLetter(c echo.Context, _ caller) error {
+func (a api) getDeadLetter(c echo.Context, _ caller) error {
 	sequence, err := strconv.ParseUint(c.Param("sequence"), 10, 64)
 	if err != nil || sequence == 0 {
 		return apperr.MessageNotFound.New()
@@ -167,7 +167,7 @@ func (a api) getLetter(c echo.Context, _ caller) error {
 		return err
 	}
 	d := inspect.DetailOf(l)
-	v := viewOfLetter(d.Letter)
+	v := viewOfDeadLetter(d.Letter)
 	v.Headers, v.Payload = d.Header, d.Event
 	if v.Payload == nil {
 		if v.Payload, err = json.Marshal(d.Text); err != nil {
@@ -177,39 +177,39 @@ func (a api) getLetter(c echo.Context, _ caller) error {
 	return answerJSON(c, http.StatusOK, v)
 }
 
-type lettersRequest struct {
-	unruly    `json:"-"`
-	Sequences []uint64 `json:"sequences"`
-	Stream    string   `json:"stream"`
-	Consumer  string   `json:"consumer"`
-	DryRun    bool     `json:"dryRun"`
+type deadLettersRequest struct {
+	unvalidated `json:"-"`
+	Sequences   []uint64 `json:"sequences"`
+	Stream      string   `json:"stream"`
+	Consumer    string   `json:"consumer"`
+	DryRun      bool     `json:"dryRun"`
 }
 
-// maxLetters bounds what is done at once.
-const maxLetters = 1000
+// maxDeadLetters bounds the dead letters of one request.
+const maxDeadLetters = 1000
 
-func (a api) redriveLetters(c echo.Context, who caller) error {
-	return a.actOnLetters(c, who, "dead-letter.redrive", "would be redriven", "redriven", true, a.Streams.Replay)
+func (a api) redriveDeadLetters(c echo.Context, who caller) error {
+	return a.actOnDeadLetters(c, who, "dead-letter.redrive", "would be redriven", "redriven", true, a.Streams.Replay)
 }
 
-func (a api) dropLetters(c echo.Context, who caller) error {
-	return a.actOnLetters(c, who, "dead-letter.drop", "would be dropped", "dropped", false,
+func (a api) dropDeadLetters(c echo.Context, who caller) error {
+	return a.actOnDeadLetters(c, who, "dead-letter.drop", "would be dropped", "dropped", false,
 		func(ctx context.Context, l bus.DeadLetter) error { return a.Streams.DropDeadLetter(ctx, l.Sequence) })
 }
 
-// actOnLetters does something with the letters that are named, or, where that may be, with all that the filter chooses.
-func (a api) actOnLetters(
+// actOnDeadLetters applies an action to the given dead letters, or, if allowed, to all that match the filter.
+func (a api) actOnDeadLetters(
 	c echo.Context, who caller, action, would, done string, all bool, do func(context.Context, bus.DeadLetter) error,
 ) error {
-	var r lettersRequest
+	var r deadLettersRequest
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
 	ctx := ctxOf(c)
-	if len(r.Sequences) > maxLetters || len(r.Sequences) == 0 && !all {
+	if len(r.Sequences) > maxDeadLetters || len(r.Sequences) == 0 && !all {
 		return apperr.Fields{{Name: "sequences", Message: "must be 1 to 1000"}}.Err()
 	}
-	found, results, err := a.findLetters(ctx, r)
+	found, results, err := a.findDeadLetters(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -236,11 +236,11 @@ type resultView struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// findLetters returns the letters, and the results of missing ones.
-func (a api) findLetters(ctx context.Context, r lettersRequest) (found []bus.DeadLetter, missing []resultView, err error) {
+// findDeadLetters returns the letters, and the results of missing ones.
+func (a api) findDeadLetters(ctx context.Context, r deadLettersRequest) (found []bus.DeadLetter, missing []resultView, err error) {
 	missing = []resultView{}
 	if len(r.Sequences) == 0 {
-		found, err = inspect.Letters(ctx, a.Streams, inspect.LetterFilter{Stream: r.Stream, Consumer: r.Consumer}, maxLetters)
+		found, err = inspect.Letters(ctx, a.Streams, inspect.LetterFilter{Stream: r.Stream, Consumer: r.Consumer}, maxDeadLetters)
 		return found, missing, err
 	}
 	for _, sequence := range r.Sequences {
@@ -272,7 +272,7 @@ func (a api) getTrace(c echo.Context, _ caller) error {
 	return answerJSON(c, http.StatusOK, trace)
 }
 
-// tailFilter is what a tail was asked for.
+// tailFilter holds the parameters of a tail.
 type tailFilter struct{ company, app, chat, kind string }
 
 func (f tailFilter) wants(e inspect.Event) bool {
@@ -284,7 +284,7 @@ func (f tailFilter) wants(e inspect.Event) bool {
 	return true
 }
 
-// getTail shows what passes.
+// getTail streams events as they are published.
 func (a api) getTail(c echo.Context, who caller) error {
 	names := inspect.StreamNames()
 	if stream := strings.ToUpper(c.QueryParam("stream")); stream != "" {

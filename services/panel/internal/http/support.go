@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/httpapi"
 )
 
-// handoverView is why agents have a chat.
+// handoverView is the reason of a handover.
 type handoverView struct {
 	By     string  `json:"by"`
 	Reason string  `json:"reason,omitempty"`
@@ -26,7 +26,7 @@ func viewOfHandover(h chat.Handover) *handoverView {
 	return &handoverView{h.By, h.Reason, h.Note, instant(h.At)}
 }
 
-// ratingView is what the visitor says about a chat.
+// ratingView is a visitor's rating of a chat.
 type ratingView struct {
 	Score   int     `json:"score"`
 	Comment string  `json:"comment,omitempty"`
@@ -41,7 +41,7 @@ func viewOfRating(r chat.Rating) *ratingView {
 }
 
 type supportRequest struct {
-	unruly `json:"-"`
+	unvalidated `json:"-"`
 	chat.Support
 }
 
@@ -61,17 +61,17 @@ func (a api) setSupport(c echo.Context, who caller) error {
 	return answerJSON(c, http.StatusOK, a.viewOfApplication(app))
 }
 
-// ratedSince is how far back ratings are added up.
+// ratedSince is the period of the ratings' sums.
 const ratedSince = 30 * 24 * time.Hour
 
 type ratingsRow struct {
 	AppID   string             `json:"appId"`
 	Count   int                `json:"count"`
-	Average float64            `json:"average"` // to two digits
+	Average float64            `json:"average"` // to two decimals
 	Scores  [chat.MaxScore]int `json:"scores"`
 }
 
-// getRatings adds up what visitors of a company's applications have said in the last 30 days.
+// getRatings sums up the ratings of a company's applications in the last 30 days.
 func (a api) getRatings(c echo.Context, who caller) error {
 	company, err := a.companyOf(c, who)
 	if err != nil {

@@ -35,7 +35,7 @@ func viewOfTemplate(t chat.MessageTemplate) templateView {
 	return v
 }
 
-// answerTemplate also says why a template was rejected, which the audit log knows.
+// answerTemplate also answers the reason of a rejection, from the audit log.
 func (a api) answerTemplate(c echo.Context, status int, t chat.MessageTemplate) error {
 	v := viewOfTemplate(t)
 	if t.Status == chat.TemplateRejected {
@@ -91,10 +91,10 @@ func (a api) getTemplate(c echo.Context, who caller) error {
 }
 
 type templateRequest struct {
-	unruly     `json:"-"`
-	Name       string         `json:"name"`
-	Text       string         `json:"text"`
-	Parameters []parameterRow `json:"parameters"`
+	unvalidated `json:"-"`
+	Name        string         `json:"name"`
+	Text        string         `json:"text"`
+	Parameters  []parameterRow `json:"parameters"`
 }
 
 func (r templateRequest) apply(t chat.MessageTemplate) chat.MessageTemplate {
@@ -142,8 +142,8 @@ func (a api) approveTemplate(c echo.Context, who caller) error {
 }
 
 type rejectRequest struct {
-	unruly `json:"-"`
-	Reason string `json:"reason"`
+	unvalidated `json:"-"`
+	Reason      string `json:"reason"`
 }
 
 func (a api) rejectTemplate(c echo.Context, who caller) error {
@@ -182,11 +182,11 @@ func (a api) getTemplateHistory(c echo.Context, who caller) error {
 }
 
 type previewRequest struct {
-	unruly     `json:"-"`
-	Text       string            `json:"text"`
-	Parameters []parameterRow    `json:"parameters"`
-	Username   string            `json:"username"`
-	Values     map[string]string `json:"values"`
+	unvalidated `json:"-"`
+	Text        string            `json:"text"`
+	Parameters  []parameterRow    `json:"parameters"`
+	Username    string            `json:"username"`
+	Values      map[string]string `json:"values"`
 }
 
 func (a api) previewTemplate(c echo.Context, _ caller) error {
@@ -206,13 +206,13 @@ func (a api) previewTemplate(c echo.Context, _ caller) error {
 }
 
 type testRequest struct {
-	unruly   `json:"-"`
-	Source   string            `json:"source"`
-	Username string            `json:"username"`
-	Values   map[string]string `json:"values"`
+	unvalidated `json:"-"`
+	Source      string            `json:"source"`
+	Username    string            `json:"username"`
+	Values      map[string]string `json:"values"`
 }
 
-// testTemplate says what a push would do, and sends nothing.
+// testTemplate answers the result of a push without sending it.
 func (a api) testTemplate(c echo.Context, who caller) error {
 	t, err := a.template(c, who)
 	if err != nil {

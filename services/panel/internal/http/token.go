@@ -63,9 +63,9 @@ func (a api) token(c echo.Context, who caller) (chat.AccessToken, error) {
 }
 
 type createTokenRequest struct {
-	unruly    `json:"-"`
-	Name      string `json:"name"`
-	ExpiresAt string `json:"expiresAt"`
+	unvalidated `json:"-"`
+	Name        string `json:"name"`
+	ExpiresAt   string `json:"expiresAt"`
 }
 
 func (a api) createToken(c echo.Context, who caller) error {
@@ -91,11 +91,11 @@ func (a api) createToken(c echo.Context, who caller) error {
 }
 
 type overlapRequest struct {
-	unruly         `json:"-"`
+	unvalidated    `json:"-"`
 	OverlapSeconds int64 `json:"overlapSeconds"`
 }
 
-// overlap is bounded here so that it does not overflow; the operation says what it may be.
+// overlap is bounded here so that it does not overflow; the operation validates it.
 func (r overlapRequest) overlap() time.Duration {
 	const year = 366 * 24 * 3600
 	return time.Duration(max(-1, min(r.OverlapSeconds, year))) * time.Second

@@ -37,7 +37,7 @@ func (a api) replyFile(c echo.Context, who caller) error {
 	defer func() {
 		if !used {
 			if err := a.Uploads.Discard(context.WithoutCancel(ctxOf(c)), kept); err != nil {
-				a.Logger.WarnContext(ctxOf(c), "a file without a message stays in the store", "error", err)
+				a.Logger.WarnContext(ctxOf(c), "removing a file without a message failed", "error", err)
 			}
 		}
 	}()
@@ -57,7 +57,7 @@ func (a api) replyFile(c echo.Context, who caller) error {
 		})
 }
 
-// receive reads the form piece by piece: one file, and perhaps a caption.
+// receive reads the form as it arrives: one file, and optionally a caption.
 func (a api) receive(c echo.Context, found chat.Chat) (kept upload.Kept, caption string, err error) {
 	r := c.Request()
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
@@ -68,7 +68,7 @@ func (a api) receive(c echo.Context, found chat.Chat) (kept upload.Kept, caption
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return kept, "", err
 	}
-	const formBytes = 64 << 10 // beside the file
+	const formBytes = 64 << 10 // apart from the file
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, a.Uploads.MaxBytes+formBytes)
 	form, have := multipart.NewReader(r.Body, parameters["boundary"]), false
 	defer func() {
@@ -99,7 +99,7 @@ func (a api) receive(c echo.Context, found chat.Chat) (kept upload.Kept, caption
 				return kept, "", apperr.Fields{{Name: "caption", Message: "must have at most 4096 characters"}}.Err()
 			}
 		default:
-			return kept, "", apperr.Fields{{Name: part.FormName(), Message: "is not a field of the form, or stands twice"}}.Err()
+			return kept, "", apperr.Fields{{Name: part.FormName(), Message: "is not a field of the form, or is sent twice"}}.Err()
 		}
 	}
 	if !have {
@@ -108,7 +108,7 @@ func (a api) receive(c echo.Context, found chat.Chat) (kept upload.Kept, caption
 	return kept, caption, nil
 }
 
-// asForm leaves coded errors and the limit of the body as they are.
+// asForm returns a MALFORMED_FORM error, except for coded errors and the limit of the body.
 func asForm(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err

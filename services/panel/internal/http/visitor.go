@@ -58,8 +58,8 @@ func (a api) exportVisitor(c echo.Context, who caller) error {
 }
 
 type eraseRequest struct {
-	unruly  `json:"-"`
-	Confirm string `json:"confirm"`
+	unvalidated `json:"-"`
+	Confirm     string `json:"confirm"`
 }
 
 func (a api) eraseVisitor(c echo.Context, who caller) error {

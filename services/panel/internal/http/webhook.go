@@ -125,7 +125,7 @@ func (a api) endpoint(c echo.Context, who caller) (webhook.Endpoint, error) {
 }
 
 type createWebhookRequest struct {
-	unruly      `json:"-"`
+	unvalidated `json:"-"`
 	URL         string            `json:"url"`
 	Description string            `json:"description"`
 	Events      []string          `json:"events"`
@@ -134,7 +134,7 @@ type createWebhookRequest struct {
 	Signatures  []webhook.Kind    `json:"signatures"`
 }
 
-// verifiers are what receivers verify with: shown once.
+// verifiers returns the secrets or public keys for receivers, which are shown once.
 func verifiers(secrets []webhook.Secret) []string {
 	shown := []string{}
 	for _, s := range secrets {
@@ -162,7 +162,7 @@ func (a api) createWebhook(c echo.Context, who caller) error {
 }
 
 type updateWebhookRequest struct {
-	unruly      `json:"-"`
+	unvalidated `json:"-"`
 	URL         *string            `json:"url"`
 	Description *string            `json:"description"`
 	Events      *[]string          `json:"events"`
@@ -249,7 +249,7 @@ func (a api) testWebhook(c echo.Context, who caller) error {
 	return answerJSON(c, http.StatusAccepted, viewOfDelivery(d))
 }
 
-// deliveryFilter reads what of an endpoint's deliveries is asked for.
+// deliveryFilter parses the filter of an endpoint's deliveries.
 func deliveryFilter(e webhook.Endpoint, status, reason, eventType, from, to string) (f store.WebhookFilter, err error) {
 	f = store.WebhookFilter{EndpointID: e.ID, CompanyID: e.CompanyID, Status: status, Reason: reason, EventType: eventType}
 	var faults apperr.Fields
@@ -296,14 +296,14 @@ func (a api) getDeliveries(c echo.Context, who caller) error {
 }
 
 type replayRequest struct {
-	unruly    `json:"-"`
-	ID        string `json:"id"`
-	Status    string `json:"status"`
-	Reason    string `json:"reason"`
-	EventType string `json:"eventType"`
-	From      string `json:"from"`
-	To        string `json:"to"`
-	DryRun    bool   `json:"dryRun"`
+	unvalidated `json:"-"`
+	ID          string `json:"id"`
+	Status      string `json:"status"`
+	Reason      string `json:"reason"`
+	EventType   string `json:"eventType"`
+	From        string `json:"from"`
+	To          string `json:"to"`
+	DryRun      bool   `json:"dryRun"`
 }
 
 func (a api) replayDeliveries(c echo.Context, who caller) error {
@@ -331,7 +331,7 @@ func (a api) replayDeliveries(c echo.Context, who caller) error {
 }
 
 type retentionRequest struct {
-	unruly        `json:"-"`
+	unvalidated   `json:"-"`
 	RetentionDays int64 `json:"retentionDays"`
 }
 
@@ -344,7 +344,7 @@ func (a api) setWebhookRetention(c echo.Context, who caller) error {
 	if err := httpapi.Decode(c, &r); err != nil {
 		return err
 	}
-	const tooMany = 1000 // of days: so that it does not overflow; the operation says what it may be
+	const tooMany = 1000 // of days: so that it does not overflow; the operation validates it
 	owner, err := a.Admin.SetWebhookRetention(ctxOf(c), who.actor(), company, time.Duration(max(-1, min(r.RetentionDays, tooMany)))*day)
 	if err != nil {
 		return err

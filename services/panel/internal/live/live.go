@@ -1,8 +1,8 @@
-// Package live follows the streams for one browser: messages of visitors, bots, agents and companies, and changes of control, in the
-// order of the streams, and after an interruption exactly what was missed.
+// Package live follows the streams for one browser: messages of visitors, bots, agents and companies, and changes of control, in
+// the order of the streams. After an interruption the browser gets exactly what it missed.
 //
-// A position has the last sequence of each stream that was sent. It is the id of every durable event, so that any replica can continue
-// from it. Presence, typing and read cursors come over core NATS and are not stored.
+// A position has the last sequence of each stream that was sent. It is the id of every durable event, so that any replica can
+// continue from it. Presence, typing and read cursors arrive over core NATS and are not stored.
 package live
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Bus is what a feed reads.
+// Bus is the bus of a feed.
 type Bus interface {
 	State(ctx context.Context, stream string) (bus.StreamState, error)
 	Read(ctx context.Context, s bus.Span) iter.Seq2[bus.Delivery, error]
@@ -33,8 +33,8 @@ type Bus interface {
 	Signal(s event.Signal) error
 }
 
-// Position is how far a browser has come: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before the first event of a stream
-// it is 0.
+// Position is the position of a browser: the last sequence of INBOUND, REPLIES, OUTBOUND and STATUS. Before the first event of a
+// stream it is 0.
 type Position [4]uint64
 
 // streams are those of a [Position].
@@ -42,10 +42,10 @@ func streams() [4]string {
 	return [4]string{subject.Inbound, subject.Replies, subject.Outbound, subject.Status}
 }
 
-// String is the position as an event's id.
+// String returns the position as an event's id.
 func (p Position) String() string { return fmt.Sprintf("%d-%d-%d-%d", p[0], p[1], p[2], p[3]) }
 
-// ParsePosition reads an event's id; false for anything else.
+// ParsePosition parses an event's id; false for anything else.
 func ParsePosition(s string) (p Position, ok bool) {
 	parts := strings.Split(s, "-")
 	if len(parts) != len(p) {
@@ -61,7 +61,7 @@ func ParsePosition(s string) (p Position, ok bool) {
 	return p, true
 }
 
-// advance notes a delivery.
+// advance records a delivery.
 func (p *Position) advance(d bus.Delivery) {
 	for i, s := range streams() {
 		if s == d.Stream {
@@ -77,24 +77,24 @@ type Event struct {
 	Data json.RawMessage
 }
 
-// Feed is what one browser follows.
+// Feed streams the events of one browser.
 type Feed struct {
 	Bus       Bus
 	CompanyID string
-	UserID    string // whose browser it is
+	UserID    string // the browser's user
 	AppIDs    []string
 	From      *Position // nil: from now on
 }
 
-// noticeRoom is how many notices wait for a slow browser; more are dropped, for they are worth nothing later.
-const noticeRoom = 64
+// noticeBuffer is the queue length of notices for a slow browser; further ones are dropped, since they soon expire.
+const noticeBuffer = 64
 
-// Run calls tell for every event until ctx is done, tell fails, or NATS is away. It returns tell's error or that of NATS, and nil when ctx
-// is done.
-func (f Feed) Run(ctx context.Context, tell func(Event) error) error {
+// Run calls emit for every event until ctx is done, emit fails, or NATS disconnects. It returns the error of emit or NATS, and
+// nil when ctx is done.
+func (f Feed) Run(ctx context.Context, emit func(Event) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	notices := make(chan []byte, noticeRoom)
+	notices := make(chan []byte, noticeBuffer)
 	stop, err := f.Bus.OnNotice(subject.PanelNotice(f.CompanyID), func(data []byte) {
 		select {
 		case notices <- data:
@@ -110,23 +110,23 @@ func (f Feed) Run(ctx context.Context, tell func(Event) error) error {
 		return err
 	}
 	if reset {
-		if err := tell(Event{Name: "reset", Data: empty}); err != nil {
+		if err := emit(Event{Name: "reset", Data: empty}); err != nil {
 			return err
 		}
 	}
-	if err := f.catchUp(ctx, &at, tell); err != nil {
+	if err := f.catchUp(ctx, &at, emit); err != nil {
 		return err
 	}
-	if err := tell(Event{ID: at.String(), Name: "ready", Data: empty}); err != nil {
+	if err := emit(Event{ID: at.String(), Name: "ready", Data: empty}); err != nil {
 		return err
 	}
-	return f.follow(ctx, at, notices, tell)
+	return f.follow(ctx, at, notices, emit)
 }
 
 var empty = json.RawMessage(`{}`)
 
-// start returns where to begin, and whether something may be missing: the streams have dropped what follows the position, or have begun
-// anew.
+// start returns the position to start from, and whether events may be missing: the streams have dropped those after the position,
+// or have been recreated.
 func (f Feed) start(ctx context.Context) (at Position, reset bool, err error) {
 	for i, stream := range streams() {
 		state, err := f.Bus.State(ctx, stream)
@@ -148,7 +148,7 @@ func (f Feed) start(ctx context.Context) (at Position, reset bool, err error) {
 }
 
 // catchUp sends the stored events after the position.
-func (f Feed) catchUp(ctx context.Context, at *Position, tell func(Event) error) error {
+func (f Feed) catchUp(ctx context.Context, at *Position, emit func(Event) error) error {
 	if f.From == nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (f Feed) catchUp(ctx context.Context, at *Position, tell func(Event) error)
 				return err
 			}
 			at.advance(d)
-			if err := f.tell(*at, d, tell); err != nil {
+			if err := f.emit(*at, d, emit); err != nil {
 				return err
 			}
 		}
@@ -166,7 +166,7 @@ func (f Feed) catchUp(ctx context.Context, at *Position, tell func(Event) error)
 	return nil
 }
 
-// spans are the parts of the streams that are the company's.
+// spans returns the company's parts of the streams.
 func (f Feed) spans(at Position) []bus.Span {
 	inbound := []string{subject.ControlChanged(f.CompanyID, "*")}
 	var replies []string
@@ -184,12 +184,12 @@ func (f Feed) spans(at Position) []bus.Span {
 }
 
 // follow sends new events and notices.
-func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, tell func(Event) error) error {
+func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, emit func(Event) error) error {
 	type delivered struct {
 		d   bus.Delivery
 		err error
 	}
-	coming, done := make(chan delivered), make(chan struct{})
+	signals, done := make(chan delivered), make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() { cancel(); <-done }()
 	spans := f.spans(at)
@@ -200,20 +200,20 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, te
 		defer close(done)
 		for d, err := range f.Bus.Tail(ctx, spans...) {
 			select {
-			case coming <- delivered{d, err}:
+			case signals <- delivered{d, err}:
 			case <-ctx.Done():
 				return
 			}
 		}
 		if ctx.Err() == nil {
 			select {
-			case coming <- delivered{err: apperr.Away("NATS", errEnded)}:
+			case signals <- delivered{err: apperr.Away("NATS", errEnded)}:
 			case <-ctx.Done():
 			}
 		}
 	}()
-	looking := newLooking(f)
-	defer looking.close()
+	openChats := newOpenChats(f)
+	defer openChats.close()
 	tick := time.NewTicker(PresenceLife / 3)
 	defer tick.Stop()
 	for {
@@ -222,17 +222,17 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, te
 		case <-ctx.Done():
 			return nil
 		case now := <-tick.C:
-			looking.expire(now)
-		case s := <-looking.coming:
-			err = looking.tell(s, time.Now(), tell)
+			openChats.expire(now)
+		case s := <-openChats.signals:
+			err = openChats.emit(s, time.Now(), emit)
 		case data := <-notices:
-			err = f.tellNotice(data, looking, tell)
-		case next := <-coming:
+			err = f.emitNotice(data, openChats, emit)
+		case next := <-signals:
 			if next.err != nil {
 				return next.err
 			}
 			at.advance(next.d)
-			err = f.tell(at, next.d, tell)
+			err = f.emit(at, next.d, emit)
 		}
 		if err != nil {
 			return err
@@ -272,8 +272,9 @@ type ratingEvent struct {
 	RatedAt string `json:"ratedAt"`
 }
 
-// tell decodes a delivery and sends it. It skips malformed events, which the processor's consumers move to DEAD, and events of other companies.
-func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
+// emit decodes a delivery and sends it. It skips malformed events, which the processor's consumers move to DEAD, and events of
+// other companies.
+func (f Feed) emit(at Position, d bus.Delivery, emit func(Event) error) error {
 	id := at.String()
 	switch {
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllVisitorMessages, ">")):
@@ -282,21 +283,21 @@ func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 			return nil
 		}
 		e.Message.IsFromSupport = false
-		return tellMessage(id, e.ChatID, e.AppID, e.Message, tell)
+		return emitMessage(id, e.ChatID, e.AppID, e.Message, emit)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllReplies, ">")):
 		e, ok := decoded[event.Reply](d)
 		if !ok || e.CompanyID != f.CompanyID {
 			return nil
 		}
 		e.Message.IsFromSupport = true
-		return tellMessage(id, e.ChatID, e.AppID, e.Message, tell)
+		return emitMessage(id, e.ChatID, e.AppID, e.Message, emit)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllOutbound, ">")):
 		e, ok := decoded[event.OutboundMessage](d)
 		if !ok || e.CompanyID != f.CompanyID {
 			return nil
 		}
 		e.Message.IsFromSupport = true
-		return tellMessage(id, e.ChatID, "", e.Message, tell)
+		return emitMessage(id, e.ChatID, "", e.Message, emit)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllControls, ">")):
 		e, ok := decoded[event.ChatControlChanged](d)
 		if !ok || e.CompanyID != f.CompanyID {
@@ -309,45 +310,45 @@ func (f Feed) tell(at Position, d bus.Delivery, tell func(Event) error) error {
 		if !e.ClosedAt.IsZero() {
 			v.ClosedAt = e.ClosedAt.Format(chat.TimeFormat)
 		}
-		return tellJSON(id, "chat", v, tell)
+		return emitJSON(id, "chat", v, emit)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllRatings, ">")):
 		e, ok := decoded[event.ChatRated](d)
 		if !ok || e.CompanyID != f.CompanyID {
 			return nil
 		}
-		return tellJSON(id, "rated", ratedEvent{e.ChatID, e.AppID, ratingEvent{e.Score, e.Comment, e.RatedAt.Format(chat.TimeFormat)}}, tell)
+		return emitJSON(id, "rated", ratedEvent{e.ChatID, e.AppID, ratingEvent{e.Score, e.Comment, e.RatedAt.Format(chat.TimeFormat)}}, emit)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllStatuses, ">")):
 		e, ok := decoded[event.MessageStatusChanged](d)
 		if !ok || e.CompanyID != f.CompanyID {
 			return nil
 		}
-		return tellJSON(id, "status", map[string]string{"chatId": e.ChatID, "messageId": e.MessageID, "status": e.Status}, tell)
+		return emitJSON(id, "status", map[string]string{"chatId": e.ChatID, "messageId": e.MessageID, "status": e.Status}, emit)
 	case strings.HasPrefix(d.Subject, strings.TrimSuffix(subject.AllRegistrations, ">")):
 		e, ok := decoded[event.VisitorRegistered](d)
 		if !ok || e.CompanyID != f.CompanyID || !e.ChatOpened {
 			return nil
 		}
-		return tellJSON(id, "registered", map[string]string{"appId": e.AppID, "chatId": e.ChatID, "visitorId": e.ChatUserID}, tell)
+		return emitJSON(id, "registered", map[string]string{"appId": e.AppID, "chatId": e.ChatID, "visitorId": e.ChatUserID}, emit)
 	}
 	return nil
 }
 
-// decoded returns the event of a delivery; false when it is malformed.
+// decoded returns the event of a delivery; false if it is malformed.
 func decoded[E event.Event, P event.Checked[E]](d bus.Delivery) (E, bool) {
 	e, err := event.Decode[E, P](d.Subject, d.Data)
 	return e, err == nil
 }
 
-func tellMessage(id, chatID, appID string, m chat.Message, tell func(Event) error) error {
-	return tellJSON(id, "message", messageEvent{ChatID: chatID, AppID: appID, Message: m.AppendJSON(nil)}, tell)
+func emitMessage(id, chatID, appID string, m chat.Message, emit func(Event) error) error {
+	return emitJSON(id, "message", messageEvent{ChatID: chatID, AppID: appID, Message: m.AppendJSON(nil)}, emit)
 }
 
-func tellJSON(id, name string, v any, tell func(Event) error) error {
+func emitJSON(id, name string, v any, emit func(Event) error) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding an event: %w", err)
 	}
-	return tell(Event{ID: id, Name: name, Data: data})
+	return emit(Event{ID: id, Name: name, Data: data})
 }
 
 // Notice is a notification between agents' browsers.
@@ -378,19 +379,19 @@ type presenceEvent struct {
 	Expires int    `json:"expiresInSeconds"`
 }
 
-func (f Feed) tellNotice(data []byte, looking *looking, tell func(Event) error) error {
+func (f Feed) emitNotice(data []byte, openChats *openChats, emit func(Event) error) error {
 	var n Notice
-	_ = json.Unmarshal(data, &n) // what is malformed has no kind
+	_ = json.Unmarshal(data, &n) // a malformed notice has no kind
 	switch n.Kind {
 	case Presence:
 		if n.UserID == f.UserID && n.VisitorID != "" {
-			if err := looking.at(visitor{n.AppID, n.VisitorID}, time.Now()); err != nil {
+			if err := openChats.at(visitor{n.AppID, n.VisitorID}, time.Now()); err != nil {
 				return err
 			}
 		}
-		return tellJSON("", n.Kind, presenceEvent{n.ChatID, n.UserID, n.Name, n.Expires}, tell)
+		return emitJSON("", n.Kind, presenceEvent{n.ChatID, n.UserID, n.Name, n.Expires}, emit)
 	case Read:
-		return tellJSON("", n.Kind, map[string]string{"chatId": n.ChatID}, tell)
+		return emitJSON("", n.Kind, map[string]string{"chatId": n.ChatID}, emit)
 	}
 	return nil
 }

@@ -18,18 +18,18 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with PKCE). A user who signs in that
-// way exists already: the issuer proves the e-mail address and no more.
+// OIDC signs users in with an OpenID Connect issuer (OpenID Connect Core 1.0, authorization code flow with PKCE). The users exist
+// already: the issuer only proves the e-mail address.
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
-	Name                           string // on the button
+	Name                           string // label of the button
 	RedirectURL                    string
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil: the issuer has not answered yet
+	provider *oidc.Provider // nil: not discovered yet
 }
 
-// attempt is what a browser keeps, in a cookie, while it is at the issuer's.
+// attempt is the state of a sign-in, which the browser keeps in a cookie while it is at the issuer.
 type attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
@@ -38,7 +38,7 @@ type attempt struct {
 
 var errOIDC = apperr.OIDCFailed.New()
 
-// discover asks the issuer for its endpoints, once it answers.
+// discover fetches the issuer's endpoints, until it succeeds once.
 func (o *OIDC) discover(ctx context.Context) (*oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,7 +58,7 @@ func (o *OIDC) client(p *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// Start returns where to send the browser, and what it keeps until it comes back.
+// Start returns the issuer's URL for the browser, and the attempt to keep until it returns.
 func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
 	p, err := o.discover(ctx)
 	if err != nil {
@@ -72,43 +72,43 @@ func (o *OIDC) Start(ctx context.Context) (location, keep string, err error) {
 	return o.client(p).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), string(kept), nil
 }
 
-// SignInOIDC begins a session of the user that the issuer has authenticated. Unauthenticated when the answer is not for this browser, or does
-// not hold, or names no user with a verified e-mail address.
-func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, kept, state, code string, from Caller) (Who, error) {
+// SignInOIDC starts a session of the user that the issuer has authenticated. Unauthenticated if the response is for another
+// browser, is invalid, or names no user with a verified e-mail address.
+func (s *Service) SignInOIDC(ctx context.Context, o *OIDC, kept, state, code string, from Caller) (Principal, error) {
 	if err := s.admit(ctx, from.Address, "oidc"); err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	var a attempt
 	if json.Unmarshal([]byte(kept), &a) != nil || a.State == "" || subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 {
-		return Who{}, errOIDC
+		return Principal{}, errOIDC
 	}
 	p, err := o.discover(ctx)
 	if err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	email, err := o.redeem(ctx, p, a, code)
 	if err != nil {
-		return Who{}, errOIDC.Wrap(err)
+		return Principal{}, errOIDC.Wrap(err)
 	}
 	u, err := s.Store.User(ctx, account.UserID(email))
 	if apperr.Is(err, apperr.NotFound) {
-		return Who{}, errOIDC.Wrap(err)
+		return Principal{}, errOIDC.Wrap(err)
 	}
 	if err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
-	if u.Status() == account.StatusInvited { // the issuer's word is worth the invitation's
+	if u.Status() == account.StatusInvited { // the issuer's proof is equivalent to the invitation's
 		if u, err = s.Admin.UpdateUser(ctx, admin.ActorOf(u), "user.accept", u.ID, func(u *account.User) error {
 			u.InvitationHash, u.InvitationExpiresAt = "", time.Time{}
 			return nil
 		}); err != nil {
-			return Who{}, err
+			return Principal{}, err
 		}
 	}
 	return s.Begin(ctx, u, from)
 }
 
-// redeem exchanges the code for the ID token, and returns the verified e-mail address in it.
+// redeem exchanges the code for the ID token, and returns its verified e-mail address.
 func (o *OIDC) redeem(ctx context.Context, p *oidc.Provider, a attempt, code string) (email string, err error) {
 	token, err := o.client(p).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {

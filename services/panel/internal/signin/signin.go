@@ -1,7 +1,7 @@
 // Package signin authenticates users: sign-in with a password and a one-time code, sessions, and their end.
 //
-// Every sign-in and password change begins a session with a new secret, against session fixation. An attempt counts against its limits
-// before the password is checked: after too many wrong guesses the right password is refused too.
+// Every sign-in and password change starts a session with a new secret, against session fixation. An attempt counts against its
+// limits before the password is checked: after too many wrong guesses the right password is refused too.
 package signin
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/parley-chat/parley/pkg/ratelimit"
 )
 
-// seenEvery is how exact a session's last use is known.
+// seenEvery is the resolution of a session's last use.
 const seenEvery = time.Minute
 
-// Store keeps users and sessions.
+// Store stores users and sessions.
 type Store interface {
 	User(ctx context.Context, id string) (account.User, error)
 	Session(ctx context.Context, id string) (account.Session, error)
@@ -29,7 +29,7 @@ type Store interface {
 	DeleteUserSessions(ctx context.Context, userID, keepID string) error
 }
 
-// Config is what a [Service] needs.
+// Config holds the dependencies of a [Service].
 type Config struct {
 	Store     Store
 	Admin     *admin.Service
@@ -45,11 +45,11 @@ type Service struct{ Config }
 // New returns a service.
 func New(cfg Config) *Service { return &Service{cfg} }
 
-// Caller is where a request comes from.
+// Caller is the origin of a request.
 type Caller struct{ Address, UserAgent string }
 
-// Who is a user with a valid session.
-type Who struct {
+// Principal is a user with a valid session.
+type Principal struct {
 	User    account.User
 	Session account.Session
 	Secret  string // the cookie's value
@@ -65,28 +65,28 @@ var (
 	errSession      = apperr.Unauthorized.WithMessage("Sign in")
 )
 
-// SignIn begins a session. Errors: Unauthenticated with INVALID_CREDENTIALS, TOTP_REQUIRED or INVALID_CODE; TooMany.
-func (s *Service) SignIn(ctx context.Context, c Credentials, from Caller) (Who, error) {
+// SignIn starts a session. Errors: Unauthenticated with INVALID_CREDENTIALS, TOTP_REQUIRED or INVALID_CODE; TooMany.
+func (s *Service) SignIn(ctx context.Context, c Credentials, from Caller) (Principal, error) {
 	id := account.UserID(c.Email)
 	if err := s.admit(ctx, from.Address, id); err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	u, err := s.Store.User(ctx, id)
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
-		return Who{}, err
+		return Principal{}, err
 	}
 	right, failed := account.VerifyPassword(ctx, c.Password, u.PasswordHash)
 	switch {
 	case failed != nil:
-		return Who{}, failed
+		return Principal{}, failed
 	case err != nil || !right || u.Status() != account.StatusActive:
 		s.Logger.InfoContext(ctx, "sign-in refused", "address", from.Address)
-		return Who{}, errCredentials
+		return Principal{}, errCredentials
 	case u.TOTPSecret != "" && c.Code == "":
-		return Who{}, errCodeRequired
+		return Principal{}, errCodeRequired
 	}
 	if u, err = s.spendCode(ctx, u, c.Code); err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	return s.Begin(ctx, u, from)
 }
@@ -108,7 +108,8 @@ func (s *Service) admit(ctx context.Context, address, userID string) error {
 	return nil
 }
 
-// spendCode uses up the one-time code of a user who has a second factor. A code counts once, also on two replicas at the same time.
+// spendCode uses up the one-time code of a user with a second factor. A code is valid once, also on two replicas at the same
+// time.
 func (s *Service) spendCode(ctx context.Context, u account.User, code string) (account.User, error) {
 	if u.TOTPSecret == "" {
 		return u, nil
@@ -123,49 +124,49 @@ func (s *Service) spendCode(ctx context.Context, u account.User, code string) (a
 	})
 }
 
-// Begin starts a session of a user who has proved who they are.
-func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Who, error) {
+// Begin starts a session of an authenticated user.
+func (s *Service) Begin(ctx context.Context, u account.User, from Caller) (Principal, error) {
 	if u.Status() != account.StatusActive {
-		return Who{}, errCredentials
+		return Principal{}, errCredentials
 	}
 	now := s.Now()
 	const maxUserAgent = 300
 	secret, session := account.NewSession(u.ID, from.Address, from.UserAgent[:min(len(from.UserAgent), maxUserAgent)], now)
 	if err := s.Store.CreateSession(ctx, session); err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	u, err := s.Admin.UpdateUser(ctx, admin.ActorOf(u), "", u.ID, func(u *account.User) error { u.LastSignInAt = now; return nil })
 	if err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
-	return Who{User: u, Session: session, Secret: secret}, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
+	return Principal{User: u, Session: session, Secret: secret}, s.Admin.Note(ctx, admin.ActorOf(u), "user.sign-in", u)
 }
 
 // Check returns the user of the session with that secret; Unauthenticated if it is not valid.
-func (s *Service) Check(ctx context.Context, secret string) (Who, error) {
+func (s *Service) Check(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
-		return Who{}, errSession
+		return Principal{}, errSession
 	}
 	session, err := s.Store.Session(ctx, account.HashSecret(secret))
 	now := s.Now()
 	switch {
 	case apperr.Is(err, apperr.NotFound), err == nil && !session.Valid(now):
-		return Who{}, errSession
+		return Principal{}, errSession
 	case err != nil:
-		return Who{}, err
+		return Principal{}, err
 	}
 	u, err := s.Store.User(ctx, session.UserID)
 	switch {
 	case apperr.Is(err, apperr.NotFound), err == nil && u.Disabled:
-		return Who{}, errSession
+		return Principal{}, errSession
 	case err != nil:
-		return Who{}, err
+		return Principal{}, err
 	}
-	return Who{User: u, Session: session, Secret: secret}, nil
+	return Principal{User: u, Session: session, Secret: secret}, nil
 }
 
 // Resume is Check that also extends the session.
-func (s *Service) Resume(ctx context.Context, secret string) (Who, error) {
+func (s *Service) Resume(ctx context.Context, secret string) (Principal, error) {
 	who, err := s.Check(ctx, secret)
 	now := s.Now()
 	if err != nil || now.Sub(who.Session.LastSeenAt) < seenEvery {
@@ -182,8 +183,8 @@ func (s *Service) Resume(ctx context.Context, secret string) (Who, error) {
 // End ends one session.
 func (s *Service) End(ctx context.Context, id string) error { return s.Store.DeleteSession(ctx, id) }
 
-// CheckPassword returns WRONG_PASSWORD unless it is the user's. Attempts count as those to sign in.
-func (s *Service) CheckPassword(ctx context.Context, who Who, password string, from Caller) error {
+// CheckPassword returns WRONG_PASSWORD unless it is the user's. Attempts count as sign-ins.
+func (s *Service) CheckPassword(ctx context.Context, who Principal, password string, from Caller) error {
 	if err := s.admit(ctx, from.Address, who.User.ID); err != nil {
 		return err
 	}
@@ -194,26 +195,26 @@ func (s *Service) CheckPassword(ctx context.Context, who Who, password string, f
 	return err
 }
 
-// ChangePassword replaces the password, ends all sessions and begins a new one.
-func (s *Service) ChangePassword(ctx context.Context, who Who, current, fresh string, from Caller) (Who, error) {
+// ChangePassword replaces the password, ends all sessions and starts a new one.
+func (s *Service) ChangePassword(ctx context.Context, who Principal, current, fresh string, from Caller) (Principal, error) {
 	if err := s.CheckPassword(ctx, who, current, from); err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	u, err := s.Admin.SetPassword(ctx, admin.ActorOf(who.User), who.User.ID, "new", fresh)
 	if err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	return s.Begin(ctx, u, from)
 }
 
-// AcceptInvitation gives an invited user a password and begins a session.
-func (s *Service) AcceptInvitation(ctx context.Context, token, name, password string, from Caller) (Who, error) {
+// AcceptInvitation sets an invited user's password and starts a session.
+func (s *Service) AcceptInvitation(ctx context.Context, token, name, password string, from Caller) (Principal, error) {
 	if err := s.admit(ctx, from.Address, "invitation"); err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	u, err := s.Admin.AcceptInvitation(ctx, token, name, password)
 	if err != nil {
-		return Who{}, err
+		return Principal{}, err
 	}
 	return s.Begin(ctx, u, from)
 }

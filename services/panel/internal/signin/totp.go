@@ -10,8 +10,8 @@ import (
 
 const issuer = "Parley"
 
-// OfferTOTP makes a secret for an authenticator app. It does not count until it is confirmed.
-func (s *Service) OfferTOTP(ctx context.Context, who Who, password string, from Caller) (secret, uri string, err error) {
+// OfferTOTP generates a secret for an authenticator app. It is not active until it is confirmed.
+func (s *Service) OfferTOTP(ctx context.Context, who Principal, password string, from Caller) (secret, uri string, err error) {
 	if err := s.CheckPassword(ctx, who, password, from); err != nil {
 		return "", "", err
 	}
@@ -21,7 +21,7 @@ func (s *Service) OfferTOTP(ctx context.Context, who Who, password string, from 
 }
 
 // ConfirmTOTP makes the offered secret the second factor.
-func (s *Service) ConfirmTOTP(ctx context.Context, who Who, code string) error {
+func (s *Service) ConfirmTOTP(ctx context.Context, who Principal, code string) error {
 	_, err := s.Admin.UpdateUser(ctx, admin.ActorOf(who.User), "user.totp", who.User.ID, func(u *account.User) error {
 		step, ok := account.VerifyTOTP(u.TOTPPending, code, s.Now(), 0)
 		if !ok {
@@ -33,8 +33,8 @@ func (s *Service) ConfirmTOTP(ctx context.Context, who Who, code string) error {
 	return err
 }
 
-// RemoveTOTP ends the second factor.
-func (s *Service) RemoveTOTP(ctx context.Context, who Who, password string, from Caller) error {
+// RemoveTOTP removes the second factor.
+func (s *Service) RemoveTOTP(ctx context.Context, who Principal, password string, from Caller) error {
 	if err := s.CheckPassword(ctx, who, password, from); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package upload keeps the files that agents send, where visitors' files are kept, and describes them as a message does.
+// Package upload stores the files that agents send, in the store of visitors' files, and builds the data of their messages.
 package upload
 
 import (
@@ -20,23 +20,23 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// Records keeps what files there are.
+// Records stores the records of files.
 type Records interface {
 	PutFile(ctx context.Context, f chat.StoredFile) error
 	DeleteFile(ctx context.Context, id string) error
 }
 
-// Service keeps files. It is safe for concurrent use.
+// Service stores files. It is safe for concurrent use.
 type Service struct {
 	Store     file.Store
 	Records   Records
 	BaseURL   string        // of the Widget API, which serves the files
 	MaxBytes  int64         // of one file
-	Retention time.Duration // of applications that do not say; zero: for ever
+	Retention time.Duration // default for applications without one; zero: unlimited
 	Now       func() time.Time
 }
 
-// Kept is a file that is stored.
+// Kept is a stored file.
 type Kept struct {
 	file.File
 	Type   chat.MessageType
@@ -96,7 +96,7 @@ func (s *Service) Discard(ctx context.Context, k Kept) error {
 	return errors.Join(s.Store.Delete(ctx, k.ID), s.Records.DeleteFile(ctx, k.ID))
 }
 
-// limited ends with errTooLarge after so many bytes.
+// limited is a reader that fails with errTooLarge after a number of bytes.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -110,7 +110,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Data is the data of a message with the file (spec, "Observed data fields").
+// Data returns the data of a message with the file (spec, "Observed data fields").
 func (k Kept) Data(caption string) (json.RawMessage, error) {
 	path := "/files/" + k.ID + "/" + url.PathEscape(k.Name)
 	return json.Marshal(map[string]any{

@@ -1,5 +1,5 @@
-// Package web serves the panel's app. The files are built from web/panel into dist (`make assets`) and embedded, each beside its Brotli
-// and gzip forms.
+// Package web serves the panel's app. The files are built from web/panel into dist (`make assets`) and embedded, each with its
+// Brotli and gzip forms.
 package web
 
 import (
@@ -24,9 +24,9 @@ const (
 	assetCache = "public, max-age=31536000, immutable"
 )
 
-// Config is what the app may reach.
+// Config holds the addresses that the app may reach.
 type Config struct {
-	WidgetBaseURL string // where visitors' files are
+	WidgetBaseURL string // origin of visitors' files
 }
 
 // Assets is the built app.
@@ -63,7 +63,7 @@ func wanted(name string) bool {
 	return !strings.HasPrefix(path.Base(name), ".") && !strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".br") && name != "manifest.json"
 }
 
-// hashed reports whether a name ends with esbuild's hash: a dash and eight capitals or digits.
+// hashed reports whether a name ends with esbuild's hash: a dash and eight upper-case letters or digits.
 func hashed(name string) bool {
 	const length = 8
 	stem := strings.TrimSuffix(name, path.Ext(name))

@@ -1,9 +1,9 @@
 // Package bot answers visitors.
 //
-// bot.go publishes answers as replies. demo.go answers by itself, webhook.go asks the operator's server, llm.go a language model
-// (moderation.go checks its text with another server first). caller.go calls either server, and exchange.go tracks running calls;
-// eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go gives the chat to the agents if an answer
-// asks for it. signature.go signs webhook requests; picture.go is the demo bot's picture.
+// bot.go publishes answers as replies. demo.go is the built-in bot, webhook.go calls the operator's server, llm.go a language
+// model (moderation.go first checks its text with another server). caller.go calls either server, and exchange.go tracks running
+// calls; eventstream.go reads streamed answers, and parts.go publishes their parts. handover.go hands the chat to the agents if
+// an answer requests it. signature.go signs webhook requests; picture.go is the demo bot's picture.
 //
 // The id of a reply is derived from the answered message and the index of the answer. A redelivery publishes the same events, the
 // stream drops them, and the history keeps the first.
@@ -22,42 +22,42 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Answer is one message of a bot's, before it has an id, a time and a sender.
+// Answer is one message of a bot, before it has an id, a time and a sender.
 type Answer struct {
 	Type         chat.MessageType `json:"type"`
 	Data         json.RawMessage  `json:"data"`
 	NameOfSender string           `json:"nameOfSender"` // empty: the application's botName
 	Handover     *chat.Handover   `json:"-"`            // not nil: no message, see [HandOver]
 
-	at      time.Time   // when the visitor began to read it; zero: it is shown as a whole
-	written *PartWriter // what showed it; nil: nothing
+	at      time.Time   // start of streaming; zero: not streamed
+	written *PartWriter // streams it; nil: not streamed
 }
 
-// Answerer decides what is answered to a visitor's message; no answers is an answer.
+// Answerer answers visitors' messages. An empty list is a valid answer.
 type Answerer interface {
-	// Answer may be called again for a message: after an error, and to get the same answers for a redelivery.
-	// begin shows an answer that is still being written, at most one for a message: the first.
+	// Answer may be called again for a message: after an error, and for a redelivery, for which it must return the same answers.
+	// begin streams the first answer, at most one per message.
 	Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error)
 	// Forget drops the state of the message with that id.
 	Forget(messageID string)
 }
 
-// Applications finds the application whose bot speaks.
+// Applications finds the application of a bot.
 type Applications interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Chats finds a chat as it is now.
+// Chats returns the current state of a chat.
 type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 }
 
-// Publisher publishes an event; nil means that the stream has it.
+// Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// PartLog knows the last part that was published for a visitor; NotFound where there is none.
+// PartLog returns the last part published for a visitor; NotFound if there is none.
 type PartLog interface {
 	LastPart(ctx context.Context, appID, chatUserID string) (event.MessagePart, error)
 }
@@ -73,7 +73,7 @@ type Bot struct {
 	failureText  string
 	now          func() time.Time
 	writers      writers
-	signal       func(event.Signal) error // nil: visitors do not see that the bot types
+	signal       func(event.Signal) error // nil: no typing indicator
 }
 
 // New returns a bot. failureText is the reply to a message that is given up; empty: none. now is the clock.
@@ -111,7 +111,7 @@ func (b *Bot) GaveUp(ctx context.Context, e event.VisitorMessageAccepted, again 
 	}
 	application, err := b.applications.Application(ctx, e.AppID)
 	if apperr.Is(err, apperr.NotFound) {
-		return nil // there is no widget that could show it
+		return nil // no widget to show it
 	}
 	if err != nil {
 		return fmt.Errorf("finding the application: %w", err)
@@ -137,14 +137,14 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 		return fmt.Errorf("finding the application: %w", err)
 	}
 	stopTyping := b.typing(e, application.BotName)
-	defer stopTyping() // also if the answerer panics: the bus recovers, and typing would not end
+	defer stopTyping() // also if the answerer panics: the bus recovers, and the indicator would stay
 	answers, err := b.answerer.Answer(ctx, e, b.begin(e, application.BotName, stopTyping))
 	stopTyping()
 	if err != nil || len(answers) == 0 {
 		return err
 	}
 	written := answers[0].written
-	if written == nil { // else the visitor has read it
+	if written == nil { // otherwise the visitor has read it
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
 			return err
 		}
@@ -165,8 +165,8 @@ func (b *Bot) answer(ctx context.Context, e event.VisitorMessageAccepted) error 
 	return nil
 }
 
-// begin shows the first answer to a message while it is written, in place of the bot's typing. Its parts go on counting where a process
-// that has died left off.
+// begin streams the first answer to a message, instead of the typing indicator. Its parts continue the numbering of a process
+// that has died.
 func (b *Bot) begin(e event.VisitorMessageAccepted, sender string, stopTyping func()) Begin {
 	return func(ctx context.Context, stop func()) (*PartWriter, error) {
 		if silent, err := b.agentInControl(ctx, e.ChatID); err != nil || silent {
@@ -193,13 +193,13 @@ func (b *Bot) agentInControl(ctx context.Context, chatID string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("finding out who answers the chat: %w", err)
+		return false, fmt.Errorf("finding the chat: %w", err)
 	}
 	return c.Control.Agent, nil
 }
 
-// answeredAt is now, but always after the question: the clocks of two machines differ, two events may share a
-// millisecond, and a history in which the answer stands first reads wrong.
+// answeredAt returns the current time, but always after the question: clocks of two machines differ, and two events may share a
+// millisecond, while the history is sorted by time.
 func (b *Bot) answeredAt(asked time.Time) time.Time {
 	now := b.now().UTC().Truncate(time.Millisecond)
 	if now.After(asked) {
@@ -208,7 +208,7 @@ func (b *Bot) answeredAt(asked time.Time) time.Time {
 	return asked.Add(time.Millisecond)
 }
 
-// reply is answer number i. Each is a millisecond after the one before, so that the history keeps their order.
+// reply returns answer number i. Each is a millisecond after the one before, so that the history keeps their order.
 func reply(e event.VisitorMessageAccepted, i int, a Answer, sender string, first time.Time) event.Reply {
 	at := first.Add(time.Duration(i) * time.Millisecond)
 	if !a.at.IsZero() {

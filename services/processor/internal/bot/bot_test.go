@@ -72,7 +72,7 @@ func TestRepliesComeAfterTheMessageAndInOrder(t *testing.T) {
 	}
 }
 
-// controls says who has a chat each time that it is asked; false once there is nothing more to say.
+// controls lists, for each call of Chat, whether an agent has the chat; false after the end.
 type controls []bool
 
 func (c *controls) Chat(_ context.Context, id string) (chat.Chat, error) {
@@ -83,7 +83,7 @@ func (c *controls) Chat(_ context.Context, id string) (chat.Chat, error) {
 	return found, nil
 }
 
-// answers counts how often it is asked.
+// answers counts its calls.
 type answers int
 
 func (a *answers) Answer(context.Context, event.VisitorMessageAccepted, Begin) ([]Answer, error) {
@@ -116,9 +116,9 @@ func TestTheBotIsSilentWhileAnAgentHasTheChat(t *testing.T) {
 	}
 }
 
-// Whose message is given up reads the failure text, under one id however often that is repeated. Nobody does whom an agent answers, who
-// wrote long ago, or whose message an operator has replayed.
-func TestTheVisitorHearsOfAFailure(t *testing.T) {
+// The visitor of a message that is given up gets the failure text, under one id however often that is repeated; not if an agent
+// has the chat, the message is old, or an operator has replayed it.
+func TestFailureText(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"hello"}`)
 	for name, test := range map[string]struct {
@@ -174,7 +174,7 @@ func TestReplyIDsAreDerived(t *testing.T) {
 	}
 }
 
-func TestOldMessagesAreLetGo(t *testing.T) {
+func TestOldMessagesAreSkipped(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"hello"}`)
 	for age, want := range map[time.Duration]int{chat.Window: 2, chat.Window + time.Millisecond: 0} {

@@ -6,25 +6,25 @@ import (
 )
 
 const (
-	// breakerFailures is how many calls in a row fail before the breaker opens.
+	// breakerFailures is the number of consecutive failures that open the breaker.
 	breakerFailures = 20
-	// While the endpoint stays away the breaker stays open for longer each time, from the first bound to the second.
+	// While the endpoint keeps failing the breaker stays open for longer each time, from the first bound to the second.
 	breakerMinOpen = time.Second
 	breakerMaxOpen = 30 * time.Second
 )
 
-// breaker keeps calls from an endpoint that does not answer (circuit breaker). It opens when many calls in a row have failed. When
-// its time has passed it lets one call through a second, and closes when one succeeds; a call that hangs keeps no other from trying. An
-// endpoint may also ask for a pause itself (Retry-After); then all calls wait. It is safe for concurrent use.
+// breaker is a circuit breaker for an endpoint that does not answer. It opens after consecutive failures. When the open time has
+// passed it admits one call a second, and closes when one succeeds; a hanging call does not block the next probe. An endpoint may
+// also request a pause (Retry-After), which applies to all calls. It is safe for concurrent use.
 type breaker struct {
 	mu       sync.Mutex
-	failures int           // in a row
+	failures int           // consecutive
 	until    time.Time     // open until then; zero: closed
-	open     time.Duration // for how long it was open the last time
-	probed   time.Time     // when a call was let through that has not ended; zero: there is none
+	open     time.Duration // duration of the last open state
+	probed   time.Time     // when the running probe was admitted; zero: none is running
 }
 
-// admit returns 0 where a call may be made, else the time to wait before asking again. Each call that is admitted ends with report.
+// admit returns 0 if a call may be made, else the time to wait before asking again. Each admitted call ends with report.
 func (b *breaker) admit(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,8 +58,8 @@ func (b *breaker) report(now time.Time, answered bool, pause time.Duration) {
 	}
 }
 
-// paused returns until when the breaker stays open although a call was answered: other calls, which began earlier, end while it is
-// open. It is called with the lock held.
+// paused returns the end of a requested pause, which a successful call does not end: calls that began before the pause may end during
+// it. It is called with the lock held.
 func (b *breaker) paused(now time.Time) time.Time {
 	if now.Before(b.until) && b.failures < breakerFailures {
 		return b.until
@@ -74,7 +74,7 @@ func (b *breaker) extend(until time.Time) {
 	}
 }
 
-// isOpen reports whether calls are kept back.
+// isOpen reports whether calls are refused.
 func (b *breaker) isOpen(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,10 +23,10 @@ func TestBreaker(t *testing.T) {
 		t.Fatal("after its time: got no call, want one")
 	}
 	if b.admit(now) == 0 {
-		t.Fatal("while the one call is on its way: got another one")
+		t.Fatal("while the probe runs: got another call")
 	}
 	if now = now.Add(breakerMinOpen); b.admit(now) != 0 {
-		t.Fatal("while the one call hangs: got no other one, want one a second")
+		t.Fatal("while the probe hangs: got no other call, want one a second")
 	}
 	b.report(now, false, 0)
 	if wait := b.admit(now); wait != 2*breakerMinOpen {
@@ -42,7 +42,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// An endpoint that asks for a pause gets it, from all calls.
+// A pause that an endpoint requests applies to all calls.
 func TestBreakerRespectsRetryAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)

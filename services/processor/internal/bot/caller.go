@@ -20,35 +20,35 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// defaultAttempts are about half a minute, with the pauses between them.
+	// defaultAttempts take about half a minute, with the pauses between them.
 	defaultAttempts = 12
-	// defaultDeadline is below the two minutes in which a stream drops what was published before. So also after a crash between the
-	// failure text and the dead letter the visitor reads the text once.
+	// defaultDeadline is below the two minutes of the stream's duplicate window. So after a crash between the failure text and
+	// the dead letter, the visitor still reads the text once.
 	defaultDeadline = 90 * time.Second
 
 	defaultConcurrency = 16
-	// dialTimeout is how long a connection may take.
+	// dialTimeout bounds connecting.
 	dialTimeout = 5 * time.Second
-	// pingAfter is after how long without a frame an HTTP/2 connection is asked whether it lives, pingTimeout how long it has to answer.
+	// pingAfter is how long an HTTP/2 connection may be silent before a ping, pingTimeout the time for the pong.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 5 * time.Second
 )
 
-// CallConfig bounds the calls of a server that answers in the bot's place.
+// CallConfig bounds the calls of the server that answers for the bot.
 type CallConfig struct {
-	// Timeout is how long an answer is waited for in a place of Concurrency; zero: ten seconds. Then the call goes on without one, until
-	// the deadline, and its late answer counts.
+	// Timeout bounds how long an answer occupies a slot of Concurrency; zero: ten seconds. After that the call continues without
+	// a slot, until the deadline, and its late answer is used.
 	Timeout time.Duration
-	// Deadline and Attempts are for how long and how often a message's calls may fail before it is given up; zero: 90 seconds, 12.
+	// Deadline and Attempts bound how long and how often a message's calls may fail before it is given up; zero: 90 seconds, 12.
 	Deadline    time.Duration
 	Attempts    int
-	Concurrency int           // messages that are answered at once; zero: 16
-	Silence     time.Duration // after which an answer in the middle of which nothing comes is interrupted; zero: 30 seconds
+	Concurrency int           // messages answered concurrently; zero: 16
+	Silence     time.Duration // bound of the silence in a streamed answer before it is interrupted; zero: 30 seconds
 	Now         func() time.Time
 	Registerer  prometheus.Registerer // nil: no metrics
 }
 
-// Problems names what is wrong, by environment variable.
+// Problems returns the invalid settings by environment variable.
 func (c CallConfig) Problems() []string {
 	var problems []string
 	for _, d := range []struct {
@@ -62,11 +62,11 @@ func (c CallConfig) Problems() []string {
 	return problems
 }
 
-// caller calls a server for messages: at most one call for a message at a time. A call that takes longer than the timeout gives up its
-// place among those that are waited for and goes on. A call that fails is repeated by the bus, until the message has had all its attempts
-// or its deadline has passed. While the server does not answer at all, or has asked for a pause, no message calls it.
+// caller calls a server for messages, at most one call per message at a time. A call that exceeds the timeout releases its slot
+// and continues. The bus repeats a failed call until the message has used all attempts or its deadline has passed. While the
+// breaker is open, no message calls the server.
 type caller struct {
-	what      string // calls the server in errors, such as webhook
+	what      string // names the server in errors, such as webhook
 	client    *http.Client
 	timeout   time.Duration
 	attempts  int
@@ -90,7 +90,7 @@ func (c *caller) open(what string, config CallConfig, post postFunc) {
 	c.metrics = newCallMetrics(what, config.Registerer, func() bool { return c.breaker.isOpen(config.Now()) })
 }
 
-// Close ends the calls that run and the idle connections.
+// Close ends the running calls and the idle connections.
 func (c *caller) Close() {
 	c.exchanges.close()
 	c.client.CloseIdleConnections()
@@ -99,16 +99,16 @@ func (c *caller) Close() {
 // Forget implements [Answerer].
 func (c *caller) Forget(messageID string) { c.exchanges.forget(messageID) }
 
-// reason is the machine word of an error of the server's.
+// reason returns the error code for a failure of the server.
 func (c *caller) reason(suffix string) string { return strings.ToUpper(c.what) + "_" + suffix }
 
-// named begins a sentence about the server.
+// named returns a sentence with the server as subject.
 func (c *caller) named(rest string) string { return "The " + c.what + " " + rest }
 
 // Answer implements [Answerer].
 func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
 	x := c.exchanges.of(e.EventID(), c.now())
-	patience := time.Duration(0) // a call that runs since an earlier turn has had its time
+	patience := time.Duration(0) // a call that runs since an earlier delivery has used its timeout
 	if x.call == nil {
 		if pause := c.breaker.admit(c.now()); pause > 0 {
 			c.metrics.kept()
@@ -133,10 +133,10 @@ func (c *caller) Answer(ctx context.Context, e event.VisitorMessageAccepted, beg
 	return answers, nil
 }
 
-// left is how long the message may still be tried.
+// left returns how long the message may still be tried.
 func (c *caller) left(x *exchange) time.Duration { return c.exchanges.deadline - c.now().Sub(x.began) }
 
-// bounded makes an error final when the message has had all its attempts or all its time.
+// bounded makes an error final when the message has used all its attempts or its deadline has passed.
 func (c *caller) bounded(x *exchange, err error) error {
 	coded, ok := errors.AsType[*apperr.Error](err)
 	if !ok {
@@ -149,10 +149,10 @@ func (c *caller) bounded(x *exchange, err error) error {
 	return &bounded
 }
 
-// jittered spreads calls that failed together: it returns half of d to all of it.
+// jittered returns a random duration from d/2 to d, to spread calls that failed together.
 func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// start calls the server.
+// start starts a call of the server.
 func (c *caller) start(x *exchange, e event.VisitorMessageAccepted, traceParent string, begin Begin) {
 	running := &call{done: make(chan struct{})}
 	x.call = running
@@ -195,8 +195,8 @@ func (c *caller) report(err error) {
 	c.breaker.report(c.now(), apperr.CodeOf(err) != apperr.Unavailable || err == nil, pause)
 }
 
-// newClient has its own connections, which Close closes. It keeps as many idle ones as there are concurrent calls, uses HTTP/2 if the
-// server does, and follows no redirect: the message is for one address.
+// newClient returns a client with its own connections, which Close closes. It keeps as many idle ones as there are concurrent
+// calls, uses HTTP/2 if the server supports it, and follows no redirect: the message is for one address.
 func newClient(concurrency int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = concurrency, concurrency
@@ -209,35 +209,35 @@ func newClient(concurrency int) *http.Client {
 	}
 }
 
-// away is a server that has not answered. It has not said for how long.
-func (c *caller) away(cause error) error {
+// unavailable returns the error for a server that did not answer and has set no Retry-After.
+func (c *caller) unavailable(cause error) error {
 	err := apperr.Away(c.what, cause)
 	err.RetryAfter = 0
 	return err
 }
 
-// refusal is the one table from a server's status to a code: nil for an answer, Unavailable or TooMany for what may
-// pass, Invalid for what will not.
+// refusal is the one table from a server's status to a code: nil for success, Unavailable or TooMany for temporary errors,
+// Invalid for permanent ones.
 func (c *caller) refusal(r *http.Response) error {
 	status := r.StatusCode
-	said := c.named(fmt.Sprintf("answered %d", status))
+	text := c.named(fmt.Sprintf("answered %d", status))
 	switch {
 	case status >= 200 && status < 300:
 		return nil
 	case status == http.StatusTooManyRequests:
-		return &apperr.Error{Code: apperr.TooMany, Reason: c.reason("BUSY"), Message: said, RetryAfter: retryAfter(r, c.now())}
+		return &apperr.Error{Code: apperr.TooMany, Reason: c.reason("BUSY"), Message: text, RetryAfter: retryAfter(r, c.now())}
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
-		return &apperr.Error{Code: apperr.Unavailable, Reason: c.reason("AWAY"), Message: said, RetryAfter: retryAfter(r, c.now())}
+		return &apperr.Error{Code: apperr.Unavailable, Reason: c.reason("AWAY"), Message: text, RetryAfter: retryAfter(r, c.now())}
 	}
-	return apperr.New(apperr.Invalid, c.reason("REFUSED"), said)
+	return apperr.New(apperr.Invalid, c.reason("REFUSED"), text)
 }
 
-// wrongAnswer is an answer that cannot be shown.
+// wrongAnswer returns the error for an invalid answer.
 func (c *caller) wrongAnswer(what string, cause error) error {
 	return apperr.New(apperr.Invalid, c.reason("ANSWER"), "The "+c.what+"'s answer "+what).Wrap(cause)
 }
 
-// retryAfter reads both forms of the header (RFC 9110 section 10.2.3); zero if it is absent or invalid.
+// retryAfter parses both forms of the header (RFC 9110 section 10.2.3); zero if it is absent or invalid.
 func retryAfter(r *http.Response, now time.Time) time.Duration {
 	value := r.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 && seconds <= 24*60*60 {

@@ -15,18 +15,18 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Demo answers by itself, from what the visitor wrote, and shows every shape of message that a bot is likely to use. It
-// remembers nothing: the same message has the same answer.
+// Demo is the built-in bot. It shows every message type that a bot is likely to use. It has no state: the same message has the
+// same answer.
 type Demo struct {
 	picture *picture      // nil: not served
-	pause   time.Duration // between two words of an answer that is shown while it is written
+	pause   time.Duration // between two words of a streamed answer
 }
 
-// demoPause is how fast the demo bot writes.
+// demoPause is the typing speed of the demo bot.
 const demoPause = 70 * time.Millisecond
 
-// NewDemo returns the demo bot. assetsURL is the address under which [Assets] are served; where it is empty, the bot has
-// no picture to show, and says so.
+// NewDemo returns the demo bot. assetsURL is the address under which [Assets] are served; if it is empty, the bot answers that it
+// has no picture.
 func NewDemo(assetsURL string) *Demo {
 	if assetsURL == "" {
 		return &Demo{pause: demoPause}
@@ -35,11 +35,11 @@ func NewDemo(assetsURL string) *Demo {
 	return &Demo{picture: &p, pause: demoPause}
 }
 
-// Forget implements [Answerer]. The demo bot remembers nothing.
+// Forget implements [Answerer]. The demo bot has no state.
 func (d *Demo) Forget(string) {}
 
-// said is what the demo bot reads of a visitor's data.
-type said struct {
+// input holds the members of a visitor's data that the demo bot reads.
+type input struct {
 	Text     string `json:"text"`
 	Payload  string `json:"payload"`
 	FileName string `json:"fileName"`
@@ -49,7 +49,7 @@ type said struct {
 
 // Answer implements [Answerer].
 func (d *Demo) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin Begin) ([]Answer, error) {
-	var s said
+	var s input
 	if err := json.Unmarshal(e.Message.Data, &s); err != nil {
 		return nil, apperr.New(apperr.Invalid, "MALFORMED_DATA", "The message's data is malformed").Wrap(err)
 	}
@@ -64,7 +64,7 @@ func (d *Demo) Answer(ctx context.Context, e event.VisitorMessageAccepted, begin
 	return []Answer{text(describeFile(s, e.Message.Type)), d.menu("What would you like to see next?")}, nil
 }
 
-// text answers what the visitor typed.
+// text answers a typed text.
 func (d *Demo) text(typed string, e event.VisitorMessageAccepted) []Answer {
 	switch keyword(typed) {
 	case "menu", "help", "start", "?":
@@ -99,8 +99,8 @@ const (
 	cardBot       = "card-bot"
 )
 
-// choice answers a choice or button by its payload; its title is only what people read.
-func (d *Demo) choice(s said, e event.VisitorMessageAccepted) []Answer {
+// choice answers a choice or button by its payload; its title is only a label.
+func (d *Demo) choice(s input, e event.VisitorMessageAccepted) []Answer {
 	switch s.Payload {
 	case choicePicture:
 		return []Answer{d.showPicture()}
@@ -122,17 +122,17 @@ func (d *Demo) choice(s said, e event.VisitorMessageAccepted) []Answer {
 
 func (d *Demo) showPicture() Answer {
 	if d.picture == nil {
-		return text("I have no picture here: nobody has told me by ASSETS_URL where it is served.")
+		return text("I have no picture here: ASSETS_URL is not set.")
 	}
 	return answer(chat.Image, d.picture)
 }
 
-// written is what the demo bot writes word by word.
+// written is the text that the demo bot streams word by word.
 const written = "This answer comes word by word, as that of a language model would: the bot publishes what it has so far some sixteen times a second, " +
 	"and the gateway passes it on as the event message.part. You can stop me at any time, and what I have written until then stays. " +
 	"When I am done, the whole text follows as an ordinary message, and only that is kept in the history. 👋"
 
-// write shows an answer while it is written.
+// write streams an answer.
 func (d *Demo) write(ctx context.Context, begin Begin) ([]Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -215,7 +215,7 @@ func greeting(name string) string {
 	return "Hello " + shorten(name, 60) + "! Nice to meet you."
 }
 
-// describeText is a real answer to any text: it can be right only when the text was really read.
+// describeText describes a text, which proves that the bot has read it.
 func describeText(typed string) string {
 	words := len(strings.Fields(typed))
 	noun := "words"
@@ -229,7 +229,7 @@ func describeText(typed string) string {
 	return fmt.Sprintf("%s “%s” (%d %s). Write “menu” to see what I can show you.", kind, shorten(strings.TrimSpace(typed), 200), words, noun)
 }
 
-func describeFile(s said, t chat.MessageType) string {
+func describeFile(s input, t chat.MessageType) string {
 	name := s.FileName
 	if name == "" {
 		name = "your " + strings.ToLower(string(t))
@@ -240,7 +240,7 @@ func describeFile(s said, t chat.MessageType) string {
 	return fmt.Sprintf("I got %s (%d bytes).", shorten(name, 100), s.Size)
 }
 
-// keyword reduces a text to what the demo bot compares: lower case, without the punctuation around it.
+// keyword normalises a text for comparison: lower case, without surrounding punctuation.
 func keyword(typed string) string {
 	trimmed := strings.ToLower(strings.TrimSpace(typed))
 	if bare := strings.TrimFunc(trimmed, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) }); bare != "" {

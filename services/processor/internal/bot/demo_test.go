@@ -63,7 +63,7 @@ func TestDemoAnswers(t *testing.T) {
 			for _, a := range answers {
 				types = append(types, a.Type)
 				if faults := chat.ValidateData(a.Type, a.Data); len(faults) > 0 {
-					t.Errorf("got %s, which no client is to show: %v", a.Data, faults)
+					t.Errorf("got %s, which is invalid: %v", a.Data, faults)
 				}
 				all.Write(a.Data)
 			}
@@ -99,12 +99,12 @@ func TestDemoWithoutAssetsOffersNoPicture(t *testing.T) {
 	}
 	answers, err := demo.Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`), nil)
 	if err != nil || answers[0].Type != chat.Text {
-		t.Errorf("got %v and %v, want a text that says why", answers, err)
+		t.Errorf("got %v and %v, want a text with the reason", answers, err)
 	}
 }
 
-// The IMAGE holds every member that the spec shows, and they are true of the file.
-func TestPictureIsWhatItSays(t *testing.T) {
+// The IMAGE has every member of the spec, and they match the file.
+func TestPictureMatchesItsDescription(t *testing.T) {
 	t.Parallel()
 	answers, err := NewDemo("https://chat.example.com").Answer(t.Context(), wrote(chat.Text, `{"text":"picture"}`), nil)
 	if err != nil {

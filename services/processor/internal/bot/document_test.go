@@ -23,7 +23,7 @@ const (
 	examplePath  = "../../../../proto-events/examples/visitor-message-accepted.json"
 )
 
-// blocks returns the code blocks of docs/webhook-bot.md that are in a language.
+// blocks returns the code blocks of docs/webhook-bot.md in a language.
 func blocks(t *testing.T, language string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(documentPath)
@@ -69,8 +69,8 @@ func runDocumented(t *testing.T, program, language, file string) (url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = command.Process.Kill() // fails where it has ended by itself
-		_ = command.Wait()         // killed: an error that says so
+		_ = command.Process.Kill() // fails if it has ended already
+		_ = command.Wait()         // killed, so it returns an error
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	port, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on port ")
@@ -117,7 +117,7 @@ func TestDocumentedBots(t *testing.T) {
 				}
 			}
 			var s stage
-			if err := s.bot(w).VisitorMessage(t.Context(), freshly("stream")); err != nil {
+			if err := s.bot(w).VisitorMessage(t.Context(), newMessage("stream")); err != nil {
 				t.Fatal(err)
 			}
 			if text, reason := s.final(t); text != "This comes word by word." || reason != "" || s.shown.Text != text {
@@ -136,7 +136,7 @@ func TestDocumentedBots(t *testing.T) {
 	}
 }
 
-// The document's request is the event of the contract's example, and its answer is one that is accepted.
+// The document's request is the event of the contract's example, and its answer is valid.
 func TestDocumentedMessages(t *testing.T) {
 	t.Parallel()
 	found := blocks(t, "json")

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// doneData is the data of the event that ends a stream, as in the chat-completions protocol.
+// doneData is the data of the last event of a stream, as in the chat-completions protocol.
 const doneData = "[DONE]"
 
 var (
@@ -29,13 +29,13 @@ type serverEvent struct {
 	data []byte
 }
 
-// eventReader reads server-sent events (HTML Standard, "Server-sent events", "Interpreting an event stream"), at most a limit of bytes. A line has
-// at most maxAnswer. Ids and reconnection times have no meaning here.
+// eventReader reads server-sent events (HTML Standard, "Server-sent events", "Interpreting an event stream"), up to a limit of
+// bytes. A line has at most maxAnswer bytes. It ignores ids and reconnection times.
 type eventReader struct {
 	lines *bufio.Scanner
 	left  int
 	first bool
-	cr    bool // the line before ended with CR, so that a following LF belongs to it
+	cr    bool // the previous line ended with CR, so a following LF belongs to it
 }
 
 func newEventReader(r io.Reader, limit int) *eventReader {
@@ -46,7 +46,7 @@ func newEventReader(r io.Reader, limit int) *eventReader {
 	return e
 }
 
-// split ends a line at LF, CR or both.
+// split ends a line at LF, CR or CRLF.
 func (e *eventReader) split(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	skip := 0
 	if e.cr && len(data) > 0 {
@@ -58,11 +58,11 @@ func (e *eventReader) split(data []byte, atEOF bool) (advance int, token []byte,
 		e.cr = data[i] == '\r'
 		return skip + i + 1, data[:i], nil
 	}
-	return skip, nil, nil // what is not ended by a line's end is no line
+	return skip, nil, nil // a line without line end is dropped
 }
 
-// next returns the next event that has data. It returns io.EOF at the end of the stream; an event that is not ended by an empty line is
-// dropped there.
+// next returns the next event that has data. At the end of the stream it returns io.EOF and drops an event that no empty line
+// ends.
 func (e *eventReader) next() (serverEvent, error) {
 	var event serverEvent
 	hasData := false

@@ -19,7 +19,7 @@ func allEvents(r io.Reader) (all []string, err error) {
 	}
 }
 
-// The examples of the HTML Standard, and line ends of all kinds, also where they fall between two reads.
+// The examples of the HTML Standard, and all kinds of line ends, also split between two reads.
 func TestServerSentEvents(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestServerSentEvents(t *testing.T) {
 	}
 }
 
-func TestAStreamIsBounded(t *testing.T) {
+func TestEventStreamIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"a line": "data: " + strings.Repeat("x", maxAnswer+1), "many events": strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n\n", maxAnswer/1000+1),
@@ -52,7 +52,7 @@ func TestAStreamIsBounded(t *testing.T) {
 	}
 }
 
-// However a stream is cut into reads, its events are the same, and none has a line's end that was not sent.
+// The events do not depend on how the stream is split into reads, and contain no invented line ends.
 func FuzzServerSentEvents(f *testing.F) {
 	f.Add("data: {\"text\":\"a\"}\n\nevent: done\r\ndata: [DONE]\r\n\r\n")
 	f.Add("\ufeff:\r\rdata\n\ndata:\x00\xff\r\n")

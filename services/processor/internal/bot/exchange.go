@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// exchange is what is known of a message that is being answered: how often the server was called for it, and the call that runs or has
-// brought the answers. Only one handler at a time has a message, and the fields below belong to it.
+// exchange is the state of a message that is being answered: the number of calls made for it, and the call that is running or has
+// returned the answers. Only one handler at a time handles a message, and owns the fields below.
 type exchange struct {
-	ctx    context.Context // ends when the message is given up, or forgotten
+	ctx    context.Context // done when the message is given up or forgotten
 	cancel context.CancelCauseFunc
 	began  time.Time
 
 	calls int
-	call  *call // nil: none runs, and none has brought answers
+	call  *call // nil: none is running or has returned answers
 }
 
-// call is one call of the server. It may run on without a waiter.
+// call is one call of the server. It may continue after its waiter has timed out.
 type call struct {
-	done    chan struct{} // closes when it has ended
-	answers []Answer      // only then
+	done    chan struct{} // closed when the call has ended
+	answers []Answer      // valid after done
 	err     error
 }
 
-// wait returns whether the call has ended, after at most d.
+// wait reports whether the call has ended, after at most d.
 func (c *call) wait(ctx context.Context, d time.Duration) (ended bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -42,10 +42,10 @@ func (c *call) wait(ctx context.Context, d time.Duration) (ended bool) {
 	return false
 }
 
-// exchanges are those of all messages that are being answered. What another process has taken over in the meantime is never
-// forgotten by name, and goes when it is old.
+// exchanges holds the exchanges of all messages that are being answered. A message that another process has taken over is never
+// forgotten by id; its exchange expires.
 type exchanges struct {
-	deadline time.Duration // how long an exchange lasts
+	deadline time.Duration // lifetime of an exchange
 	ctx      context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // calls
@@ -61,7 +61,7 @@ func newExchanges(deadline time.Duration) *exchanges {
 	return x
 }
 
-// of returns the exchange of a message; the first time it begins.
+// of returns the exchange of a message; the first call creates it.
 func (x *exchanges) of(id string, now time.Time) *exchange {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -91,7 +91,7 @@ func (x *exchanges) sweep(now time.Time) {
 	}
 }
 
-// forget ends the exchange of a message, and a call that still runs.
+// forget ends the exchange of a message and its running call.
 func (x *exchanges) forget(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -11,18 +11,19 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Controls gives a chat to the agents. A chat that they have already stays as it is, and a repeat with the same eventID is the same change.
+// Controls hands a chat to the agents. A chat that they already have stays as it is, and a repeat with the same eventID is the
+// same change.
 type Controls interface {
 	HandOver(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
 }
 
-// HandOver is the answer that gives the chat to the agents: after it the bot is silent until they hand the chat back. It is no message, and
-// the last of the answers.
+// HandOver returns the answer that hands the chat to the agents: the bot is silent from then on until they hand it back. It is
+// not a message, and must be the last answer.
 func HandOver(reason, note string) Answer {
 	return Answer{Handover: &chat.Handover{By: chat.ByBot, Reason: reason, Note: note}}
 }
 
-// split returns the messages of answers, and the handover if there is one.
+// split separates the messages of answers from the handover, if any.
 func split(answers []Answer) (messages []Answer, h *chat.Handover) {
 	for _, a := range answers {
 		if a.Handover != nil {
@@ -34,15 +35,15 @@ func split(answers []Answer) (messages []Answer, h *chat.Handover) {
 	return messages, h
 }
 
-// handOver gives the chat of a message to the agents. It comes after the replies have been published: a crash before it repeats them under the
-// same ids, and a crash after it repeats the same event.
+// handOver hands the chat of a message to the agents, after the replies have been published: a crash before it repeats them under
+// the same ids, and a crash after it repeats the same event.
 func (b *Bot) handOver(ctx context.Context, e event.VisitorMessageAccepted, h chat.Handover) error {
 	c, err := b.chats.Chat(ctx, e.ChatID)
 	if err != nil {
-		return fmt.Errorf("finding the chat to hand over: %w", err) // not stored yet: tried again
+		return fmt.Errorf("finding the chat to hand over: %w", err) // not stored yet: retried
 	}
 	if c.ChatUserID != e.ChatUserID || c.CompanyID != e.CompanyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	if !c.Open(b.now()) {
 		return nil
@@ -53,8 +54,8 @@ func (b *Bot) handOver(ctx context.Context, e event.VisitorMessageAccepted, h ch
 	return nil
 }
 
-// parseHandover reads the member handover of a webhook's answer: true, or an object with a reason and a note for the agents. Absent, null
-// and false hand nothing over.
+// parseHandover parses the member handover of a webhook's answer: true, or an object with a reason and a note for the agents.
+// Absent, null and false mean no handover.
 func (w *Webhook) parseHandover(value json.RawMessage) ([]Answer, error) {
 	value = bytes.TrimSpace(value)
 	switch {
@@ -63,17 +64,17 @@ func (w *Webhook) parseHandover(value json.RawMessage) ([]Answer, error) {
 	case string(value) == "true":
 		return []Answer{HandOver("", "")}, nil
 	}
-	var said struct {
+	var input struct {
 		Reason string `json:"reason"`
 		Note   string `json:"note"`
 	}
 	if value[0] != '{' {
 		return nil, w.wrongAnswer("has a handover that is neither a boolean nor an object", nil)
 	}
-	if err := json.Unmarshal(value, &said); err != nil {
+	if err := json.Unmarshal(value, &input); err != nil {
 		return nil, w.wrongAnswer("has a malformed handover", err)
 	}
-	answer := HandOver(said.Reason, said.Note)
+	answer := HandOver(input.Reason, input.Note)
 	if faults := answer.Handover.Check("handover"); len(faults) > 0 {
 		return nil, w.wrongAnswer(fmt.Sprintf("is wrong in %s: %s", faults[0].Field, faults[0].Message), nil)
 	}

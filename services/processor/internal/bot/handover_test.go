@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// queue is a chat that can be handed over, and what was done to it and to the stream, in order.
+// queue is a chat that can be handed over. It records, in order, the changes and the published events.
 type queue struct {
 	chat  chat.Chat
 	done  []string
@@ -36,8 +36,8 @@ func (q *queue) HandOver(_ context.Context, c chat.Chat, h chat.Handover, eventI
 	return q.chat, nil
 }
 
-// The bot says what it has to say, hands the chat over, and is silent until the agents hand it back. What a crash in between leaves undone
-// the redelivery does, under the same ids.
+// The bot publishes its messages, hands the chat over, and is silent until the agents hand it back. A redelivery completes what a
+// crash has left undone, under the same ids.
 func TestBotHandsOver(t *testing.T) {
 	t.Parallel()
 	asked := wrote(chat.Text, `{"text":"Human!"}`)
@@ -61,7 +61,7 @@ func TestBotHandsOver(t *testing.T) {
 	}
 	q.chat.Control = chat.Control{}
 	if err := b.VisitorMessage(t.Context(), wrote(chat.Text, `{"text":"hello"}`)); err != nil || len(q.done) != 2 {
-		t.Errorf("after the way back: got %v and %v, want an answer", q.done, err)
+		t.Errorf("after the return:  got %v and %v, want an answer", q.done, err)
 	}
 	q.done, q.chat.ClosedAt = nil, asked.Message.CreatedAt
 	if err := b.VisitorMessage(t.Context(), asked); err != nil || len(q.done) != 1 {
@@ -71,16 +71,16 @@ func TestBotHandsOver(t *testing.T) {
 
 func TestHandoverOfAWebhook(t *testing.T) {
 	t.Parallel()
-	const said = `"messages":[{"type":"TEXT","data":{"text":"One moment."}}]`
+	const messages = `"messages":[{"type":"TEXT","data":{"text":"One moment."}}]`
 	long := string(slices.Repeat([]byte("x"), chat.MaxHandoverNote+1))
 	for body, want := range map[string]*chat.Handover{
-		`{` + said + `}`:                    nil,
-		`{` + said + `,"handover":false}`:   nil,
-		`{` + said + `,"handover":null}`:    nil,
-		`{` + said + `,"handover": true }`:  {By: chat.ByBot},
-		`{` + said + `,"handover":{}}`:      {By: chat.ByBot},
-		`{"handover":{"reason":"refund"}}`:  {By: chat.ByBot, Reason: "refund"},
-		`{"handover":{"note":"é","x":[1]}}`: {By: chat.ByBot, Note: "é"},
+		`{` + messages + `}`:                   nil,
+		`{` + messages + `,"handover":false}`:  nil,
+		`{` + messages + `,"handover":null}`:   nil,
+		`{` + messages + `,"handover": true }`: {By: chat.ByBot},
+		`{` + messages + `,"handover":{}}`:     {By: chat.ByBot},
+		`{"handover":{"reason":"refund"}}`:     {By: chat.ByBot, Reason: "refund"},
+		`{"handover":{"note":"é","x":[1]}}`:    {By: chat.ByBot, Note: "é"},
 	} {
 		answers, err := new(Webhook).parseAnswers([]byte(body))
 		if err != nil {

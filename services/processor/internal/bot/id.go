@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// replyID derives the id of answer number i to m: a UUID in the form of version 7 (RFC 9562 section 5.7) whose time is just
-// after m's and whose other bits are a hash. It depends on nothing but m and i, and sorts after m's own id and by i.
+// replyID derives the id of answer number i to m: a UUID in the form of version 7 (RFC 9562 section 5.7) whose time is just after
+// m's and whose other bits are a hash. It depends only on m and i, and sorts after m's own id and by i.
 func replyID(m chat.Message, i int) string {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(m.ID), uint32(i)))
 	var id uuid.UUID

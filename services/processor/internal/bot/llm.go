@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// maxCompletion is how large a chat completion may be, in bytes: each token comes as an event of some hundred bytes.
+	// maxCompletion bounds a chat completion in bytes: each token is an event of some hundred bytes.
 	maxCompletion = 8 << 20
 	// maxHistory bounds LLM_HISTORY.
 	maxHistory = 200
 )
 
-// LLMConfig says which language model answers, over the chat-completions protocol of OpenAI.
+// LLMConfig configures the language model that answers, over the chat-completions protocol of OpenAI.
 type LLMConfig struct {
 	BaseURL      string // without /chat/completions
 	APIKey       string // empty: none
-	MaxTokens    int    // of an answer; zero: the server's own bound
+	MaxTokens    int    // of an answer; zero: the server's limit
 	Default      LLMApplication
-	Applications string // JSON: by appId, what is different for that application
+	Applications string // JSON object of overrides by appId
 
 	// InputPrice and OutputPrice are the price of a million tokens, in any currency.
 	InputPrice, OutputPrice float64
@@ -44,15 +44,16 @@ type LLMConfig struct {
 type LLMApplication struct {
 	Model        string `json:"model,omitempty"`
 	SystemPrompt string `json:"systemPrompt,omitempty"`
-	History      *int   `json:"history,omitempty"` // messages of the chat that it reads, the visitor's last one included
+	History      *int   `json:"history,omitempty"` // number of the chat's last messages that it reads, the visitor's last one included
 }
 
-// Histories reads the end of a chat's history: at most limit messages, the oldest first. It is NotFound where nothing is kept.
+// Histories reads the end of a chat's history: at most limit messages, in ascending order. It is NotFound if no history is
+// stored.
 type Histories interface {
 	Recent(ctx context.Context, chatID string, limit int) ([]chat.Message, error)
 }
 
-// Problems names what is wrong, by environment variable.
+// Problems returns the invalid settings by environment variable.
 func (c LLMConfig) Problems() []string {
 	var problems []string
 	need := func(ok bool, problem string) {
@@ -97,7 +98,7 @@ func (c LLMConfig) applications() (map[string]LLMApplication, error) {
 	return all, nil
 }
 
-// LLM lets a language model answer. The answer is shown while it comes. What is said of the calls of a [Webhook] holds here too.
+// LLM lets a language model answer, streamed. Its calls behave as those of a [Webhook].
 type LLM struct {
 	caller
 	cfg          LLMConfig
@@ -107,7 +108,7 @@ type LLM struct {
 	moderator    *moderator // nil: none
 }
 
-// NewLLM returns a connector that has opened no connection yet.
+// NewLLM returns a connector without opening a connection.
 func NewLLM(c LLMConfig) (*LLM, error) {
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, errors.New(problems[0])
@@ -127,7 +128,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	return l, nil
 }
 
-// Close ends the calls that run and the idle connections.
+// Close ends the running calls and the idle connections.
 func (l *LLM) Close() {
 	l.caller.Close()
 	if l.moderator != nil {
@@ -158,7 +159,7 @@ type completionMessage struct {
 	Content string `json:"content"`
 }
 
-// completion is an answer, or an event of one that is streamed.
+// completion is an answer, or one event of a streamed answer.
 type completion struct {
 	Choices []struct {
 		Delta        completionMessage `json:"delta"`
@@ -174,7 +175,7 @@ type completionUsage struct {
 	Output int `json:"completion_tokens"`
 }
 
-// text returns what an event adds to the answer, and why the answer ended; empty: it did not.
+// text returns the text that an event adds, and the finish reason; empty: not finished.
 func (c completion) text() (text, finish string) {
 	if len(c.Choices) == 0 {
 		return "", ""
@@ -192,11 +193,11 @@ func (l *LLM) post(ctx context.Context, e event.VisitorMessageAccepted, tracePar
 	}
 	response, err := l.client.Do(request)
 	if err != nil {
-		return nil, l.away(err)
+		return nil, l.unavailable(err)
 	}
 	defer response.Body.Close()
 	if err := l.refusal(response); err != nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection can be used again
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxAnswer)) // so that the connection can be reused
 		return nil, err
 	}
 	next := l.whole(response.Body)
@@ -216,11 +217,11 @@ func (l *LLM) streamed(body io.Reader) func() (piece, error) {
 		e, err := events.next()
 		switch {
 		case errors.Is(err, io.EOF) && finished == "":
-			return piece{}, l.away(errBrokenOff)
+			return piece{}, l.unavailable(errBrokenOff)
 		case errors.Is(err, errTooLarge):
 			return piece{}, l.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxCompletion), nil)
 		case err != nil && !errors.Is(err, io.EOF):
-			return piece{}, l.away(fmt.Errorf("reading the answer: %w", err))
+			return piece{}, l.unavailable(fmt.Errorf("reading the answer: %w", err))
 		case err != nil, string(e.data) == doneData:
 			return piece{}, endOf(finished)
 		}
@@ -234,12 +235,12 @@ func (l *LLM) streamed(body io.Reader) func() (piece, error) {
 	}
 }
 
-// whole reads a completion of a server that does not stream.
+// whole reads a completion that the server does not stream.
 func (l *LLM) whole(body io.Reader) func() (piece, error) {
 	return func() (piece, error) {
 		data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 		if err != nil {
-			return piece{}, l.away(fmt.Errorf("reading the answer: %w", err))
+			return piece{}, l.unavailable(fmt.Errorf("reading the answer: %w", err))
 		}
 		var c completion
 		if err := l.decode(data, &c); err != nil {
@@ -250,10 +251,10 @@ func (l *LLM) whole(body io.Reader) func() (piece, error) {
 	}
 }
 
-// errFiltered is an answer that the model's own filter has ended.
+// errFiltered means that the model's own filter has ended the answer.
 var errFiltered = apperr.New(apperr.Invalid, "LLM_FILTERED", "The LLM's content filter has ended the answer")
 
-// endOf is the end of a text by the reason that the model gives.
+// endOf maps the model's finish reason to the error that ends a text.
 func endOf(finish string) error {
 	switch finish {
 	case "length":
@@ -269,7 +270,7 @@ func (l *LLM) decode(data []byte, into *completion) error {
 		return l.wrongAnswer("is no chat completion", err)
 	}
 	if len(into.Error) > 0 && string(into.Error) != "null" {
-		return l.away(fmt.Errorf("error in the answer: %.300s", into.Error))
+		return l.unavailable(fmt.Errorf("error in the answer: %.300s", into.Error))
 	}
 	if into.Usage != nil {
 		l.usage.used(*into.Usage)
@@ -305,7 +306,7 @@ func (l *LLM) request(ctx context.Context, e event.VisitorMessageAccepted, trace
 	return request, nil
 }
 
-// messages are the system prompt and the end of the chat, up to what the visitor wrote.
+// messages returns the system prompt and the end of the chat, up to the visitor's message.
 func (l *LLM) messages(ctx context.Context, e event.VisitorMessageAccepted) ([]completionMessage, error) {
 	app := l.application(e.AppID)
 	var all []completionMessage
@@ -343,10 +344,10 @@ func (l *LLM) messages(ctx context.Context, e event.VisitorMessageAccepted) ([]c
 	return all, nil
 }
 
-// defaultHistory is how many messages the model reads where nothing is said.
+// defaultHistory is the default number of messages that the model reads.
 const defaultHistory = 20
 
-// spoken is a message in words.
+// spoken returns a message as plain text.
 func spoken(m chat.Message) string {
 	var d struct {
 		Text     string `json:"text"`

@@ -19,12 +19,12 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// model is a server that speaks the chat-completions protocol: it answers with words, in events as the protocol's servers send them.
+// model is a server of the chat-completions protocol: it streams words as events.
 type model struct {
 	words  []string
 	finish string
 	usage  string
-	cut    bool // it breaks off instead of its end
+	cut    bool // it ends without a final event
 	status int
 	header map[string]string
 	plain  bool // it does not stream
@@ -113,7 +113,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	m := &model{words: []string{"Your ", "parcel ", "is on its way 📦."}, usage: `{"prompt_tokens":1000,"completion_tokens":500,"total_tokens":1500}`}
-	asked := freshly("Where is it?")
+	asked := newMessage("Where is it?")
 	before := func(i int, support bool, typ chat.MessageType, data string) chat.Message {
 		return chat.Message{ID: fmt.Sprintf("m%d", i), CreatedAt: asked.Message.CreatedAt.Add(time.Duration(i-9) * time.Minute), Type: typ, Data: json.RawMessage(data), IsFromSupport: support}
 	}
@@ -144,7 +144,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 	}
 }
 
-// value is a metric by its name and the value of its label.
+// value returns a metric by its name and the value of its label.
 func value(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -172,7 +172,7 @@ func TestAnApplicationHasItsOwnPrompt(t *testing.T) {
 		c.Histories = recent{{ID: "m1", Type: chat.Text, Data: json.RawMessage(`{"text":"before"}`)}}
 	})
 	for i, appID := range []string{own, "another"} {
-		asked := freshly("Hello")
+		asked := newMessage("Hello")
 		asked.AppID = appID
 		var s stage
 		if err := s.bot(l).VisitorMessage(t.Context(), asked); err != nil {
@@ -200,15 +200,15 @@ func TestALanguageModelFails(t *testing.T) {
 		"it has written all that it may": {&model{words: []string{"Much"}, finish: "length"}, "Much", "length", "", 0},
 		"its filter ends it":             {&model{words: []string{"Bad"}, finish: "content_filter"}, "Bad", "interrupted", "", 0},
 		"its filter allows no word":      {&model{finish: "content_filter"}, "", "", apperr.Invalid, 0},
-		"it says nothing":                {&model{}, "", "", "", 0},
+		"it is silent":                   {&model{}, "", "", "", 0},
 		"it is busy":                     {&model{status: 429, header: map[string]string{"Retry-After": "7"}}, "", "", apperr.TooMany, 7 * time.Second},
-		"it is away":                     {&model{status: 503}, "", "", apperr.Unavailable, 0},
+		"it is unavailable":              {&model{status: 503}, "", "", apperr.Unavailable, 0},
 		"the key is wrong":               {&model{status: 401}, "", "", apperr.Invalid, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var s stage
-			err := s.bot(openLLM(t, test.model, nil)).VisitorMessage(t.Context(), freshly("go"))
+			err := s.bot(openLLM(t, test.model, nil)).VisitorMessage(t.Context(), newMessage("go"))
 			if test.code != "" || err != nil {
 				coded, _ := errors.AsType[*apperr.Error](err)
 				if apperr.CodeOf(err) != test.code || coded != nil && coded.RetryAfter != test.pause || len(s.parts)+len(s.replies) > 0 {
@@ -229,8 +229,8 @@ func TestALanguageModelFails(t *testing.T) {
 	}
 }
 
-// A visitor reads nothing that the hook has not read, and what the hook writes instead where it objects.
-func TestAHookReadsBeforeTheVisitor(t *testing.T) {
+// The visitor reads only text that the hook has checked, or the hook's replacement.
+func TestModeration(t *testing.T) {
 	t.Parallel()
 	words := strings.SplitAfter("First sentence. Then a secret. Never seen.", " ")
 	for name, test := range map[string]struct {
@@ -268,7 +268,7 @@ func TestAHookReadsBeforeTheVisitor(t *testing.T) {
 			}))
 			t.Cleanup(hook.Close)
 			var s stage
-			err := s.bot(openLLM(t, &model{words: words}, func(c *LLMConfig) { c.ModerationURL = hook.URL })).VisitorMessage(t.Context(), freshly("go"))
+			err := s.bot(openLLM(t, &model{words: words}, func(c *LLMConfig) { c.ModerationURL = hook.URL })).VisitorMessage(t.Context(), newMessage("go"))
 			for _, p := range s.parts {
 				if strings.Contains(p.Text, "secret") && test.text != strings.Join(words, "") {
 					t.Errorf("got the part %q", p.Text)

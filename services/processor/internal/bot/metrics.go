@@ -9,17 +9,17 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// resultKept is a call that was not made, because the server is away or has asked for a pause.
+// resultKept is a call that was not made, because the breaker is open.
 const resultKept = "kept"
 
-// callMetrics measures the calls of a server. How many messages are in hand and how old the oldest is the bus shows.
+// callMetrics measures the calls of a server. The bus measures the pending messages and the age of the oldest.
 type callMetrics struct {
 	calls   *prometheus.CounterVec
 	seconds prometheus.Histogram
 	running prometheus.Gauge
 }
 
-// newCallMetrics registers the metrics of the server that is called what, such as webhook.
+// newCallMetrics registers the metrics of the server with the name what, such as webhook.
 func newCallMetrics(what string, registerer prometheus.Registerer, open func() bool) *callMetrics {
 	prefix := "parley_bot_" + strings.ToLower(what)
 	m := &callMetrics{
@@ -49,7 +49,7 @@ func newCallMetrics(what string, registerer prometheus.Registerer, open func() b
 	}
 	if registerer != nil {
 		for _, c := range []prometheus.Collector{m.calls, m.seconds, m.running, breaker} {
-			_ = registerer.Register(c) // fails only where a bot of the process has registered its like
+			_ = registerer.Register(c) // fails only if another bot of the process has registered the same metrics
 		}
 	}
 	return m
@@ -66,7 +66,7 @@ func (m *callMetrics) called(err error, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
 }
 
-// usageMetrics counts the tokens that a language model says it has used, and their price.
+// usageMetrics counts the tokens that a language model reports, and their price.
 type usageMetrics struct {
 	input, output           prometheus.Counter
 	cost                    prometheus.Counter
@@ -86,7 +86,7 @@ func newUsageMetrics(registerer prometheus.Registerer, inputPrice, outputPrice f
 	}
 	if registerer != nil {
 		for _, c := range []prometheus.Collector{tokens, m.cost} {
-			_ = registerer.Register(c) // fails only where a bot of the process has registered its like
+			_ = registerer.Register(c) // fails only if another bot of the process has registered the same metrics
 		}
 	}
 	return m

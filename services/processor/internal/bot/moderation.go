@@ -19,12 +19,13 @@ import (
 )
 
 const (
-	// moderateEvery is how many characters are held back at most before a moderation; the end of a sentence triggers one earlier.
+	// moderateEvery is the maximum number of characters held back before a moderation; the end of a sentence triggers one
+	// earlier.
 	moderateEvery     = 200
 	moderationTimeout = 5 * time.Second
 )
 
-// moderator has another server read a text before the visitor does.
+// moderator sends a text to another server for review before the visitor sees it.
 type moderator struct {
 	url    string
 	client *http.Client
@@ -39,12 +40,12 @@ func newModerator(url string, c CallConfig) *moderator {
 		m.checks.WithLabelValues(result)
 	}
 	if c.Registerer != nil {
-		_ = c.Registerer.Register(m.checks) // fails only where a bot of the process has registered its like
+		_ = c.Registerer.Register(m.checks) // fails only if another bot of the process has registered the same metrics
 	}
 	return m
 }
 
-// moderationRequest is what the hook gets: the visitor's message that is answered, and all of the answer so far.
+// moderationRequest is the hook's request: the visitor's message, and the whole answer so far.
 type moderationRequest struct {
 	AppID     string `json:"appId"`
 	ChatID    string `json:"chatId"`
@@ -62,8 +63,8 @@ type moderationAnswer struct {
 	Text   string `json:"text"`
 }
 
-// moderate returns the pieces of next that the hook has read, together with all that is before them. A replacement is the last piece. What
-// the hook has not read, as when it fails, is not returned.
+// moderate returns the pieces of next that the hook has allowed, each checked with all text before it. A replacement is the last
+// piece. Text that the hook has not checked, for example because it failed, is not returned.
 func (m *moderator) moderate(ctx context.Context, e event.VisitorMessageAccepted, next func() (piece, error)) func() (piece, error) {
 	read, held := "", ""
 	return func() (piece, error) {
@@ -92,7 +93,7 @@ func (m *moderator) moderate(ctx context.Context, e event.VisitorMessageAccepted
 	}
 }
 
-// sentence reports whether a text is worth a look.
+// sentence reports whether a text is due for a check.
 func sentence(s string) bool {
 	return strings.HasSuffix(s, "\n") || strings.ContainsAny(lastRune(strings.TrimRight(s, " ")), ".!?。！？") || utf8.RuneCountInString(s) >= moderateEvery
 }
@@ -106,9 +107,9 @@ func (m *moderator) check(ctx context.Context, r moderationRequest) (moderationA
 	answer, err := m.ask(ctx, r)
 	if err != nil {
 		m.checks.WithLabelValues("failed").Inc()
-		away := apperr.Away("moderation hook", err)
-		away.RetryAfter = 0
-		return answer, away
+		unavailable := apperr.Away("moderation hook", err)
+		unavailable.RetryAfter = 0
+		return answer, unavailable
 	}
 	m.checks.WithLabelValues(answer.Action).Inc()
 	return answer, nil

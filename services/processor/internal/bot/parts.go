@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// partEvery is the time between two parts of a message: about 16 a second, however fast the text comes.
+	// partEvery is the minimum time between two parts of a message: about 16 a second.
 	partEvery = 60 * time.Millisecond
-	// wholeEvery is how often a part repeats all of the text, so that a reader that lacks something gets on.
+	// wholeEvery is how often a part repeats the whole text, so that a reader that has missed a part recovers.
 	wholeEvery = 5 * time.Second
 	// partTimeout bounds the publishing of one part.
 	partTimeout = 2 * time.Second
-	// defaultSilence is after how long without text an answer in the middle is interrupted.
+	// defaultSilence is how long a streamed answer may be silent before it is interrupted.
 	defaultSilence = 30 * time.Second
 )
 
-// Why a text ended before its end: the member finishReason of the message's data.
+// Why a text ended early: the member finishReason of the message's data.
 const (
-	finishStopped     = "stopped"     // the visitor asked for it
-	finishInterrupted = "interrupted" // the source broke, or was silent for too long
-	finishLength      = "length"      // the text is as long as a message may be
+	finishStopped     = "stopped"     // the visitor has stopped it
+	finishInterrupted = "interrupted" // the source failed, or was silent for too long
+	finishLength      = "length"      // the text has reached the maximum length of a message
 )
 
-// Begin shows a TEXT message to the visitor while it is written. stop is called, at most once, when the visitor wants no more of it.
-// Begin returns nil where the visitor is to see nothing: an agent has the chat.
+// Begin starts to stream a TEXT message to the visitor. stop is called at most once, when the visitor stops the message. Begin
+// returns nil if the visitor must not see it: an agent has the chat.
 type Begin func(ctx context.Context, stop func()) (*PartWriter, error)
 
-// PartWriter publishes a text in parts while it grows. It belongs to one goroutine.
+// PartWriter publishes a growing text in parts. It belongs to one goroutine.
 type PartWriter struct {
 	publisher Publisher
 	now       func() time.Time
@@ -47,15 +47,15 @@ type PartWriter struct {
 	mu    sync.Mutex
 	text  strings.Builder
 	runes int
-	whole bool // the next part has all of the text
+	whole bool // the next part has the whole text
 
-	// These belong to run, and to the code that follows it.
+	// These belong to run, and to the code after it.
 	n       int32
-	sent    int       // bytes of text that are published
+	sent    int       // published bytes of text
 	units   int       // the same in UTF-16 code units
-	wholeAt time.Time // when a part had all of the text
+	wholeAt time.Time // when a part last had the whole text
 
-	wake   chan struct{} // holds at most one: there is text
+	wake   chan struct{} // capacity 1: there is new text
 	ending chan struct{}
 	ended  chan struct{}
 	done   sync.Once
@@ -70,7 +70,7 @@ func newPartWriter(p Publisher, now func() time.Time, first event.MessagePart, n
 	return w
 }
 
-// Write adds to the text. It reports false when the message is full, and then keeps what fits.
+// Write appends to the text. It reports false when the message is full, and then keeps what fits.
 func (w *PartWriter) Write(text string) (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *PartWriter) Write(text string) (more bool) {
 	return more
 }
 
-// Replace makes the text another one.
+// Replace replaces the text.
 func (w *PartWriter) Replace(text string) {
 	w.mu.Lock()
 	w.text.Reset()
@@ -103,7 +103,7 @@ func (w *PartWriter) awake() {
 	}
 }
 
-// run publishes what there is, at most every partEvery.
+// run publishes new text, at most every partEvery.
 func (w *PartWriter) run() {
 	defer close(w.ended)
 	for {
@@ -144,7 +144,7 @@ func (w *PartWriter) flush() {
 		return
 	}
 	w.mu.Lock()
-	w.whole = w.whole && !strings.HasPrefix(w.text.String(), text) // replaced meanwhile
+	w.whole = w.whole && !strings.HasPrefix(w.text.String(), text) // replaced in the meantime
 	w.mu.Unlock()
 	if whole {
 		w.wholeAt, w.units = now, 0
@@ -160,7 +160,7 @@ func (w *PartWriter) publish(part event.MessagePart) error {
 	return w.publisher.Publish(ctx, part)
 }
 
-// end publishes the rest and returns the text.
+// end publishes the remaining text and returns the text.
 func (w *PartWriter) end() string {
 	w.release()
 	close(w.ending)
@@ -169,8 +169,7 @@ func (w *PartWriter) end() string {
 	return w.text.String()
 }
 
-// End ends the text and returns the message that it has become, or none where there is nothing to read in it. reason is why it ended
-// before its end; empty: it did not.
+// End ends the text and returns its message, or none if the text is blank. reason is why it ended early; empty: it did not.
 func (w *PartWriter) End(reason string) []Answer {
 	text := w.end()
 	if strings.TrimSpace(text) == "" {
@@ -181,8 +180,7 @@ func (w *PartWriter) End(reason string) []Answer {
 	return []Answer{a}
 }
 
-// Abandon ends a text that becomes no message here; shown says that what is shown of it stays, because another process will write it
-// anew.
+// Abandon ends a text without a message; shown means that the visible text stays, because another process will stream it again.
 func (w *PartWriter) Abandon(shown bool) {
 	w.end()
 	if !shown {
@@ -190,12 +188,12 @@ func (w *PartWriter) Abandon(shown bool) {
 	}
 }
 
-// Done publishes that no more parts come: the message is published, or will not be. A repeat does nothing.
+// Done publishes that no more parts follow: the message is published, or will not be. It may be called repeatedly.
 func (w *PartWriter) Done() {
 	w.done.Do(func() {
 		part := w.first
 		part.N, part.Offset, part.NameOfSender, part.Done = w.n, int32(w.units), "", true
-		_ = w.publish(part) // readers that miss it have the message, or drop what is silent for long
+		_ = w.publish(part) // readers that miss it get the message, or drop a text that is silent for long
 	})
 }
 
@@ -206,7 +204,7 @@ func textData(text, reason string) json.RawMessage {
 	}{text, reason}).Data
 }
 
-// writers are the messages that are being written, by the subject on which they can be stopped.
+// writers holds the messages that are being streamed, by the subject on which they can be stopped.
 type writers struct {
 	mu     sync.Mutex
 	byStop map[string]func()
@@ -226,7 +224,7 @@ func (w *writers) add(stopSubject string, stop func()) (release func()) {
 	}
 }
 
-// stop reports whether a message was being written.
+// stop reports whether the message was being streamed.
 func (w *writers) stop(stopSubject string) bool {
 	w.mu.Lock()
 	stop, ok := w.byStop[stopSubject]
@@ -238,13 +236,13 @@ func (w *writers) stop(stopSubject string) bool {
 	return ok
 }
 
-// Stop ends a message that is being written for a visitor: what is written of it becomes the message. It reports whether this bot was
-// writing it.
+// Stop ends a message that is being streamed to a visitor: the text so far becomes the message. It reports whether this bot was
+// streaming it.
 func (b *Bot) Stop(appID, chatUserID, messageID string) bool {
 	return b.writers.stop(subject.Stop(appID, chatUserID, messageID))
 }
 
-// Why the reading of a text was cancelled.
+// Why reading a text was cancelled.
 var (
 	errStopped   = errors.New("the visitor has stopped the answer")
 	errSilent    = errors.New("no text came for too long")
@@ -252,21 +250,21 @@ var (
 	errForgotten = errors.New("the message was given up")
 )
 
-// interruptedError is the end of a text of which the visitor has read a part.
+// interruptedError ends a text of which the visitor has read a part.
 type interruptedError struct{ cause error }
 
 func (e *interruptedError) Error() string { return "interrupted: " + e.cause.Error() }
 func (e *interruptedError) Unwrap() error { return e.cause }
 
-// piece is a part of a text as it comes from its source.
+// piece is a piece of text from a source.
 type piece struct {
 	text string
-	// replace makes the text so far this one.
+	// replace replaces the text so far by this piece.
 	replace bool
 }
 
-// show writes a text while its pieces come from next, whose io.EOF is its end; other errors of next after the first piece interrupt it,
-// and it keeps what came before. next must end when ctx does, and cancel ends ctx.
+// show streams a text from next, until io.EOF. Other errors of next after the first piece interrupt the text, which keeps the
+// pieces before. next must end when ctx does, and cancel ends ctx.
 func show(ctx context.Context, cancel context.CancelCauseFunc, begin Begin, silence time.Duration, next func() (piece, error)) ([]Answer, error) {
 	var w *PartWriter
 	watch := time.AfterFunc(time.Hour, func() { cancel(errSilent) })
@@ -296,7 +294,7 @@ func show(ctx context.Context, cancel context.CancelCauseFunc, begin Begin, sile
 	}
 }
 
-// finish ends a text; w is nil where nothing of it was shown.
+// finish ends a text; w is nil if nothing of it was streamed.
 func finish(ctx context.Context, w *PartWriter, err error) ([]Answer, error) {
 	cause := context.Cause(ctx)
 	switch {

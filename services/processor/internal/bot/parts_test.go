@@ -17,13 +17,13 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// stage is a bus with parts and replies, and what a visitor makes of them.
+// stage is a bus with parts and replies, and the view of a visitor.
 type stage struct {
 	mu      sync.Mutex
 	parts   []event.MessagePart
 	at      []time.Time
 	replies []event.Reply
-	refuse  int // how many parts fail
+	refuse  int // number of parts that fail
 	shown   event.MessagePart
 }
 
@@ -36,7 +36,7 @@ func (s *stage) Publish(_ context.Context, e event.Event) error {
 	case event.MessagePart:
 		if s.refuse > 0 {
 			s.refuse--
-			return apperr.Away("NATS", errors.New("away"))
+			return apperr.Away("NATS", errors.New("unavailable"))
 		}
 		if _, err := event.Decode[event.MessagePart](e.Subject(), e.AppendJSON(nil)); err != nil {
 			return err
@@ -113,14 +113,15 @@ func (s *stage) bot(a Answerer, agent ...bool) *Bot {
 	return New(a, application{BotName: "Nora"}, &c, nil, s, s, "", time.Now)
 }
 
-// freshly is a message of now.
-func freshly(text string) event.VisitorMessageAccepted {
+// newMessage returns a message of now.
+func newMessage(text string) event.VisitorMessageAccepted {
 	e := wrote(chat.Text, `{"text":"`+text+`"}`)
 	e.Message.CreatedAt = time.Now().UTC().Truncate(time.Millisecond)
 	return e
 }
 
-// However fast the text comes, a visitor gets 10 to 25 parts a second, the first one at once, and they are the message.
+// Whatever the speed of the source, a visitor gets 10 to 25 parts a second, the first one at once, and together they are the
+// message.
 func TestPartsAreRolledUp(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{time.Millisecond, 20 * time.Millisecond} {
@@ -134,7 +135,7 @@ func TestPartsAreRolledUp(t *testing.T) {
 			if pause == 20*time.Millisecond {
 				a.pieces[3] = "👍 "
 			}
-			if err := s.bot(a).VisitorMessage(t.Context(), freshly("go")); err != nil {
+			if err := s.bot(a).VisitorMessage(t.Context(), newMessage("go")); err != nil {
 				t.Fatal(err)
 			}
 			if text, reason := s.final(t); text != strings.Join(a.pieces, "") || reason != "" || s.shown.Text != text || !s.shown.Done {
@@ -153,13 +154,13 @@ func TestPartsAreRolledUp(t *testing.T) {
 	}
 }
 
-// A part that could not be published is in the next one, which has all of the text; and long texts are repeated as a whole now and then.
+// A part that failed is included in the next one, which has the whole text; long texts are repeated as a whole periodically.
 func TestAFailedPartIsFollowedByAWholeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := stage{refuse: 5}
 		a := &script{pieces: strings.SplitAfter(strings.Repeat("word ", 200), " "), pause: 100 * time.Millisecond, end: io.EOF, silence: time.Minute}
-		if err := s.bot(a).VisitorMessage(t.Context(), freshly("go")); err != nil {
+		if err := s.bot(a).VisitorMessage(t.Context(), newMessage("go")); err != nil {
 			t.Fatal(err)
 		}
 		if text, _ := s.final(t); s.shown.Text != text || s.parts[0].Offset != 0 || s.parts[0].N != 5 {
@@ -195,7 +196,7 @@ func TestAnAnswerEndsEarly(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var s stage
 				began := time.Now()
-				if err := s.bot(&test.script).VisitorMessage(t.Context(), freshly("go")); err != nil {
+				if err := s.bot(&test.script).VisitorMessage(t.Context(), newMessage("go")); err != nil {
 					t.Fatal(err)
 				}
 				if test.text == "" {
@@ -220,7 +221,7 @@ func TestAVisitorStopsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stage
 		b := s.bot(&script{pieces: strings.SplitAfter(strings.Repeat("word ", 100), " "), pause: 100 * time.Millisecond, end: io.EOF, silence: time.Minute})
-		asked := freshly("go")
+		asked := newMessage("go")
 		done := make(chan error)
 		go func() { done <- b.VisitorMessage(t.Context(), asked) }()
 		time.Sleep(time.Second)
@@ -243,12 +244,12 @@ func TestAVisitorStopsAnAnswer(t *testing.T) {
 	})
 }
 
-// A process that dies in the middle leaves its parts; the next one writes anew, and what the visitor has is its text.
-func TestAnotherProcessWritesAnew(t *testing.T) {
+// A process that dies while streaming leaves its parts; the next one streams again, and the visitor sees its text.
+func TestAnotherProcessStreamsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s stage
-		asked := freshly("go")
+		asked := newMessage("go")
 		dying, die := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, die)
 		first := &script{pieces: strings.SplitAfter(strings.Repeat("word ", 100), " "), pause: 100 * time.Millisecond, end: io.EOF, silence: time.Minute}
@@ -276,7 +277,7 @@ func TestNothingIsShownWhileAnAgentHasTheChat(t *testing.T) {
 	} {
 		var s stage
 		b := s.bot(&script{pieces: []string{"Hello"}, end: io.EOF, silence: time.Minute}, test.agent...)
-		if err := b.VisitorMessage(t.Context(), freshly("go")); err != nil || len(s.replies) != test.replies || len(s.parts) > 0 != (test.replies > 0) {
+		if err := b.VisitorMessage(t.Context(), newMessage("go")); err != nil || len(s.replies) != test.replies || len(s.parts) > 0 != (test.replies > 0) {
 			t.Errorf("%s: got %v, %d replies and %d parts, want %d replies", name, err, len(s.replies), len(s.parts), test.replies)
 		}
 	}
@@ -316,7 +317,7 @@ func TestAWebhookMayStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var s stage
-			err := s.bot(streaming(t, test.body)).VisitorMessage(t.Context(), freshly("go"))
+			err := s.bot(streaming(t, test.body)).VisitorMessage(t.Context(), newMessage("go"))
 			if test.code != "" {
 				if apperr.CodeOf(err) != test.code || len(s.parts) > 0 {
 					t.Errorf("got %v and %d parts, want %s", err, len(s.parts), test.code)
@@ -336,7 +337,7 @@ func TestAWebhookMayStream(t *testing.T) {
 	}
 }
 
-// A visitor's stop ends the request of the webhook.
+// A visitor's stop ends the request to the webhook.
 func TestAStopEndsTheCall(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -350,7 +351,7 @@ func TestAStopEndsTheCall(t *testing.T) {
 	})
 	var s stage
 	b := s.bot(w)
-	asked := freshly("go")
+	asked := newMessage("go")
 	done := make(chan error)
 	go func() { done <- b.VisitorMessage(t.Context(), asked) }()
 	for !b.Stop(asked.AppID, asked.ChatUserID, replyID(asked.Message, 0)) {

@@ -12,21 +12,21 @@ import (
 //go:embed assets/parley.png
 var assets embed.FS
 
-// AssetsPath is where a web server is to serve [Assets].
+// AssetsPath is the path under which a web server must serve [Assets].
 const AssetsPath = "/demo/assets/"
 
 const pictureName = "parley.png"
 
-// Assets holds what the demo bot's messages point at, to be served under [AssetsPath].
+// Assets holds the files that the demo bot's messages link to, to be served under [AssetsPath].
 func Assets() fs.FS {
 	sub, err := fs.Sub(assets, "assets")
 	if err != nil {
-		panic("bot: the embedded folder is not there: " + err.Error())
+		panic("bot: the embedded folder is missing: " + err.Error())
 	}
 	return sub
 }
 
-// picture is the demo bot's picture, in the members of an IMAGE message.
+// picture is the data of the demo bot's IMAGE message.
 type picture struct {
 	URL       string `json:"url"`
 	Mime      string `json:"mime"`
@@ -41,7 +41,7 @@ type picture struct {
 func newPicture(baseURL string) picture {
 	content, err := assets.ReadFile(path.Join("assets", pictureName))
 	if err != nil {
-		panic("bot: the embedded picture is not there: " + err.Error())
+		panic("bot: the embedded picture is missing: " + err.Error())
 	}
 	p := picture{
 		Mime:      "image/png",

@@ -18,7 +18,7 @@ const (
 	maxSecret = 64
 )
 
-// signer signs webhooks as Standard Webhooks says: HMAC-SHA256 over id.timestamp.body.
+// signer signs webhooks according to Standard Webhooks: HMAC-SHA256 over id.timestamp.body.
 type signer struct{ secret []byte }
 
 func newSigner(secret string) (signer, error) {
@@ -30,7 +30,7 @@ func newSigner(secret string) (signer, error) {
 	return signer{secret: key}, nil
 }
 
-// sign returns the value of webhook-timestamp and webhook-signature.
+// sign returns the values of webhook-timestamp and webhook-signature.
 func (s signer) sign(id string, at time.Time, body []byte) (timestamp, signature string) {
 	timestamp = strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, s.secret)

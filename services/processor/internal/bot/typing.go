@@ -8,20 +8,20 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// typingDelay is how long a bot works before it shows as typing: an immediate answer needs no announcement.
+// typingDelay is how long a bot works before the indicator appears: an immediate answer needs none.
 const typingDelay = 500 * time.Millisecond
 
-// typingRepeat is between two signals: below the life of one, so that a lost one is not seen.
+// typingRepeat is the interval of the signals, below their lifetime, so that losing one is not visible.
 const typingRepeat = 4 * time.Second
 
-// WithTyping makes the bot show as typing while it waits for its answers. It returns b.
+// WithTyping turns the typing indicator on while the bot waits for its answers. It returns b.
 func (b *Bot) WithTyping(signal func(event.Signal) error) *Bot {
 	b.signal = signal
 	return b
 }
 
-// typing shows the bot as typing until stop is called, which may be called repeatedly. The answer's message ends the indicator; without an
-// answer it expires.
+// typing signals that the bot is typing until stop is called, which may be called repeatedly. The answer's message ends the
+// indicator; without an answer it expires.
 func (b *Bot) typing(e event.VisitorMessageAccepted, name string) (stop func()) {
 	if b.signal == nil {
 		return func() {}

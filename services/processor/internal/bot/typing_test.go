@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// thinking answers after a while.
+// thinking answers after a delay.
 type thinking struct{ time.Duration }
 
 func (a thinking) Answer(ctx context.Context, _ event.VisitorMessageAccepted, _ Begin) ([]Answer, error) {
@@ -26,7 +26,7 @@ func (a thinking) Answer(ctx context.Context, _ event.VisitorMessageAccepted, _ 
 
 func (thinking) Forget(string) {}
 
-// A bot that thinks shows that it types, for as long as it does; one that answers at once announces nothing.
+// A slow bot signals typing until it answers; one that answers at once does not.
 func TestBotTypes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// maxAnswer is how large the body of a webhook's answer may be, in bytes.
+	// maxAnswer bounds the body of a webhook's answer, in bytes.
 	maxAnswer = 256 << 10
-	// maxAnswers is how many messages one webhook may answer with.
+	// maxAnswers bounds the number of messages in one answer.
 	maxAnswers = 10
 )
 
-// WebhookConfig says which server answers in the bot's place.
+// WebhookConfig configures the server that answers for the bot.
 type WebhookConfig struct {
 	URL    string // http or https
 	Secret string // whsec_ and the key in base64
 	CallConfig
 }
 
-// Problems names what is wrong with the URL and the secret, by environment variable.
+// Problems returns the invalid settings by environment variable.
 func (c WebhookConfig) Problems() []string {
 	var problems []string
 	if !config.WebURL(c.URL) {
@@ -41,19 +41,19 @@ func (c WebhookConfig) Problems() []string {
 	return append(problems, c.CallConfig.Problems()...)
 }
 
-// Webhook lets another server answer: every message of a visitor is posted to it, signed as Standard Webhooks, with the
-// event's JSON as body. The answer may hold {"messages":[{"type":...,"data":{...}}]}, which become replies, and "handover", which gives the chat to
-// the agents.
+// Webhook lets another server answer: it posts every message of a visitor, signed as Standard Webhooks, with the event's JSON as
+// body. The answer may have {"messages":[{"type":...,"data":{...}}]}, which become replies, and "handover", which hands the chat
+// to the agents.
 //
-// A retry has the same webhook-id, so that the server can recognise it. A server that refuses is not asked again. An
-// answer may also come as text/event-stream: its text is shown while it comes.
+// A retry has the same webhook-id, so that the server can recognise it. A permanent error is not retried. An answer may also be
+// text/event-stream: its text is streamed to the visitor.
 type Webhook struct {
 	caller
 	url    string
 	signer signer
 }
 
-// NewWebhook returns a webhook that has opened no connection yet.
+// NewWebhook returns a webhook without opening a connection.
 func NewWebhook(c WebhookConfig) (*Webhook, error) {
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, errors.New(problems[0])
@@ -77,7 +77,7 @@ func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, trac
 	}
 	response, err := w.client.Do(request)
 	if err != nil {
-		return nil, w.away(err)
+		return nil, w.unavailable(err)
 	}
 	defer response.Body.Close()
 	if w.refusal(response) == nil && isEventStream(response) {
@@ -88,13 +88,13 @@ func (w *Webhook) post(ctx context.Context, e event.VisitorMessageAccepted, trac
 		return nil, err
 	}
 	if err != nil {
-		return nil, w.away(fmt.Errorf("reading the answer: %w", err))
+		return nil, w.unavailable(fmt.Errorf("reading the answer: %w", err))
 	}
 	return w.parseAnswers(body)
 }
 
-// stream reads an answer that comes as text/event-stream: events with {"text":"..."}, and at the end one with the data [DONE] or of the
-// type done, whose data may hold the messages that follow the text.
+// stream reads an answer in text/event-stream: events with {"text":"..."}, and at the end one with the data [DONE] or of the type
+// done, whose data may hold the messages after the text.
 func (w *Webhook) stream(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, begin Begin) ([]Answer, error) {
 	events := newEventReader(body, maxAnswer)
 	var after []Answer
@@ -109,16 +109,16 @@ func (w *Webhook) stream(ctx context.Context, cancel context.CancelCauseFunc, bo
 	return append(answers, after...), nil
 }
 
-// next returns the text of the next event, or io.EOF and what follows the text.
+// next returns the text of the next event, or io.EOF and the messages after the text.
 func (w *Webhook) next(events *eventReader) (text string, after []Answer, err error) {
 	e, err := events.next()
 	switch {
 	case errors.Is(err, io.EOF):
-		return "", nil, w.away(errBrokenOff)
+		return "", nil, w.unavailable(errBrokenOff)
 	case errors.Is(err, errTooLarge):
 		return "", nil, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)
 	case err != nil:
-		return "", nil, w.away(fmt.Errorf("reading the answer: %w", err))
+		return "", nil, w.unavailable(fmt.Errorf("reading the answer: %w", err))
 	case string(e.data) == doneData:
 		return "", nil, io.EOF
 	case e.name == "done":
@@ -157,8 +157,8 @@ func (w *Webhook) request(ctx context.Context, e event.VisitorMessageAccepted, t
 	return request, nil
 }
 
-// parseAnswers reads the body of a 2xx. It holds the messages to what a company may send, because that is what widgets can
-// show; a wrong one fails all, since half of an answer may say the opposite.
+// parseAnswers parses the body of a 2xx. The messages must be valid as a company's messages, which are what widgets can show; an
+// invalid one fails all, since half of an answer may be misleading.
 func (w *Webhook) parseAnswers(body []byte) ([]Answer, error) {
 	if len(body) > maxAnswer {
 		return nil, w.wrongAnswer(fmt.Sprintf("is larger than %d bytes", maxAnswer), nil)

@@ -42,7 +42,7 @@ func openWebhook(t *testing.T, h http.HandlerFunc, config ...WebhookConfig) *Web
 	return w
 }
 
-// verified does what the receiver of a Standard Webhook does, apart from our own code.
+// verified verifies a Standard Webhook as a receiver does, independent of our own code.
 func verified(r *http.Request, body []byte) bool {
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(testSecret, "whsec_"))
 	mac := hmac.New(sha256.New, key)
@@ -150,7 +150,7 @@ func TestWebhookMayAnswerNothing(t *testing.T) {
 	}
 }
 
-// A call that takes longer than the timeout goes on: the server is not called again, and its answer counts when it comes.
+// A call that exceeds the timeout continues: the server is not called again, and its late answer is used.
 func TestWebhookTakesALateAnswer(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -166,7 +166,7 @@ func TestWebhookTakesALateAnswer(t *testing.T) {
 	for range 2 {
 		_, err := w.Answer(t.Context(), asked, nil)
 		if !errors.As(err, &slow) || slow.Reason != "WEBHOOK_SLOW" || slow.Final || slow.Ready == nil {
-			t.Fatalf("got %v, want that the call goes on", err)
+			t.Fatalf("got %v, want the call to continue", err)
 		}
 	}
 	close(release)
@@ -206,8 +206,8 @@ func TestWebhookThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
-// A server that fails is asked again with the same webhook-id, as often as is set. What is not called because the server is known to be
-// away is no attempt, but ends with the deadline.
+// A failed call is repeated with the same webhook-id, up to the configured attempts. A call that the open breaker prevents is not
+// an attempt, but ends with the deadline.
 func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 	t.Parallel()
 	ids := make(chan string, 10)
@@ -248,8 +248,8 @@ func TestWebhookGivesUpAfterItsAttempts(t *testing.T) {
 	}
 }
 
-// A server that asks for a pause is not called in it, by any message; the bus learns how long that is.
-func TestWebhookKeepsThePauseThatTheServerAskedFor(t *testing.T) {
+// A pause that a server requests applies to all messages, and the bus gets its duration.
+func TestWebhookRespectsRetryAfter(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	w := openWebhook(t, func(rw http.ResponseWriter, _ *http.Request) {
@@ -269,7 +269,7 @@ func TestWebhookKeepsThePauseThatTheServerAskedFor(t *testing.T) {
 	}
 }
 
-// Messages that are answered beside each other share few connections, and over HTTP/2 one.
+// Concurrent calls share few connections, and one over HTTP/2.
 func TestWebhookReusesConnections(t *testing.T) {
 	t.Parallel()
 	const together, rounds = 20, 5
@@ -311,7 +311,7 @@ func TestWebhookReusesConnections(t *testing.T) {
 	}
 }
 
-func TestWebhookSaysHowLongToWait(t *testing.T) {
+func TestRetryAfterHeader(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	for header, want := range map[string]time.Duration{

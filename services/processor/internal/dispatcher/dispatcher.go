@@ -1,7 +1,7 @@
-// Package dispatcher passes companies' messages on to the channel of the chat: to the widget's visitor as a reply, to a phone number
+// Package dispatcher sends companies' messages to the channel of the chat: to the widget's visitor as a reply, to a phone number
 // as an outbound message.
 //
-// dispatcher.go: a message into a chat. push.go: a template to a phone number, whose chat is found or made.
+// dispatcher.go: a message into a chat. push.go: a template to a phone number, whose chat is found or created.
 //
 // Every published event has the id that the Client API gave the message, so a redelivery publishes the same event again and the
 // stream drops it.
@@ -17,12 +17,12 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Publisher publishes an event; nil means that the stream has it.
+// Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Directory is what the dispatcher looks up; each may be a second or two old.
+// Directory looks up records; each may be a second or two old.
 type Directory interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
@@ -47,7 +47,7 @@ func New(directory Directory, recipients Recipients, publisher Publisher) *Dispa
 	return &Dispatcher{directory: directory, recipients: recipients, publisher: publisher}
 }
 
-// CompanyMessage sends a message that a company wrote into a chat. The message goes out as it is, with its id.
+// CompanyMessage sends a company's message in a chat. The message keeps its data and its id.
 func (d *Dispatcher) CompanyMessage(ctx context.Context, e event.CompanyMessageAccepted) error {
 	c, err := d.directory.Chat(ctx, e.ChatID)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *Dispatcher) CompanyMessage(ctx context.Context, e event.CompanyMessageA
 	return d.send(ctx, c, e.Message)
 }
 
-// send is the one place that knows which channel is served how.
+// send is the one place that maps a channel to its event.
 func (d *Dispatcher) send(ctx context.Context, c chat.Chat, m chat.Message) error {
 	switch c.Channel {
 	case chat.ChannelWidget:
@@ -88,7 +88,7 @@ func outbound(c chat.Chat, recipient chat.Visitor, m chat.Message) event.Outboun
 	}
 }
 
-// displayName is empty for a recipient without a name: a connector must not greet "Visitor".
+// displayName returns "" for a recipient without a name: a connector must not greet "Visitor".
 func displayName(v chat.Visitor) string {
 	if v.FirstName == "" && v.LastName == "" {
 		return ""

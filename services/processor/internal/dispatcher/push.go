@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Push sends a template to a phone number: it renders the template, finds or makes the recipient and their chat within the
+// Push sends a template to a phone number: it renders the template, finds or creates the recipient and their chat within the
 // company, and publishes the message for the phone channel.
 func (d *Dispatcher) Push(ctx context.Context, e event.PushAccepted) error {
 	template, err := d.template(ctx, e)
@@ -37,7 +37,7 @@ func (d *Dispatcher) Push(ctx context.Context, e event.PushAccepted) error {
 	return d.publisher.Publish(ctx, outbound(recipient.Chat, recipient.Visitor, m))
 }
 
-// template looks the event's template up again: between the acceptance and now it may have been withdrawn.
+// template looks the event's template up again: it may have been withdrawn since the acceptance.
 func (d *Dispatcher) template(ctx context.Context, e event.PushAccepted) (chat.MessageTemplate, error) {
 	t, err := d.directory.Template(ctx, e.TemplateID)
 	switch {
@@ -69,8 +69,8 @@ type templateData struct {
 	Parameters map[string]string `json:"parameters,omitempty"` // values of the text by placeholder
 }
 
-// templateMessage renders the template. It may have changed since the push was checked against it: a message with a hole in
-// it is not sent.
+// templateMessage renders the template. It may have changed since the push was validated: a message with an unset placeholder is
+// not sent.
 func templateMessage(e event.PushAccepted, t chat.MessageTemplate, sender string) (chat.Message, error) {
 	values, faults := t.Fill(e.Username, e.Parameters)
 	if len(faults) > 0 {

@@ -46,7 +46,7 @@ func TestTemplateMessage(t *testing.T) {
 	}
 }
 
-// Between the acceptance and the sending somebody may have edited the template.
+// The template may have been edited between the acceptance and the sending.
 func TestTemplateMessageOfAChangedTemplate(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]map[string]string{"is required": nil, "is not a parameter": {"order": "1", "gone": "2"}} {

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// Pushes to one number at once, as two processors may handle them, make one recipient and one chat.
-func TestPushesAtOnceShareTheirRecipient(t *testing.T) {
+// Concurrent pushes to one number, as by two processors, create one recipient and one chat.
+func TestConcurrentPushesShareTheirRecipient(t *testing.T) {
 	t.Parallel()
 	const pushes = 16
 	server := bustest.Start(t)
@@ -38,7 +38,7 @@ func TestPushesAtOnceShareTheirRecipient(t *testing.T) {
 		if i%2 == 0 {
 			source = "4915112345678"
 		}
-		d := dispatcher.New(store.NewCache(documents, store.CacheConfig{}), documents, b) // each like a process of its own
+		d := dispatcher.New(store.NewCache(documents, store.CacheConfig{}), documents, b) // each like its own process
 		group.Go(func() error {
 			return d.Push(t.Context(), event.PushAccepted{
 				CompanyID: company.ID, TemplateID: template.ID, MessageID: uuid.Must(uuid.NewV7()).String(),
@@ -58,6 +58,6 @@ func TestPushesAtOnceShareTheirRecipient(t *testing.T) {
 		chats[e.ChatID], people[e.ChatUserID] = true, true
 	}
 	if len(chats) != 1 || len(people) != 1 {
-		t.Errorf("got %d chats of %d people, want one of one", len(chats), len(people))
+		t.Errorf("got %d chats of %d visitors, want one of one", len(chats), len(people))
 	}
 }

@@ -21,14 +21,14 @@ const staleNotice = time.Hour
 type noticeData struct {
 	Text    string `json:"text"`
 	Notice  string `json:"notice"`
-	OpensAt string `json:"opensAt,omitempty"` // agents are away until then
-	Away    bool   `json:"away,omitempty"`    // agents are away
+	OpensAt string `json:"opensAt,omitempty"` // agents are offline until then
+	Away    bool   `json:"away,omitempty"`    // agents are offline
 }
 
-// What a notice may say.
+// Values of Notice.
 const (
 	noticeHandover = "handover" // agents have the chat from now on
-	noticeOffline  = "offline"  // the visitor's offline message has reached the agents
+	noticeOffline  = "offline"  // the agents have received the visitor's offline message
 	noticeClosed   = "closed"   // an agent has closed the chat, and the visitor may rate it
 )
 
@@ -37,21 +37,21 @@ type Applications interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Publisher publishes an event; nil means that the stream has it.
+// Publisher publishes an event; nil means that the stream has stored it.
 type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// notify sends a widget's visitor a notice about the chat: the bot or the visitor has handed it over to the agents, or, if the application
-// asks for ratings, an agent has closed it. It follows the change in the store. The notice's id is derived from eventID, so a redelivery
-// shows nothing twice.
+// notify sends a widget's visitor a notice about the chat: the bot or the visitor has handed it over to the agents, or, if the
+// application asks for ratings, an agent has closed it. It follows the change in the store. The notice's id is derived from
+// eventID, so a redelivery shows nothing twice.
 func (r *Recorder) notify(ctx context.Context, c chat.Chat, e event.ChatControlChanged, eventID string) error {
 	if c.Channel != chat.ChannelWidget || r.now().Sub(e.ChangedAt) > staleNotice || !e.HandsOver() && e.ClosedAt.IsZero() {
 		return nil
 	}
 	app, err := r.applications.Application(ctx, c.AppID)
 	if apperr.Is(err, apperr.NotFound) {
-		return nil // there is no widget that could show it
+		return nil // no widget to show it
 	}
 	if err != nil || !e.ClosedAt.IsZero() && !app.Support.Rating {
 		return err

@@ -12,13 +12,13 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// place is one chat of one application, what is stored of it, and what is published into it.
+// place is one chat of one application, its stored changes, and the events published into it.
 type place struct {
 	chat      chat.Chat
 	app       chat.Application
-	stored    int // times that its control was written
+	stored    int // how often its control was written
 	published []event.Reply
-	early     bool // something was published before the change was stored
+	early     bool // an event was published before the change was stored
 }
 
 func (p *place) SetControl(context.Context, string, chat.Control) (chat.Chat, error) {
@@ -50,7 +50,7 @@ func TestNotices(t *testing.T) {
 	for name, test := range map[string]struct {
 		event   event.ChatControlChanged
 		support chat.Support
-		want    string // the notice, until when the agents are away, and a part of the text; empty: none
+		want    string // the notice, its opensAt, and a part of the text; empty: none
 	}{
 		"a take-over":             {event.ChatControlChanged{AssigneeID: "ada"}, chat.Support{}, ""},
 		"assigned later":          {event.ChatControlChanged{AssigneeID: "ada", Handover: event.Handover{By: chat.ByBot, At: now.Add(-time.Second)}}, chat.Support{}, ""},

@@ -1,7 +1,7 @@
 // Package recorder writes the history: all messages of a chat. status.go writes the status of companies' messages. notice.go sends the
 // visitor notices about the chat.
 //
-// Deliveries may come late, in any order and twice: a history is sorted when it is read, and appending a message again changes
+// Deliveries may arrive late, in any order and twice: a history is sorted when it is read, and appending a message again changes
 // nothing.
 package recorder
 
@@ -14,17 +14,17 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// History is where messages are kept. Appending a message that is there already is no error and changes nothing.
+// History stores messages. Appending a stored message again is no error and changes nothing.
 type History interface {
 	AppendMessage(ctx context.Context, chatID string, m chat.Message) error
 }
 
-// Chats finds a chat by its id; apperr.NotFound if it does not exist, or not yet.
+// Chats finds a chat by its id; apperr.NotFound if it does not exist yet or at all.
 type Chats interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 }
 
-// Controls keeps which side answers a chat, and how it was rated; see [store.Chats].
+// Controls stores which side answers a chat, and its rating; see [store.Chats].
 type Controls interface {
 	SetControl(ctx context.Context, id string, c chat.Control) (chat.Chat, error)
 	CloseChat(ctx context.Context, id string, at time.Time) error
@@ -52,22 +52,22 @@ func New(
 	}
 }
 
-// VisitorMessage keeps what a visitor wrote. The Widget API does so itself after it has published, so mostly this finds
-// the message there already; it is the one that counts when that process ended in between.
+// VisitorMessage stores a visitor's message. The Widget API does the same after the publish, so the message is usually stored
+// already; this one counts if that process crashed in between.
 func (r *Recorder) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted) error {
 	e.Message.IsFromSupport = false
 	return r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
 }
 
-// ControlChanged stores which side answers a chat. The publisher does the same after the publish; this one counts if it crashed in
-// between. Then the visitor gets a notice, if the change concerns them; its id is derived from that of the event.
+// ControlChanged stores which side answers a chat. The publisher does the same after the publish; this one counts if it crashed
+// in between. Then it sends the visitor a notice, if the change concerns them, with an id derived from that of the event.
 func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChanged, eventID string) error {
 	c, err := r.chats.Chat(ctx, e.ChatID)
 	if err != nil {
 		return err
 	}
 	if c.CompanyID != e.CompanyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	if _, err := r.controls.SetControl(ctx, e.ChatID, e.ControlOf()); err != nil {
 		return err
@@ -80,22 +80,22 @@ func (r *Recorder) ControlChanged(ctx context.Context, e event.ChatControlChange
 	return r.notify(ctx, c, e, eventID)
 }
 
-// ChatRated keeps what a visitor says about a chat. The Widget API does so itself after it has published.
+// ChatRated stores a visitor's rating. The Widget API does the same after the publish.
 func (r *Recorder) ChatRated(ctx context.Context, e event.ChatRated) error {
 	c, err := r.chats.Chat(ctx, e.ChatID)
 	if err != nil {
 		return err
 	}
 	if c.ChatUserID != e.ChatUserID || c.CompanyID != e.CompanyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	_, err = r.controls.RateChat(ctx, e.ChatID, e.Rating())
 	return err
 }
 
-// Reply keeps what a visitor is shown.
+// Reply stores a reply.
 func (r *Recorder) Reply(ctx context.Context, e event.Reply) error {
-	e.Message.IsFromSupport = true // by definition, whatever a processing layer left out
+	e.Message.IsFromSupport = true // by definition, even if a processing layer has not set it
 	err := r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message)
 	if err != nil || !e.Receipt {
 		return err
@@ -103,7 +103,7 @@ func (r *Recorder) Reply(ctx context.Context, e event.Reply) error {
 	return r.storedForWidget(ctx, e.CompanyID, e.ChatID, e.Message)
 }
 
-// Outbound keeps what goes to a channel connector.
+// Outbound stores a message for a channel connector.
 func (r *Recorder) Outbound(ctx context.Context, e event.OutboundMessage) error {
 	e.Message.IsFromSupport = true
 	if err := r.keep(ctx, e.ChatID, e.ChatUserID, e.CompanyID, e.Message); err != nil {
@@ -113,15 +113,15 @@ func (r *Recorder) Outbound(ctx context.Context, e event.OutboundMessage) error 
 	return err
 }
 
-// keep appends m unless the event names a chat of another visitor: any program with the permission may publish replies, and knowing
-// the id of a chat must not suffice to write into it.
+// keep appends m unless the event names a chat of another visitor: any program with the permission may publish replies, and the
+// id of a chat must not suffice to write into it.
 func (r *Recorder) keep(ctx context.Context, chatID, chatUserID, companyID string, m chat.Message) error {
 	c, err := r.chats.Chat(ctx, chatID)
 	if err != nil {
 		return err
 	}
 	if c.ChatUserID != chatUserID || c.CompanyID != companyID {
-		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to somebody else")
+		return apperr.New(apperr.Invalid, "FOREIGN_CHAT", "The chat belongs to another visitor")
 	}
 	return r.history.AppendMessage(ctx, chatID, m)
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Statuses keeps the status of companies' messages and which of them wait for receipts; see [store.Store] for why updates may come in
-// any order and twice.
+// Statuses stores the status of companies' messages and which of them wait for receipts. Updates may arrive in any order and
+// twice, see [store.Store].
 type Statuses interface {
 	JoinMessageStatus(ctx context.Context, companyID, messageID string, more chat.MessageStatus) (chat.MessageStatus, error)
 	AwaitReceipts(ctx context.Context, chatID string, m chat.Message, delivered bool) (readAt time.Time, err error)
 	NoteReceipt(ctx context.Context, chatID, messageID string, read bool) error
 }
 
-// stored notes that a company's message is in the history.
+// stored records that a company's message is in the history.
 func (r *Recorder) stored(ctx context.Context, companyID, chatID string, m chat.Message) (chat.MessageStatus, error) {
 	return r.statuses.JoinMessageStatus(ctx, companyID, m.ID, chat.MessageStatus{
 		ChatID: chatID, AcceptedAt: m.CreatedAt, StoredAt: r.now(),
 	})
 }
 
-// storedForWidget also registers the message for delivery and read receipts of the visitor's widget. The visitor may have got it over
-// the socket and read beyond it already.
+// storedForWidget also registers the message for delivery and read receipts of the visitor's widget. The visitor may have
+// received it over the socket, and read beyond it, already.
 func (r *Recorder) storedForWidget(ctx context.Context, companyID, chatID string, m chat.Message) error {
 	known, err := r.stored(ctx, companyID, chatID, m)
 	if err != nil || !known.ReadAt.IsZero() {
@@ -63,13 +63,13 @@ func (r *Recorder) StatusChanged(ctx context.Context, e event.MessageStatusChang
 type Loss struct {
 	CompanyID  string
 	MessageID  string
-	AcceptedAt time.Time // zero where the letter does not say
+	AcceptedAt time.Time // zero if the dead letter does not have it
 	At         time.Time
-	Reason     string // in words for the company
+	Reason     string // for the company to read
 }
 
-// GivenUp stores that a message is in DEAD. If it is delivered after all, because of a replay, or because only one of its consumers
-// gave it up, the delivery outweighs this.
+// GivenUp stores that a message is a dead letter. If it is delivered after all, because of a replay, or because only one of its
+// consumers gave it up, the delivery takes precedence.
 func (r *Recorder) GivenUp(ctx context.Context, l Loss) error {
 	_, err := r.statuses.JoinMessageStatus(ctx, l.CompanyID, l.MessageID, chat.MessageStatus{
 		AcceptedAt: l.AcceptedAt, Failure: chat.Failure{At: l.At, Reason: l.Reason},

@@ -22,12 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // steps are the statuses in their order.
 var steps = []string{"", chat.StatusAccepted, chat.StatusStored, chat.StatusFailed, chat.StatusDelivered, chat.StatusRead}
 
-// at counts milliseconds from a moment of the tests' own.
+// at returns the time n milliseconds after a fixed one.
 func at(milliseconds int) time.Time {
 	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond)
 }
 
-// room is a recorder with a store, and in it a visitor's chat.
+// room is a recorder with a store that has a visitor's chat.
 type room struct {
 	store    store.Store
 	recorder *recorder.Recorder
@@ -59,7 +59,7 @@ func (r room) report(e event.Reply, status string, when int) event.MessageStatus
 	return event.MessageStatusChanged{CompanyID: e.CompanyID, MessageID: e.Message.ID, Status: status, At: at(when), ChatID: e.ChatID}
 }
 
-// Every order of all that may be heard of a message, each of it also twice: the status never steps back, and the end is the same.
+// Every order of all updates of a message, each also twice: the status never steps back, and the result is the same.
 func TestStatusNeverStepsBackInAnyOrder(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -120,15 +120,15 @@ func permutations(n int) func(func([]int) bool) {
 	}
 }
 
-// A visitor has read up to a message that the recorder comes to only now.
-func TestWhatIsStoredAfterItWasReadIsRead(t *testing.T) {
+// A visitor has read beyond a message before the recorder stores it.
+func TestMessageStoredAfterTheReadIsRead(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	e := r.reply(true)
 	if _, err := r.store.ReadUpTo(t.Context(), r.chat.ID, e.Message, at(7)); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it is redelivered
+	for range 2 { // redelivery
 		if err := r.recorder.Reply(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
@@ -137,11 +137,11 @@ func TestWhatIsStoredAfterItWasReadIsRead(t *testing.T) {
 		t.Errorf("got %+v and %v, want it read at %v", s, err, at(7))
 	}
 	if unread, err := r.store.ReadUpTo(t.Context(), r.chat.ID, e.Message, at(8)); err != nil || len(unread) != 0 {
-		t.Errorf("got %v and %v, want nothing that waits to be read", unread, err)
+		t.Errorf("got %v and %v, want no pending read receipt", unread, err)
 	}
 }
 
-// Nobody asked what becomes of a bot's reply, and nothing is written for it.
+// A bot's reply has no status.
 func TestRepliesWithoutReceiptLeaveNoStatus(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -153,6 +153,6 @@ func TestRepliesWithoutReceiptLeaveNoStatus(t *testing.T) {
 		t.Errorf("got %+v, want nothing", s)
 	}
 	if receipts, err := r.store.ChatReceipts(t.Context(), r.chat.ID); err != nil || len(receipts.Undelivered) > 0 {
-		t.Errorf("got %v and %v, want nobody waiting", receipts.Undelivered, err)
+		t.Errorf("got %v and %v, want no pending receipt", receipts.Undelivered, err)
 	}
 }

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// maxAnswer is how much of an answer is read, maxExcerpt how much of it is kept.
+	// maxAnswer bounds how much of an answer is read, maxExcerpt how much of it is stored.
 	maxAnswer  = 64 << 10
 	maxExcerpt = 1 << 10
 	maxError   = 300
 	userAgent  = "Parley-Webhooks/1.0"
 )
 
-// result is how an attempt ended.
+// result is the result of an attempt.
 type result struct {
 	attempt    webhook.Attempt
-	retryAfter time.Duration // the endpoint asks for it; zero: it does not
-	noAnswer   bool          // within the time of a request, or no connection
+	retryAfter time.Duration // the endpoint's Retry-After; zero: none
+	noAnswer   bool          // timeout, or no connection
 }
 
 func (r result) succeeded() bool { return r.attempt.StatusCode >= 200 && r.attempt.StatusCode < 300 }
 
-// gone reports whether the endpoint wants no deliveries any more.
+// gone reports whether the endpoint answered 410 Gone: it wants no further deliveries.
 func (r result) gone() bool { return r.attempt.StatusCode == http.StatusGone }
 
-// overloaded reports whether the endpoint, or what stands before it, cannot take more at the moment.
+// overloaded reports whether the endpoint, or a proxy before it, is overloaded.
 func (r result) overloaded() bool {
 	switch r.attempt.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -85,11 +85,11 @@ func newRequest(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, at 
 	return request, nil
 }
 
-// excerpt reads an answer, so that its connection can be used again, and returns its beginning as text.
+// excerpt reads an answer, so that its connection can be reused, and returns its beginning as text.
 func excerpt(body io.Reader) string {
 	head, err := io.ReadAll(io.LimitReader(body, maxExcerpt))
 	if err == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(body, maxAnswer)) // what is longer costs a connection
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, maxAnswer)) // a longer answer closes the connection
 	}
 	return printable(string(head))
 }
@@ -98,8 +98,8 @@ func printable(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
 }
 
-// reasonOf is why there was no answer, for the company that reads the log. It names no address that a name resolved to: that could be one
-// of the operator's network.
+// reasonOf returns why there was no answer, for the company's log. It names no resolved address: that could be one of the
+// operator's network.
 func reasonOf(err error) string {
 	switch timeout, ok := errors.AsType[interface {
 		error

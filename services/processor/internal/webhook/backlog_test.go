@@ -10,12 +10,12 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// lateClaims is a store whose claims take longer than two looks for due deliveries, after the one at the start.
+// lateClaims is a store whose claims take longer than two polls for due deliveries, after the one at the start.
 type lateClaims struct {
 	Store
 	mu            sync.Mutex
 	looks         int
-	began, looked chan struct{} // closed by the first and by the third look
+	began, looked chan struct{} // closed by the first and by the third poll
 }
 
 func (l *lateClaims) DueWebhookDeliveries(ctx context.Context, now time.Time, except []string, limit int) ([]webhook.Due, error) {
@@ -36,14 +36,14 @@ func (l *lateClaims) ClaimWebhookDelivery(ctx context.Context, id string, now, u
 	return l.Store.ClaimWebhookDelivery(ctx, id, now, until)
 }
 
-// What waits in the store is delivered one page after the other, without a pause of PollEvery between them.
+// Stored deliveries are sent page after page, without a pause of PollEvery between them.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	const endpoints, each = 100, 6 // three pages
 	late := &lateClaims{began: make(chan struct{}), looked: make(chan struct{})}
 	w := newWorld(t, func(cfg *Config) {
 		late.Store = cfg.Store
-		cfg.Store, cfg.PollEvery, cfg.PerTarget = late, time.Hour, 2*each // no endpoint has its fill
+		cfg.Store, cfg.PollEvery, cfg.PerTarget = late, time.Hour, 2*each // no endpoint reaches its limit
 	})
 	<-late.began
 	answered := make(chan string, endpoints*each)
@@ -51,7 +51,7 @@ func TestBacklog(t *testing.T) {
 	for range endpoints {
 		e := w.endpoint(url)
 		for n := range each {
-			ev := happening("chat", n)
+			ev := chatEvent("chat", n)
 			body, err := ev.Body()
 			w.must(err)
 			_, err = w.store.InsertWebhookDelivery(t.Context(), webhook.Delivery{

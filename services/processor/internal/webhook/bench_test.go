@@ -21,8 +21,8 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// BenchmarkEndpoints delivers to 1,000 endpoints, each of a company of its own, while one of them never answers, which gets every tenth
-// event. It reports the time from an event to the receiver for the others: paced at 200 events a second, and as fast as they can be made.
+// BenchmarkEndpoints delivers to 1,000 endpoints, each of its own company, while one that gets every tenth event never answers.
+// It reports the time from an event to the receiver for the others: paced at 200 events a second, and as fast as possible.
 func BenchmarkEndpoints(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"paced": 5 * time.Millisecond, "unpaced": 0} {
 		b.Run(name, func(b *testing.B) { benchmarkEndpoints(b, pause) })
@@ -72,7 +72,7 @@ func benchmarkEndpoints(b *testing.B, pause time.Duration) {
 	go func() { defer close(done); _ = service.Run(ctx) }()
 	work, expected := make(chan int), 0
 	var workers sync.WaitGroup
-	for range 64 { // as the consumer of the bus has
+	for range 64 { // as the bus consumer has
 		workers.Go(func() {
 			for n := range work {
 				company := 1 + n%(endpoints-1)
@@ -114,7 +114,7 @@ func benchmarkEndpoints(b *testing.B, pause time.Duration) {
 	b.ReportMetric(float64(expected)/b.Elapsed().Seconds(), "deliveries/s")
 }
 
-// object is a body of a usual size.
+// object returns a body of a typical size.
 func object(n int) map[string]any {
 	return map[string]any{"n": n, "text": "Where is my order? It was to be here on Monday, and the shop does not answer its phone."}
 }

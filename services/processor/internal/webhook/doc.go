@@ -1,14 +1,15 @@
 // Package webhook delivers events to the endpoints of companies as Standard Webhooks.
 //
-// Reading order: fanout.go turns an event of the bus into deliveries, one for each endpoint that wants it; events.go has the mapping. A delivery
-// is a record of the store from then on. dispatcher.go runs deliveries: those that were just made, and those that are due
-// (poll.go). lane.go bounds what one endpoint gets at a time. attempt.go is one request; guard.go says where it may go; schedule.go when the
-// next one is due; health.go what a failing endpoint comes to.
+// Reading order: service.go turns an event of the bus into deliveries, one for each subscribed endpoint, and runs them; events.go has
+// the mapping. From then on a delivery is a record of the store. poll.go starts deliveries that are due. limiter.go limits the requests
+// of one endpoint. attempt.go is one request; guard.go restricts its addresses; schedule.go computes the next attempt; health.go
+// warns about and disables failing endpoints.
 //
 // Invariants:
 //
 //   - A delivery is in the store before its event is acknowledged. It leaves the queue with an answer of 2xx, or with its last failure.
 //   - A delivery's id follows from the event and the endpoint, so an event that is read twice is one delivery, with one webhook-id.
-//   - A processor attempts only what it has claimed. A claim is a lease: when the process dies, the delivery is due again at its end.
-//   - An endpoint has at most its lane's share of the requests that run at once, and a lane that is full or paused holds up no other.
+//   - A processor attempts only deliveries that it has claimed. A claim is a lease: if the process dies, the delivery is due again when
+//     the lease ends.
+//   - An endpoint has at most its limiter's share of the concurrent requests, and a limiter that is full or paused delays no other.
 package webhook

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// VisitorMessage delivers message.received, file.received where the message is a file, and chat.opened where it opened its chat. at is when
-// the stream took the event.
+// VisitorMessage delivers message.received, file.received if the message is a file, and chat.opened if it opened its chat. at is
+// when the stream stored the event.
 func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAccepted, at time.Time) error {
 	hooks, err := s.cfg.Cache.Webhooks(ctx, e.CompanyID)
 	if err != nil || len(hooks.Endpoints) == 0 {
@@ -36,12 +36,12 @@ func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAcce
 	return s.deliverAll(ctx, e.CompanyID, events, at)
 }
 
-// openedBy returns chat.opened where the message opened its chat: then both have the same time. The chat's id identifies the event, so
-// that a registration that opened the chat at that time is the same event.
+// openedBy returns chat.opened if the message opened its chat: then both have the same time. The chat's id identifies the event,
+// so that a registration that opened the chat at that time yields the same event.
 func (s *Service) openedBy(ctx context.Context, e event.VisitorMessageAccepted) ([]webhook.Event, error) {
 	c, err := s.cfg.Cache.Chat(ctx, e.ChatID)
 	switch {
-	case apperr.Is(err, apperr.NotFound): // erased meanwhile
+	case apperr.Is(err, apperr.NotFound): // erased in the meantime
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -58,7 +58,7 @@ func opened(companyID, appID, chatID, chatUserID string, at time.Time) webhook.E
 	}
 }
 
-// deliverAll delivers events that the bus took as one, in their order.
+// deliverAll delivers the webhook events of one bus event, in order.
 func (s *Service) deliverAll(ctx context.Context, companyID string, events []webhook.Event, at time.Time) error {
 	for n, ev := range events {
 		if err := s.deliver(ctx, companyID, ev, at.Add(time.Duration(n)), ""); err != nil {
@@ -68,7 +68,7 @@ func (s *Service) deliverAll(ctx context.Context, companyID string, events []web
 	return nil
 }
 
-// VisitorRegistered delivers visitor.registered, or visitor.updated where the visitor came back, and chat.opened where it opened a chat.
+// VisitorRegistered delivers visitor.registered, or visitor.updated for a known visitor, and chat.opened if it opened a chat.
 func (s *Service) VisitorRegistered(ctx context.Context, e event.VisitorRegistered, at time.Time) error {
 	registered := webhook.Event{
 		Type: webhook.TypeVisitorUpdated, Timestamp: webhook.Time(e.RegisteredAt), Key: e.ID, ChatID: e.ChatID,
@@ -86,7 +86,7 @@ func (s *Service) VisitorRegistered(ctx context.Context, e event.VisitorRegister
 	return s.deliverAll(ctx, e.CompanyID, events, at)
 }
 
-// ControlChanged delivers chat.closed where the chat was closed.
+// ControlChanged delivers chat.closed if the chat was closed.
 func (s *Service) ControlChanged(ctx context.Context, e event.ChatControlChanged, at time.Time) error {
 	if e.ClosedAt.IsZero() {
 		return nil
@@ -99,7 +99,7 @@ func (s *Service) ControlChanged(ctx context.Context, e event.ChatControlChanged
 	}, at, "")
 }
 
-// ChatRated delivers chat.rated. A rating that is changed is another event.
+// ChatRated delivers chat.rated. A changed rating is a new event.
 func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time) error {
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeChatRated, Timestamp: webhook.Time(e.RatedAt), Key: e.EventID(), ChatID: e.ChatID,

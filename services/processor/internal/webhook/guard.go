@@ -11,16 +11,16 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// idlePerEndpoint is how many idle connections to one host are kept, idleConnections how many in all.
+	// idlePerEndpoint bounds the idle connections to one host, idleConnections all of them.
 	idlePerEndpoint = 4
 	idleConnections = 512
 	idleTimeout     = 60 * time.Second
 	maxHeaderBytes  = 64 << 10
 )
 
-// newGuard refuses addresses that are not of the internet: loopback, private, shared (CGNAT), link-local with the metadata services of
-// clouds, multicast, reserved; for IPv6 all outside of global unicast, which includes IPv4-mapped addresses and NAT64. Prefixes in allow
-// are permitted.
+// newGuard refuses addresses outside the public internet: loopback, private, shared (CGNAT), link-local with the metadata
+// services of clouds, multicast, reserved; for IPv6 all outside of global unicast, which includes IPv4-mapped addresses and
+// NAT64. Prefixes in allow are permitted.
 func newGuard(allow []netip.Prefix) *ssrf.Guardian {
 	var v4, v6 []netip.Prefix
 	for _, p := range allow {
@@ -33,9 +33,9 @@ func newGuard(allow []netip.Prefix) *ssrf.Guardian {
 	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 }
 
-// newClient returns a client whose connections pass the guard. The check is made on the address that is connected to, after the name was
-// resolved, so a name that resolves to another address the next time gains nothing. It follows no redirect and uses no proxy: a proxy of
-// the environment would connect in the guard's place.
+// newClient returns a client whose connections pass the guard. The guard checks the address that is connected to, after name
+// resolution, so DNS rebinding does not bypass it. The client follows no redirect and uses no proxy: a proxy of the environment
+// would connect past the guard.
 func newClient(allow []netip.Prefix, timeout time.Duration) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: newGuard(allow).Safe}
 	return &http.Client{

@@ -14,8 +14,9 @@ import (
 // maxWarnings is how many warnings an endpoint gets before it is disabled.
 const maxWarnings = 3
 
-// updateHealth keeps what the result of an attempt means for the endpoint. An endpoint that has failed without a success for WarnAfter gets a warning,
-// another one each time that much later, and is disabled instead of a fourth one. One that is gone is disabled at once.
+// updateHealth applies the result of an attempt to the endpoint's health. An endpoint that has failed without a success for
+// WarnAfter gets a warning, another one after each further WarnAfter, and is disabled instead of a fourth one. One that answers
+// 410 is disabled at once.
 func (s *Service) updateHealth(ctx context.Context, e webhook.Endpoint, r result, now time.Time) {
 	if next := classify(e, r, now, s.cfg.WarnAfter); next == unchanged {
 		return
@@ -34,7 +35,7 @@ func (s *Service) updateHealth(ctx context.Context, e webhook.Endpoint, r result
 	s.cfg.Cache.Forget(store.CachedWebhooks, e.CompanyID)
 }
 
-// change is what a result means for an endpoint.
+// change is the effect of a result on an endpoint.
 type change int
 
 const (
@@ -69,7 +70,7 @@ func classify(e webhook.Endpoint, r result, now time.Time, warnAfter time.Durati
 	return isDisabled
 }
 
-// change applies a result to the endpoint as it is stored.
+// change applies a result to the stored endpoint.
 func (s *Service) change(ctx context.Context, id string, r result, now time.Time) error {
 	e, err := s.cfg.Store.WebhookEndpoint(ctx, id)
 	if err != nil {
@@ -97,8 +98,8 @@ func (s *Service) change(ctx context.Context, id string, r result, now time.Time
 	return s.cfg.Store.UpdateWebhookEndpoint(ctx, e)
 }
 
-// disable notifies the company's other endpoints and then disables this one. A repeat after a crash in between makes the same delivery
-// again, which is stored once.
+// disable notifies the company's other endpoints and then disables this one. A repeat after a crash in between creates the same
+// delivery again, which is stored once.
 func (s *Service) disable(ctx context.Context, e webhook.Endpoint) error {
 	err := s.deliver(ctx, e.CompanyID, webhook.Event{
 		Type: webhook.TypeEndpointDisabled, Timestamp: webhook.Time(e.DisabledAt), Key: e.ID + ":" + strconv.FormatInt(e.Revision, 10),

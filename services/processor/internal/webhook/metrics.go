@@ -9,8 +9,8 @@ import (
 // Results of an attempt in metrics.
 const (
 	resultOK       = "ok"
-	resultRefused  = "refused"   // an answer that is not 2xx
-	resultNoAnswer = "no_answer" // none in time, or no connection
+	resultRefused  = "refused"   // an answer other than 2xx
+	resultNoAnswer = "no_answer" // timeout, or no connection
 )
 
 type metrics struct {
@@ -55,7 +55,7 @@ func newMetrics(registerer prometheus.Registerer, running func() float64) *metri
 	for _, c := range []prometheus.Collector{m.attempts, m.seconds, m.deliveries, m.warnings, m.disabled, prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "parley_webhook_requests_running", Help: "Requests of outgoing webhooks at this moment."}, running,
 	)} {
-		_ = registerer.Register(c) // fails only where another service of the process has registered its like
+		_ = registerer.Register(c) // fails only if another service of the process has registered the same metrics
 	}
 	return m
 }
@@ -73,7 +73,7 @@ func (m *metrics) attempted(r result, o webhook.Outcome) {
 	m.ended(o)
 }
 
-// ended counts a delivery that has an outcome, unless it goes on.
+// ended counts a delivery that has ended.
 func (m *metrics) ended(o webhook.Outcome) {
 	if o.Status != webhook.Pending {
 		m.deliveries.WithLabelValues(o.Status).Inc()

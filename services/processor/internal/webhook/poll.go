@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// pollPage is how many due deliveries are read at once.
+	// pollPage is the page size of due deliveries.
 	pollPage = 200
-	// pollPause is the least time between two looks.
+	// pollPause is the minimum time between two polls.
 	pollPause = 10 * time.Millisecond
-	// orderPause is how long a delivery waits whose predecessor has not ended, unless that one ends before.
+	// orderPause is how long a delivery waits for its predecessor, unless that one ends earlier.
 	orderPause = 5 * time.Second
 )
 
-// poll begins what is due until ctx is done.
+// poll starts due deliveries until ctx is done.
 func (s *Service) poll(ctx context.Context) {
 	tick := time.NewTicker(s.cfg.PollEvery)
 	defer tick.Stop()
@@ -45,13 +45,13 @@ func (s *Service) poll(ctx context.Context) {
 	}
 }
 
-// beginDue begins as many due deliveries as there are free slots. It skips those of an endpoint without a free slot, so that they do not
-// hide others. Those that this process has begun stay due until they are claimed: where they fill a page, the rest is looked for when one of
-// them ends.
+// beginDue starts as many due deliveries as there are free slots. It skips those of an endpoint without a free slot, so that they
+// do not hide others. Deliveries that this process has started stay due until they are claimed: if they fill a page, the next
+// poll runs when one of them ends.
 func (s *Service) beginDue(ctx context.Context) error {
 	for {
 		now := s.cfg.Now()
-		due, err := s.cfg.Store.DueWebhookDeliveries(ctx, now, s.lanes.full(now), pollPage)
+		due, err := s.cfg.Store.DueWebhookDeliveries(ctx, now, s.limiters.full(now), pollPage)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (s *Service) beginOne(due webhook.Due, now time.Time) bool {
 	if !s.begin(due.ID) {
 		return false
 	}
-	if !s.lanes.reserve(due.EndpointID, now) {
+	if !s.limiters.reserve(due.EndpointID, now) {
 		s.end(due.ID)
 		return false
 	}
@@ -85,15 +85,15 @@ func (s *Service) beginOne(due webhook.Due, now time.Time) bool {
 		defer s.release(due.EndpointID)
 		s.slots <- struct{}{}
 		defer func() { <-s.slots }()
-		if err := s.takeUp(due.ID); err != nil {
-			s.warn(s.requests, "taking up a delivery; it is repeated", err)
+		if err := s.claimAndAttempt(due.ID); err != nil {
+			s.warn(s.requests, "claiming a delivery; it is repeated", err)
 		}
 	}()
 	return true
 }
 
-// takeUp claims a delivery and attempts it if it may be sent.
-func (s *Service) takeUp(id string) error {
+// claimAndAttempt claims a delivery and attempts it if it may be sent.
+func (s *Service) claimAndAttempt(id string) error {
 	ctx := context.WithoutCancel(s.requests)
 	now := s.cfg.Now()
 	d, claimed, err := s.cfg.Store.ClaimWebhookDelivery(ctx, id, now, now.Add(s.lease()))
@@ -130,7 +130,7 @@ func (s *Service) takeUp(id string) error {
 	return nil
 }
 
-// endpoint finds an endpoint in the cache. One that is missing or disabled is read again: it may have been created or enabled a moment
+// endpoint finds an endpoint in the cache. A missing or disabled one is read again: it may have been created or enabled a moment
 // ago, and its delivery would be given up.
 func (s *Service) endpoint(ctx context.Context, known []webhook.Endpoint, id string) (webhook.Endpoint, error) {
 	for _, e := range known {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// pauses are those between the tries of a delivery: ten tries over 75 hours.
+// pauses are the intervals between the attempts of a delivery: ten attempts over 75 hours.
 var pauses = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// MaxTries is how often a delivery is tried.
+// MaxTries is the number of attempts of a delivery.
 const MaxTries = 10
 
 const (
-	// jitter is the part of a pause by which it varies, in both directions.
+	// jitter is the fraction by which a pause varies, in both directions.
 	jitter = 0.1
-	// maxRetryAfter bounds what an endpoint may ask for.
+	// maxRetryAfter bounds an endpoint's Retry-After.
 	maxRetryAfter = 24 * time.Hour
 )
 
-// pauseAfter returns how long to wait after so many tries that failed; more is false after the last.
+// pauseAfter returns the pause after n failed attempts; more is false after the last.
 func pauseAfter(tries int) (pause time.Duration, more bool) {
 	if tries < 1 || tries > len(pauses) {
 		return 0, false
@@ -31,7 +31,7 @@ func pauseAfter(tries int) (pause time.Duration, more bool) {
 	return time.Duration(p * (1 - jitter + 2*jitter*rand.Float64())), true
 }
 
-// retryAfter reads both forms of the header (RFC 9110, 10.2.3); zero if it is absent or invalid.
+// retryAfter parses both forms of the header (RFC 9110, 10.2.3); zero if it is absent or invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil && seconds > 0 {
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter)

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-chat/parley/pkg/webhook"
 )
 
-// Store keeps endpoints and deliveries; see [store.WebhookEndpoints] and [store.WebhookDeliveries].
+// Store stores endpoints and deliveries; see [store.WebhookEndpoints] and [store.WebhookDeliveries].
 type Store interface {
 	WebhookEndpoint(ctx context.Context, id string) (webhook.Endpoint, error)
 	UpdateWebhookEndpoint(ctx context.Context, e webhook.Endpoint) error
@@ -33,51 +33,51 @@ type Cache interface {
 	Forget(kind, key string)
 }
 
-// Config is what a [Service] needs.
+// Config holds the dependencies of a [Service].
 type Config struct {
 	Store      Store
 	Cache      Cache
 	Timeout    time.Duration  // of one request
-	Concurrent int            // requests at once
-	PerTarget  int            // requests to one endpoint at once
-	Allow      []netip.Prefix // addresses that are allowed although they are not of the internet
+	Concurrent int            // concurrent requests
+	PerTarget  int            // concurrent requests to one endpoint
+	Allow      []netip.Prefix // addresses that are allowed although they are not public
 	WarnAfter  time.Duration  // how long an endpoint fails before its first warning, and between warnings
-	PollEvery  time.Duration  // how often due deliveries are looked for
+	PollEvery  time.Duration  // interval of the polls for due deliveries
 	Now        func() time.Time
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 }
 
 const (
-	// leaseFactor is how many times the time of a request a lease lasts: what is left is for waiting and for writing the result.
+	// leaseFactor times the request timeout is the lease: the rest is for waiting and for writing the result.
 	leaseFactor = 3
-	// stopGrace is how long requests may go on when the service stops.
+	// stopGrace is how long requests may continue at shutdown.
 	stopGrace = 5 * time.Second
 )
 
-// Service turns events into deliveries and delivers them. It is run once, and is safe for concurrent use.
+// Service turns events into deliveries and delivers them. Run may be called once. It is safe for concurrent use.
 type Service struct {
-	cfg     Config
-	client  *http.Client
-	lanes   *lanes
-	slots   chan struct{} // one for each request at once
-	wake    chan struct{} // deliveries may be due
-	more    atomic.Bool   // the last look has left due deliveries in the store; the end of one makes room
-	metrics *metrics
+	cfg      Config
+	client   *http.Client
+	limiters *limiters
+	slots    chan struct{} // one per concurrent request
+	wake     chan struct{} // deliveries may be due
+	more     atomic.Bool   // the last poll has left due deliveries in the store; poll again when one ends
+	metrics  *metrics
 
 	mu       sync.Mutex
 	stopping bool
-	inHand   map[string]bool // ids of the deliveries that this process is at
+	inHand   map[string]bool // ids of the deliveries that this process has started
 	running  sync.WaitGroup
 
-	requests context.Context // done when requests are to end
+	requests context.Context // done when requests must end
 	abort    context.CancelFunc
 }
 
 // New returns a service that has sent nothing yet.
 func New(cfg Config) *Service {
 	s := &Service{
-		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), lanes: newLanes(cfg.PerTarget), slots: make(chan struct{}, cfg.Concurrent),
+		cfg: cfg, client: newClient(cfg.Allow, cfg.Timeout), limiters: newLimiters(cfg.PerTarget), slots: make(chan struct{}, cfg.Concurrent),
 		wake: make(chan struct{}, 1), inHand: map[string]bool{},
 	}
 	s.requests, s.abort = context.WithCancel(context.Background())
@@ -85,7 +85,7 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Run delivers what is due until ctx is done, and returns when all requests have ended.
+// Run sends due deliveries until ctx is done, and returns when all requests have ended.
 func (s *Service) Run(ctx context.Context) error {
 	s.poll(ctx)
 	s.mu.Lock()
@@ -98,7 +98,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin reports whether this process may take the delivery on. end follows.
+// begin reports whether this process may start the delivery. end must follow.
 func (s *Service) begin(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Service) end(id string) {
 	s.running.Done()
 }
 
-// look has the store looked at for due deliveries soon.
+// look triggers a poll for due deliveries.
 func (s *Service) look() {
 	select {
 	case s.wake <- struct{}{}:
@@ -128,8 +128,8 @@ func (s *Service) look() {
 	}
 }
 
-// deliver makes a delivery of an event for each endpoint of the company that wants it, and begins those that may be sent at once.
-// at is when the bus took the event: its order among the events of a chat. A repeat changes nothing.
+// deliver creates a delivery of an event for each subscribed endpoint of the company, and starts those that may be sent at once.
+// at is when the bus stored the event: its order among the events of a chat. A repeat changes nothing.
 func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Event, at time.Time, except string) error {
 	hooks, err := s.cfg.Cache.Webhooks(ctx, companyID)
 	if err != nil || len(hooks.Endpoints) == 0 {
@@ -156,7 +156,7 @@ func (s *Service) deliver(ctx context.Context, companyID string, ev webhook.Even
 	return group.Wait()
 }
 
-// insert writes a delivery. One that may be sent at once is written as claimed by this process.
+// insert stores a delivery. One that may be sent at once is stored as claimed by this process.
 func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Delivery, retention time.Duration) error {
 	now := s.cfg.Now()
 	d.DueAt = now
@@ -179,14 +179,14 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
 		return err
 	}
-	if !s.lanes.reserve(e.ID, now) {
+	if !s.limiters.reserve(e.ID, now) {
 		defer s.end(d.ID)
 		_, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
 		return err
 	}
 	d.DueAt = now.Add(s.lease())
 	inserted, err := s.cfg.Store.InsertWebhookDelivery(ctx, d)
-	if err != nil || !inserted { // after an error it may be there: then it is due when the lease ends
+	if err != nil || !inserted { // after an error it may be stored: then it is due when the lease ends
 		s.release(e.ID)
 		s.end(d.ID)
 		return err
@@ -206,21 +206,21 @@ func (s *Service) insert(ctx context.Context, e webhook.Endpoint, d webhook.Deli
 func (s *Service) lease() time.Duration { return leaseFactor * s.cfg.Timeout }
 
 func (s *Service) release(endpointID string) {
-	if s.lanes.release(endpointID) {
+	if s.limiters.release(endpointID) {
 		s.look()
 	}
 }
 
-// attempt sends a claimed delivery once, and writes what became of it.
+// attempt sends a claimed delivery once, and stores the result.
 func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time.Duration) {
 	r := s.call(s.requests, e, d)
 	ctx := context.WithoutCancel(s.requests)
-	if r.noAnswer && s.requests.Err() != nil { // the service stops: no fault of the endpoint
+	if r.noAnswer && s.requests.Err() != nil { // shutdown: not the endpoint's fault
 		s.warn(ctx, "returning a delivery", s.cfg.Store.PostponeWebhookDelivery(ctx, d.ID, s.cfg.Now()))
 		return
 	}
 	now := s.cfg.Now()
-	s.lanes.report(e.ID, now, r)
+	s.limiters.report(e.ID, now, r)
 	outcome := outcomeOf(r, d.Tries+1, now, retention)
 	r.attempt.NextAt = outcome.DueAt
 	s.metrics.attempted(r, outcome)
@@ -232,7 +232,7 @@ func (s *Service) attempt(e webhook.Endpoint, d webhook.Delivery, retention time
 	s.advance(ctx, d, outcome)
 }
 
-// outcomeOf is what becomes of a delivery after so many tries.
+// outcomeOf returns the state of a delivery after n attempts.
 func outcomeOf(r result, tries int, now time.Time, retention time.Duration) webhook.Outcome {
 	ended := webhook.Outcome{Status: webhook.Delivered, ExpiresAt: now.Add(retention)}
 	switch {
@@ -250,7 +250,7 @@ func outcomeOf(r result, tries int, now time.Time, retention time.Duration) webh
 	return webhook.Outcome{Status: webhook.Pending, DueAt: now.Add(max(pause, r.retryAfter))}
 }
 
-// advance lets the next delivery of an order go when one has ended.
+// advance makes the next delivery of an ordered chat due when one has ended.
 func (s *Service) advance(ctx context.Context, d webhook.Delivery, o webhook.Outcome) {
 	if d.OrderKey == "" || o.Status == webhook.Pending {
 		return
@@ -264,7 +264,7 @@ const (
 	writePause = 200 * time.Millisecond
 )
 
-// write tries to write what an attempt came to for as long as the lease's slack allows.
+// write retries storing the result of an attempt within the lease's slack.
 func (s *Service) write(ctx context.Context, op func() error) (err error) {
 	pause := writePause
 	for range writeTries {
@@ -281,7 +281,7 @@ func (s *Service) write(ctx context.Context, op func() error) (err error) {
 	return err
 }
 
-// warn logs what failed; no error, no line.
+// warn logs an error, if there is one.
 func (s *Service) warn(ctx context.Context, operation string, err error) {
 	if err != nil {
 		s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook operation failed", slog.String("operation", operation),

@@ -21,10 +21,10 @@ import (
 	"github.com/parley-chat/parley/testkit/storetest"
 )
 
-// patience bounds every wait. It is far above what any of them takes.
+// patience bounds every wait, far above the time that any of them takes.
 const patience = 10 * time.Second
 
-// clock is moved by the tests.
+// clock is a clock that only the test advances.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -42,7 +42,7 @@ func (c *clock) set(t time.Time) {
 	c.now = t
 }
 
-// world is a company, a store and a service on a clock of their own.
+// world is a company, a store and a service on a test clock.
 type world struct {
 	*clock
 	t       *testing.T
@@ -107,12 +107,12 @@ func (w *world) endpoint(url string, change ...func(*webhook.Endpoint)) webhook.
 	return e
 }
 
-// happening is the nth event of a chat.
-func happening(chatID string, n int) webhook.Event {
+// chatEvent returns the nth event of a chat.
+func chatEvent(chatID string, n int) webhook.Event {
 	return webhook.Event{Type: webhook.TypeMessageReceived, Data: n, Key: chatID + strconv.Itoa(n), ChatID: chatID}
 }
 
-// send has an event delivered, and returns its webhook-id at an endpoint.
+// send delivers an event and returns its webhook-id at an endpoint.
 func (w *world) send(e webhook.Endpoint, ev webhook.Event, position int) string {
 	w.t.Helper()
 	w.must(w.service.deliver(w.t.Context(), w.company, ev, w.Now().Add(time.Duration(position)), ""))
@@ -128,7 +128,7 @@ func (w *world) await(id string, ok func(webhook.Delivery) bool) webhook.Deliver
 			return d
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("the delivery did not come to it: got %+v, %v", d, err)
+			w.t.Fatalf("the delivery did not reach the state:  got %+v, %v", d, err)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (w *world) awaitEndpoint(id string, ok func(webhook.Endpoint) bool) webhook
 			return e
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("the endpoint did not come to it: got %+v, %v", e, err)
+			w.t.Fatalf("the endpoint did not reach the state:  got %+v, %v", e, err)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func tried(n int) func(webhook.Delivery) bool {
 
 func ended(d webhook.Delivery) bool { return d.Status != webhook.Pending }
 
-// receive returns the next value, and fails the test when none comes.
+// receive returns the next value, and fails the test on a timeout.
 func receive[V any](t *testing.T, from <-chan V) V {
 	t.Helper()
 	select {
@@ -164,7 +164,8 @@ func receive[V any](t *testing.T, from <-chan V) V {
 	}
 }
 
-// Ten tries over 75 hours with one webhook-id, each with the time of the attempt; then the delivery has failed. A replay begins anew.
+// Ten attempts over 75 hours with one webhook-id, each with the time of the attempt; then the delivery has failed. A replay
+// starts again.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +181,7 @@ func TestSchedule(t *testing.T) {
 	for n := 1; n <= MaxTries; n++ {
 		status <- http.StatusInternalServerError
 		if n == 1 {
-			id = w.send(e, happening("chat", 1), 0)
+			id = w.send(e, chatEvent("chat", 1), 0)
 		}
 		if got, want := receive(t, requests), (request{id, strconv.FormatInt(w.Now().Unix(), 10)}); got != want {
 			t.Fatalf("try %d: got %v, want %v", n, got, want)
@@ -202,7 +203,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("got it kept until %s, want the default retention", d.ExpiresAt)
 	}
 
-	w.set(w.Now().Add(maxPause)) // its circuit is open for as long
+	w.set(w.Now().Add(maxPause)) // its circuit is open until then
 	status <- http.StatusOK
 	if replayed, err := w.store.ReplayWebhookDelivery(t.Context(), id, w.Now()); err != nil || !replayed {
 		t.Fatalf("replaying: got %v, %v", replayed, err)
@@ -223,12 +224,12 @@ func TestRetryAfter(t *testing.T) {
 		rw.Header().Set("Retry-After", "7200")
 		rw.WriteHeader(http.StatusTooManyRequests)
 	}))
-	d := w.await(w.send(e, happening("chat", 1), 0), tried(1))
+	d := w.await(w.send(e, chatEvent("chat", 1), 0), tried(1))
 	if want := store.UTC(w.Now().Add(2 * time.Hour)); !d.DueAt.Equal(want) {
 		t.Errorf("got it due at %s, want %s, as the endpoint asked", d.DueAt, want)
 	}
-	// The endpoint asked for a pause, so that its other deliveries wait too.
-	other := w.send(e, happening("chat", 2), 1)
+	// The endpoint has requested a pause, so its other deliveries wait too.
+	other := w.send(e, chatEvent("chat", 2), 1)
 	w.set(w.Now().Add(time.Hour))
 	w.must(w.service.beginDue(t.Context()))
 	if d := w.await(other, func(webhook.Delivery) bool { return true }); len(d.Attempts) != 0 || !d.DueAt.Before(w.Now()) {
@@ -247,33 +248,34 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// An endpoint that answers 410 gets nothing any more; the others hear of it; what waits and what comes is in the log, to be replayed.
+// An endpoint that answers 410 gets no further deliveries; the company's others are notified; its pending and later deliveries
+// are logged for a replay.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	gone := w.endpoint(serve(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) }))
-	heard := make(chan string, 10)
+	collected := make(chan string, 10)
 	w.endpoint(serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		body := make([]byte, 4096)
 		n, _ := r.Body.Read(body)
-		heard <- string(body[:n])
+		collected <- string(body[:n])
 	}), func(e *webhook.Endpoint) { e.Events = []string{webhook.TypeEndpointDisabled} })
-	if d := w.await(w.send(gone, happening("chat", 1), 0), ended); d.Status != webhook.Failed || d.Reason != webhook.ReasonGone {
+	if d := w.await(w.send(gone, chatEvent("chat", 1), 0), ended); d.Status != webhook.Failed || d.Reason != webhook.ReasonGone {
 		t.Errorf("got %+v, want it failed: gone", d)
 	}
-	if body := receive(t, heard); !strings.Contains(body, gone.ID) || !strings.Contains(body, `"reason":"gone"`) {
+	if body := receive(t, collected); !strings.Contains(body, gone.ID) || !strings.Contains(body, `"reason":"gone"`) {
 		t.Errorf("got %s, want the endpoint that is gone", body)
 	}
 	e := w.awaitEndpoint(gone.ID, func(e webhook.Endpoint) bool { return !e.Enabled() })
 	if e.DisabledReason != webhook.DisabledGone {
 		t.Errorf("got the reason %q, want gone", e.DisabledReason)
 	}
-	if d := w.await(w.send(gone, happening("chat", 2), 1), ended); d.Reason != webhook.ReasonDisabled || len(d.Attempts) != 0 {
+	if d := w.await(w.send(gone, chatEvent("chat", 2), 1), ended); d.Reason != webhook.ReasonDisabled || len(d.Attempts) != 0 {
 		t.Errorf("an event for an endpoint that is disabled: got %+v, want it in the log", d)
 	}
 }
 
-// Three warnings, then the endpoint is disabled; a success before that ends it all.
+// Three warnings, then the endpoint is disabled; a success resets the count.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.WarnAfter = time.Hour })
@@ -284,7 +286,7 @@ func TestWarnings(t *testing.T) {
 	n := 0
 	fail := func() {
 		n++
-		w.await(w.send(e, happening("chat", n), n), tried(1))
+		w.await(w.send(e, chatEvent("chat", n), n), tried(1))
 	}
 	fail()
 	w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return !e.FailingSince.IsZero() })
@@ -295,7 +297,7 @@ func TestWarnings(t *testing.T) {
 	fail()
 	w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return !e.FailingSince.IsZero() })
 	for warning := 1; warning <= maxWarnings; warning++ {
-		w.set(w.Now().Add(time.Hour)) // what is due again fails again
+		w.set(w.Now().Add(time.Hour)) // what is due fails again
 		w.awaitEndpoint(e.ID, func(e webhook.Endpoint) bool { return e.Warnings == warning && e.Enabled() })
 	}
 	w.set(w.Now().Add(24 * time.Hour))
@@ -304,7 +306,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// What a result means for an endpoint that has failed for so long and was warned so often.
+// The effect of a result on an endpoint by the duration of its failure and the number of warnings.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -333,7 +335,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// One endpoint that never answers holds up nobody, and holds no more requests than it may.
+// One endpoint that never answers delays no other, and uses no more requests than its limit.
 func TestHangingEndpoint(t *testing.T) {
 	t.Parallel()
 	const endpoints, events = 30, 20
@@ -358,7 +360,7 @@ func TestHangingEndpoint(t *testing.T) {
 	}
 	var last string
 	for n := range events {
-		last = w.send(slow, happening("chat", n), n)
+		last = w.send(slow, chatEvent("chat", n), n)
 	}
 	seen := map[string]bool{}
 	for len(seen) < endpoints*events {
@@ -378,7 +380,7 @@ func TestHangingEndpoint(t *testing.T) {
 	w.await(last, ended)
 }
 
-// On request the deliveries of a chat arrive one after the other, also past a failure; another chat does not wait.
+// With ordered delivery the deliveries of a chat arrive one after the other, also after a failure; another chat does not wait.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -390,16 +392,16 @@ func TestOrder(t *testing.T) {
 	status <- http.StatusInternalServerError
 	var ids []string
 	for n := range 5 {
-		ids = append(ids, w.send(e, happening("chat", n), n))
+		ids = append(ids, w.send(e, chatEvent("chat", n), n))
 	}
 	if got := receive(t, arrived); got != ids[0] {
 		t.Fatalf("got %s first, want %s", got, ids[0])
 	}
 	first := w.await(ids[0], tried(1))
 	status <- http.StatusOK
-	other := w.send(e, happening("other", 0), 9)
+	other := w.send(e, chatEvent("other", 0), 9)
 	if got := receive(t, arrived); got != other {
-		t.Fatalf("got %s, want another chat's, %s: the first one waits for its next try", got, other)
+		t.Fatalf("got %s, want another chat's, %s: the first one waits for its next attempt", got, other)
 	}
 	w.await(other, ended)
 	for range ids {
@@ -414,14 +416,14 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What a stopped service had under way is due at once for the next one, and is no fault of the endpoint.
+// Deliveries in progress at shutdown are due at once for the next process, and do not count as failures of the endpoint.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	begun, release := make(chan struct{}), make(chan struct{})
 	e := w.endpoint(serve(t, func(http.ResponseWriter, *http.Request) { close(begun); <-release }))
 	defer close(release)
-	id := w.send(e, happening("chat", 1), 0)
+	id := w.send(e, chatEvent("chat", 1), 0)
 	receive(t, begun)
 	w.service.abort() // as stopGrace does
 	w.stop()
@@ -452,10 +454,10 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The check is made on the address that a name resolves to, when the connection is made. A redirect is an answer, and is not followed.
+// The guard checks the resolved address when the connection is made. A redirect is an answer and is not followed.
 func TestAddressesAreRefusedAtConnect(t *testing.T) {
 	t.Parallel()
-	target := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request came through") })
+	target := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request passed the guard") })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(target, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -463,7 +465,7 @@ func TestAddressesAreRefusedAtConnect(t *testing.T) {
 	closed := newWorld(t, func(c *Config) { c.Allow = nil })
 	for n, url := range []string{target, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0x7f.1:" + port} {
 		e := closed.endpoint(url)
-		d := closed.await(closed.send(e, happening("chat", n), n), tried(1))
+		d := closed.await(closed.send(e, chatEvent("chat", n), n), tried(1))
 		if a := d.Attempts[0]; a.StatusCode != 0 || a.Error == "" || strings.Contains(a.Error, "127.0.0.1") {
 			t.Errorf("%s: got %+v, want it refused", url, a)
 		}
@@ -474,19 +476,19 @@ func TestAddressesAreRefusedAtConnect(t *testing.T) {
 		rw.Header().Set("Location", target)
 		rw.WriteHeader(http.StatusTemporaryRedirect)
 	}))
-	if d := open.await(open.send(e, happening("chat", 1), 0), tried(1)); d.Attempts[0].StatusCode != http.StatusTemporaryRedirect || d.Status != webhook.Pending {
+	if d := open.await(open.send(e, chatEvent("chat", 1), 0), tried(1)); d.Attempts[0].StatusCode != http.StatusTemporaryRedirect || d.Status != webhook.Pending {
 		t.Errorf("got %+v, want the redirect as a failed attempt", d)
 	}
 	if transport := open.service.client.Transport.(*http.Transport); transport.Proxy != nil {
-		t.Error("got a proxy, want none: it would connect in the guard's place")
+		t.Error("got a proxy, want none: it would connect past the guard")
 	}
 }
 
-// A lane opens its circuit after failures in a row, lets one probe through, and closes it with a success.
-func TestLane(t *testing.T) {
+// A limiter opens its circuit after consecutive failures, admits one probe, and closes it with a success.
+func TestLimiter(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	l := &lane{limit: 8}
+	l := &limiter{limit: 8}
 	failed, overloaded := result{attempt: webhook.Attempt{StatusCode: 500}}, result{attempt: webhook.Attempt{StatusCode: 429}}
 	step := func(what string, want int) {
 		t.Helper()

@@ -15,8 +15,8 @@ type Dir struct {
 	lock *os.File
 }
 
-// Open makes the folder where it is absent and takes it for this process alone: two servers on the same streams would
-// destroy them. The lock goes with the process, however that ends.
+// Open creates the folder if it is missing and locks it for this process: two servers on the same streams would destroy them. The
+// lock ends with the process, also after a crash.
 func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)
@@ -37,7 +37,7 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// sign writes the id of this process into the lock, for the message of the next one.
+// sign writes the id of this process into the lock, for the error message of another process.
 func (d *Dir) sign() error {
 	if err := d.lock.Truncate(0); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (d *Dir) sign() error {
 	return err
 }
 
-// holder names the process that has signed the lock; empty where none has.
+// holder names the process in the lock file; empty if there is none.
 func holder(lock *os.File) string {
 	var content [20]byte
 	n, _ := lock.ReadAt(content[:], 0)
@@ -63,11 +63,11 @@ func (d *Dir) Path(name ...string) string { return filepath.Join(append([]string
 // Absolute is Path as an absolute path.
 func (d *Dir) Absolute(name string) (string, error) { return filepath.Abs(d.Path(name)) }
 
-// Close gives the folder back.
+// Close unlocks the folder.
 func (d *Dir) Close() { d.lock.Close() }
 
-// WriteFile puts data under path with mode 0600, whole or not at all: it is on disk before it gets its name. The draft's name
-// is always the same, so that what a crash leaves of a secret is overwritten by the next writing.
+// WriteFile writes data to path with mode 0600, atomically: it is on disk before the rename. The temporary file always has the
+// same name, so that the next write overwrites a secret that a crash has left.
 func WriteFile(path string, data []byte) error {
 	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
 	err := writeSynced(draft, data)
@@ -98,7 +98,7 @@ func writeSynced(path string, data []byte) error {
 	return err
 }
 
-// syncDir makes a rename last.
+// syncDir makes a rename durable.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -4,5 +4,5 @@ package datadir
 
 import "os"
 
-// take cannot lock here; the busy port of the embedded NATS is what is left to stop a second server.
+// take cannot lock on this system; only the busy port of the embedded NATS stops a second server.
 func take(*os.File) error { return nil }

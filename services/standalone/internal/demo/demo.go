@@ -1,5 +1,5 @@
 // Package demo serves two pages that embed the widget as any site does, with one script tag: one beside the Widget API, and one
-// that is served from another port, so from another origin, under a policy as strict as the widget promises to work with.
+// on another port, so another origin, with the strictest policy that the widget supports.
 package demo
 
 import (
@@ -15,16 +15,16 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Config is what the pages have to know. Nothing in it is secret.
+// Config holds the values on the pages. None of them is secret.
 type Config struct {
 	AppID         string
 	WidgetBaseURL string
-	ClientBaseURL string // for the curl line that the page shows
+	ClientBaseURL string // for the curl command on the page
 	TokenCommand  string // the shell line that reads the company's token
-	SiteURL       string // of the page on the other origin
+	SiteURL       string // the page of the other origin
 }
 
-// Handler serves the page under /demo, what it loads under /demo/, and the demo bot's files under /demo/assets/.
+// Handler serves the page under /demo, its assets under /demo/, and the demo bot's files under /demo/assets/.
 func Handler(c Config, bot fs.FS) (http.Handler, error) {
 	p, err := newPage(c, view{
 		Title: "Kettle & Co.", Where: "the Widget API's own address",
@@ -57,7 +57,7 @@ func Site(c Config) (http.Handler, error) {
 	return secured(mux), nil
 }
 
-// view is what one page says.
+// view holds the texts of one page.
 type view struct {
 	Config
 	Title, Where                    string
@@ -67,7 +67,7 @@ type view struct {
 	Page                            map[string]string
 }
 
-// page answers with the template, each time with a fresh nonce.
+// page renders the template with a new nonce for each request.
 type page struct {
 	template *template.Template
 	view     view
@@ -87,7 +87,7 @@ func newPage(c Config, v view) (*page, error) {
 	return &page{template: t, view: v}, nil
 }
 
-// ServeHTTP implements [http.Handler]. The policy is the one that docs/widget.md gives site owners to paste.
+// ServeHTTP implements [http.Handler]. The policy is the one that docs/widget.md recommends to site owners.
 func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	v := p.view
 	v.Nonce = rand.Text()
@@ -102,7 +102,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		"; img-src "+v.WidgetBaseURL+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Embedder-Policy", "require-corp")
-	_, _ = w.Write(body.Bytes()) // a browser that has gone
+	_, _ = w.Write(body.Bytes()) // the browser may have disconnected
 }
 
 func secured(next http.Handler) http.Handler {
@@ -110,8 +110,8 @@ func secured(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "cross-origin") // the bot's picture is shown on pages of any site
-		h.Set("Cache-Control", "no-cache")                    // embedded files carry no time, and the next build may differ
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin") // pages of any origin show the bot's picture
+		h.Set("Cache-Control", "no-cache")                    // embedded files have no modification time, and the next build may differ
 		next.ServeHTTP(w, r)
 	})
 }

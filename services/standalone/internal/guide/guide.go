@@ -1,4 +1,4 @@
-// Package guide is what standalone prints: how to use it, in lines that work as pasted.
+// Package guide prints the instructions of standalone, with commands that work as pasted.
 package guide
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/parley-chat/parley/services/standalone/internal/seed"
 )
 
-// TokenCommand is the shell line that puts the company's secret token into $TOKEN. The secret itself is never printed.
+// TokenCommand returns the shell command that puts the company's secret token into $TOKEN. The secret itself is never printed.
 func TokenCommand(demoFile string) string {
 	return `TOKEN=$(sed -n 's/.*"accessToken": "\([^"]*\)".*/\1/p' ` + quote(demoFile) + `)`
 }
 
-// quote makes path one word of a shell.
+// quote quotes path as one word of a shell.
 func quote(path string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:-"
 	if path != "" && strings.Trim(path, plain) == "" {
@@ -26,7 +26,7 @@ func quote(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// The template's blank lines are part of how it reads in a terminal.
+// The template's blank lines are part of its layout in a terminal.
 var howTo = template.Must(template.New("how-to").Parse(`
 Parley is ready.
 
@@ -79,7 +79,7 @@ func (b Bot) String() string {
 	return "the demo bot (BOT=demo; webhook asks a bot of yours, none leaves it to agents)"
 }
 
-// withoutSecrets is what may be printed of a URL: no user, no password and no query.
+// withoutSecrets returns a URL without user, password and query.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -88,7 +88,7 @@ func withoutSecrets(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// HowTo prints how to use a standalone that is ready.
+// HowTo prints the instructions for a standalone that is ready.
 func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL string) error {
 	err := howTo.Execute(w, struct {
 		seed.Demo
@@ -105,7 +105,7 @@ func HowTo(w io.Writer, d seed.Demo, bot Bot, demoFile, opsURL, siteURL string) 
 // Setting is one line of an environment file.
 type Setting struct{ Name, Value string }
 
-// Engines prints the settings with which services run on the engines, one NAME=value a line.
+// Engines prints the settings for services on these engines, one NAME=value a line.
 func Engines(w io.Writer, settings []Setting) error {
 	for _, s := range settings {
 		if _, err := fmt.Fprintf(w, "%s=%s\n", s.Name, quote(s.Value)); err != nil {

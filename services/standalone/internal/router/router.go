@@ -1,5 +1,5 @@
-// Package router serves the Widget API, the sockets and the demo page at one address, as a reverse proxy does in other deployments:
-// {widget_base_url}/socket.io/ is the gateway.
+// Package router serves the Widget API, the sockets and the demo page at one address, like the reverse proxy of other
+// deployments: {widget_base_url}/socket.io/ is the gateway.
 package router
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Handler serves /socket.io/ with sockets, /demo and what is below it with demo, and everything else with the Widget API. It
-// is no ServeMux, because that would redirect unclean paths where the Widget API has an answer of its own.
+// Handler serves /socket.io/ with sockets, /demo and the paths below it with demo, and everything else with the Widget API. It is
+// not a ServeMux, which would redirect unclean paths that the Widget API answers itself.
 func Handler(widgetAPI, sockets, demo http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {

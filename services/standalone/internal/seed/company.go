@@ -24,14 +24,14 @@ var widgetConfigs []byte
 
 func company() chat.Company { return chat.Company{ID: companyID, Name: "Demo Company"} }
 
-// greetings are the two of widget_configs.json, by bot.
+// greetings has the two greetings of widget_configs.json for each bot.
 var greetings = map[string][2]string{
 	"demo":    {"Hello, I am Polly, the demo bot.", `Write me anything, or write \"menu\" to see what I can do.`},
 	"webhook": {"Hello, I am Polly. Your webhook answers for me (BOT=webhook).", "Write me anything."},
 	"none":    {"Hello, I am Polly. No bot answers here (BOT=none).", "Write, and an agent can answer you from the panel."},
 }
 
-// configsFor is the configuration with the greetings of a bot.
+// configsFor returns the configuration with the greetings of a bot.
 func configsFor(bot string) []byte {
 	said, demo := greetings[bot], greetings["demo"]
 	if said[0] == "" {

@@ -1,7 +1,7 @@
 // Package seed creates the demo company, and demo.json, the only file with its secret token.
 //
-// The ids are the same on every machine, so that seeding again finds existing records: the next start completes an interrupted one, and
-// changes in the store are kept.
+// The ids are the same on every machine, so that seeding again finds existing records: the next start completes an interrupted
+// one, and changes in the store are preserved.
 package seed
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/parley-chat/parley/services/standalone/internal/datadir"
 )
 
-// Store is where the demo company lives.
+// Store stores the demo company.
 type Store interface {
 	Company(ctx context.Context, id string) (chat.Company, error)
 	PutCompany(ctx context.Context, c chat.Company) error
@@ -39,7 +39,7 @@ type Store interface {
 
 // Start has the values of this start: the bot and the addresses.
 type Start struct {
-	Bot        string // demo, webhook or none; the greetings say so
+	Bot        string // demo, webhook or none; selects the greetings
 	Client     string
 	Widget     string
 	Panel      string
@@ -62,8 +62,8 @@ type Demo struct {
 	PanelPassword string `json:"panelPassword"`
 }
 
-// Run seeds what is missing and makes the file at path say where this start is reached. It writes nothing where everything
-// is as it should be.
+// Run seeds missing records and writes the addresses of this start to the file at path. It writes nothing if everything is up to
+// date.
 func Run(ctx context.Context, s Store, path string, start Start, now time.Time) (Demo, error) {
 	if err := putNouns(ctx, s, start.Bot); err != nil {
 		return Demo{}, err
@@ -90,7 +90,7 @@ func Run(ctx context.Context, s Store, path string, start Start, now time.Time) 
 	return demo, write(path, demo)
 }
 
-// read returns the zero Demo where the file is absent or not what we write: then it is made anew.
+// read returns the zero Demo if the file is missing or malformed: it is then created again.
 func read(path string) (Demo, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,8 +114,8 @@ func write(path string, d Demo) error {
 	return datadir.WriteFile(path, append(data, '\n'))
 }
 
-// accessToken returns a secret that the store knows. The one from demo.json stays unless it was revoked or has expired; a
-// new one is in the store before it is in the file, so that a crash in between leaves only an unused hash.
+// accessToken returns a secret that the store knows. The one in demo.json stays unless it was revoked or has expired; a new one
+// is stored before the file is written, so that a crash in between leaves only an unused hash.
 func accessToken(ctx context.Context, s Store, secret string, now time.Time) (string, error) {
 	if hash, ok := credential.HashAccessToken(secret); ok {
 		known, err := s.AccessToken(ctx, hash)
@@ -129,12 +129,12 @@ func accessToken(ctx context.Context, s Store, secret string, now time.Time) (st
 	secret, hash, prefix := credential.NewAccessToken()
 	token := chat.AccessToken{Hash: hash, CompanyID: companyID, Name: "demo", Prefix: prefix, CreatedAt: now}
 	if err := s.PutAccessToken(ctx, token); err != nil {
-		return "", fmt.Errorf("keeping the demo company's token: %w", err)
+		return "", fmt.Errorf("storing the demo company's token: %w", err)
 	}
 	return secret, nil
 }
 
-// panelPassword returns the password of the demo's operator, and creates the operator at the first start. Where demo.json does not
+// panelPassword returns the password of the demo's operator, and creates the operator at the first start. If demo.json does not
 // have it, the operator gets a new one.
 func panelPassword(ctx context.Context, s Store, known string, now time.Time) (string, error) {
 	u, err := s.User(ctx, account.UserID(panelEmail))
@@ -160,7 +160,7 @@ func panelPassword(ctx context.Context, s Store, known string, now time.Time) (s
 		err = s.CreateUser(ctx, u)
 	}
 	if err != nil {
-		return "", fmt.Errorf("keeping the demo's operator: %w", err)
+		return "", fmt.Errorf("storing the demo's operator: %w", err)
 	}
 	return password, nil
 }
@@ -181,7 +181,7 @@ func putNouns(ctx context.Context, s Store, bot string) error {
 	return nil
 }
 
-// putServed puts an application with all that agents offer, so that the demo shows it.
+// putServed stores an application with all features for agents, to demonstrate them.
 func putServed(s Store) func(context.Context, chat.Application) error {
 	return func(ctx context.Context, app chat.Application) error {
 		if err := s.PutApplication(ctx, app); err != nil {

@@ -150,7 +150,7 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 	}
 }
 
-// The greetings say who answers, until somebody changes the configuration.
+// The greetings name the bot, unless the configuration was changed.
 func TestGreetingsFollowTheBot(t *testing.T) {
 	t.Parallel()
 	s, path := storetest.Open(t), filepath.Join(t.TempDir(), "demo.json")
@@ -187,7 +187,7 @@ func TestGreetingsFollowTheBot(t *testing.T) {
 	}
 }
 
-// The examples of the OpenAPI documents name the demo's application and template, so that they work at /docs as they stand.
+// The examples of the OpenAPI documents use the demo's application and template, so that they work at /docs unchanged.
 func TestExamplesNameTheDemo(t *testing.T) {
 	t.Parallel()
 	d := run(t, storetest.Open(t), filepath.Join(t.TempDir(), "demo.json"), urls)

@@ -1,5 +1,5 @@
-// Package supervisor runs the long-lived parts of a process. A part that ends by itself stops all of them; the caller decides the
-// order in which the rest stops.
+// Package supervisor runs the long-lived components of a process. A component that ends by itself stops all of them; the caller
+// decides the order in which the rest stops.
 package supervisor
 
 import (
@@ -21,10 +21,10 @@ func New(ctx context.Context) *Supervisor {
 	return &Supervisor{ended: ended, end: end}
 }
 
-// Ended is done when all members must stop: the context has ended, or a member has.
+// Ended returns a context that is done when all members must stop: the parent context or a member has ended.
 func (s *Supervisor) Ended() context.Context { return s.ended }
 
-// Member is one thing that runs until it is stopped.
+// Member is a component that runs until it is stopped.
 type Member struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -48,7 +48,7 @@ func (s *Supervisor) Start(name string, run func(context.Context) error) *Member
 	return m
 }
 
-// Stop stops members at the same time and returns when they have stopped. Stopping twice is harmless.
+// Stop stops members concurrently and returns when they have stopped. It may be called repeatedly.
 func Stop(members ...*Member) {
 	for _, m := range members {
 		m.cancel()
@@ -58,7 +58,7 @@ func Stop(members ...*Member) {
 	}
 }
 
-// Close stops the members that still run, in the opposite order of their start, and returns the errors of all.
+// Close stops the running members in the opposite order of their start, and returns the errors of all.
 func (s *Supervisor) Close() error {
 	var errs []error
 	for i := len(s.members) - 1; i >= 0; i-- {

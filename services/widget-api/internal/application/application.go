@@ -1,4 +1,4 @@
-// Package application finds the chat applications that widgets belong to.
+// Package application finds chat applications that have a widget.
 package application
 
 import (
@@ -13,13 +13,13 @@ type Directory interface {
 	Application(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Finder finds applications by the public id of a web page.
+// Finder finds applications by their public id.
 type Finder struct{ directory Directory }
 
 // NewFinder returns a finder.
 func NewFinder(directory Directory) *Finder { return &Finder{directory: directory} }
 
-// Find returns the application, or NotFound, also for what is no id at all.
+// Find returns the application, or NotFound, also for malformed ids.
 func (f *Finder) Find(ctx context.Context, id string) (chat.Application, error) {
 	canonical, ok := chat.ParseID(id)
 	if !ok {
@@ -32,7 +32,7 @@ func (f *Finder) Find(ctx context.Context, id string) (chat.Application, error) 
 	return app, err
 }
 
-// FindWidget is Find for applications that have a widget: others are NotFound too.
+// FindWidget is Find for applications with a widget: others are NotFound too.
 func (f *Finder) FindWidget(ctx context.Context, id string) (chat.Application, error) {
 	app, err := f.Find(ctx, id)
 	if err == nil && app.Provider != chat.ProviderWidget {

@@ -1,5 +1,5 @@
-// Package attachment stores the files of visitors' messages, serves them by their address, and removes them when they expire. data.go
-// has the data of a message with a file.
+// Package attachment stores the files of visitors' messages, serves them, and removes them when they expire. data.go builds the
+// data of a message with a file.
 package attachment
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/parley-chat/parley/pkg/file"
 )
 
-// Config is what a [Service] needs.
+// Config holds the dependencies of a [Service].
 type Config struct {
 	Store     file.Store
 	Records   Records
 	Quota     Quota
-	Retention time.Duration // of applications that do not say; zero: for ever
+	Retention time.Duration // default for applications without one; zero: unlimited
 	Timeout   time.Duration // of storing one file
-	Sweep     time.Duration // between two looks for what has expired
+	Sweep     time.Duration // interval between two sweeps of expired files
 	Logger    *slog.Logger
 	Now       func() time.Time
 }
 
-// Service keeps the files of all visitors.
+// Service stores the files of all visitors.
 type Service struct {
 	cfg    Config
 	quotas *quotas
@@ -41,24 +41,24 @@ func New(cfg Config) *Service {
 	return &Service{cfg: cfg, quotas: newQuotas(cfg.Records, cfg.Quota, cfg.Now)}
 }
 
-// Incoming is a file on its way in.
+// Incoming is a file that is being uploaded.
 type Incoming struct {
-	Name         string // as the sender calls it
-	DeclaredType string // as the sender describes it; may be empty
-	MaxSize      int64  // bytes that it has at most
+	Name         string // as declared by the sender
+	DeclaredType string // as declared by the sender; may be empty
+	MaxSize      int64  // maximum in bytes
 	Content      io.Reader
 }
 
-// Kept is a file that is stored.
+// Kept is a stored file.
 type Kept struct {
 	file.File
 	Kind   file.Kind
-	Digest string // SHA-256 of the content in hex, by which the same file sent again is recognised
+	Digest string // SHA-256 of the content in hex, to recognise a repeated upload
 }
 
-// Keep stores a visitor's file for as long as the application keeps its files. It returns Invalid for a file that is empty, that is
-// not what the sender says or for which the quota of the visitor or of the application has no room (FILE_QUOTA_EXCEEDED, before
-// anything of the file is read), and the error of in.Content. When it fails, nothing is kept.
+// Keep stores a visitor's file for the application's retention. It returns Invalid for a file that is empty, does not match its
+// declared type, or exceeds the quota of the visitor or the application (FILE_QUOTA_EXCEEDED, before the file is read), and
+// otherwise the error of in.Content. After an error nothing is stored.
 func (s *Service) Keep(ctx context.Context, app chat.Application, chatUserID string, in Incoming) (Kept, error) {
 	record := chat.StoredFile{
 		ID: file.NewID(s.expiry(app)), CompanyID: app.CompanyID, AppID: app.ID, ChatUserID: chatUserID, Size: in.MaxSize, CreatedAt: s.cfg.Now(),
@@ -103,7 +103,7 @@ func (s *Service) store(ctx context.Context, kind file.Kind, f file.File, conten
 	defer cancel()
 	digest := sha256.New()
 	stored, err := s.cfg.Store.Put(ctx, f, io.TeeReader(content, digest))
-	if errors.Is(err, context.DeadlineExceeded) { // of the store's time: the sender has a bound of its own
+	if errors.Is(err, context.DeadlineExceeded) { // the store's timeout: the sender has its own
 		err = apperr.Away("file store", err)
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func mismatch(k file.Kind) error {
 	return e
 }
 
-// replay reads what has been looked at, then the rest. A reader that has ended is not asked again.
+// replay reads the sniffed beginning, then the rest. A reader that has ended is not read again.
 type replay struct {
 	head  []byte
 	rest  io.Reader
@@ -148,8 +148,8 @@ func (r *replay) Read(p []byte) (int, error) {
 	return r.rest.Read(p)
 }
 
-// Discard removes a file that no message will name, also after its sender has disconnected. A file that cannot be removed stays until
-// it expires; its address is unknown to everyone.
+// Discard removes a file that no message names, also after its sender has disconnected. If that fails the file stays until it
+// expires; its address is unknown to everyone.
 func (s *Service) Discard(ctx context.Context, k Kept) {
 	s.discard(ctx, k)
 	s.quotas.forget(ctx, k.ID, k.AppID, k.Size)
@@ -159,13 +159,13 @@ func (s *Service) discard(ctx context.Context, k Kept) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := s.cfg.Store.Delete(ctx, k.ID); err != nil {
-		s.cfg.Logger.ErrorContext(ctx, "a file without a message stays in the store", "name", k.Name, "size", k.Size, "error", err)
+		s.cfg.Logger.ErrorContext(ctx, "removing a file without a message failed, it stays until it expires", "name", k.Name, "size", k.Size, "error", err)
 	}
 }
 
 const discardTimeout = 10 * time.Second
 
-// Find returns the file with that id and name. It returns NotFound for every other one, and for one that has expired.
+// Find returns the file with that id and name, or NotFound, also for an expired one.
 func (s *Service) Find(ctx context.Context, id, name string) (file.File, file.Content, error) {
 	if !file.ValidID(id) || file.Expired(id, s.cfg.Now()) {
 		return file.File{}, nil, file.NotFound()
@@ -174,17 +174,17 @@ func (s *Service) Find(ctx context.Context, id, name string) (file.File, file.Co
 	if err != nil {
 		return file.File{}, nil, err
 	}
-	if f.Name != name { // or anybody could give a file a name that its sender did not
+	if f.Name != name { // otherwise a URL could give a file another name
 		return file.File{}, nil, file.NotFound()
 	}
 	return f, content, nil
 }
 
-// Run removes what has expired, and what broken uploads have left, until ctx is done.
+// Run removes expired files and the remains of broken uploads until ctx is done.
 func (s *Service) Run(ctx context.Context) error {
 	for {
 		s.sweep(ctx)
-		pause := s.cfg.Sweep + rand.N(s.cfg.Sweep/10+1) // several replicas need not do the same at once
+		pause := s.cfg.Sweep + rand.N(s.cfg.Sweep/10+1) // jitter, so that replicas do not sweep at the same time
 		select {
 		case <-ctx.Done():
 			return nil
@@ -198,7 +198,7 @@ func (s *Service) sweep(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.cfg.Logger.WarnContext(ctx, "expired files stay for now", "error", err)
+		s.cfg.Logger.WarnContext(ctx, "sweeping expired files failed", "error", err)
 	case swept != file.Swept{}:
 		s.cfg.Logger.InfoContext(ctx, "files removed", "expired", swept.Expired, "abandoned", swept.Orphans)
 	}

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// broken is a store that can do nothing.
+// broken is a store whose operations fail.
 type broken struct {
 	err    error
 	hangs  bool
@@ -60,8 +60,8 @@ func service(s file.Store, log io.Writer) *attachment.Service {
 	})
 }
 
-// A store that hangs is away, which is no fault of ours or of the sender's.
-func TestKeepInAStoreThatHangs(t *testing.T) {
+// A store that hangs is Unavailable: neither our fault nor the sender's.
+func TestKeepInAHangingStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, err := service(&broken{hangs: true}, io.Discard).Keep(t.Context(), chat.Application{}, "visitor", attachment.Incoming{Content: strings.NewReader("x")})
@@ -71,7 +71,7 @@ func TestKeepInAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// The beginning that was looked at is stored as well, however long the file is.
+// The sniffed beginning is stored too, whatever the file's length.
 func TestKeepStoresAllOfTheContent(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, file.SniffLength - 1, file.SniffLength, file.SniffLength + 1, 3 * file.SniffLength} {
@@ -92,8 +92,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// What cannot be discarded is told to the operator, without the address that nobody is to know.
-func TestDiscardThatFails(t *testing.T) {
+// A failed discard is logged, without the secret id of the file.
+func TestFailedDiscard(t *testing.T) {
 	t.Parallel()
 	log, id := new(bytes.Buffer), file.NewID(time.Time{})
 	service(&broken{err: errors.New("away")}, log).Discard(t.Context(), attachment.Kept{File: file.File{ID: id, Name: "a.png"}})
@@ -102,8 +102,8 @@ func TestDiscardThatFails(t *testing.T) {
 	}
 }
 
-// Sweeping goes on when it fails, and ends with its context.
-func TestRunSweepsAgainAndAgain(t *testing.T) {
+// Sweeping continues after a failure and ends with its context.
+func TestRunSweepsRepeatedly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &broken{err: errors.New("away")}

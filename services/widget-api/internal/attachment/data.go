@@ -12,7 +12,7 @@ import (
 // Prefix is the path under which files are served.
 const Prefix = "/files/"
 
-// PathOf is the unguessable path of a file.
+// PathOf returns the unguessable path of a file.
 func PathOf(f file.File) string { return Prefix + f.ID + "/" + url.PathEscape(f.Name) }
 
 // data is the content of a message of type IMAGE, VIDEO, AUDIO or FILE (spec, "Observed data fields").
@@ -26,7 +26,7 @@ type data struct {
 	Extension string `json:"extension"`
 }
 
-// Data names the file in a message. base is the public address of this API.
+// Data returns the data of a message with the file. base is the public address of this API.
 func (k Kept) Data(base, caption string) (json.RawMessage, error) {
 	path := PathOf(k.File)
 	encoded, err := json.Marshal(data{

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// usageAge is how long the sum of an application's files is believed. What this replica takes in is added at once; what others
-	// take in meanwhile may exceed the quota.
+	// usageAge is how long an application's sum is cached. This replica adds its own uploads at once; uploads at other replicas
+	// may meanwhile exceed the quota.
 	usageAge = 5 * time.Second
-	// keptUsages is how many applications' sums are remembered.
+	// keptUsages bounds the number of cached sums.
 	keptUsages = 10_000
-	// reservedPrefix stands before the file's id in the record of an upload that is not stored yet.
+	// reservedPrefix marks the record of an upload that is not stored yet; the file's id follows.
 	reservedPrefix = "upload-"
-	// reservationSlack is how long a reservation outlives the time that its upload may take.
+	// reservationSlack is how long a reservation outlives the upload's timeout.
 	reservationSlack = time.Minute
 )
 
-// Records keeps what visitors have uploaded; see [store.Files].
+// Records stores what visitors have uploaded; see [store.Files].
 type Records interface {
 	PutFile(ctx context.Context, f chat.StoredFile) error
 	DeleteFile(ctx context.Context, id string) error
@@ -32,14 +32,14 @@ type Records interface {
 	ApplicationFiles(ctx context.Context, appID string, now time.Time) (store.FileUsage, error)
 }
 
-// Quota is how many bytes of files may be kept; zero: no bound.
+// Quota bounds the bytes of stored files; zero: unlimited.
 type Quota struct {
 	Visitor     int64
 	Application int64
 }
 
-// quotas bounds the bytes of files. An upload reserves its size before anything of it is read; the reservation is a record that
-// expires by itself, so that a crash never takes quota away for ever.
+// quotas enforces the quotas. An upload reserves its size before the file is read; the reservation is a record that expires, so
+// that a crash never takes quota for good.
 type quotas struct {
 	records Records
 	quota   Quota
@@ -62,7 +62,7 @@ func newQuotas(records Records, quota Quota, now func() time.Time) *quotas {
 	return &quotas{records: records, quota: quota, now: now, known: known}
 }
 
-// reserve takes the upload's bytes until settle or release. f says whose file it will be, its id, and how large it is at most.
+// reserve reserves the upload's bytes until settle or release. f has the owner, the id and the maximum size.
 func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Duration) error {
 	reservation := f
 	reservation.ID = reservedPrefix + f.ID
@@ -77,7 +77,7 @@ func (q *quotas) reserve(ctx context.Context, f chat.StoredFile, within time.Dur
 	return err
 }
 
-// check looks at the sums, in which the upload is counted already.
+// check compares the sums, which include the upload, with the quotas.
 func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
 	if q.quota.Visitor > 0 {
 		used, err := q.records.VisitorFiles(ctx, f.ChatUserID, q.now())
@@ -102,7 +102,7 @@ func (q *quotas) check(ctx context.Context, f chat.StoredFile) error {
 	return nil
 }
 
-// application returns the application's sum with f.
+// application returns the application's sum, including f.
 func (q *quotas) application(ctx context.Context, f chat.StoredFile) (int64, error) {
 	q.mu.Lock()
 	u, ok := q.known.Get(f.AppID)
@@ -114,7 +114,7 @@ func (q *quotas) application(ctx context.Context, f chat.StoredFile) (int64, err
 	}
 	q.mu.Unlock()
 	now := q.now()
-	read, err := q.records.ApplicationFiles(ctx, f.AppID, now) // with the reservation
+	read, err := q.records.ApplicationFiles(ctx, f.AppID, now) // includes the reservation
 	if err != nil {
 		return 0, err
 	}
@@ -133,7 +133,7 @@ func (q *quotas) add(appID string, bytes int64) {
 	}
 }
 
-// settle replaces the reservation of so many bytes by the record of the file that is stored.
+// settle replaces the reservation by the record of the stored file.
 func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) error {
 	if err := q.records.PutFile(ctx, f); err != nil {
 		return err
@@ -143,19 +143,19 @@ func (q *quotas) settle(ctx context.Context, f chat.StoredFile, reserved int64) 
 	return nil
 }
 
-// release gives the reservation back.
+// release removes the reservation.
 func (q *quotas) release(ctx context.Context, f chat.StoredFile) {
 	q.drop(ctx, reservedPrefix+f.ID)
 	q.add(f.AppID, -f.Size)
 }
 
-// forget gives back what a stored file takes.
+// forget frees the quota of a stored file.
 func (q *quotas) forget(ctx context.Context, id, appID string, size int64) {
 	q.drop(ctx, id)
 	q.add(appID, -size)
 }
 
-// drop removes a record, also when the caller has gone. What cannot be removed expires.
+// drop removes a record, also after the caller has disconnected. If that fails, the record expires.
 func (q *quotas) drop(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()

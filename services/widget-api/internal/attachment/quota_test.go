@@ -17,7 +17,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
-// ledger is the records of files in memory.
+// ledger stores the records of files in memory.
 type ledger struct {
 	mu    sync.Mutex
 	files map[string]chat.StoredFile
@@ -65,7 +65,7 @@ func (l *ledger) ApplicationFiles(_ context.Context, id string, now time.Time) (
 	return l.sum(now, func(f chat.StoredFile) bool { return f.AppID == id })
 }
 
-// bytes is what counts at the moment.
+// bytes returns the sum of the records that have not expired.
 func (l *ledger) bytes() int64 {
 	u, _ := l.sum(time.Now(), func(chat.StoredFile) bool { return true })
 	return u.Bytes
@@ -87,7 +87,7 @@ func keep(t *testing.T, s *attachment.Service, app, visitor string, content io.R
 	return kept, apperr.ReasonOf(err)
 }
 
-// sized is a store that knows how large a file is.
+// text returns a reader of n bytes.
 func text(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
 
 func TestQuotas(t *testing.T) {
@@ -126,8 +126,8 @@ func TestQuotas(t *testing.T) {
 	})
 }
 
-// What fails keeps no quota, and what a crash has left expires.
-func TestQuotaIsGivenBack(t *testing.T) {
+// A failed upload releases its quota, and the reservation of a crash expires.
+func TestQuotaIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := new(ledger)
@@ -158,8 +158,8 @@ func TestQuotaIsGivenBack(t *testing.T) {
 	})
 }
 
-// Uploads at once never take more than there is.
-func TestQuotaOfUploadsAtOnce(t *testing.T) {
+// Concurrent uploads never exceed the quota.
+func TestQuotaOfConcurrentUploads(t *testing.T) {
 	t.Parallel()
 	l := new(ledger)
 	s := limited(l, attachment.Quota{Application: 100}, &broken{})

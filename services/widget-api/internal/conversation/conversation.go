@@ -1,5 +1,6 @@
-// Package conversation is a visitor's open chat: its history, and what the visitor adds to it. draft.go has the rules for what
-// may be written, upload.go takes in files; page.go and recorded.go read; support.go has what concerns agents: handover, offline messages, ratings.
+// Package conversation is a visitor's open chat: its history, and the visitor's messages. draft.go validates messages, upload.go
+// receives files, page.go and recorded.go read the history, support.go does what concerns agents: handover, offline messages,
+// ratings.
 package conversation
 
 import (
@@ -19,12 +20,12 @@ type Applications interface {
 	FindWidget(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Directory finds visitors; its answers may be a moment old.
+// Directory finds visitors; its results may be cached.
 type Directory interface {
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
 }
 
-// Chats keeps chats and their histories.
+// Chats stores chats and their histories.
 type Chats interface {
 	CurrentChat(ctx context.Context, v chat.Visitor, now time.Time) (chat.Chat, error)
 	Chat(ctx context.Context, id string) (chat.Chat, error)
@@ -42,12 +43,12 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Replies finds the last reply to a visitor that the stream holds, and when the stream took it.
+// Replies returns the last reply to a visitor in the stream, and when it was stored there.
 type Replies interface {
 	LastReply(ctx context.Context, appID, chatUserID string) (event.Reply, time.Time, error)
 }
 
-// Config is what a [Service] needs.
+// Config holds the dependencies of a [Service].
 type Config struct {
 	Applications Applications
 	Directory    Directory
@@ -55,7 +56,7 @@ type Config struct {
 	Receipts     Receipts
 	Unread       Unread
 	Signals      Signals
-	Agents       *Agents // nil: nothing is known of agents
+	Agents       *Agents // nil: the agents' presence is unknown
 	Replies      Replies
 	Bots         Bots
 	Publisher    Publisher
@@ -63,12 +64,12 @@ type Config struct {
 	Visitors     Visitors
 	Changed      func(ctx context.Context, chatUserID string) // invalidates a visitor's profile in all caches
 	Files        Files
-	Reads        *Reads // nil: not bounded
+	Reads        *Reads // nil: unlimited
 	Logger       *slog.Logger
 	Now          func() time.Time
 }
 
-// Service serves visitors whose tokens hold.
+// Service serves visitors with valid tokens.
 type Service struct{ cfg Config }
 
 // New returns the service.
@@ -78,15 +79,14 @@ func New(cfg Config) *Service { return &Service{cfg: cfg} }
 type Answer struct {
 	ChatID   string
 	Messages []chat.Message // ascending
-	More     bool           // there are earlier ones
+	More     bool           // there are earlier messages
 	Reading  *Reading       // nil on earlier pages, or if it is unknown
 }
 
 // History calls answer once with a page of the visitor's open chat, and returns its error. The last page has every reply that was
-// published before History was called. The page counts against the
-// memory of all reads until answer returns. It returns Unauthenticated when the token's visitor is gone or the token is revoked,
-// NotFound when there is no open chat or the application is gone, Invalid when the page ends before what is not a message of this
-// chat, and Unavailable when too many read at once.
+// published before History was called. The page counts against the memory of all reads until answer returns. Errors:
+// Unauthenticated if the visitor does not exist or the token is revoked, NotFound without an open chat or without the
+// application, Invalid if q.Before is not a message of this chat, Unavailable when too many reads wait.
 func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p Page, answer func(Answer) error) error {
 	c, err := d.current(ctx, who)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 	a := Answer{ChatID: c.ID, Messages: page.messages, More: page.more}
 	receipts, err := d.cfg.Receipts.ChatReceipts(ctx, c.ID)
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "deliveries are reported with a later history", "chatId", c.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err)
 		return answer(a)
 	}
 	d.delivered(ctx, c, receipts.Undelivered, page.messages)
@@ -110,9 +110,9 @@ func (d *Service) History(ctx context.Context, who credential.VisitorClaims, p P
 	return answer(a)
 }
 
-// Write accepts a valid draft and returns the record that it became. The visitor's chat is opened when none is open. It
-// returns Unauthenticated when the token's visitor is gone, and NotFound when the application is. The message gets the identity's
-// id and time, and new ones from the zero identity.
+// Write accepts a valid draft and returns its message. It opens a chat when none is open. Errors: Unauthenticated if the visitor
+// does not exist, NotFound if the application does not. The message gets the identity's id and time, or new ones if the identity
+// is zero.
 func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft Draft, identity chat.MessageIdentity) (chat.Message, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 		identity = chat.NewMessageIdentity(d.now())
 	}
 	m := chat.Message{ID: identity.ID, CreatedAt: identity.At, Type: draft.Type, Data: draft.Data, NameOfSender: visitor.Name()}
-	if identity.Again { // in the chat that was open then, which need not be today's
+	if identity.Again { // in the chat that was open at the first attempt, which may not be today's
 		if written, err := d.cfg.Chats.HasMessage(ctx, identity.ID); err != nil || written {
 			return m, err
 		}
@@ -145,16 +145,16 @@ func (d *Service) Write(ctx context.Context, who credential.VisitorClaims, draft
 	return m, nil
 }
 
-// record puts the message into the history at once, so that the visitor's next look at it shows the message. The message is
-// accepted whatever becomes of this: the recorder does the same again from the stream, and appending is idempotent.
+// record appends the message to the history at once, so that the visitor's next read has it. A failure does not reject the
+// message: the recorder appends it from the stream, and appending is idempotent.
 func (d *Service) record(ctx context.Context, chatID string, m chat.Message) {
 	if err := d.cfg.Chats.AppendMessage(context.WithoutCancel(ctx), chatID, m); err != nil {
-		d.cfg.Logger.WarnContext(ctx, "the history will show a message only when the recorder has it",
+		d.cfg.Logger.WarnContext(ctx, "appending a message failed, the recorder appends it from the stream",
 			"chatId", chatID, "messageId", m.ID, "error", err)
 	}
 }
 
-// now is the time as the chats' own times are: in milliseconds.
+// now returns the time in milliseconds, the resolution of stored chats.
 func (d *Service) now() time.Time { return d.cfg.Now().UTC().Truncate(time.Millisecond) }
 
 // visitor returns the visitor of the token. A revoked token is Unauthenticated.
@@ -171,8 +171,8 @@ func (d *Service) visitor(ctx context.Context, who credential.VisitorClaims) (ch
 	return v, nil
 }
 
-// admit refuses visitors of a deleted application, and visitors without a proven identity if the application requires one: a token
-// from before that setting is only good for registering again.
+// admit rejects visitors of a deleted application, and unproved visitors if the application requires proofs: a token from before
+// that setting only allows registering again.
 func (d *Service) admit(ctx context.Context, v chat.Visitor) (chat.Application, error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, v.AppID)
 	if err == nil && app.Identity.Required() && v.VerifiedBy == "" {
@@ -181,7 +181,7 @@ func (d *Service) admit(ctx context.Context, v chat.Visitor) (chat.Application, 
 	return app, err
 }
 
-// asNoChat says of whatever was not found that there is no chat: that is all that the visitor asked for.
+// asNoChat turns every NotFound into CHAT_NOT_FOUND: the visitor has asked for the chat only.
 func asNoChat(err error) error {
 	if apperr.Is(err, apperr.NotFound) {
 		return apperr.ChatNotFound.New()

@@ -28,10 +28,10 @@ var claims = credential.VisitorClaims{ChatUserID: "visitor", AppID: "app", Compa
 
 var away = apperr.Away("test", errors.New("gone"))
 
-// publishing guards what is published, of all surroundings: these are copied.
+// publishing guards the published events of all fakes: surroundings are copied.
 var publishing sync.Mutex
 
-// surroundings are what the service stands on, with faults at will.
+// surroundings fakes the dependencies of the service, with configurable faults.
 type surroundings struct {
 	published []event.Event
 	appended  []chat.Message
@@ -40,7 +40,7 @@ type surroundings struct {
 	undelivered, unread []string
 	readUpTo            string
 	cursor              chat.ReadCursor
-	counted             int // what the store counts
+	counted             int // the count that the store returns
 	signals             []event.Signal
 
 	append error
@@ -49,7 +49,7 @@ type surroundings struct {
 	last     event.Reply
 	lastAt   time.Time
 	lastErr  error
-	looks    int // at the history
+	looks    int // reads of the history
 	recorder func(look int) []chat.Message
 }
 
@@ -142,7 +142,7 @@ func (s *surroundings) service(log *slog.Logger) *conversation.Service {
 }
 
 func (s *surroundings) Publish(_ context.Context, e event.Event) error {
-	publishing.Lock() // reports are published together
+	publishing.Lock() // reports are published concurrently
 	defer publishing.Unlock()
 	s.published = append(s.published, e)
 	return s.publish
@@ -153,8 +153,8 @@ func (s *surroundings) write(t *testing.T, log *slog.Logger) (chat.Message, erro
 	return s.service(log).Write(t.Context(), claims, conversation.Draft{Type: chat.Text, Data: []byte(`{"text":"my address"}`)}, s.identity)
 }
 
-// A second try publishes the same message; and nothing, once the history has it.
-func TestAnotherTryWritesTheSameMessage(t *testing.T) {
+// A retry publishes the same message, and nothing once the history has it.
+func TestARetryWritesTheSameMessage(t *testing.T) {
 	t.Parallel()
 	identity := chat.MessageIdentity{ID: "0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21", At: time.Now().Add(-time.Hour).UTC(), Again: true}
 	s := &surroundings{identity: identity}
@@ -169,7 +169,7 @@ func TestAnotherTryWritesTheSameMessage(t *testing.T) {
 	}
 }
 
-// Once the stream has the message it is accepted, whatever becomes of the history: the recorder will write that.
+// A message in the stream is accepted even if appending to the history fails: the recorder appends it.
 func TestAcceptedEvenIfTheHistoryFails(t *testing.T) {
 	t.Parallel()
 	s, log := &surroundings{append: away}, new(bytes.Buffer)
@@ -182,7 +182,7 @@ func TestAcceptedEvenIfTheHistoryFails(t *testing.T) {
 	}
 }
 
-// What was not published must not stand in the history.
+// A message that was not published must not be in the history.
 func TestNotInTheHistoryUnlessPublished(t *testing.T) {
 	t.Parallel()
 	s := &surroundings{publish: away}
@@ -201,7 +201,7 @@ func (s *surroundings) history(t *testing.T, p conversation.Page) (got []chat.Me
 	return got, err
 }
 
-// The history waits for the recorder, so that a reply which the socket has just missed is in it.
+// The history waits for the recorder, so that it includes a reply that the socket has just missed.
 func TestHistoryWaitsForTheRecorder(t *testing.T) {
 	t.Parallel()
 	reply := event.Reply{ChatID: "chat", Message: chat.Message{ID: "reply"}}
@@ -219,11 +219,11 @@ func TestHistoryWaitsForTheRecorder(t *testing.T) {
 		looks   func(int) bool
 		replied bool
 	}{
-		"the recorder is late":           {surroundings{last: reply, recorder: late}, 0, func(n int) bool { return n == 4 }, true},
-		"the recorder is away":           {surroundings{last: reply, recorder: never}, 0, func(n int) bool { return n > 1 }, false},
-		"the reply is old":               {surroundings{last: reply, recorder: never}, time.Minute, once, false},
-		"the reply is to another chat":   {surroundings{last: event.Reply{ChatID: "closed"}, recorder: never}, 0, once, false},
-		"the stream cannot be looked at": {surroundings{lastErr: away, recorder: never}, 0, once, false},
+		"the recorder is late":         {surroundings{last: reply, recorder: late}, 0, func(n int) bool { return n == 4 }, true},
+		"the recorder is down":         {surroundings{last: reply, recorder: never}, 0, func(n int) bool { return n > 1 }, false},
+		"the reply is old":             {surroundings{last: reply, recorder: never}, time.Minute, once, false},
+		"the reply is to another chat": {surroundings{last: event.Reply{ChatID: "closed"}, recorder: never}, 0, once, false},
+		"the stream cannot be read":    {surroundings{lastErr: away, recorder: never}, 0, once, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +239,7 @@ func TestHistoryWaitsForTheRecorder(t *testing.T) {
 	}
 }
 
-// The last page waits for a reply that belongs on it; what is further back waits for nothing.
+// The last page waits for a reply that belongs to it; earlier pages do not wait.
 func TestPagesWaitForTheRecorder(t *testing.T) {
 	t.Parallel()
 	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 12, 0, seconds, 0, time.UTC) }

@@ -8,16 +8,16 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// tooMuchData is what is wrong with data that is larger than a visitor's may be.
+// tooMuchData is the error for data larger than a visitor's limit.
 var tooMuchData = "must have at most " + strconv.Itoa(chat.MaxVisitorData) + " bytes"
 
-// Draft is what a visitor wants to write.
+// Draft is a visitor's message to send.
 type Draft struct {
 	Type chat.MessageType
 	Data json.RawMessage
 }
 
-// Validate returns everything that is wrong with the draft.
+// Validate returns all errors of the draft.
 func (d Draft) Validate() apperr.Fields {
 	var f apperr.Fields
 	kind := d.Type
@@ -26,7 +26,7 @@ func (d Draft) Validate() apperr.Fields {
 		f.Add("type", "is required")
 	case !d.Type.In(chat.VisitorTypes()):
 		f.Add("type", "must be one of TEXT, MULTIPLE_CHOICE_REPLY")
-		kind = "" // nothing but its being an object can be said of the data then
+		kind = "" // without a valid type, the data can only be checked for being an object
 	}
 	if len(d.Data) > chat.MaxVisitorData {
 		f.Add("data", tooMuchData)

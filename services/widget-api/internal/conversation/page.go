@@ -8,26 +8,26 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// Bounds of one answer; the newest messages are kept.
+// Limits of one answer; the newest messages are kept.
 const (
 	MaxPage      = 1000    // messages
 	maxPageBytes = 2 << 20 // of data
 )
 
-// Page is the part of a history that a visitor asks for; the zero value is as much of its end as one answer holds.
+// Page selects a part of a history; the zero value selects the end, up to the limits of one answer.
 type Page struct {
-	Limit  int    // at most so many messages, up to MaxPage; 0: MaxPage
+	Limit  int    // maximum number of messages, up to MaxPage; 0: MaxPage
 	Before string // the id of the message before which the page ends; empty: the end of the history
 }
 
-// page is what was read, and counts against the memory of all reads until it is released.
+// page is a part of a history in memory. It counts against the memory of all reads until it is released.
 type page struct {
 	messages []chat.Message
 	more     bool // there are earlier messages
 	release  func()
 }
 
-// read returns the page as it is stored now.
+// read returns the page as stored now.
 func (d *Service) read(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	limit := MaxPage
 	if p.Limit > 0 {
@@ -46,16 +46,16 @@ func (d *Service) read(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	return page{messages: messages, more: more, release: held.release}, nil
 }
 
-// sizeOf is about what the messages take in memory.
+// sizeOf estimates the memory of the messages.
 func sizeOf(messages []chat.Message) (bytes int64) {
-	const record = 512 // beside the data
+	const record = 512 // without the data
 	for _, m := range messages {
 		bytes += int64(len(m.Data)) + record
 	}
 	return bytes
 }
 
-// covers reports whether the last page shows m if m is recorded: it contains m, or begins after it.
+// covers reports whether the last page shows m once m is recorded: the page contains m, or starts after it.
 func (p page) covers(m chat.Message) bool {
 	if p.more && chat.CompareMessages(m, p.messages[0]) < 0 {
 		return true

@@ -30,8 +30,8 @@ type Reading struct {
 	AgentsOnline bool
 }
 
-// ReadThrough is [Service.Read] for a visitor that a gateway has authenticated, and returns the resulting read cursor. An empty messageID
-// moves nothing.
+// ReadThrough is [Service.Read] for a visitor that a gateway has authenticated, and returns the resulting read cursor. An empty
+// messageID moves nothing.
 func (d *Service) ReadThrough(ctx context.Context, companyID, appID, chatUserID, messageID string) (bus.Reading, error) {
 	c, err := d.current(ctx, credential.VisitorClaims{CompanyID: companyID, AppID: appID, ChatUserID: chatUserID, IssuedAt: d.cfg.Now()})
 	if err == nil && messageID != "" {
@@ -47,7 +47,7 @@ func (d *Service) ReadThrough(ctx context.Context, companyID, appID, chatUserID,
 	return d.reading(ctx, c, receipts.ReadUpTo, page{more: true})
 }
 
-// reading counts what the visitor has not read: in the page, where that reaches back to the cursor, else in the store.
+// reading counts unread messages: in the page if that reaches back to the cursor, else in the store.
 func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCursor, p page) (r bus.Reading, err error) {
 	r = bus.Reading{ReadUpTo: cursor.MessageID, SeenUpTo: c.AgentsReadAt}
 	if p.more && (len(p.messages) == 0 || !cursor.Covers(p.messages[0])) {
@@ -63,11 +63,12 @@ func (d *Service) reading(ctx context.Context, c chat.Chat, cursor chat.ReadCurs
 	return r, nil
 }
 
-// readingOf returns the reading headers of GET /message; nil if they are not available: the messages are answered without them.
+// readingOf returns the reading headers of GET /message; nil if they are not available, in which case the messages are answered
+// without.
 func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.ChatReceipts, p page) *Reading {
 	found, err := d.reading(ctx, c, receipts.ReadUpTo, p)
 	if err != nil {
-		d.cfg.Logger.WarnContext(ctx, "unread messages cannot be counted", "chatId", c.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "counting unread messages failed", "chatId", c.ID, "error", err)
 		return nil
 	}
 	r := &Reading{Reading: found}
@@ -75,10 +76,11 @@ func (d *Service) readingOf(ctx context.Context, c chat.Chat, receipts store.Cha
 	return r
 }
 
-// agentsLife is how long an answer of the presence store is believed.
+// agentsLife is how long presence is cached.
 const agentsLife = 5 * time.Second
 
-// Agents knows whether a company's agents are there; it asks the store once in five seconds a company. A nil one knows nothing.
+// Agents reports whether a company has agents online. It reads the store once in five seconds per company. A nil *Agents knows
+// nothing.
 type Agents struct {
 	store presence.Store
 	now   func() time.Time

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
-// What is unread is counted in the page where that reaches back to the cursor, and by the store where it does not.
+// Unread messages are counted in the page if that reaches back to the cursor, and by the store otherwise.
 func TestHistoryCountsUnread(t *testing.T) {
 	t.Parallel()
 	at := func(n int) time.Time { return time.Date(2026, 3, 1, 12, 0, n, 0, time.UTC) }
@@ -53,7 +53,7 @@ func TestHistoryCountsUnread(t *testing.T) {
 	}
 }
 
-// A gateway moves the cursor as POST /message/:id/read does; both tell those who are connected.
+// A gateway moves the cursor as POST /message/:id/read does; both signal connected browsers.
 func TestReadThrough(t *testing.T) {
 	t.Parallel()
 	m := chat.Message{ID: "m", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Type: chat.Text, Data: []byte(`{}`), IsFromSupport: true}
@@ -64,7 +64,7 @@ func TestReadThrough(t *testing.T) {
 		t.Errorf("without a message: got %+v, %v and %v, want nothing moved", reading, err, s.signals)
 	}
 	if _, err = service.ReadThrough(t.Context(), "company", "app", "visitor", "m"); err != nil || s.readUpTo != "m" || len(s.signals) != 1 {
-		t.Fatalf("got %v, the cursor at %q and %v, want it moved and told", err, s.readUpTo, s.signals)
+		t.Fatalf("got %v, the cursor at %q and %v, want it moved and signalled", err, s.readUpTo, s.signals)
 	}
 	if e, ok := s.signals[0].(event.ReadCursorMoved); !ok || e.Side != subject.SideVisitor || e.MessageID != "m" || !e.UpTo.Equal(m.CreatedAt) {
 		t.Errorf("got %+v, want the visitor's cursor", s.signals[0])
@@ -77,7 +77,7 @@ func TestReadThrough(t *testing.T) {
 	}
 }
 
-// Whether agents are there is asked once in a while, also while nobody can tell.
+// Presence is read once per interval, also while the store fails.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -89,7 +89,7 @@ func TestAgents(t *testing.T) {
 	agents := conversation.NewAgents(kept, clock)
 	state := func() (online, known bool) { return agents.Online(t.Context(), "c") }
 	if online, known := state(); online || !known {
-		t.Errorf("got %v and %v, want nobody there", online, known)
+		t.Errorf("got %v and %v, want no agent online", online, known)
 	}
 	if err := kept.Hold(t.Context(), "panel", presence.Agents("c")); err != nil {
 		t.Fatal(err)
@@ -99,12 +99,12 @@ func TestAgents(t *testing.T) {
 	}
 	now = now.Add(5 * time.Second)
 	if online, known := state(); !online || !known {
-		t.Errorf("got %v and %v, want an agent there", online, known)
+		t.Errorf("got %v and %v, want an agent online", online, known)
 	}
 	now, kept.err = now.Add(5*time.Second), errors.New("away")
 	for range 3 {
 		if online, known := state(); online || known || kept.asked != 3 {
-			t.Errorf("while the store is away: got %v and %v after %d looks, want nothing known after 3", online, known, kept.asked)
+			t.Errorf("while the store is down: got %v and %v after %d looks, want nothing known after 3", online, known, kept.asked)
 		}
 	}
 }

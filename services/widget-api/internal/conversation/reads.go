@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// readCost is what a page may take while it is read: its data, and what the store and its driver have of it.
+	// readCost is the maximum memory of a page while it is read: its data, and the copies of the store and its driver.
 	readCost = 3 * maxPageBytes
-	// readPatience is how long a read waits for memory.
+	// readPatience bounds how long a read waits for memory.
 	readPatience = 20 * time.Second
-	// readsPerVisitor is how many pages of one visitor are in memory at once.
+	// readsPerVisitor bounds the pages of one visitor that are in memory at once.
 	readsPerVisitor = 2
 
-	// MinReadMemory is the least that [NewReads] takes.
+	// MinReadMemory is the minimum for [NewReads].
 	MinReadMemory = 2 * readCost
 )
 
-// Reads bounds what pages of histories take in memory at once: all of them together, those of one application to half of it, and
-// those of one visitor to two pages. Reads beyond that wait. A nil Reads does not bound anything. It is safe for concurrent use.
+// Reads bounds the memory of pages of histories: of all together, of one application to half of it, and of one visitor to two
+// pages. Reads beyond the bounds wait. A nil Reads does not bound anything. It is safe for concurrent use.
 type Reads struct {
 	memory       *semaphore.Weighted
 	applications keyed
 	visitors     keyed
 }
 
-// NewReads returns a bound of so many bytes, at least [MinReadMemory].
+// NewReads returns a bound of that many bytes, at least [MinReadMemory].
 func NewReads(bytes int64) *Reads {
 	bytes = max(bytes, MinReadMemory)
 	return &Reads{
@@ -48,7 +48,7 @@ type held struct {
 	once              sync.Once
 }
 
-// acquire waits for the memory of a page that is not read yet.
+// acquire waits for the memory of a page that is still to be read.
 func (r *Reads) acquire(ctx context.Context, appID, chatUserID string) (*held, error) {
 	if r == nil {
 		return &held{}, nil
@@ -71,7 +71,7 @@ func (r *Reads) acquire(ctx context.Context, appID, chatUserID string) (*held, e
 	return &held{reads: r, appID: appID, chatUserID: chatUserID, bytes: readCost}, nil
 }
 
-// shrink gives back what the page does not take.
+// shrink releases the memory that the page does not need.
 func (h *held) shrink(bytes int64) {
 	if h.reads != nil && bytes < h.bytes {
 		h.reads.memory.Release(h.bytes - bytes)
@@ -98,7 +98,7 @@ func tooManyReads(ctx context.Context) error {
 	return e
 }
 
-// keyed lets max in at once for each key; more wait.
+// keyed is a semaphore per key: max callers run at once, more wait.
 type keyed struct {
 	max     int
 	mu      sync.Mutex
@@ -106,21 +106,21 @@ type keyed struct {
 }
 
 type keyedEntry struct {
-	places chan struct{}
-	users  int // inside or waiting
+	slots chan struct{}
+	users int // running or waiting
 }
 
 func (k *keyed) acquire(ctx context.Context, key string) error {
 	k.mu.Lock()
 	e := k.entries[key]
 	if e == nil {
-		e = &keyedEntry{places: make(chan struct{}, k.max)}
+		e = &keyedEntry{slots: make(chan struct{}, k.max)}
 		k.entries[key] = e
 	}
 	e.users++
 	k.mu.Unlock()
 	select {
-	case e.places <- struct{}{}:
+	case e.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		k.leave(key, e)
@@ -132,7 +132,7 @@ func (k *keyed) release(key string) {
 	k.mu.Lock()
 	e := k.entries[key]
 	k.mu.Unlock()
-	<-e.places
+	<-e.slots
 	k.leave(key, e)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// An application's reads take at most half of the memory, however many there are; what a page does not take is given back, and who
-// waits too long is told to come back.
+// An application's reads take at most half of the memory, whatever their number. Unused memory is released, and a read that waits
+// too long is refused with Retry-After.
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestReadsAreBounded(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := r.acquire(gone, "app", "c"); !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller that has gone: got %v, want its context's error", err)
+			t.Errorf("a cancelled caller: got %v, want its context's error", err)
 		}
 		flood[0].shrink(100)
 		other.shrink(100)
@@ -47,7 +47,7 @@ func TestReadsAreBounded(t *testing.T) {
 			h.release()
 		}
 		if !r.memory.TryAcquire(4*readCost) || len(r.applications.entries)+len(r.visitors.entries) != 0 {
-			t.Error("something is still held when all is released")
+			t.Error("memory is still held after all releases")
 		}
 	})
 }

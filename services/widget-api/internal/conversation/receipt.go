@@ -15,18 +15,18 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Receipts knows whose sender waits to hear that a message was delivered and read; see [store.Store].
+// Receipts finds messages that wait for delivery and read receipts; see [store.Store].
 type Receipts interface {
 	ChatReceipts(ctx context.Context, chatID string) (store.ChatReceipts, error)
 	ReadUpTo(ctx context.Context, chatID string, m chat.Message, at time.Time) (unread []string, err error)
 }
 
-// reportsAtOnce is how many reports are on their way together.
+// reportsAtOnce bounds the reports that are published concurrently.
 const reportsAtOnce = 16
 
-// Read advances the visitor's read cursor to a message of the open chat, and reports messages that wait for a read receipt. Errors:
-// Unauthenticated if the token's visitor is gone; NotFound if the message is not in the open chat, or the chat or the application
-// does not exist.
+// Read advances the visitor's read cursor to a message of the open chat, and reports messages that wait for a read receipt.
+// Errors: Unauthenticated if the visitor does not exist; NotFound if the message is not in the open chat, or the chat or the
+// application does not exist.
 func (d *Service) Read(ctx context.Context, who credential.VisitorClaims, messageID string) error {
 	c, err := d.current(ctx, who)
 	if err != nil {
@@ -67,8 +67,8 @@ func (d *Service) readUpTo(ctx context.Context, c chat.Chat, messageID string) e
 	return d.report(ctx, c, unread, chat.StatusRead, now)
 }
 
-// message finds a message of the chat. The visitor may have had it over the socket a moment ago, and the recorder may be just
-// writing it.
+// message finds a message of the chat. The visitor may have received it over the socket a moment ago, before the recorder has
+// written it.
 func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Message, error) {
 	m, err := d.cfg.Chats.Message(ctx, c.ID, id)
 	if !apperr.Is(err, apperr.NotFound) {
@@ -95,8 +95,8 @@ func (d *Service) message(ctx context.Context, c chat.Chat, id string) (chat.Mes
 	}
 }
 
-// delivered reports the messages of a history as delivered: a visitor who was offline gets them this way. A failure does not fail
-// the request; the next history reports them again.
+// delivered reports the messages of a history as delivered: this is how a visitor who was offline gets them. A failure does not
+// fail the request; the next history reports them again.
 func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, history []chat.Message) {
 	if len(waiting) == 0 {
 		return
@@ -107,11 +107,11 @@ func (d *Service) delivered(ctx context.Context, c chat.Chat, waiting []string, 
 	}
 	waiting = slices.DeleteFunc(waiting, func(id string) bool { return !there[id] })
 	if err := d.report(ctx, c, waiting, chat.StatusDelivered, d.now()); err != nil && ctx.Err() == nil {
-		d.cfg.Logger.WarnContext(ctx, "deliveries are reported with a later history", "chatId", c.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "reporting deliveries failed, a later history reports them", "chatId", c.ID, "error", err)
 	}
 }
 
-// report returns nil when the stream has every report.
+// report returns nil when the stream has stored every report.
 func (d *Service) report(ctx context.Context, c chat.Chat, messageIDs []string, status string, at time.Time) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reportsAtOnce)

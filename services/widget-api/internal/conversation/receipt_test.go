@@ -17,7 +17,7 @@ func support(id string) chat.Message {
 	return chat.Message{ID: id, Type: chat.Text, Data: []byte(`{}`), IsFromSupport: true}
 }
 
-// reported is what was published, sorted.
+// reported returns the published reports, sorted.
 func (s *surroundings) reported(t *testing.T) (all []string) {
 	t.Helper()
 	for _, e := range s.published {
@@ -31,11 +31,11 @@ func (s *surroundings) reported(t *testing.T) (all []string) {
 	return all
 }
 
-// Of those who wait to hear of a delivery, those hear of it whose message the history brings.
+// The history reports the deliveries of its messages that wait for a receipt.
 func TestAHistoryIsADelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &surroundings{undelivered: []string{"a", "b", "elsewhere"}, lastErr: away}
+		s := &surroundings{undelivered: []string{"a", "b", "foreignOrigin"}, lastErr: away}
 		s.recorder = func(int) []chat.Message { return []chat.Message{support("a"), support("b"), support("bot's")} }
 		if _, err := s.history(t, conversation.Page{}); err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestAHistoryIsADelivery(t *testing.T) {
 	})
 }
 
-// The history is answered whatever becomes of the reports.
+// The history is answered even if publishing the reports fails.
 func TestAHistoryDoesNotDependOnItsReports(t *testing.T) {
 	t.Parallel()
 	s := &surroundings{undelivered: []string{"a"}, lastErr: away, publish: away}
@@ -56,7 +56,7 @@ func TestAHistoryDoesNotDependOnItsReports(t *testing.T) {
 	}
 }
 
-func TestReadIsReportedToWhoWaits(t *testing.T) {
+func TestReadReportsPendingReceipts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &surroundings{unread: []string{"a", "b"}}
@@ -70,12 +70,12 @@ func TestReadIsReportedToWhoWaits(t *testing.T) {
 	})
 	s := &surroundings{unread: []string{"a"}, publish: away, recorder: func(int) []chat.Message { return []chat.Message{support("a")} }}
 	if err := s.service(slog.New(slog.DiscardHandler)).Read(t.Context(), claims, "a"); !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("got %v, want Unavailable where the report is not taken", err)
+		t.Errorf("got %v, want Unavailable if the report is not stored", err)
 	}
 }
 
-// What came over the socket a moment ago is read before the recorder has it; what is unknown is so at once, or after a while.
-func TestReadOfWhatIsOnlyJustThere(t *testing.T) {
+// A message just received over the socket can be read before it is recorded; an unknown one is refused at once or after a wait.
+func TestReadOfAMessageThatIsNotRecordedYet(t *testing.T) {
 	t.Parallel()
 	const id = "last"
 	for name, tt := range map[string]struct {

@@ -8,18 +8,16 @@ import (
 )
 
 const (
-	// recorderLag is how long the recorder may be behind before a reader of the history does not wait for it any more: then it
-	// is away, or has given the reply up.
+	// recorderLag is how long a reader waits for a late recorder: after that the recorder is down, or has given the reply up.
 	recorderLag = 10 * time.Second
-	// recorderWait is how long a reader waits at most, recorderPause how long before the second look; then twice as long.
+	// recorderWait bounds one wait; recorderPause is the time before the second read, doubled after each.
 	recorderWait  = time.Second
 	recorderPause = 5 * time.Millisecond
 )
 
-// recorded returns the chat's messages once the recorder has written the last reply. A browser connects its socket and then
-// loads the history: what went out over the socket just before must be in it, or the visitor would see it only at the next
-// load. If the recorder's position is unknown, or it takes too long, the history is returned as stored. Earlier pages do not
-// wait.
+// recorded returns the chat's messages once the recorder has written the last reply. A browser connects its socket and then loads
+// the history: a reply sent over the socket just before must be in it, or the visitor would see it only at the next load. If the
+// recorder's position is unknown, or the wait takes too long, the history is returned as stored. Earlier pages do not wait.
 func (d *Service) recorded(ctx context.Context, c chat.Chat, p Page) (page, error) {
 	if p.Before != "" {
 		return d.read(ctx, c, p)
@@ -35,7 +33,7 @@ func (d *Service) recorded(ctx context.Context, c chat.Chat, p Page) (page, erro
 		if err != nil || found.covers(reply.Message) || waiting.Err() != nil {
 			return found, err
 		}
-		found.release() // nothing is held while waiting
+		found.release() // hold no memory while waiting
 		select {
 		case <-time.After(pause):
 		case <-waiting.Done():

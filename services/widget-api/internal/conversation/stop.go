@@ -8,15 +8,15 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// Bots are the bots that write messages part by part.
+// Bots are bots that stream their messages.
 type Bots interface {
 	// AskToStop reports whether a bot was writing the message for the visitor, and has stopped.
 	AskToStop(ctx context.Context, appID, chatUserID, messageID string) (stopped bool, err error)
 }
 
-// Stop makes the bot that is writing a message for the visitor stop: what it has written becomes the message. It returns Unauthenticated
-// when the token's visitor is gone, Conflict when the message is complete, and NotFound when there is no such message in the open chat,
-// no open chat, or no application any more.
+// Stop makes the bot that streams a message to the visitor stop: the parts so far become the message. Errors: Unauthenticated if
+// the visitor does not exist, Conflict if the message is complete, NotFound without such a message in the open chat, without an
+// open chat or application.
 func (d *Service) Stop(ctx context.Context, who credential.VisitorClaims, messageID string) error {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {

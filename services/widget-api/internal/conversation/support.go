@@ -14,13 +14,13 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/registration"
 )
 
-// Controls gives a chat to the agents; see pkg/control.
+// Controls hands a chat to the agents; see pkg/control.
 type Controls interface {
 	HandOver(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
 	Requeue(ctx context.Context, c chat.Chat, h chat.Handover, eventID string) (chat.Chat, error)
 }
 
-// Visitors keeps what visitors say of themselves.
+// Visitors stores visitors' profiles.
 type Visitors interface {
 	SaveVisitor(ctx context.Context, v chat.Visitor) (chat.Visitor, error)
 }
@@ -31,8 +31,8 @@ type State struct {
 	Support chat.Support
 }
 
-// State returns the visitor's latest chat, which may be closed. It returns Unauthenticated when the token's visitor is gone, and NotFound when
-// the visitor has had no chat, or the application is gone.
+// State returns the visitor's latest chat, which may be closed. Errors: Unauthenticated if the visitor does not exist, NotFound
+// if the visitor has had no chat or the application does not exist.
 func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (State, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
@@ -52,8 +52,8 @@ func (d *Service) State(ctx context.Context, who credential.VisitorClaims) (Stat
 	return State{Chat: latest[0], Support: app.Support}, nil
 }
 
-// HandOver gives the visitor's open chat to the agents; doing so again changes nothing. It returns Conflict with the reason
-// HANDOVER_NOT_OFFERED where the application does not offer it, NotFound without an open chat, and otherwise what [Service.State] does.
+// HandOver hands the visitor's open chat to the agents; repeating it changes nothing. Errors: Conflict with the reason
+// HANDOVER_NOT_OFFERED if the application does not offer it, NotFound without an open chat, and those of [Service.State].
 func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (State, error) {
 	s, err := d.State(ctx, who)
 	switch {
@@ -64,7 +64,7 @@ func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (S
 	case !s.Chat.Control.Agent && !s.Support.HandoverButton:
 		return s, errHandoverNotOffered
 	}
-	// The state that the visitor leaves makes the event's id, so that requests at once are one event.
+	// The id derives from the state before, so that concurrent requests are one event.
 	id := "handover-" + s.Chat.ID + "-" + strconv.FormatInt(s.Chat.Control.ChangedAt.UnixMilli(), 36)
 	s.Chat, err = d.cfg.Controls.HandOver(ctx, s.Chat, chat.Handover{By: chat.ByVisitor}, id)
 	return s, err
@@ -72,13 +72,13 @@ func (d *Service) HandOver(ctx context.Context, who credential.VisitorClaims) (S
 
 var errHandoverNotOffered = apperr.HandoverNotOffered.New()
 
-// OfflineMessage is what a visitor leaves while the agents are away.
+// OfflineMessage is a message that a visitor leaves while the agents are offline.
 type OfflineMessage struct {
 	Text  string
-	Email string // where the agents answer
+	Email string // for the agents' reply
 }
 
-// Validate returns everything that is wrong with the message.
+// Validate returns all errors of the message.
 func (m OfflineMessage) Validate() apperr.Fields {
 	var f apperr.Fields
 	switch {
@@ -96,10 +96,9 @@ func (m OfflineMessage) Validate() apperr.Fields {
 	return f
 }
 
-// LeaveMessage accepts a valid offline message: the visitor's chat is opened when none is open, waits for the agents as one with an offline
-// message, and gets the message, whose record is returned. A visitor without an e-mail address has this one from then on. It returns
-// Conflict with the reason HANDOVER_NOT_OFFERED where the chat is the bot's and the application offers no handover; the rest is as for
-// [Service.Write].
+// LeaveMessage accepts a valid offline message and returns its record. It opens a chat when none is open and hands it to the
+// agents before it adds the message. A visitor without an e-mail address gets this one. Errors: Conflict with the reason
+// HANDOVER_NOT_OFFERED if the chat is the bot's and the application offers no handover, and those of [Service.Write].
 func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims, left OfflineMessage, identity chat.MessageIdentity) (chat.Message, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
@@ -125,7 +124,7 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 		}
 		d.cfg.Changed(ctx, visitor.ID)
 	}
-	// The agents have the chat before the message is there, so that no bot answers it.
+	// The handover precedes the message, so that no bot answers it.
 	h := chat.Handover{By: chat.ByOfflineForm, Note: left.Email}
 	if _, err := d.cfg.Controls.Requeue(ctx, c, h, "offline-"+identity.ID); err != nil {
 		return chat.Message{}, err
@@ -143,9 +142,9 @@ func (d *Service) LeaveMessage(ctx context.Context, who credential.VisitorClaims
 	return m, nil
 }
 
-// Rate publishes and keeps what the visitor says about a closed chat of theirs; a later rating replaces an earlier one. It returns NotFound when the chat is
-// not this visitor's, and Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN, or RATING_ENDED after the time for it; see
-// [chat.Chat.RateableUntil].
+// Rate publishes and stores the visitor's rating of a closed chat; a later rating replaces an earlier one. Errors: NotFound if
+// the chat is not this visitor's, Conflict with the reason RATING_NOT_OFFERED, CHAT_OPEN, or RATING_ENDED after the rating
+// period; see [chat.Chat.RateableUntil].
 func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID string, r chat.Rating) (State, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
@@ -173,7 +172,7 @@ func (d *Service) Rate(ctx context.Context, who credential.VisitorClaims, chatID
 	case !c.Rateable(now):
 		return State{}, apperr.RatingEnded.New()
 	}
-	// An event first, so that the recorder completes what a crash leaves half done.
+	// The event comes first, so that the recorder completes a rating after a crash.
 	r.At = store.UTC(now)
 	err = d.cfg.Publisher.Publish(ctx, event.ChatRated{
 		CompanyID: c.CompanyID, AppID: c.AppID, ChatUserID: c.ChatUserID, ChatID: c.ID, Score: r.Score, Comment: r.Comment, RatedAt: r.At,

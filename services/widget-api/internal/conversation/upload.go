@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
-// Files keeps the files of visitors' messages.
+// Files stores the files of visitors' messages.
 type Files interface {
 	Keep(ctx context.Context, app chat.Application, chatUserID string, in attachment.Incoming) (attachment.Kept, error)
 	Discard(ctx context.Context, k attachment.Kept)
@@ -17,22 +17,22 @@ type Files interface {
 
 // Form is an upload that is still arriving.
 type Form interface {
-	// File reads up to the file and returns it; its content arrives while it is read.
+	// File reads up to the file and returns it; its content is still arriving.
 	File() (attachment.Incoming, error)
-	// Rest reads what follows the file, when that has been read, to the form's end, and returns the caption.
+	// Rest reads the form's remainder after the file and returns the caption.
 	Rest() (caption string, err error)
 }
 
-// Upload is a file that has arrived and the message that it will be: [Service.Write] makes it one, or [Service.Discard] removes it.
+// Upload is a stored file without a message yet: [Service.Write] creates the message, [Service.Discard] removes the file.
 type Upload struct {
 	Draft   Draft
 	Caption string
 	File    attachment.Kept
 }
 
-// Receive stores the file of a form. base is the public address of this API. It looks up the visitor before it reads the file. Errors:
-// Unauthenticated if the token's visitor is gone, NotFound if the application is, and those of the form. After an error nothing is
-// stored.
+// Receive stores the file of a form. base is the public address of this API. It looks up the visitor before it reads the file.
+// Errors: Unauthenticated if the visitor does not exist, NotFound if the application does not, and those of the form. After an
+// error nothing is stored.
 func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, form Form, base string) (Upload, error) {
 	visitor, err := d.visitor(ctx, who)
 	if err != nil {
@@ -65,5 +65,5 @@ func (d *Service) Receive(ctx context.Context, who credential.VisitorClaims, for
 	return u, nil
 }
 
-// Discard removes the file of an upload that has not become a message.
+// Discard removes the file of an upload without a message.
 func (d *Service) Discard(ctx context.Context, u Upload) { d.cfg.Files.Discard(ctx, u.File) }

@@ -14,13 +14,13 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
-// cupboard keeps files for a service, and counts what it still has.
-type cupboard struct {
+// fakeFiles is a file store that counts its files.
+type fakeFiles struct {
 	fail error
 	kept int
 }
 
-func (c *cupboard) Keep(_ context.Context, app chat.Application, _ string, in attachment.Incoming) (attachment.Kept, error) {
+func (c *fakeFiles) Keep(_ context.Context, app chat.Application, _ string, in attachment.Incoming) (attachment.Kept, error) {
 	if c.fail != nil {
 		return attachment.Kept{}, c.fail
 	}
@@ -28,9 +28,9 @@ func (c *cupboard) Keep(_ context.Context, app chat.Application, _ string, in at
 	return attachment.Kept{File: file.File{AppID: app.ID, Name: in.Name, Size: 1}, Kind: file.Kind{Type: chat.Image, Mime: "image/png"}}, nil
 }
 
-func (c *cupboard) Discard(context.Context, attachment.Kept) { c.kept-- }
+func (c *fakeFiles) Discard(context.Context, attachment.Kept) { c.kept-- }
 
-// arriving is a form with faults at will.
+// arriving is a form with configurable faults.
 type arriving struct {
 	file, rest error
 	read       bool
@@ -43,7 +43,7 @@ func (a *arriving) File() (attachment.Incoming, error) {
 
 func (a *arriving) Rest() (string, error) { return "caption", a.rest }
 
-func receive(t *testing.T, c *cupboard, f *arriving, who credential.VisitorClaims) (conversation.Upload, error) {
+func receive(t *testing.T, c *fakeFiles, f *arriving, who credential.VisitorClaims) (conversation.Upload, error) {
 	t.Helper()
 	s := &surroundings{}
 	service := conversation.New(conversation.Config{Applications: s, Directory: s, Chats: s, Replies: s, Publisher: s, Files: c})
@@ -52,7 +52,7 @@ func receive(t *testing.T, c *cupboard, f *arriving, who credential.VisitorClaim
 
 func TestReceive(t *testing.T) {
 	t.Parallel()
-	c := new(cupboard)
+	c := new(fakeFiles)
 	u, err := receive(t, c, &arriving{}, claims)
 	if err != nil || c.kept != 1 || u.Draft.Type != chat.Image || u.Caption != "caption" || u.File.AppID != "app" {
 		t.Errorf("got %+v, %v with %d files kept, want the picture", u, err, c.kept)
@@ -62,25 +62,25 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// Whatever ends an upload, no file is left behind, and nothing is read for somebody who is not there.
-func TestReceiveKeepsNothingOfWhatFails(t *testing.T) {
+// A failed upload leaves no file, and nothing is read for an unknown visitor.
+func TestFailedReceiveKeepsNothing(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {
-		cupboard
+		fakeFiles
 		arriving
 	}{
 		"before the file":    {arriving: arriving{file: broken}},
-		"while storing":      {cupboard: cupboard{fail: broken}},
+		"while storing":      {fakeFiles: fakeFiles{fail: broken}},
 		"after the file":     {arriving: arriving{rest: broken}},
 		"in all of the form": {arriving: arriving{file: broken, rest: broken}},
 	} {
-		if _, err := receive(t, &test.cupboard, &test.arriving, claims); !errors.Is(err, broken) || test.kept != 0 {
+		if _, err := receive(t, &test.fakeFiles, &test.arriving, claims); !errors.Is(err, broken) || test.kept != 0 {
 			t.Errorf("%s: got %v with %d files kept, want the error and none", name, err, test.kept)
 		}
 	}
 	form, stranger := new(arriving), credential.VisitorClaims{ChatUserID: "visitor", AppID: "another", CompanyID: "company"}
-	if _, err := receive(t, new(cupboard), form, stranger); !apperr.Is(err, apperr.Unauthenticated) || form.read {
+	if _, err := receive(t, new(fakeFiles), form, stranger); !apperr.Is(err, apperr.Unauthenticated) || form.read {
 		t.Errorf("got %v, read %v, want Unauthenticated before anything is read", err, form.read)
 	}
 }

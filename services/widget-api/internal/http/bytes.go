@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// eventBytes is about what an event takes in its stream beside its data.
+	// eventBytes approximates the size of an event in its stream without its data.
 	eventBytes = 1 << 10
-	// registrationBytes is about what a registration takes, with its profile.
+	// registrationBytes approximates the size of a registration with its profile.
 	registrationBytes = 2 << 10
-	// fileMessageBytes is about what the message of a file takes; it is spent before anything of the file is read.
+	// fileMessageBytes approximates the message of a file; it is charged before the file is read.
 	fileMessageBytes = 3 << 10
 )
 
-// Bytes bound what visitors' events take in the stream, which all tenants share; nil ones do not.
+// Bytes bounds the size of visitors' events in the stream that all tenants share. A nil limiter does not limit.
 type Bytes struct {
 	Visitor     *ratelimit.Limiter
 	Address     *ratelimit.Limiter
@@ -27,12 +27,12 @@ type Bytes struct {
 	Company     *ratelimit.Limiter
 }
 
-// Register spends the bytes of a registration, whose visitor is not known yet.
+// Register charges a registration, before its visitor is known.
 func (b Bytes) Register(c echo.Context, app chat.Application, n int) error {
 	return spend(c, n, share{b.Address, httpapi.ClientAddress(c)}, share{b.Application, app.ID}, share{b.Company, app.CompanyID})
 }
 
-// Message spends the bytes of a visitor's message.
+// Message charges a visitor's message.
 func (b Bytes) Message(c echo.Context, who credential.VisitorClaims, n int) error {
 	return spend(c, n, share{b.Visitor, who.ChatUserID}, share{b.Address, httpapi.ClientAddress(c)},
 		share{b.Application, who.AppID}, share{b.Company, who.CompanyID})
@@ -43,7 +43,7 @@ type share struct {
 	caller string
 }
 
-// spend asks the narrowest budget first, so that what it refuses costs the wider ones nothing.
+// spend charges the narrowest budget first, so that a refusal costs the wider budgets nothing.
 func spend(c echo.Context, n int, shares ...share) error {
 	for _, s := range shares {
 		if err := s.budget.Spend(c, s.caller, n); err != nil {
@@ -53,7 +53,7 @@ func spend(c echo.Context, n int, shares ...share) error {
 	return nil
 }
 
-// publish spends what a visitor's message takes, and its idempotency key.
+// publish charges the size of a visitor's message, and its idempotency key.
 func (l Limits) publish(c echo.Context, who credential.VisitorClaims, n int) error {
 	if idempotency.Asked(c.Request().Header) {
 		if err := l.Keys.Spend(c, who.AppID, 1); err != nil {

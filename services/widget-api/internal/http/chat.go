@@ -15,7 +15,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/conversation"
 )
 
-// Support is what a visitor's widget may do beside writing.
+// Support is what a visitor can do apart from writing messages.
 type Support interface {
 	State(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
 	HandOver(ctx context.Context, who credential.VisitorClaims) (conversation.State, error)
@@ -94,7 +94,7 @@ func (a api) getChat(c echo.Context, who credential.VisitorClaims) error {
 	return a.answerState(c, s, err)
 }
 
-// handOver gives the visitor's chat to the agents. What a body says is ignored.
+// handOver hands the visitor's chat to the agents. It ignores the body.
 func (a api) handOver(c echo.Context, who credential.VisitorClaims) error {
 	if err := a.Limits.Bytes.Message(c, who, eventBytes); err != nil {
 		return err

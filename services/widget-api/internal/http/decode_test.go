@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/testkit/httpapitest"
 )
 
-// What is accepted as a visitor's message is of a type that visitors write, and its data is that of the body.
+// An accepted message has a type that visitors may send, and its data is that of the body.
 func FuzzWriteRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"TEXT","data":{"text":"hi","x":1e3}}`, `{"type":"MULTIPLE_CHOICE_REPLY","data":{"choice":"a"}}`,
@@ -33,7 +33,7 @@ func FuzzWriteRequest(f *testing.F) {
 	})
 }
 
-// What is accepted as a registration names an application and who somebody is, and keeps what an application may ask for.
+// An accepted registration has an application and an identity, and keeps the application's own fields.
 func FuzzRegisterRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"appId":"3f0e6e1a-2f57-4f0c-8a35-5c6f2a1b9d84","firstName":"Sara","lastName":"","email":"sara@example.com","phone":"989121234567","userId":"crm-1042"}`,

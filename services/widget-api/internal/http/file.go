@@ -23,7 +23,7 @@ import (
 // busyRetryAfter is the Retry-After when the maximum number of uploads is running.
 const busyRetryAfter = 5 * time.Second
 
-// postFile answers POST /message with a file in it. What can be refused without the file is refused before it is read.
+// postFile answers POST /message with a file. It rejects what it can before it reads the file.
 func (a api) postFile(c echo.Context, who credential.VisitorClaims) error {
 	if header := c.Request().Header; idempotency.Asked(header) {
 		if _, err := idempotency.KeyOf(header); err != nil {
@@ -77,13 +77,13 @@ func (a api) writeFile(c echo.Context, who credential.VisitorClaims, u conversat
 	return c.JSONBlob(http.StatusCreated, m.AppendJSON(nil))
 }
 
-// fingerprint is what makes two uploads the same: what was sent, whatever address it got.
+// fingerprint identifies an upload by its content, independent of the file's address.
 func fingerprint(u conversation.Upload) string {
 	return idempotency.Fingerprint("file", u.File.Digest, u.File.Kind.ContentType, u.File.Name, u.Caption)
 }
 
-// enter takes one of the places for uploads, which leave gives back. Of these, a visitor, an address and an application have a share,
-// so that none of them keeps the others from uploading.
+// enter takes an upload slot, which leave returns. A visitor, an address and an application have a limited share, so that none of
+// them blocks the others.
 func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), err error) {
 	var taken []func()
 	leave = func() {
@@ -92,10 +92,10 @@ func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), 
 		}
 	}
 	for _, share := range []struct {
-		places *places
+		slots  *slots
 		caller string
 	}{{a.ofVisitor, who.ChatUserID}, {a.ofAddress, httpapi.ClientAddress(c)}, {a.ofApplication, who.AppID}} {
-		give, ok := share.places.enter(share.caller)
+		give, ok := share.slots.enter(share.caller)
 		if !ok {
 			leave()
 			return nil, tooManyUploads(apperr.TooMany)
@@ -103,8 +103,8 @@ func (a api) enter(c echo.Context, who credential.VisitorClaims) (leave func(), 
 		taken = append(taken, give)
 	}
 	select {
-	case a.places <- struct{}{}:
-		taken = append(taken, func() { <-a.places })
+	case a.slots <- struct{}{}:
+		taken = append(taken, func() { <-a.slots })
 		return leave, nil
 	default:
 		leave()
@@ -119,7 +119,7 @@ func tooManyUploads(code apperr.Code) error {
 	return e
 }
 
-// baseURL is the address under which browsers reach this API: what the configuration says, else what this one has used.
+// baseURL returns the address under which browsers reach this API: the configured one, or that of this request.
 func (a api) baseURL(c echo.Context) (string, error) {
 	if a.PublicURL != "" {
 		return strings.TrimRight(a.PublicURL, "/"), nil
@@ -131,10 +131,10 @@ func (a api) baseURL(c echo.Context) (string, error) {
 	return base, nil
 }
 
-// filePolicy is for a file that is opened as a page: it can run nothing, load nothing but itself, and is of no origin.
+// filePolicy applies to a file that is opened as a page: it runs no script, loads only itself, and has an opaque origin.
 const filePolicy = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 
-// maxFileAge bounds how long a browser keeps a file. It never changes, but what is deleted should not live on for ever.
+// maxFileAge bounds how long a browser caches a file. The content never changes, but a deleted file must not be cached for ever.
 const maxFileAge = 24 * time.Hour
 
 func (a api) getFile(c echo.Context) error {
@@ -153,19 +153,19 @@ func (a api) getFile(c echo.Context) error {
 		return w.refusal(f)
 	}
 	if err := reader.Err(); err != nil {
-		return fmt.Errorf("sending a file: %w", err) // part of it may be sent; the Content-Length shows the caller
+		return fmt.Errorf("sending a file: %w", err) // part of it may be sent; the Content-Length reveals that
 	}
 	return nil
 }
 
-// ignoreOtherUnits drops a range that is not in bytes, as RFC 9110, 14.2 wants it; net/http would refuse it.
+// ignoreOtherUnits drops a range in units other than bytes (RFC 9110, 14.2); net/http would reject it.
 func ignoreOtherUnits(h http.Header) {
 	if !strings.HasPrefix(h.Get("Range"), "bytes=") {
 		h.Del("Range")
 	}
 }
 
-// nameParam is the last part of the path, unescaped: the router gives it as it came where it holds an escaped slash or the like.
+// nameParam returns the last part of the path, unescaped: the router leaves it escaped if it contains an escaped slash.
 func nameParam(c echo.Context) string {
 	name := c.Param("name")
 	if c.Request().URL.RawPath == "" {
@@ -178,7 +178,7 @@ func nameParam(c echo.Context) string {
 	return unescaped
 }
 
-// describe sets what is said of a file whichever part of it is sent.
+// describe sets the headers of a file that do not depend on the range.
 func (a api) describe(h http.Header, f file.File) {
 	h.Set(echo.HeaderContentType, f.ContentType)
 	h.Set(echo.HeaderContentDisposition, disposition(f))
@@ -189,7 +189,7 @@ func (a api) describe(h http.Header, f file.File) {
 	h.Set(echo.HeaderCacheControl, fmt.Sprintf("private, max-age=%d, immutable", int(a.lifetime(f)/time.Second)))
 }
 
-// lifetime is how long a browser may keep the file: no longer than we do.
+// lifetime returns how long a browser may cache the file: at most until it expires.
 func (a api) lifetime(f file.File) time.Duration {
 	expires := file.ExpiryOf(f.ID)
 	if expires.IsZero() {
@@ -198,8 +198,8 @@ func (a api) lifetime(f file.File) time.Duration {
 	return max(0, min(maxFileAge, expires.Sub(a.Now())))
 }
 
-// disposition says whether a browser may show the file by itself, and what it is called (RFC 6266): for clients of before RFC 8187
-// without what is not ASCII.
+// disposition returns the Content-Disposition of a file (RFC 6266): whether a browser may display it, and its name, with an ASCII
+// fallback for clients without RFC 8187.
 func disposition(f file.File) string {
 	kind := "attachment"
 	if file.KindOfStored(f.ContentType).Inline() {
@@ -217,7 +217,7 @@ func disposition(f file.File) string {
 	return kind + `; filename="` + plain + `"; filename*=UTF-8''` + escapeExtended(f.Name)
 }
 
-// escapeExtended escapes all that is no attr-char of RFC 8187.
+// escapeExtended escapes all but the attr-chars of RFC 8187.
 func escapeExtended(s string) string {
 	const attrChars = "!#$&+-.^_`|~"
 	var b strings.Builder
@@ -236,7 +236,7 @@ func escapeExtended(s string) string {
 type download struct {
 	*echo.Response
 	pace    *pace
-	refused int // the status of a request that cannot be served; 0: none
+	refused int // status of a rejected request; 0: none
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -259,16 +259,16 @@ func (d *download) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// refusal is why the file is not sent.
+// refusal returns the error of a rejected request.
 func (d *download) refusal(f file.File) error {
 	h := d.Header()
 	for _, name := range []string{
 		echo.HeaderContentType, echo.HeaderContentDisposition, echo.HeaderContentSecurityPolicy, echo.HeaderCacheControl, "ETag", echo.HeaderLastModified,
 	} {
-		h.Del(name) // said of the file, not of the refusal
+		h.Del(name) // headers of the file
 	}
 	if d.refused == http.StatusRequestedRangeNotSatisfiable {
-		h.Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size)) // net/http says it only of ranges that it understands
+		h.Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size)) // net/http sets it only for ranges that it understands
 		return apperr.RangeNotSatisfiable.New()
 	}
 	if d.refused == http.StatusPreconditionFailed {
@@ -279,6 +279,6 @@ func (d *download) refusal(f file.File) error {
 
 // isMultipart reports whether the request has a multipart body of any kind.
 func isMultipart(c echo.Context) bool {
-	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)) // a wrong parameter is for openForm
+	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)) // openForm reports a malformed parameter
 	return strings.HasPrefix(mediaType, "multipart/")
 }

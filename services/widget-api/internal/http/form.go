@@ -21,34 +21,34 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/attachment"
 )
 
-// maxAround is how many bytes of a form may be around its file: boundaries, headers, the caption.
+// maxAround bounds the bytes of a form apart from its file: boundaries, headers, the caption.
 const maxAround = 256 << 10
 
 const mediaTypeForm = "multipart/form-data"
 
-// Uploads says what visitors may send.
+// Uploads bounds the files that visitors may send.
 type Uploads struct {
 	MaxBytes  int64 // of a file
 	MaxAtOnce int   // uploads
 
-	MaxOfVisitor, MaxOfAddress, MaxOfApplication int // of these; zero: no bound
+	MaxOfVisitor, MaxOfAddress, MaxOfApplication int // shares of these; zero: unlimited
 
-	Timeout time.Duration // of one
+	Timeout time.Duration // of one upload
 }
 
-// form reads a multipart/form-data body (RFC 7578) as it arrives, once, from front to back: one part called file, which is a file, and
-// perhaps one called caption, before or after it. Other parts are ignored. It implements conversation.Form.
+// form reads a multipart/form-data body (RFC 7578) as it arrives, once, from start to end: one part named file, which is a file,
+// and optionally one named caption, before or after it. Other parts are ignored. It implements conversation.Form.
 type form struct {
 	parts   *multipart.Reader
 	body    *body
 	maxFile int64
-	maxSize int64 // of the file, as far as it is known before it has come
+	maxSize int64 // of the file, as far as known from the headers
 
 	caption  string
 	captions int
 }
 
-// openForm refuses what need not be read to be refused.
+// openForm rejects what it can without reading the body.
 func openForm(c echo.Context, limits Uploads) (*form, error) {
 	req := c.Request()
 	mediaType, params, err := mime.ParseMediaType(req.Header.Get(echo.HeaderContentType))
@@ -107,8 +107,8 @@ func (f *form) Rest() (string, error) {
 	return f.caption, faults.Err()
 }
 
-// cause returns why receiving the form failed with err. net/http cancels the request's context when reading the body fails, while the
-// multipart reader still returns what it has buffered; so the read may have failed before what reports the cancellation began.
+// cause returns why receiving the form failed with err. net/http cancels the request's context when reading the body fails, while
+// the multipart reader still returns buffered data; so the read may have failed before the cancellation was observed.
 func (f *form) cause(err error) error {
 	if f.body.err != nil && errors.Is(err, context.Canceled) {
 		return f.body.fault(err)
@@ -116,11 +116,11 @@ func (f *form) cause(err error) error {
 	return err
 }
 
-// untilFile reads parts up to the next file, and reports nil where the form has ended.
+// untilFile reads parts up to the next file, and returns nil at the end of the form.
 func (f *form) untilFile() (*multipart.Part, error) {
 	for {
 		part, err := f.parts.NextRawPart()
-		if file.Ended(err) { // exactly: a body that ends too early has another
+		if file.Ended(err) { // exactly: a truncated body has another error
 			return nil, nil
 		}
 		if err != nil {
@@ -137,7 +137,7 @@ func (f *form) untilFile() (*multipart.Part, error) {
 	}
 }
 
-// checkFilePart refuses a plain field with the name file, a common mistake of pages.
+// checkFilePart rejects a plain field with the name file, a common mistake of pages.
 func checkFilePart(part *multipart.Part) error {
 	if part.FileName() == "" && part.Header.Get(echo.HeaderContentType) == "" {
 		return apperr.Fields{{Name: "file", Message: "must be a file"}}.Err()
@@ -145,7 +145,7 @@ func checkFilePart(part *multipart.Part) error {
 	return nil
 }
 
-// readCaption reads no more than a caption may have, and a little to see that it has more.
+// readCaption reads at most one byte more than a caption may have.
 func (f *form) readCaption(part *multipart.Part) error {
 	text, err := io.ReadAll(io.LimitReader(part, chat.MaxTextLength*utf8.UTFMax+1))
 	if err != nil {
@@ -181,7 +181,7 @@ type content struct {
 func (c *content) Read(p []byte) (int, error) {
 	n, err := c.part.Read(p)
 	c.left -= int64(n)
-	c.body.left += int64(n) // what is of the file is not around it
+	c.body.left += int64(n) // the file does not count as data around it
 	switch {
 	case c.left < 0:
 		return 0, fileTooLarge(c.limit)
@@ -191,11 +191,11 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// body is what the form is read from: it must keep coming, and has little beside the file.
+// body reads the form's bytes. It enforces the minimum rate and the limit of data around the file.
 type body struct {
 	from io.Reader
 	pace *pace
-	left int64 // bytes that may still come beside the file
+	left int64 // bytes left for data around the file
 	err  error // why reading has failed, which the multipart reader hides
 }
 
@@ -217,7 +217,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fault says what is wrong when the form cannot be read on.
+// fault returns the error of a form that cannot be read further.
 func (b *body) fault(err error) error {
 	switch {
 	case errors.Is(b.err, errTooMuchAround):

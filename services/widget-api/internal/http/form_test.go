@@ -36,7 +36,7 @@ func read(f *form) (content []byte, name, caption string, err error) {
 	return content, in.Name, caption, err
 }
 
-// A form reads the same in whatever pieces it arrives.
+// A form reads the same whatever the sizes of its pieces.
 func TestFormInPieces(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -58,7 +58,7 @@ func TestFormInPieces(t *testing.T) {
 	}
 }
 
-// Whatever is sent as a form is read or refused with a reason, within the limits.
+// Any body is read or rejected with a coded error, within the limits.
 func FuzzForm(f *testing.F) {
 	const boundary = "b"
 	for _, seed := range []string{

@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// keysMaxAge may be long: a verifier that meets an unknown key id fetches the keys again.
+// keysMaxAge may be long: a verifier fetches the keys again for an unknown key id.
 const keysMaxAge = "public, max-age=300"
 
 func (a api) getKeys(c echo.Context) error {

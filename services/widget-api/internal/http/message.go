@@ -54,8 +54,7 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 	return c.JSONBlob(http.StatusCreated, m.AppendJSON(nil))
 }
 
-// writeOnce is for requests with an Idempotency-Key; the fingerprint says what was sent, whatever the same would look like in
-// another request.
+// writeOnce handles requests with an Idempotency-Key. The fingerprint identifies the content of the request.
 func (a api) writeOnce(
 	c echo.Context, who credential.VisitorClaims, fingerprint string, write func(context.Context, chat.MessageIdentity) (chat.Message, error),
 ) error {
@@ -86,14 +85,14 @@ func (a api) getHistory(c echo.Context, who credential.VisitorClaims) error {
 }
 
 const (
-	// historyChunk is how much of a history is encoded before it is sent.
+	// historyChunk is the size of the encoding buffer.
 	historyChunk = 32 << 10
-	// maxHistoryTime is how long a client may take for a history, whose messages stay in memory meanwhile.
+	// maxHistoryTime bounds how long a client may take to receive a history, which stays in memory meanwhile.
 	maxHistoryTime = time.Minute
 )
 
-// writeHistory sends the records in chunks, so that a history is not in memory twice. They are written by hand, because their data
-// must pass byte for byte.
+// writeHistory sends the records in chunks, so that a history is not in memory twice. They are encoded by hand, because their
+// data must pass byte for byte.
 func writeHistory(w http.ResponseWriter, p *pace, chatID string, messages []chat.Message) error {
 	chunk := append(make([]byte, 0, min(historyChunk+historyChunk/4, 256*len(messages)+2)), '[')
 	for i, m := range messages {
@@ -110,7 +109,7 @@ func writeHistory(w http.ResponseWriter, p *pace, chatID string, messages []chat
 		chunk = chunk[:0]
 	}
 	chunk = append(chunk, ']')
-	if p.bytes == 0 { // all of it: net/http need not send it in chunks of its own
+	if p.bytes == 0 { // all of it: no chunked encoding needed
 		w.Header().Set(echo.HeaderContentLength, strconv.Itoa(len(chunk)))
 	}
 	return p.write(w, chunk)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A client may hang for a while, and has then to send or take something.
+// A client may stall for a while, and must then send or receive.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestPace(t *testing.T) {
 		}
 		p.moved(1 << 30)
 		if got := left(); got != 5*time.Minute-15*time.Second {
-			t.Errorf("more than all: got %v, want the rest of all time", got)
+			t.Errorf("beyond the bound: got %v, want the remaining time", got)
 		}
 		if p.atMost = 0; time.Until(p.deadline()) < time.Hour {
 			t.Error("without a bound: want only the rate to count")

@@ -10,10 +10,10 @@ import (
 
 const (
 	maxLimit     = conversation.MaxPage
-	defaultLimit = 100 // of a page that only says before which message it ends
+	defaultLimit = 100 // of a page with only before
 )
 
-// pageOf reads the page that a query asks for. Without limit and before that is as much as one answer holds.
+// pageOf parses the page of a query. Without limit and before it is as much as one answer holds.
 func pageOf(query string) (conversation.Page, error) {
 	var wrong apperr.Fields
 	values, err := url.ParseQuery(query)
@@ -48,8 +48,8 @@ func once(wrong *apperr.Fields, values url.Values, name string) (given bool, val
 	return false, ""
 }
 
-// linkToNext is the Link header that leads to the page before this one (RFC 8288). Its target is relative, so that it is right
-// under whatever address the visitor knows us by.
+// linkToNext returns the Link header of the page before this one (RFC 8288). Its target is relative, so that it holds for every
+// address of the API.
 func linkToNext(page conversation.Page, first string) string {
 	target := url.Values{"before": {first}, "limit": {strconv.Itoa(maxLimit)}}
 	if page.Limit > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// readMessage takes the visitor's word that everything up to a message was read. What a body says is ignored.
+// readMessage marks everything up to a message as read. It ignores the body.
 func (a api) readMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := a.Conversations.Read(c.Request().Context(), who, c.Param("id")); err != nil {
 		return err

@@ -22,7 +22,7 @@ type registerRequest struct {
 	UserID        *string                   `json:"userId"`
 	UserHash      *string                   `json:"userHash"`
 	IdentityToken *string                   `json:"identityToken"`
-	Others        map[string]jsontext.Value `json:",embed"` // an application may require fields that we do not know
+	Others        map[string]jsontext.Value `json:",embed"` // an application may require fields of its own
 }
 
 func (r *registerRequest) form() registration.Form {
@@ -47,7 +47,7 @@ func (a api) register(c echo.Context) error {
 	}
 	form := r.form()
 	form.Origin = c.Request().Header.Get(echo.HeaderOrigin)
-	form.Token, _ = httpapi.Bearer(c) // of a visitor who comes back; what does not hold is ignored
+	form.Token, _ = httpapi.Bearer(c) // of an earlier registration; an invalid one is ignored
 	token, err := a.Registrations.Register(c.Request().Context(), form, func(app chat.Application) error {
 		return a.Limits.Bytes.Register(c, app, registrationBytes)
 	})

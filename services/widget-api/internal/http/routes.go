@@ -33,7 +33,7 @@ type Registrations interface {
 	Register(ctx context.Context, f registration.Form, admit func(chat.Application) error) (token string, err error)
 }
 
-// Conversations is the visitors' open chats.
+// Conversations serves the visitors' open chats.
 type Conversations interface {
 	History(ctx context.Context, who credential.VisitorClaims, p conversation.Page, answer func(conversation.Answer) error) error
 	Read(ctx context.Context, who credential.VisitorClaims, messageID string) error
@@ -43,7 +43,7 @@ type Conversations interface {
 	Discard(ctx context.Context, u conversation.Upload)
 }
 
-// Files finds what visitors have sent.
+// Files finds uploaded files.
 type Files interface {
 	Find(ctx context.Context, id, name string) (file.File, file.Content, error)
 }
@@ -53,17 +53,17 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
 
-// Once answers a request with an Idempotency-Key, and acts only where that was not done before.
+// Once answers a request with an Idempotency-Key and runs its action at most once.
 type Once interface {
 	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 
-// Keys shows the public keys of visitors' tokens.
+// Keys returns the public keys of visitors' tokens.
 type Keys interface {
 	JWKS() []byte
 }
 
-// Config is what the API needs.
+// Config holds the dependencies of the API.
 type Config struct {
 	Applications  Applications
 	Registrations Registrations
@@ -72,7 +72,7 @@ type Config struct {
 	Once          Once
 	Files         Files
 	Uploads       Uploads
-	PublicURL     string // where browsers reach this API; empty: where each request has reached it
+	PublicURL     string // public address of this API; empty: that of each request
 	Now           func() time.Time
 	Verifier      Verifier
 	Keys          Keys
@@ -84,31 +84,31 @@ type Config struct {
 	Tracer        *tracing.Tracer // nil: no traces
 }
 
-// Limits bound how often the API may be called; nil ones do not.
+// Limits bound how often the API may be called. A nil limiter does not limit.
 type Limits struct {
 	Address      *ratelimit.Limiter // all requests of an address
 	Register     *ratelimit.Limiter // registrations from an address
 	Visitor      *ratelimit.Limiter // requests with a visitor's tokens
-	AuthFailures *ratelimit.Limiter // requests of an address whose token does not hold
+	AuthFailures *ratelimit.Limiter // authentication failures of an address
 	Keys         *ratelimit.Limiter // idempotency keys of an application's visitors
 	Bytes        Bytes
 }
 
 type api struct {
 	Config
-	places                              chan struct{} // one for each upload under way
-	ofVisitor, ofAddress, ofApplication *places       // each one's share of these
+	slots                               chan struct{} // one slot per running upload
+	ofVisitor, ofAddress, ofApplication *slots        // the share of each
 }
 
 // New returns the API.
 func New(cfg Config) *echo.Echo {
 	a := api{
-		Config: cfg, places: make(chan struct{}, cfg.Uploads.MaxAtOnce),
-		ofVisitor: newPlaces(cfg.Uploads.MaxOfVisitor), ofAddress: newPlaces(cfg.Uploads.MaxOfAddress),
-		ofApplication: newPlaces(cfg.Uploads.MaxOfApplication),
+		Config: cfg, slots: make(chan struct{}, cfg.Uploads.MaxAtOnce),
+		ofVisitor: newSlots(cfg.Uploads.MaxOfVisitor), ofAddress: newSlots(cfg.Uploads.MaxOfAddress),
+		ofApplication: newSlots(cfg.Uploads.MaxOfApplication),
 	}
 	e := httpapi.New(httpapi.Config{Service: "widget-api", Logger: cfg.Logger, Registerer: cfg.Registerer, Tracer: cfg.Tracer, Proxies: cfg.Proxies})
-	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read that it is too fast
+	e.Use(httpapi.CORS(anySite), a.Limits.Address.ByAddress) // in this order, so that a page can read a 429
 	e.GET("/settings/:id", a.getSettings)
 	e.POST("/register", a.register, a.Limits.Register.ByAddress)
 	e.GET("/message", a.forVisitor(a.getHistory, "limit", "before"))
@@ -126,6 +126,6 @@ func New(cfg Config) *echo.Echo {
 	return e
 }
 
-// anySite lets pages of any origin ask: a preflight does not say for which application, so that an origin is refused only
-// by the answer itself (application.CheckOrigin).
+// anySite allows preflights of any origin: a preflight does not name the application, so an origin is refused only by the
+// response itself (application.CheckOrigin).
 func anySite(string, echo.Context) bool { return true }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 )
 
-// settingsMaxAge is short so that changes of the settings show soon.
+// settingsMaxAge is short so that changed settings take effect soon.
 const settingsMaxAge = "public, max-age=10"
 
 func (a api) getSettings(c echo.Context) error {
@@ -34,7 +34,7 @@ func (a api) getSettings(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, body)
 }
 
-// settingsOf returns the settings record; widgetConfigs is the operator's own text.
+// settingsOf returns the settings; widgetConfigs is passed byte for byte.
 func settingsOf(app chat.Application) []byte {
 	body := chat.AppendString([]byte(`{"id":`), app.ID)
 	body = chat.AppendString(append(body, `,"botName":`...), app.BotName)

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// stopMessage ends a message that a bot is still writing. What a body says is ignored.
+// stopMessage stops a message that a bot is still streaming. It ignores the body.
 func (a api) stopMessage(c echo.Context, who credential.VisitorClaims) error {
 	if err := a.Conversations.Stop(c.Request().Context(), who, c.Param("id")); err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 	"github.com/parley-chat/parley/services/widget-api/internal/application"
 )
 
-// visitorHandler answers a request of a visitor whose token holds.
+// visitorHandler handles a request of a visitor with a valid token.
 type visitorHandler func(c echo.Context, who credential.VisitorClaims) error
 
-// forVisitor authenticates the visitor before the body is read, and refuses query parameters other than these.
+// forVisitor authenticates the visitor before it reads the body, and rejects any other query parameters.
 func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		token, err := httpapi.Bearer(c)
@@ -32,12 +32,11 @@ func (a api) forVisitor(next visitorHandler, parameters ...string) echo.HandlerF
 		if err := httpapi.CheckQuery(c, parameters...); err != nil {
 			return err
 		}
-		return a.Limits.AuthFailures.Failed(c, next(c, who)) // its visitor may be gone, or its tokens revoked
+		return a.Limits.AuthFailures.Failed(c, next(c, who)) // the visitor may be deleted, or the tokens revoked
 	}
 }
 
-// checkOrigin refuses pages of origins that the visitor's application does not allow. That the application is gone is for
-// the handler to say.
+// checkOrigin refuses pages of origins that the visitor's application does not allow. The handler reports a missing application.
 func (a api) checkOrigin(c echo.Context, who credential.VisitorClaims) error {
 	origin := c.Request().Header.Get(echo.HeaderOrigin)
 	if origin == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Lengths in characters. Those of a phone are the specification's, of an e-mail address RFC 5321's (as one writes it), the
-// others ours.
+// Lengths in characters. Those of a phone number come from the specification, of an e-mail address from RFC 5321, the others are
+// ours.
 const (
 	maxName            = 256
 	maxUserID          = 256
@@ -20,7 +20,7 @@ const (
 	minPhone, maxPhone = 11, 12
 )
 
-// Form is what a visitor fills in. A pointer is nil where the field was not sent.
+// Form is a visitor's registration. A pointer is nil if the field was not sent.
 type Form struct {
 	AppID         string
 	FirstName     string
@@ -28,14 +28,14 @@ type Form struct {
 	Email         *string
 	Phone         *string
 	UserID        *string
-	UserHash      *string                    // by which the company's server vouches for the strongest of UserID, Email and Phone
-	IdentityToken *string                    // a JWT by which the company's server vouches for what its claims name, for a while
-	Token         string                     // the visitor token that came with the form; empty: none
-	Origin        string                     // of the page that sent the form; empty: it was no page
-	Others        map[string]json.RawMessage // fields that only an application's requiredFields can know
+	UserHash      *string                    // proof by the company's server of the strongest of UserID, Email and Phone
+	IdentityToken *string                    // JWT of the company's server that proves the identity in its claims until it expires
+	Token         string                     // visitor token of the request; empty: none
+	Origin        string                     // of the page that sent the form; empty: not a page
+	Others        map[string]json.RawMessage // an application's own fields, for its requiredFields
 }
 
-// Validate returns everything that is wrong with the form, whatever the application requires.
+// Validate returns all errors of the form that do not depend on the application.
 func (r Form) Validate() apperr.Fields {
 	var f apperr.Fields
 	if r.AppID == "" {
@@ -48,7 +48,7 @@ func (r Form) Validate() apperr.Fields {
 	if r.UserHash != nil && r.IdentityToken != nil {
 		f.Add("userHash", "must be absent if identityToken is sent")
 	}
-	if r.Email == nil && r.Phone == nil && r.UserID == nil && r.IdentityToken == nil { // else the token's claims are looked at
+	if r.Email == nil && r.Phone == nil && r.UserID == nil && r.IdentityToken == nil { // otherwise the token's claims count
 		f.Add("email", "is required if phone and userId are absent")
 		f.Add("phone", "is required if email and userId are absent")
 		f.Add("userId", "is required if email and phone are absent")
@@ -81,8 +81,7 @@ func (r Form) validateIdentities(f *apperr.Fields) {
 	}
 }
 
-// missing returns the names of required that the form does not have, in their order. Null and the empty string count
-// as missing.
+// missing returns the names of required fields that the form lacks, in their order. Null and the empty string count as missing.
 func (r Form) missing(required []string) []string {
 	var names []string
 	for _, name := range required {
@@ -120,7 +119,7 @@ func (r Form) has(name string) bool {
 }
 
 // ValidEmail reports whether s is one plain address: local part, @, and a domain of at least two labels. Quoted local parts,
-// comments and address literals are valid RFC 5322, but not in use.
+// comments and address literals are valid in RFC 5322, but unused in practice.
 func ValidEmail(s string) bool {
 	address, err := mail.ParseAddress(s)
 	if err != nil || address.Address != s || utf8.RuneCountInString(s) > maxEmail {

@@ -11,11 +11,10 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 )
 
-// prove checks the form's proof, if it has one. It returns the form, with the values that the proof adds, and the identity that is
-// proved; nil: none is.
+// prove checks the form's proof, if any. It returns the form with the values that the proof adds, and the proved identity or nil.
 //
-// A proof covers one identity, the strongest that was sent. The others are claims, and must not match a visitor that another person has
-// proved to be. If the application does not verify, proofs are ignored.
+// A proof covers one identity, the strongest that was sent. The others are claims, and must not match a visitor whom a proof
+// identifies as someone else. If the application does not verify, proofs are ignored.
 func (r Form) prove(app chat.Application, now time.Time) (Form, *store.Identity, error) {
 	switch {
 	case !app.Identity.On():
@@ -66,7 +65,7 @@ func (r Form) proveByToken(app chat.Application, now time.Time) (Form, *store.Id
 	return r, &strongest, nil
 }
 
-// identify completes r with the visitor of the form, or with the identities that lead to one.
+// identify completes r with the visitor of the form, or with the identities to look up.
 func (d *Service) identify(ctx context.Context, app chat.Application, f Form, proved *store.Identity, r *store.Registration) error {
 	if proved != nil {
 		r.Identities = []store.Identity{*proved}
@@ -76,7 +75,7 @@ func (d *Service) identify(ctx context.Context, app chat.Application, f Form, pr
 	if !app.Identity.On() {
 		return nil
 	}
-	r.OnlyUnowned = true // an unproved claim to a known identity leads to no history
+	r.OnlyUnowned = true // an unproved claim to a known identity gives no access to its history
 	holder, held, err := d.holder(ctx, app, f)
 	if held {
 		r.Visitor.ID = holder
@@ -84,8 +83,8 @@ func (d *Service) identify(ctx context.Context, app chat.Application, f Form, pr
 	return err
 }
 
-// holder returns the visitor whose token came with the form, if the form names that visitor: a browser that several people use may
-// still have the token of another one. A token that does not hold counts as none.
+// holder returns the visitor of the request's token, if the form names that visitor: a shared browser may still have the token of
+// another one. An invalid token counts as none.
 func (d *Service) holder(ctx context.Context, app chat.Application, f Form) (chatUserID string, held bool, err error) {
 	if f.Token == "" {
 		return "", false, nil
@@ -123,7 +122,7 @@ func (r Form) names(v chat.Visitor) bool {
 	return same > 0
 }
 
-// provedBy is the kind of the identity that is proved, if one is.
+// provedBy returns the kind of the proved identity, or "".
 func provedBy(proved *store.Identity) string {
 	if proved == nil {
 		return ""

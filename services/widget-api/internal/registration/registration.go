@@ -1,4 +1,4 @@
-// Package registration registers visitors. form.go has the rules for what they fill in, registration.go what is done with it.
+// Package registration registers visitors. form.go validates the form, registration.go stores the visitor and opens the chat.
 package registration
 
 import (
@@ -22,7 +22,7 @@ type Applications interface {
 	FindWidget(ctx context.Context, id string) (chat.Application, error)
 }
 
-// Visitors keeps visitors and their chats.
+// Visitors stores visitors and their chats.
 type Visitors interface {
 	Visitor(ctx context.Context, chatUserID string) (chat.Visitor, error)
 	Register(ctx context.Context, r store.Registration) (store.Registered, error)
@@ -33,7 +33,7 @@ type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Signer makes visitors' tokens.
+// Signer signs visitors' tokens.
 type Signer interface {
 	Sign(claims credential.VisitorClaims) (string, error)
 }
@@ -43,7 +43,7 @@ type Tokens interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
 
-// Config is what a [Service] needs.
+// Config holds the dependencies of a [Service].
 type Config struct {
 	Applications Applications
 	Visitors     Visitors
@@ -61,13 +61,13 @@ type Service struct{ cfg Config }
 // New returns the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// Register makes or updates the visitor of a valid form, opens a chat with the application's greetings unless one is open,
-// and returns a token once the event is published. admit is asked when the form is right and before anything is written; its error
-// is returned. Everything that Register writes it would write again in the same way, so a retry after an error completes what was
-// begun; only in the mode session a retry without a token may begin another visitor.
+// Register creates or updates the visitor of a valid form, opens a chat with the application's greetings unless one is open, and
+// returns a token once the event is published. It calls admit after validation and before the first write, and returns its error.
+// All writes are idempotent, so a retry after an error completes them; only in the mode session a retry without a token may
+// create another visitor.
 //
-// It returns NotFound when there is no such application with a widget, and Invalid with the reason ORIGIN_NOT_ALLOWED,
-// MISSING_REQUIRED_FIELDS or IDENTITY_NOT_VERIFIED.
+// Errors: NotFound without such an application with a widget; Invalid with the reason ORIGIN_NOT_ALLOWED, MISSING_REQUIRED_FIELDS
+// or IDENTITY_NOT_VERIFIED.
 func (d *Service) Register(ctx context.Context, f Form, admit func(chat.Application) error) (token string, err error) {
 	app, err := d.cfg.Applications.FindWidget(ctx, f.AppID)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *Service) Register(ctx context.Context, f Form, admit func(chat.Applicat
 	return token, d.publish(ctx, registered, now)
 }
 
-// identities are those that were sent, the strongest first.
+// identities returns the identities of the form, the strongest first.
 func (r Form) identities(appID string) []store.Identity {
 	var ids []store.Identity
 	for _, i := range []struct {

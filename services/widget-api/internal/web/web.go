@@ -1,8 +1,8 @@
-// Package web serves the chat widget that site owners embed: /widget.js, the loader that the script tag names, and below
-// /widget/ what it loads later. The files are built from web/widget into dist (`make assets`) and embedded, each beside its
+// Package web serves the chat widget that site owners embed: /widget.js, the loader that the script tag names, and below /widget/
+// the chunks that it loads later. The files are built from web/widget into dist (`make assets`) and embedded, each with its
 // Brotli and gzip forms.
 //
-// Names below /widget/ carry a hash of the content, so those answers are immutable. The loader keeps its name and is cached
+// Names below /widget/ contain a hash of the content, so those answers are immutable. The loader keeps its name and is cached
 // briefly.
 package web
 
@@ -26,12 +26,12 @@ import (
 var dist embed.FS
 
 const (
-	// loaderCache is short, so that a new release arrives; a page that finds the old one meanwhile is not held up.
+	// loaderCache is short, so that a new release arrives soon; a page uses the stale loader while it revalidates.
 	loaderCache = "public, max-age=300, stale-while-revalidate=86400"
 	chunkCache  = "public, max-age=31536000, immutable"
 )
 
-// Config is what the widget must know of the service.
+// Config holds the service's settings that the widget needs.
 type Config struct {
 	MaxFileBytes int64 // of a visitor's file
 }

@@ -28,7 +28,7 @@ var built = fstest.MapFS{
 	"manifest.json":       {Data: []byte("{}")},
 }
 
-func TestWhatHasAHashIsImmutable(t *testing.T) {
+func TestHashedFilesAreImmutable(t *testing.T) {
 	t.Parallel()
 	a := newAssets(Config{MaxFileBytes: 42}, built)
 	for path, want := range map[string]string{"/widget.js": loaderCache, "/widget/chat-0a1b2c3d.js": chunkCache, "/widget/licenses.txt": loaderCache, "/widget/limits.json": loaderCache} {
@@ -51,8 +51,8 @@ func TestWhatHasAHashIsImmutable(t *testing.T) {
 	}
 }
 
-// A clean clone compiles; only the widget is missing, and the answer says how to get it.
-func TestWithoutABuildTheAnswerSaysSo(t *testing.T) {
+// A clean clone compiles; only the widget is missing, and the error names the command that builds it.
+func TestMissingBuild(t *testing.T) {
 	t.Parallel()
 	a := newAssets(Config{}, fstest.MapFS{".gitignore": {Data: []byte("*")}})
 	for _, path := range []string{"/widget.js", "/widget/chat-0a1b2c3d.js"} {

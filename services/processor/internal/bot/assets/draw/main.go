@@ -1,5 +1,5 @@
-// Draw makes the demo bot's picture: two speech bubbles on a plain ground. The picture is committed; this program is how
-// it came to be (go generate in the folder above).
+// Draw draws the demo bot's picture: two speech bubbles on a plain background. The picture is committed; go generate in the
+// folder above runs this program.
 package main
 
 import (
@@ -17,7 +17,6 @@ const (
 	samples       = 4 // per pixel and axis: smooth edges
 )
 
-// palette is ground, first bubble, second bubble, ink, and the mixtures in between.
 func main() {
 	out := flag.String("o", "parley.png", "file to write")
 	flag.Parse()
@@ -96,14 +95,14 @@ func colourAt(x, y float64) color.RGBA {
 	return ground
 }
 
-// inBubble is a rectangle with round corners.
+// inBubble reports whether a point is in a rounded rectangle.
 func inBubble(x, y, left, top, w, h, radius float64) bool {
 	dx := math.Max(math.Abs(x-(left+w/2))-(w/2-radius), 0)
 	dy := math.Max(math.Abs(y-(top+h/2))-(h/2-radius), 0)
 	return dx*dx+dy*dy <= radius*radius
 }
 
-// inTail is the small triangle by which a bubble points down.
+// inTail reports whether a point is in the small triangle below a bubble.
 func inTail(x, y, left, top, size float64) bool {
 	return x >= left && y >= top && (x-left)+(y-top)/1.6 <= size
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// looking is the set of conversations that a browser has open, for which it gets typing and read cursors. A conversation is open for
+// openChats is the set of conversations that a browser has open, for which it gets typing and read cursors. A conversation is open for
 // [PresenceLife] after the browser's last request, so each browser gets only the signals of what it shows.
-type looking struct {
-	feed   Feed
-	coming chan signal
-	open   map[visitor]*opened
+type openChats struct {
+	feed    Feed
+	signals chan signal
+	open    map[visitor]*opened
 }
 
 type visitor struct{ appID, id string }
@@ -29,12 +29,12 @@ type signal struct {
 	data    []byte
 }
 
-func newLooking(f Feed) *looking {
-	return &looking{feed: f, coming: make(chan signal, noticeRoom), open: make(map[visitor]*opened)}
+func newOpenChats(f Feed) *openChats {
+	return &openChats{feed: f, signals: make(chan signal, noticeBuffer), open: make(map[visitor]*opened)}
 }
 
-// at notes that the browser shows a visitor's conversation.
-func (l *looking) at(v visitor, now time.Time) error {
+// at records that the browser shows a visitor's conversation.
+func (l *openChats) at(v visitor, now time.Time) error {
 	if o := l.open[v]; o != nil {
 		o.until = now.Add(PresenceLife)
 		return nil
@@ -43,7 +43,7 @@ func (l *looking) at(v visitor, now time.Time) error {
 	for _, subj := range []string{subject.Typing("*", v.appID, v.id), subject.ReadCursor(subject.SideVisitor, v.appID, v.id)} {
 		stop, err := l.feed.Bus.OnSignal(subj, "", func(subj string, data []byte) {
 			select {
-			case l.coming <- signal{subj, data}:
+			case l.signals <- signal{subj, data}:
 			default:
 			}
 		})
@@ -57,8 +57,8 @@ func (l *looking) at(v visitor, now time.Time) error {
 	return nil
 }
 
-// expire forgets what the browser has not named for a while.
-func (l *looking) expire(now time.Time) {
+// expire drops conversations that the browser has not named within [PresenceLife].
+func (l *openChats) expire(now time.Time) {
 	for v, o := range l.open {
 		if now.After(o.until) {
 			o.stop()
@@ -67,7 +67,7 @@ func (l *looking) expire(now time.Time) {
 	}
 }
 
-func (l *looking) close() {
+func (l *openChats) close() {
 	for _, o := range l.open {
 		o.stop()
 	}
@@ -96,23 +96,23 @@ type seenEvent struct {
 
 const typingPrefix = "chat.typing."
 
-// tell sends a signal. It skips malformed and expired ones, and those of other companies.
-func (l *looking) tell(s signal, now time.Time, tell func(Event) error) error {
+// emit sends a signal. It skips malformed and expired ones, and those of other companies.
+func (l *openChats) emit(s signal, now time.Time, emit func(Event) error) error {
 	if strings.HasPrefix(s.subject, typingPrefix) {
 		e, ok := decodedSignal[event.Typing](s)
 		if !ok || e.CompanyID != l.feed.CompanyID || now.Sub(e.At) > event.TypingLife {
 			return nil
 		}
-		return tellJSON("", "typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, tell)
+		return emitJSON("", "typing", typingEvent{e.ChatUserID, e.AppID, e.Side, e.UserID, e.Name, e.At.Format(chat.TimeFormat)}, emit)
 	}
 	e, ok := decodedSignal[event.ReadCursorMoved](s)
 	if !ok || e.CompanyID != l.feed.CompanyID {
 		return nil
 	}
-	return tellJSON("", "seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, tell)
+	return emitJSON("", "seen", seenEvent{e.ChatID, e.MessageID, e.UpTo.Format(chat.TimeFormat)}, emit)
 }
 
-// decodedSignal returns the event of a signal; false when it is malformed.
+// decodedSignal returns the event of a signal; false if it is malformed.
 func decodedSignal[E event.Signal, P event.Checked[E]](s signal) (E, bool) {
 	e, err := event.Decode[E, P](s.subject, s.data)
 	return e, err == nil

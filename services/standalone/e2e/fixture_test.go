@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store/backend"
 )
 
-// openStore opens the store of a running Parley, to set up what no API can.
+// openStore opens the store of a running Parley, to set up states that no API can.
 func openStore(t testing.TB, p place) store.Store {
 	t.Helper()
 	s, err := backend.Open(backend.Config{Store: p.store(), Logger: slog.New(slog.DiscardHandler)})
@@ -25,7 +25,7 @@ func openStore(t testing.TB, p place) store.Store {
 	return s
 }
 
-// putCompany makes another company with an application, a template and an access token.
+// putCompany creates another company with an application, a template and an access token.
 func putCompany(t testing.TB, s store.Store) (app chat.Application, template chat.MessageTemplate, secret string) {
 	t.Helper()
 	company := chat.Company{ID: uuid.NewString(), Name: "Another company"}
@@ -49,7 +49,7 @@ func putToken(t testing.TB, s store.Store, companyID string, expires time.Time) 
 	return secret
 }
 
-// openChat opens a chat of a new visitor of the demo application, at a time of the test's choice.
+// openChat opens a chat of a new visitor of the demo application, at a given time.
 func openChat(t testing.TB, s store.Store, p place, opened time.Time) chat.Chat {
 	t.Helper()
 	v, err := s.SaveVisitor(t.Context(), chat.Visitor{ID: uuid.NewString(), CompanyID: p.CompanyID, AppID: p.AppID, FirstName: "Old"})

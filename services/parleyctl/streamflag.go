@@ -7,7 +7,7 @@ import (
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
-// matchStreams are the streams that were asked for; all, where none was.
+// matchStreams returns the streams that were requested; all by default.
 func matchStreams(wanted []string) ([]string, error) {
 	if len(wanted) == 0 {
 		return inspect.StreamNames(), nil
