@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
 )
 
-const mustBeAllowed = "must be one of TEXT, IMAGE, VIDEO, AUDIO, FILE, MULTIPLE_CHOICE, INTERACTIVE, CAROUSEL"
+var mustBeAllowed = "must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(chat.CompanyTypes()), " ", ", "), "[]")
 
 // Every row of the specification's error table for POST /message/send and POST /push-message, and further invalid requests.
 func TestErrors(t *testing.T) {

@@ -99,12 +99,12 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.getAs(w.token, "/message/"+sent+"?dryRun=true")
 	w.getAs(w.other, "/message/"+sent)
 	w.getAs(unknownToken(), "/message/"+sent)
-	for _, path := range recordPaths(w.chatID) {
+	for _, path := range lookupPaths(w.chatID) {
 		w.getAs(w.token, path)
 		w.getAs(w.token, path+"?nothing=1")
 		w.getAs(unknownToken(), path)
 	}
-	for _, path := range recordPaths(unknownID) {
+	for _, path := range lookupPaths(unknownID) {
 		w.getAs(w.token, path)
 	}
 	w.engines.nats.Stop()
@@ -117,16 +117,16 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	}
 	w.post("/push-message", `{}`)
 	w.getAs(w.token, "/message/"+sent)
-	for _, path := range recordPaths(w.chatID) {
+	for _, path := range lookupPaths(w.chatID) {
 		w.getAs(w.token, path)
 	}
 	fresh := w.addToken(companyID)
 	w.engines.store.Begin()
-	for _, path := range recordPaths(w.chatID) {
+	for _, path := range lookupPaths(w.chatID) {
 		w.getAs(fresh, path)
 	}
-	if unseen := w.unseen(); len(unseen) > 0 {
-		t.Errorf("documented, but never answered: %q", unseen)
+	if missingResponses := w.missingResponses(); len(missingResponses) > 0 {
+		t.Errorf("documented, but never answered: %q", missingResponses)
 	}
 }
 
@@ -179,8 +179,8 @@ func TestUnreadableBody(t *testing.T) {
 	}
 }
 
-// unseen lists the documented responses that no test has received, except internal errors and the document itself.
-func (w *world) unseen() []string {
+// missingResponses lists the documented responses that no test has received, except internal errors and the document itself.
+func (w *world) missingResponses() []string {
 	return slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
 		return strings.HasSuffix(exchange, " 500") || strings.Contains(exchange, " /docs ") || strings.Contains(exchange, " /openapi.json ")
 	})

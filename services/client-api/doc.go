@@ -7,6 +7,6 @@
 // layer does the rest.
 //
 // Reading order: service.go (the wiring), internal/http/routes.go (the whole API as one list), then internal/access (authentication),
-// internal/message and internal/push (sending), internal/status (status of a message) and internal/record (chats, messages,
+// internal/message and internal/push (sending), internal/status (status of a message) and internal/lookup (chats, messages,
 // templates). openapi.json is the contract; the tests compare every answer with it.
 package clientapi

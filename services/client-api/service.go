@@ -21,9 +21,9 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/client-api/internal/access"
 	api "github.com/parley-chat/parley/services/client-api/internal/http"
+	"github.com/parley-chat/parley/services/client-api/internal/lookup"
 	"github.com/parley-chat/parley/services/client-api/internal/message"
 	"github.com/parley-chat/parley/services/client-api/internal/push"
-	"github.com/parley-chat/parley/services/client-api/internal/record"
 	"github.com/parley-chat/parley/services/client-api/internal/status"
 )
 
@@ -114,8 +114,8 @@ func (s *Service) api(data store.Store, cache *store.Cache, b *bus.Bus, redis *r
 			Templates: cache, Histories: data, Recipients: data, Publisher: b, Logger: s.cfg.Logger, Now: s.cfg.Now,
 		}),
 		Statuses:   status.New(data, inbound{b}),
-		Records:    record.New(data, s.cfg.Now),
-		Once:       httpapi.Idempotent{Executor: idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger)},
+		Lookups:    lookup.New(data, s.cfg.Now),
+		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(data, s.cfg.Now, s.cfg.Logger)},
 		Limits:     s.limits(redis),
 		Proxies:    s.cfg.TrustedProxies,
 		OpenAPI:    OpenAPI(),

@@ -97,9 +97,6 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-// Handler returns the panel. It serves while Run runs.
-func (s *Service) Handler() http.Handler { return s.handler }
-
 // Run serves until ctx is done, finishes the in-flight requests and returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
@@ -161,7 +158,7 @@ func (s *Service) api(e engines, streaming context.Context) http.Handler {
 			Store: e.files, Records: e.store, BaseURL: s.cfg.WidgetURL, MaxBytes: s.cfg.FileMaxBytes, Retention: s.cfg.FileRetention, Now: s.cfg.Now,
 		},
 		Presence: e.presence, Typing: limiter("typing", config.Rate{Count: 1, Per: event.TypingPause}),
-		Once: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
+		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)}, Stopping: streaming,
 		PublicURL: s.cfg.PanelURL, WidgetBaseURL: s.cfg.WidgetURL, ClientBaseURL: s.cfg.ClientURL, Version: ops.ReadBuild().Version, OpenAPI: OpenAPI(),
 		Proxies: s.cfg.TrustedProxies, Now: s.cfg.Now, Logger: s.cfg.Logger, Registerer: s.cfg.Registerer, Tracer: s.cfg.Tracer,
 	})

@@ -139,12 +139,12 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.post("/register", "", form)
 	w.askAgents("")
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
-	unseen := slices.DeleteFunc(w.unseen(), func(exchange string) bool {
+	missingResponses := slices.DeleteFunc(w.missingResponses(), func(exchange string) bool {
 		// TestSlowUploadIsCutOff tests the first; internal/web tests the others, which depend on whether the widget has been built.
 		return exchange == "POST /message 408" || strings.HasPrefix(exchange, "GET /widget")
 	})
-	if len(unseen) > 0 {
-		t.Errorf("documented, but never answered: %q", unseen)
+	if len(missingResponses) > 0 {
+		t.Errorf("documented, but never answered: %q", missingResponses)
 	}
 }
 
@@ -187,8 +187,8 @@ func (w *world) showFiles(token string) {
 	w.get("/files/x/a.txt", "")
 }
 
-// unseen lists the documented responses that no test has received, except internal errors and the document itself.
-func (w *world) unseen() []string {
+// missingResponses lists the documented responses that no test has received, except internal errors and the document itself.
+func (w *world) missingResponses() []string {
 	return slices.DeleteFunc(w.contract.Unseen(), func(exchange string) bool {
 		return strings.HasSuffix(exchange, " 500") || strings.Contains(exchange, " /docs ") || strings.Contains(exchange, " /openapi.json ")
 	})

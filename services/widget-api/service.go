@@ -205,7 +205,7 @@ func (s *Service) api(e *engines, applications *application.Finder, conversation
 			Changed: e.visitorChanged, TokenTTL: s.cfg.VisitorTokenTTL, Now: s.cfg.Now,
 		}),
 		Conversations: conversations, Support: conversations,
-		Once:       httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
+		Idempotent: httpapi.Idempotent{Executor: idempotency.NewExecutor(e.store, s.cfg.Now, s.cfg.Logger)},
 		Files:      e.files,
 		Uploads:    s.cfg.uploads(),
 		PublicURL:  s.cfg.PublicURL,

@@ -191,15 +191,5 @@ func (c *Collector) Await(n int) []*nats.Msg {
 	return got
 }
 
-// Matching skips messages until one satisfies want, and returns it.
-func (c *Collector) Matching(want func(*nats.Msg) bool) *nats.Msg {
-	c.t.Helper()
-	for {
-		if m := c.Next(); want(m) {
-			return m
-		}
-	}
-}
-
 // Pending returns the number of collected messages that were not taken yet.
 func (c *Collector) Pending() int { return len(c.messages) }

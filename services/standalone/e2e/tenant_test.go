@@ -184,7 +184,7 @@ func TestCompaniesNeverMeet(t *testing.T) {
 				for i := range foreign {
 					got := send(t, one.api, method, foreign[i])
 					like := send(t, one.api, method, absent[i])
-					if got.status != foreign[i].status || got.status != like.status || essence(got) != essence(like) {
+					if got.status != foreign[i].status || got.status != like.status || withoutRequestID(got) != withoutRequestID(like) {
 						t.Errorf("%s, another company's %s: got %d %s, want %d and the same as for an unknown id, %d %s",
 							operation, foreign[i].what, got.status, got.body, foreign[i].status, like.status, like.body)
 					}
@@ -221,8 +221,8 @@ func send(t *testing.T, a *api, method string, p probe) answer {
 	return a.call(t, method, p.path, body, p.headers...)
 }
 
-// essence returns a body without the parts that differ from request to request.
-func essence(a answer) string {
+// withoutRequestID returns a body without the parts that differ from request to request.
+func withoutRequestID(a answer) string {
 	before, _, _ := strings.Cut(string(a.body), `"requestId"`)
 	return before
 }

@@ -287,6 +287,7 @@ export async function screens({ config, open, say }) {
           const { r, p, ...rest } = JSON.parse(localStorage.getItem(key));
           localStorage.setItem(key, JSON.stringify({ ...rest, n: 1 }));
         }, `parley.${config.appId}`);
+        await page.route(/\/message$/, refuse); // else the bot answers what was written offline, and that is unread too
         await page.context().setOffline(false);
         await page.reload();
         await page.addScriptTag({ path: axeSource });

@@ -57,7 +57,7 @@ func (i instant) MarshalJSON() ([]byte, error) {
 func (a api) viewOf(e store.InboxEntry) chatView {
 	c, v := e.Chat, e.Visitor
 	view := chatView{
-		ChatID: c.ID, AppID: c.AppID, Channel: c.Channel, Status: a.Records.Status(c), AnsweredBy: store.ControlBot,
+		ChatID: c.ID, AppID: c.AppID, Channel: c.Channel, Status: a.Lookups.ChatStatus(c), AnsweredBy: store.ControlBot,
 		CreatedAt: instant(c.CreatedAt), ActivityAt: instant(c.WindowStartedAt), VisitorWroteAt: instant(c.VisitorWroteAt),
 		WindowExpiresAt: instant(c.WindowExpiresAt()), ClosedAt: instant(c.ClosedAt),
 		Visitor: visitorView{
@@ -84,7 +84,7 @@ func (a api) getChats(c echo.Context, companyID string) error {
 	if err := q.wrong.Err(); err != nil {
 		return err
 	}
-	entries, next, err := a.Records.Chats(c.Request().Context(), companyID, filter, page)
+	entries, next, err := a.Lookups.Chats(c.Request().Context(), companyID, filter, page)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (a api) getChats(c echo.Context, companyID string) error {
 	for i, e := range entries {
 		views[i] = a.viewOf(e)
 	}
-	return answerList(c, views)
+	return answerUncached(c, views)
 }
 
 // cursor parses the cursor of a Link header.
@@ -114,11 +114,11 @@ func (q *query) cursor() *store.InboxCursor {
 }
 
 func (a api) getChat(c echo.Context, companyID string) error {
-	e, err := a.Records.Chat(c.Request().Context(), companyID, c.Param("id"))
+	e, err := a.Lookups.Chat(c.Request().Context(), companyID, c.Param("id"))
 	if err != nil {
 		return err
 	}
-	return answerList(c, a.viewOf(e))
+	return answerUncached(c, a.viewOf(e))
 }
 
 func (a api) getMessages(c echo.Context, companyID string) error {
@@ -127,7 +127,7 @@ func (a api) getMessages(c echo.Context, companyID string) error {
 	if err := q.wrong.Err(); err != nil {
 		return err
 	}
-	id, messages, more, err := a.Records.Messages(c.Request().Context(), companyID, c.Param("id"), history)
+	id, messages, more, err := a.Lookups.Messages(c.Request().Context(), companyID, c.Param("id"), history)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a api) getTemplates(c echo.Context, companyID string) error {
 	if err := q.wrong.Err(); err != nil {
 		return err
 	}
-	found, next, err := a.Records.Templates(c.Request().Context(), companyID, status, page)
+	found, next, err := a.Lookups.Templates(c.Request().Context(), companyID, status, page)
 	if err != nil {
 		return err
 	}
@@ -180,11 +180,11 @@ func (a api) getTemplates(c echo.Context, companyID string) error {
 			views[i].Parameters[n] = parameterView{Name: p.Name, Default: p.Default, Required: p.Required()}
 		}
 	}
-	return answerList(c, views)
+	return answerUncached(c, views)
 }
 
-// answerList answers with a list that must not be cached.
-func answerList(c echo.Context, body any) error {
+// answerUncached answers with Cache-Control: no-store.
+func answerUncached(c echo.Context, body any) error {
 	noStore(c)
 	return c.JSON(http.StatusOK, body)
 }

@@ -55,7 +55,7 @@ func (a api) sendOnce(c echo.Context, companyID string, r *sendRequest) error {
 	if r.SenderName != nil {
 		same = append(same, *r.SenderName)
 	}
-	return a.Once.Answer(c, "POST /message/send|"+companyID, idempotency.Fingerprint(same...), func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
+	return a.Idempotent.Answer(c, "POST /message/send|"+companyID, idempotency.Fingerprint(same...), func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 		return onceAnswer(a.send(ctx, companyID, r.draft(), identity))
 	})
 }

@@ -83,7 +83,7 @@ func (a api) pushOnce(c echo.Context, companyID string, o push.Request) error {
 	for _, name := range slices.Sorted(maps.Keys(o.Parameters)) {
 		parts = append(parts, name, o.Parameters[name])
 	}
-	return a.Once.Answer(c, "POST /push-message|"+companyID, idempotency.Fingerprint(parts...),
+	return a.Idempotent.Answer(c, "POST /push-message|"+companyID, idempotency.Fingerprint(parts...),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			return onceAnswer(a.push(ctx, companyID, o, identity))
 		})

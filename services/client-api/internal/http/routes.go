@@ -42,17 +42,17 @@ type Statuses interface {
 	Status(ctx context.Context, companyID, messageID string) (id string, s chat.MessageStatus, err error)
 }
 
-// Records looks up a company's chats, messages and templates.
-type Records interface {
+// Lookups finds a company's chats, messages and templates.
+type Lookups interface {
 	Chats(ctx context.Context, companyID string, f store.InboxFilter, p store.InboxPage) (entries []store.InboxEntry, next *store.InboxCursor, err error)
 	Chat(ctx context.Context, companyID, chatID string) (store.InboxEntry, error)
 	Messages(ctx context.Context, companyID, chatID string, q store.HistoryQuery) (id string, messages []chat.Message, more bool, err error)
 	Templates(ctx context.Context, companyID, status string, p store.Page) (found []chat.MessageTemplate, next string, err error)
-	Status(c chat.Chat) chat.Status
+	ChatStatus(c chat.Chat) chat.Status
 }
 
-// Once answers a request with an Idempotency-Key and runs its action at most once.
-type Once interface {
+// Idempotent answers a request with an Idempotency-Key and runs its action at most once.
+type Idempotent interface {
 	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 
@@ -62,8 +62,8 @@ type Config struct {
 	Messages      Messages
 	Pushes        Pushes
 	Statuses      Statuses
-	Records       Records
-	Once          Once
+	Lookups       Lookups
+	Idempotent    Idempotent
 	Limits        Limits
 	Proxies       []netip.Prefix // see [httpapi.Config]
 	OpenAPI       []byte
@@ -86,7 +86,7 @@ func New(cfg Config) *echo.Echo {
 		Challenge:  `AccessToken header="` + accessTokenHeader + `"`,
 	})
 	e.POST("/message/send", a.forCompany(a.sendMessage, "dryRun"))
-	e.GET("/message/:id", methodNotAllowed(a.forCompany(a.getMessage)))
+	e.GET("/message/:id", exceptSend(a.forCompany(a.getMessage)))
 	e.POST("/push-message", a.forCompany(a.pushMessage, "dryRun"))
 	e.GET("/chats", a.forCompany(a.getChats, "appId", "userId", "email", "phone", "status", "limit", "after"))
 	e.GET("/chats/:id", a.forCompany(a.getChat))

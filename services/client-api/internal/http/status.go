@@ -9,8 +9,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// methodNotAllowed answers GET /message/send with 405, with or without a credential. The router alone would match /message/:id.
-func methodNotAllowed(next echo.HandlerFunc) echo.HandlerFunc {
+// exceptSend answers GET /message/send with 405, with or without a credential. The router alone would match /message/:id.
+func exceptSend(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Param("id") == "send" {
 			c.Response().Header().Set(echo.HeaderAllow, "OPTIONS, POST")

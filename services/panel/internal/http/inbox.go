@@ -352,7 +352,7 @@ func (a api) replyOnce(c echo.Context, who caller, found chat.Chat, draft admin.
 	if !idempotency.Asked(c.Request().Header) {
 		return errKeyRequired
 	}
-	return a.Once.Answer(c, "POST /api/chats/messages|"+who.User.ID+"|"+found.ID, fingerprint,
+	return a.Idempotent.Answer(c, "POST /api/chats/messages|"+who.User.ID+"|"+found.ID, fingerprint,
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err

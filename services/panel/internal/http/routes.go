@@ -38,7 +38,7 @@ type Config struct {
 	Streams       *bus.Bus
 	Files         file.Store
 	Uploads       *upload.Service
-	Once          Once
+	Idempotent    Idempotent
 	Presence      presence.Store     // nil: presence is unknown
 	Typing        *ratelimit.Limiter // per agent and chat
 	Stopping      context.Context    // done when event streams must end
@@ -54,8 +54,8 @@ type Config struct {
 	Tracer        *tracing.Tracer // nil: no traces
 }
 
-// Once answers a request with an Idempotency-Key and runs its action at most once.
-type Once interface {
+// Idempotent answers a request with an Idempotency-Key and runs its action at most once.
+type Idempotent interface {
 	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 

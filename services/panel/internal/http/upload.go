@@ -49,7 +49,7 @@ func (a api) replyFile(c echo.Context, who caller) error {
 	if err := draft.Check(); err != nil {
 		return err
 	}
-	return a.Once.Answer(c, "POST /api/chats/files|"+who.User.ID+"|"+found.ID, idempotency.Fingerprint(kept.Digest, kept.Name, caption),
+	return a.Idempotent.Answer(c, "POST /api/chats/files|"+who.User.ID+"|"+found.ID, idempotency.Fingerprint(kept.Digest, kept.Name, caption),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Admin.Reply(ctx, who.User, found.ID, draft, identity)
 			used = err == nil && string(m.Data) == string(data)

@@ -189,7 +189,7 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, em
 		d   bus.Delivery
 		err error
 	}
-	signals, done := make(chan delivered), make(chan struct{})
+	deliveries, done := make(chan delivered), make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() { cancel(); <-done }()
 	spans := f.spans(at)
@@ -200,14 +200,14 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, em
 		defer close(done)
 		for d, err := range f.Bus.Tail(ctx, spans...) {
 			select {
-			case signals <- delivered{d, err}:
+			case deliveries <- delivered{d, err}:
 			case <-ctx.Done():
 				return
 			}
 		}
 		if ctx.Err() == nil {
 			select {
-			case signals <- delivered{err: apperr.Away("NATS", errEnded)}:
+			case deliveries <- delivered{err: apperr.Away("NATS", errEnded)}:
 			case <-ctx.Done():
 			}
 		}
@@ -227,7 +227,7 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, em
 			err = openChats.emit(s, time.Now(), emit)
 		case data := <-notices:
 			err = f.emitNotice(data, openChats, emit)
-		case next := <-signals:
+		case next := <-deliveries:
 			if next.err != nil {
 				return next.err
 			}

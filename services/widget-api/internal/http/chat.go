@@ -130,7 +130,7 @@ func (a api) leaveMessage(c echo.Context, who credential.VisitorClaims) error {
 		}
 		return c.JSONBlob(http.StatusCreated, m.AppendJSON(nil))
 	}
-	return a.Once.Answer(c, "POST /chat/offline-message|"+who.ChatUserID, idempotency.Fingerprint(r.Message, r.Email),
+	return a.Idempotent.Answer(c, "POST /chat/offline-message|"+who.ChatUserID, idempotency.Fingerprint(r.Message, r.Email),
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := a.Support.LeaveMessage(ctx, who, r.message(), identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err

@@ -58,7 +58,7 @@ func (a api) postMessage(c echo.Context, who credential.VisitorClaims) error {
 func (a api) writeOnce(
 	c echo.Context, who credential.VisitorClaims, fingerprint string, write func(context.Context, chat.MessageIdentity) (chat.Message, error),
 ) error {
-	return a.Once.Answer(c, "POST /message|"+who.ChatUserID, fingerprint,
+	return a.Idempotent.Answer(c, "POST /message|"+who.ChatUserID, fingerprint,
 		func(ctx context.Context, identity chat.MessageIdentity) (idempotency.Answer, error) {
 			m, err := write(ctx, identity)
 			return idempotency.Answer{Status: http.StatusCreated, Body: m.AppendJSON(nil)}, err

@@ -53,8 +53,8 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
 
-// Once answers a request with an Idempotency-Key and runs its action at most once.
-type Once interface {
+// Idempotent answers a request with an Idempotency-Key and runs its action at most once.
+type Idempotent interface {
 	Answer(c echo.Context, scope, fingerprint string, act idempotency.Act) error
 }
 
@@ -69,7 +69,7 @@ type Config struct {
 	Registrations Registrations
 	Conversations Conversations
 	Support       Support
-	Once          Once
+	Idempotent    Idempotent
 	Files         Files
 	Uploads       Uploads
 	PublicURL     string // public address of this API; empty: that of each request

@@ -30,7 +30,7 @@ type Message struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// When an API accepted the message, or the processing layer created it. UTC, milliseconds.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// TEXT, IMAGE, VIDEO, AUDIO, FILE, MULTIPLE_CHOICE, MULTIPLE_CHOICE_REPLY, INTERACTIVE, CAROUSEL or TEMPLATE. A
+	// Such as TEXT; the schema Message of the Client API's document has all types and their data. A
 	// string instead of an enum, so that a reader built before a type was added still parses the event.
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
 	// The content; its members depend on type. On the wire it is the sender's JSON object, byte for byte.

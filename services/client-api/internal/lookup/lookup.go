@@ -1,5 +1,5 @@
-// Package record looks up a company's chats, their messages and its templates. It finds nothing of another company.
-package record
+// Package lookup looks up a company's chats, their messages and its templates. It finds nothing of another company.
+package lookup
 
 import (
 	"context"
@@ -102,5 +102,5 @@ func (s *Service) Templates(ctx context.Context, companyID, status string, p sto
 	return found, p.After, nil
 }
 
-// Status returns the chat's current status.
-func (s *Service) Status(c chat.Chat) chat.Status { return c.Status(s.now()) }
+// ChatStatus returns the chat's current status.
+func (s *Service) ChatStatus(c chat.Chat) chat.Status { return c.Status(s.now()) }

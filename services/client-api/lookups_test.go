@@ -16,8 +16,8 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// recordPaths returns the paths of the look-ups.
-func recordPaths(chatID string) []string {
+// lookupPaths returns the paths of the look-ups.
+func lookupPaths(chatID string) []string {
 	return []string{"/chats", "/chats/" + chatID, "/chats/" + chatID + "/messages", "/templates"}
 }
 
