@@ -9,7 +9,9 @@
 //	chattest      chats in each state of docs/lifecycle.md
 //	opstest       what a service's operations server reports
 //	tracingtest   the spans of a test, in memory
-//	nettest       free addresses
+//	nettest       free addresses, listeners
+//	timetest      a clock, and polling for a state
+//	servicetest   a service on engines that can be stopped
 //	tlstest       certificates
 //	fulldisk      a disk that is full
 //	proxy         a TCP proxy that delays what passes

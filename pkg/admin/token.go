@@ -22,7 +22,7 @@ func (s *Service) CreateToken(ctx context.Context, by Actor, companyID, name str
 func (s *Service) createToken(
 	ctx context.Context, by Actor, action, companyID, name string, expiresAt time.Time,
 ) (secret string, t chat.AccessToken, err error) {
-	secret, t = credential.IssueAccessToken(companyID, name, s.now(), expiresAt)
+	secret, t = credential.NewAccessToken(companyID, name, s.now(), expiresAt)
 	t.CreatedBy = by.createdBy()
 	if err := s.store.CreateAccessToken(ctx, t); err != nil {
 		return "", t, err

@@ -193,7 +193,7 @@ func (s *Service) TestWebhookEndpoint(ctx context.Context, by Actor, id string) 
 	key := chat.NewID()
 	now := store.UTC(s.now())
 	ev := webhook.Event{
-		Type: webhook.TypeTest, Timestamp: webhook.Time(now), Key: key, Data: webhook.Test{CompanyID: e.CompanyID, EndpointID: e.ID},
+		Type: webhook.TypeTest, Timestamp: chat.Time(now), Key: key, Data: webhook.Test{CompanyID: e.CompanyID, EndpointID: e.ID},
 	}
 	body, err := ev.Body()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // What waits while the handler is busy comes to it together: each key once, and each key in order.
@@ -34,7 +35,7 @@ func TestHandleBatchGetsWhatWaits(t *testing.T) {
 		return nil
 	}})
 	publish(t, b, reply("first", 0))
-	await(t, "all have come", func() bool { return got.len() == 1+keys*each })
+	timetest.Until(t, "all have come", func() bool { return got.len() == 1+keys*each })
 	awaitEmpty(t, b, "tester")
 	delete(got.byKey, reply("first", 0).Subject())
 	got.check(t, keys, each)
@@ -70,7 +71,7 @@ func TestHandleBatchErrorsAreEachDeliverys(t *testing.T) {
 		return errs
 	}})
 	publishAll(t, b, keys, 0, each)
-	await(t, "all have come", func() bool { return got.len() == keys*each }) // with the usual pauses that takes over a minute
+	timetest.Until(t, "all have come", func() bool { return got.len() == keys*each }) // with the usual pauses that takes over a minute
 	awaitEmpty(t, b, "tester")
 	got.check(t, keys, each)
 }

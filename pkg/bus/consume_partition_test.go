@@ -16,6 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // The server computes the partition of a subject as we do, and only readers of the stream see it.
@@ -69,7 +70,7 @@ func TestStreamKeepsItsPartitions(t *testing.T) {
 	consume(t, b, bus.Consumer{Handle: note})
 	consume(t, bustest.Open(t, url), bus.Consumer{Handle: note})
 	publishAll(t, b, 10, 0, 10)
-	await(t, "all are handled", func() bool { return handled.len() == 100 })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() == 100 })
 	handled.check(t, 10, 10)
 }
 
@@ -97,7 +98,7 @@ func (r *replica) partitions(t *testing.T) int {
 // awaitEven returns when each replica has as many partitions as any other, or one more, and together they have all.
 func awaitEven(t *testing.T, replicas ...*replica) {
 	t.Helper()
-	await(t, fmt.Sprintf("%d replicas share the partitions", len(replicas)), func() bool {
+	timetest.Until(t, fmt.Sprintf("%d replicas share the partitions", len(replicas)), func() bool {
 		total := 0
 		for _, r := range replicas {
 			n := r.partitions(t)
@@ -144,7 +145,7 @@ func (f *flow) end(t *testing.T, handled *sequences) {
 	for _, n := range f.each {
 		total += n
 	}
-	await(t, "all are handled", func() bool { return handled.len() >= total })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() >= total })
 	handled.mu.Lock()
 	defer handled.mu.Unlock()
 	for k, n := range f.each {
@@ -215,9 +216,9 @@ func TestPartitionsOfADeadReplica(t *testing.T) {
 	others := []*replica{startReplica(t, url, bus.Consumer{Handle: handle}), startReplica(t, url, bus.Consumer{Handle: handle})}
 	awaitEven(t, doomed, others[0], others[1])
 	f := startFlow(t, b, 64)
-	await(t, "traffic flows", func() bool { return handled.len() > 500 })
+	timetest.Until(t, "traffic flows", func() bool { return handled.len() > 500 })
 	dead.Store(true)
-	await(t, "it has work in hand", func() bool {
+	timetest.Until(t, "it has work in hand", func() bool {
 		return value(t, doomed.registry, "parley_bus_in_flight", map[string]string{"stream": subject.Replies, "consumer": "tester"}) > 0
 	})
 	doomed.bus.Crash()
@@ -250,14 +251,14 @@ func TestPartitionThatMovesWaitsForItsHandlers(t *testing.T) {
 	awaitEven(t, first, second)
 	first.stop()
 	publish(t, b, reply("visitor", 1))
-	await(t, "the second has all partitions", func() bool { return second.partitions(t) == 32 })
+	timetest.Until(t, "the second has all partitions", func() bool { return second.partitions(t) == 32 })
 	time.Sleep(1500 * time.Millisecond) // far beyond AckWait: what must not happen has no event
 	if n := handled.len(); n != 0 {
 		t.Fatalf("got %d handled while the first is in hand, want none", n)
 	}
 	close(release)
 	first.end()
-	await(t, "both are handled", func() bool { return handled.len() == 2 })
+	timetest.Until(t, "both are handled", func() bool { return handled.len() == 2 })
 	handled.check(t, 1, 2)
 }
 
@@ -275,9 +276,9 @@ func TestHangingKeyHoldsUpNoOther(t *testing.T) {
 		return nil
 	}})
 	publishAll(t, b, 64, 0, 10) // in 32 partitions
-	await(t, "the others are handled", func() bool { return handled.len() == 63*10 })
+	timetest.Until(t, "the others are handled", func() bool { return handled.len() == 63*10 })
 	close(release)
-	await(t, "all are handled", func() bool { return handled.len() == 64*10 })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() == 64*10 })
 	handled.check(t, 64, 10)
 }
 
@@ -322,13 +323,13 @@ func TestConsumerAsksForNoMoreThanItHolds(t *testing.T) {
 		}
 		return g.Total().AckPending
 	}
-	await(t, "it holds as much as it wants", func() bool { return out() >= 2048 })
+	timetest.Until(t, "it holds as much as it wants", func() bool { return out() >= 2048 })
 	time.Sleep(500 * time.Millisecond) // what must not happen has no event
 	if n := out(); n > 2*2048 {
 		t.Errorf("got %d deliveries out, want at most %d", n, 2*2048)
 	}
 	close(release)
-	await(t, "all are handled", func() bool { return done.Load() == events })
+	timetest.Until(t, "all are handled", func() bool { return done.Load() == events })
 }
 
 // Deliveries without an order go to all replicas, each to one.
@@ -357,7 +358,7 @@ func TestUnorderedDeliveriesAreShared(t *testing.T) {
 		return n
 	}
 	publishAll(t, b, 100, 0, events/100)
-	await(t, "all are handled", func() bool { return total() == events })
+	timetest.Until(t, "all are handled", func() bool { return total() == events })
 	for i := range handled {
 		if handled[i].Load() == 0 {
 			t.Errorf("got nothing at replica %d, want its share", i)

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // receivers drop what is not newer than the last of its key, as all must that a group with positions hands deliveries to.
@@ -66,14 +67,14 @@ func TestPositionsAreKept(t *testing.T) {
 	}
 	publishAll(t, b, 40, 0, 5)
 	first := startReplica(t, url, byPosition(handled.handle))
-	await(t, "all are handled", func() bool { return handled.len() == 200 })
-	await(t, "it is seen to read", func() bool { return group().Read })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() == 200 })
+	timetest.Until(t, "it is seen to read", func() bool { return group().Read })
 	first.end()
 	awaitEmpty(t, b, "tester")
 	publishAll(t, b, 40, 5, 5)
-	await(t, "nobody reads what waits", func() bool { total := group(); return total.Pending == 200 && !total.Read })
+	timetest.Until(t, "nobody reads what waits", func() bool { total := group(); return total.Pending == 200 && !total.Read })
 	startReplica(t, url, byPosition(handled.handle))
-	await(t, "the rest is handled", func() bool { return handled.len() == 400 })
+	timetest.Until(t, "the rest is handled", func() bool { return handled.len() == 400 })
 	awaitEmpty(t, b, "tester")
 	handled.check(t, 40, 10)
 	if handled.repeated > 0 {
@@ -100,7 +101,7 @@ func TestPositionsMoveDuringTraffic(t *testing.T) {
 	awaitEven(t, replicas[1:]...)
 	replicas = append(replicas[1:], startReplica(t, url, c))
 	awaitEven(t, replicas...)
-	await(t, "it goes on", func() bool { return handled.len() > 500 })
+	timetest.Until(t, "it goes on", func() bool { return handled.len() > 500 })
 	replicas[0].bus.Crash()
 	awaitEven(t, replicas[1:]...)
 	f.end(t, handled.sequences)
@@ -124,11 +125,11 @@ func TestPositionWaitsForWhatFails(t *testing.T) {
 	}
 	first := startReplica(t, url, byPosition(handle))
 	publishAll(t, b, 64, 0, 10) // in 32 partitions
-	await(t, "the others are handled", func() bool { return handled.len() == 63*10 })
+	timetest.Until(t, "the others are handled", func() bool { return handled.len() == 63*10 })
 	first.end()
 	away.Store(false)
 	startReplica(t, url, byPosition(handle))
-	await(t, "all are handled", func() bool { return handled.len() == 64*10 })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() == 64*10 })
 	handled.check(t, 64, 10)
 	awaitEmpty(t, b, "tester")
 }
@@ -151,7 +152,7 @@ func TestPositionPassesDeadLetters(t *testing.T) {
 	if m := dead.Next(); m.Header.Get(bus.HeaderDeadConsumer) != "tester" || m.Header.Get(bus.HeaderDeadSequence) != "1" {
 		t.Errorf("got %+v", m.Header)
 	}
-	await(t, "the next is handled", func() bool { return handled.len() == 1 })
+	timetest.Until(t, "the next is handled", func() bool { return handled.len() == 1 })
 	awaitEmpty(t, b, "tester")
 }
 
@@ -164,12 +165,12 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	handled := newReceivers()
 	startReplica(t, url, byPosition(handled.handle))
 	publishAll(t, b, 20, 0, 5)
-	await(t, "all are handled", func() bool { return handled.len() == 100 })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() == 100 })
 	e.stop()
 	e.start()
-	await(t, "NATS is back", func() bool { return b.Ready(t.Context()) == nil })
+	timetest.Until(t, "NATS is back", func() bool { return b.Ready(t.Context()) == nil })
 	publishAll(t, b, 20, 5, 5)
-	await(t, "the rest is handled", func() bool { return handled.len() == 200 })
+	timetest.Until(t, "the rest is handled", func() bool { return handled.len() == 200 })
 	handled.check(t, 20, 10)
 
 	if err := b.DeleteStream(t.Context(), subject.Replies); err != nil {
@@ -177,8 +178,8 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	}
 	bustest.DeclareSmall(t, url)
 	handled.reset()
-	await(t, "the stream takes events", func() bool { return b.Publish(t.Context(), reply("visitor0", 0)) == nil })
-	await(t, "its first is handled", func() bool { return handled.len() > 0 })
+	timetest.Until(t, "the stream takes events", func() bool { return b.Publish(t.Context(), reply("visitor0", 0)) == nil })
+	timetest.Until(t, "its first is handled", func() bool { return handled.len() > 0 })
 	handled.sequences.mu.Lock()
 	defer handled.sequences.mu.Unlock()
 	if got := handled.byKey[reply("visitor0", 0).Subject()]; !slices.Equal(got, []int{0}) {
@@ -194,13 +195,13 @@ func TestPositionBeyondTheStream(t *testing.T) {
 	handled := newReceivers()
 	publish(t, b, reply("visitor", 0))
 	first := startReplica(t, url, byPosition(handled.handle))
-	await(t, "it is handled", func() bool { return handled.len() == 1 })
+	timetest.Until(t, "it is handled", func() bool { return handled.len() == 1 })
 	first.end()
 	read := func() bool {
 		g, err := b.Group(t.Context(), subject.Replies, "tester")
 		return err == nil && g.Total().Read
 	}
-	await(t, "the partitions are not read any more", func() bool { return !read() })
+	timetest.Until(t, "the partitions are not read any more", func() bool { return !read() })
 	state, err := b.State(t.Context(), subject.Replies)
 	if err != nil {
 		t.Fatal(err)
@@ -209,9 +210,9 @@ func TestPositionBeyondTheStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	startReplica(t, url, byPosition(handled.handle))
-	await(t, "the partitions are read", read)
+	timetest.Until(t, "the partitions are read", read)
 	publish(t, b, reply("visitor", 1))
-	await(t, "the next is handled", func() bool { return handled.len() == 2 })
+	timetest.Until(t, "the next is handled", func() bool { return handled.len() == 2 })
 }
 
 // Replicas that lag far read without filters, and with filters again when they have caught up.
@@ -244,9 +245,9 @@ func TestReplicasCatchUp(t *testing.T) {
 		}
 		return own, all
 	}
-	await(t, "both read all partitions", func() bool { _, all := reading(); return all >= 2 })
+	timetest.Until(t, "both read all partitions", func() bool { _, all := reading(); return all >= 2 })
 	close(open)
-	await(t, "all are handled", func() bool { return handled.len() == keys*each })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() == keys*each })
 	handled.check(t, keys, each)
-	await(t, "both read their own", func() bool { own, all := reading(); return own == 2 && all == 0 })
+	timetest.Until(t, "both read their own", func() bool { own, all := reading(); return own == 2 && all == 0 })
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // consumer is a running Consume.
@@ -91,7 +92,7 @@ func publishAll(t testing.TB, b *bus.Bus, keys, from, each int) {
 // has before it the server counts a moment after it has acknowledged their publishes.
 func awaitEmpty(t testing.TB, b *bus.Bus, durable string) {
 	t.Helper()
-	await(t, "the consumer has nothing left", func() bool {
+	timetest.Until(t, "the consumer has nothing left", func() bool {
 		s, err := b.JetStream().Stream(t.Context(), subject.Replies)
 		if err != nil {
 			return false
@@ -269,7 +270,7 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 			t.Errorf("got time %q", m.Header.Get(bus.HeaderDeadTime))
 		}
 	}
-	await(t, "DEAD keeps both", func() bool { return streamMessages(t, b, subject.Dead) == 2 })
+	timetest.Until(t, "DEAD keeps both", func() bool { return streamMessages(t, b, subject.Dead) == 2 })
 }
 
 // GaveUp is told before the letter is written and before the key goes on, again until it succeeds, and once.
@@ -345,7 +346,7 @@ func TestDeadLetterWaitsForRoom(t *testing.T) {
 		calls.Add(1)
 		return apperr.New(apperr.Invalid, "R", "m")
 	}})
-	await(t, "the handler was called", func() bool { return calls.Load() == 1 })
+	timetest.Until(t, "the handler was called", func() bool { return calls.Load() == 1 })
 	time.Sleep(1500 * time.Millisecond) // longer than AckWait: what must not happen has no event
 	c, err := b.Group(t.Context(), subject.Replies, "tester")
 	if err != nil || c.Total().AckPending != 1 {
@@ -430,7 +431,7 @@ func TestOrderPerKeyUnderFailuresAndConcurrency(t *testing.T) {
 		return nil
 	}})
 	publishAll(t, b, keys, 0, each)
-	await(t, "all are handled", func() bool { return handled.len() >= keys*each })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() >= keys*each })
 	awaitEmpty(t, b, "tester")
 	handled.check(t, keys, each)
 }
@@ -449,10 +450,10 @@ func TestFailingKeyHoldsUpNoOther(t *testing.T) {
 		return nil
 	}})
 	publishAll(t, b, 5, 0, 10)
-	await(t, "the other four are handled", func() bool { return handled.len() == 40 })
+	timetest.Until(t, "the other four are handled", func() bool { return handled.len() == 40 })
 	time.Sleep(2500 * time.Millisecond) // beyond AckWait: the held up ones must not be delivered again
 	mended.Store(true)
-	await(t, "the fifth is handled", func() bool { return handled.len() >= 50 })
+	timetest.Until(t, "the fifth is handled", func() bool { return handled.len() >= 50 })
 	awaitEmpty(t, b, "tester")
 	handled.check(t, 5, 10)
 }
@@ -501,13 +502,13 @@ func TestOrderAfterACrash(t *testing.T) {
 		handled.note(d)
 		return nil
 	}})
-	await(t, "some are handled", func() bool { return handled.len() == keys*5 })
+	timetest.Until(t, "some are handled", func() bool { return handled.len() == keys*5 })
 	awaitPending(t, b, keys*(each-5))
 	first.Crash()
 
 	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }})
 	publishAll(t, b, keys, each, each)
-	await(t, "all are handled", func() bool { return handled.len() >= keys*2*each })
+	timetest.Until(t, "all are handled", func() bool { return handled.len() >= keys*2*each })
 	close(stuck)
 	doomed.end()
 	awaitEmpty(t, b, "tester")
@@ -517,7 +518,7 @@ func TestOrderAfterACrash(t *testing.T) {
 // awaitPending returns when the server has exactly n deliveries out.
 func awaitPending(t testing.TB, b *bus.Bus, n int) {
 	t.Helper()
-	await(t, fmt.Sprintf("%d are out", n), func() bool {
+	timetest.Until(t, fmt.Sprintf("%d are out", n), func() bool {
 		c, err := b.Group(t.Context(), subject.Replies, "tester")
 		return err == nil && c.Total().AckPending == n
 	})
@@ -541,12 +542,12 @@ func TestReplicasStandByForEachOther(t *testing.T) {
 			defer close(publishing)
 			publishAll(t, b, keys, round*each, each)
 		}()
-		await(t, "traffic flows", func() bool { return handled.len() > round*keys*each })
+		timetest.Until(t, "traffic flows", func() bool { return handled.len() > round*keys*each })
 		replicas = append(replicas, consume(t, bustest.Open(t, url), bus.Consumer{Handle: handle}))
 		replicas[0].end()
 		replicas = replicas[1:]
 		receive(t, "the publishers", publishing)
-		await(t, "all are handled", func() bool { return handled.len() >= (round+1)*keys*each })
+		timetest.Until(t, "all are handled", func() bool { return handled.len() >= (round+1)*keys*each })
 	}
 	awaitEmpty(t, b, "tester")
 	handled.check(t, keys, rounds*each)
@@ -571,7 +572,7 @@ func TestStopLosesAndDoublesNothing(t *testing.T) {
 	for handled.len() < keys*each {
 		before := handled.len()
 		c := consume(t, b, bus.Consumer{Handle: handle, AckWait: 5 * time.Second})
-		await(t, "some are handled", func() bool { return handled.len() > before+100 || handled.len() == keys*each })
+		timetest.Until(t, "some are handled", func() bool { return handled.len() > before+100 || handled.len() == keys*each })
 		c.end()
 	}
 	receive(t, "the publishers", publishing)
@@ -596,14 +597,14 @@ func TestConsumerSurvivesAServerRestart(t *testing.T) {
 		return nil
 	}})
 	publishAll(t, b, keys, 0, each)
-	await(t, "all but the last are handled", func() bool { return handled.len() == keys*(each-1) && held.Load() == keys })
+	timetest.Until(t, "all but the last are handled", func() bool { return handled.len() == keys*(each-1) && held.Load() == keys })
 	e.stop()
 	close(release)
-	await(t, "the last are handled while NATS is not connected", func() bool { return handled.len() == keys*each })
+	timetest.Until(t, "the last are handled while NATS is not connected", func() bool { return handled.len() == keys*each })
 	e.start()
 	bustest.AwaitReady(t, b)
 	publishAll(t, b, keys, each, each)
-	await(t, "the new ones are handled", func() bool { return handled.len() >= keys*2*each })
+	timetest.Until(t, "the new ones are handled", func() bool { return handled.len() >= keys*2*each })
 	awaitEmpty(t, b, "tester")
 	handled.check(t, keys, 2*each)
 }
@@ -675,7 +676,7 @@ func TestRecreatedStreamIsConsumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	bustest.DeclareSmall(t, url)
-	await(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 2)) == nil })
+	timetest.Until(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 2)) == nil })
 	if got := receive(t, "the delivery of the new stream", handled); got != 2 {
 		t.Errorf("got %d, want 2", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/fulldisk"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestDiskFull(t *testing.T) {
@@ -64,7 +65,7 @@ func fillDisk(t *testing.T) {
 	if err := b.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "stream REPLIES does not acknowledge") {
 		t.Errorf("got %v from readiness, want the stream's name", err)
 	}
-	await(t, "the server is known not to write", func() bool { return n.Writable() != nil })
+	timetest.Until(t, "the server is known not to write", func() bool { return n.Writable() != nil })
 	if err := b.Publish(t.Context(), company("c", "k")); err != nil { // a small event, into another stream
 		t.Errorf("another stream: got %v, want no error", err)
 	}
@@ -73,7 +74,7 @@ func fillDisk(t *testing.T) {
 	}
 
 	restore()
-	await(t, "publishing goes on", func() bool { return b.Publish(t.Context(), large(2000)) == nil })
+	timetest.Until(t, "publishing goes on", func() bool { return b.Publish(t.Context(), large(2000)) == nil })
 	if got := streamMessages(t, b, subject.Replies); got != uint64(accepted)+1 {
 		t.Errorf("got %d events, want the %d that were accepted and one more", got, accepted)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestInvalidationReachesAllBuses(t *testing.T) {
@@ -45,7 +46,7 @@ func TestInvalidationReachesAllBuses(t *testing.T) {
 	expectBoth("access_token k1")
 
 	e.stop()
-	await(t, "both notice", func() bool { return one.Ready(t.Context()) != nil && two.Ready(t.Context()) != nil })
+	timetest.Until(t, "both notice", func() bool { return one.Ready(t.Context()) != nil && two.Ready(t.Context()) != nil })
 	e.start()
 	bustest.AwaitReady(t, one)
 	bustest.AwaitReady(t, two)

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // serverEnv makes this test binary a NATS server that can be killed: its value is the address and the folder.
@@ -104,12 +105,12 @@ func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
 	}
 	for range kills {
 		before := acknowledged.Load()
-		await(t, "traffic flows", func() bool { return acknowledged.Load() > before+1000 })
+		timetest.Until(t, "traffic flows", func() bool { return acknowledged.Load() > before+1000 })
 		server.kill()
 		server = startProcess(t, addr, dir)
 	}
 	before := acknowledged.Load()
-	await(t, "traffic flows again", func() bool { return acknowledged.Load() > before+1000 })
+	timetest.Until(t, "traffic flows again", func() bool { return acknowledged.Load() > before+1000 })
 	stop()
 	callers.Wait()
 
@@ -117,7 +118,7 @@ func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
 	if got := int(streamMessages(t, b, subject.Replies)); got != total {
 		t.Errorf("got %d events in the stream, want the %d that were acknowledged, each once", got, total)
 	}
-	await(t, "all are handled", func() bool { return handled.firsts() >= total })
+	timetest.Until(t, "all are handled", func() bool { return handled.firsts() >= total })
 	awaitEmpty(t, b, "tester")
 	handled.checkFirsts(t, last)
 }

@@ -44,17 +44,6 @@ func reply(visitor string, n int) event.Reply {
 	}
 }
 
-// await returns when condition holds.
-func await(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-		time.Sleep(2 * time.Millisecond) // a state that is asked for, there is no event to wait for
-	}
-}
-
 func receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {

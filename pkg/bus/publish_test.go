@@ -21,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestPublishOnTheWire(t *testing.T) {
@@ -153,7 +154,7 @@ func TestPublishGivesUpInTime(t *testing.T) {
 	}
 	t.Cleanup(b.Close)
 	deaf := bustest.Collect(t, url, "chat.>")
-	await(t, "the connection is there", func() bool { return b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "the connection is there", func() bool { return b.JetStream().Conn().IsConnected() })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -182,7 +183,7 @@ func TestPublishWithoutStreamFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	await(t, "the connection is there", func() bool { return b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "the connection is there", func() bool { return b.JetStream().Conn().IsConnected() })
 	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("publish: got %v, want Unavailable", err)
 	}
@@ -204,7 +205,7 @@ func TestMissingStreamIsAwaited(t *testing.T) {
 		t.Errorf("publish: got %v, want Unavailable", err)
 	}
 	const reason, line = "stream REPLIES is missing: run `parleyctl streams apply`", "a stream is missing: run `parleyctl streams apply`\" stream=REPLIES"
-	await(t, "the bus is not ready and says why", func() bool {
+	timetest.Until(t, "the bus is not ready and says why", func() bool {
 		err := b.Ready(t.Context())
 		return err != nil && strings.Contains(err.Error(), reason)
 	})
@@ -216,7 +217,7 @@ func TestMissingStreamIsAwaited(t *testing.T) {
 	if got := strings.Count(log.String(), line); got != 1 {
 		t.Errorf("got %d log lines %q, want 1:\n%s", got, line, log.String())
 	}
-	await(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 1)) == nil })
+	timetest.Until(t, "a publish works", func() bool { return b.Publish(t.Context(), reply("visitor", 1)) == nil })
 	if got := streamMessages(t, b, subject.Replies); got != 1 {
 		t.Errorf("got %d messages, want 1", got)
 	}
@@ -245,9 +246,9 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 			}
 		})
 	}
-	await(t, "traffic flows", func() bool { return ok.Load() > 500 })
+	timetest.Until(t, "traffic flows", func() bool { return ok.Load() > 500 })
 	e.stop()
-	await(t, "publishing fails", func() bool { return failed.Load() > 100 })
+	timetest.Until(t, "publishing fails", func() bool { return failed.Load() > 100 })
 	started := time.Now()
 	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) || time.Since(started) > time.Second {
 		t.Errorf("while away: got %v after %v, want Unavailable at once", err, time.Since(started))
@@ -257,7 +258,7 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	}
 	before := ok.Load()
 	e.start()
-	await(t, "traffic flows again", func() bool { return ok.Load() > before+500 })
+	timetest.Until(t, "traffic flows again", func() bool { return ok.Load() > before+500 })
 	stop()
 	callers.Wait()
 	bustest.AwaitReady(t, b)

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func accepted(companyID, chatID string) event.CompanyMessageAccepted {
@@ -104,7 +105,7 @@ func TestAcceptedFindsNothing(t *testing.T) {
 		t.Errorf("got %v for a company that is a wildcard, want NotFound", err)
 	}
 	e.nats.Stop()
-	await(t, "the loss is noticed", func() bool { return !b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "the loss is noticed", func() bool { return !b.JetStream().Conn().IsConnected() })
 	if _, err := b.Accepted(t.Context(), "acme", there.Message.ID); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v without NATS, want Unavailable", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // refusing handles deliveries and tells of each; it gives up on them for as long as right is false.
@@ -54,7 +55,7 @@ func TestReplayComesToTheConsumerThatFailedAndToNoOther(t *testing.T) {
 	consume(t, b, bus.Consumer{Durable: "failed", Handle: refusing(failed, isRepaired)})
 	consume(t, b, bus.Consumer{Durable: "fine", Handle: refusing(fine, func() bool { return true })})
 	receive(t, "the other consumer", fine)
-	await(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
+	timetest.Until(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
 
 	l := letters(t, b, "", "")[0]
 	if l.Stream != subject.Replies || l.Consumer != "failed" || l.EventID != e.EventID() || l.EventType != e.Type() || l.Original != 1 ||
@@ -95,7 +96,7 @@ func TestReplayOfALetterWithoutPayloadReadsTheOriginal(t *testing.T) {
 	e.Message.Data = []byte(`{"text":"` + strings.Repeat("x", int(b.JetStream().Conn().MaxPayload())-700) + `"}`)
 	publish(t, b, e)
 	stop := consume(t, b, bus.Consumer{Handle: refusing(nil, func() bool { return false })})
-	await(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
+	timetest.Until(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
 	stop.end()
 	l := letters(t, b, "", "")[0]
 	if !l.Truncated || len(l.Data) != 0 {
@@ -172,7 +173,7 @@ func TestProgressTellsOfTries(t *testing.T) {
 	}})
 	publish(t, b, reply("visitor", 0))
 	progress := func(state bus.ProgressState) (p bus.Progress) {
-		await(t, "it is "+string(state), func() bool {
+		timetest.Until(t, "it is "+string(state), func() bool {
 			var err error
 			p, err = asking.Progress(t.Context(), subject.Replies, "tester", 1)
 			return err == nil && p.State == state

@@ -8,6 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestLast(t *testing.T) {
@@ -33,7 +34,7 @@ func TestLast(t *testing.T) {
 	}
 
 	e.nats.Stop()
-	await(t, "the loss is noticed", func() bool { return !b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "the loss is noticed", func() bool { return !b.JetStream().Conn().IsConnected() })
 	if _, err := b.Last(t.Context(), subject.Replies, on); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v without NATS, want Unavailable", err)
 	}

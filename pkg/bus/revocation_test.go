@@ -9,6 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 type revocation struct {
@@ -37,7 +38,7 @@ func TestRevocationsLast(t *testing.T) {
 	one := bustest.Open(t, e.nats.URL())
 	at := time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC)
 	heard, caughtUp := follow(t, one)
-	await(t, "an empty stream is read", func() bool { return caughtUp.Load() > 0 })
+	timetest.Until(t, "an empty stream is read", func() bool { return caughtUp.Load() > 0 })
 	for i, visitor := range []string{"a", "b", "a"} {
 		from := at.Add(time.Duration(i) * time.Second)
 		if err := one.RevokeVisitorTokens(t.Context(), visitor, from); err != nil {
@@ -59,7 +60,7 @@ func TestRevocationsLast(t *testing.T) {
 	if !got["a"].Equal(at.Add(2*time.Second)) || !got["b"].Equal(at.Add(time.Second)) {
 		t.Errorf("got %v, want the last of each", got)
 	}
-	await(t, "caught up", func() bool { return caughtUp.Load() > 0 })
+	timetest.Until(t, "caught up", func() bool { return caughtUp.Load() > 0 })
 	stream, err := two.JetStream().Stream(t.Context(), subject.Revocations)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
 )
 
 const (
@@ -15,13 +18,15 @@ const (
 	accessTokenEncoded = 43                         // of 32 bytes in base64url without padding
 )
 
-// NewAccessToken creates a company access token: the secret, which is shown once, the hash under which it is stored,
-// and the prefix that identifies it to people.
-func NewAccessToken() (secret, hash, prefix string) {
+// NewAccessToken creates an access token for a company: the secret, which is shown once and not stored, and the
+// record to store. A zero expiresAt means no expiry.
+func NewAccessToken(companyID, name string, now, expiresAt time.Time) (secret string, token chat.AccessToken) {
 	var raw [accessTokenBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
 	secret = accessTokenPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
-	return secret, hashOf(secret), secret[:accessTokenShown]
+	return secret, chat.AccessToken{
+		Hash: hashOf(secret), CompanyID: companyID, Name: name, Prefix: secret[:accessTokenShown], CreatedAt: now, ExpiresAt: expiresAt,
+	}
 }
 
 // HashAccessToken returns the hash under which an access token is stored: hexadecimal SHA-256, which is enough for a

@@ -5,11 +5,19 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/parley-chat/parley/pkg/chat"
 )
+
+func newToken() (string, chat.AccessToken) {
+	return NewAccessToken("company", "name", time.Now(), time.Time{})
+}
 
 func TestAccessTokenHashIsTheStoredHash(t *testing.T) {
 	t.Parallel()
-	secret, hash, prefix := NewAccessToken()
+	secret, token := newToken()
+	hash, prefix := token.Hash, token.Prefix
 	sum := sha256.Sum256([]byte(secret))
 	if want := hex.EncodeToString(sum[:]); hash != want {
 		t.Errorf("hash of a new token: got %s, want %s", hash, want)
@@ -20,14 +28,14 @@ func TestAccessTokenHashIsTheStoredHash(t *testing.T) {
 	if !strings.HasPrefix(secret, prefix) || len(prefix) != 10 {
 		t.Errorf("prefix: got %q, want the first ten characters of the secret", prefix)
 	}
-	if other, _, _ := NewAccessToken(); other == secret {
+	if other, _ := newToken(); other == secret {
 		t.Error("two new tokens: got the same, want different ones")
 	}
 }
 
 func TestMalformedAccessTokenHasNoHash(t *testing.T) {
 	t.Parallel()
-	secret, _, _ := NewAccessToken()
+	secret, _ := newToken()
 	for name, token := range map[string]string{
 		"empty":         "",
 		"prefix only":   "pat_",

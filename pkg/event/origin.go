@@ -22,7 +22,7 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 	if !ValidRequestID(o.RequestID) {
 		o.RequestID = before.RequestID
 	}
-	if !validTraceParent(o.TraceParent) {
+	if !ValidTraceParent(o.TraceParent) {
 		o.TraceParent = before.TraceParent
 	}
 	if o == *before {
@@ -74,6 +74,3 @@ func ValidRequestID(s string) bool {
 	}
 	return true
 }
-
-// ValidTraceParent reports whether s is a traceparent that can be propagated.
-func ValidTraceParent(s string) bool { return validTraceParent(s) }

@@ -105,7 +105,7 @@ func newAPI(cfg httpapi.Config) *api {
 	})
 	a.GET("/context", func(c echo.Context) error {
 		ctx := c.Request().Context()
-		return c.String(http.StatusOK, httpapi.RequestID(ctx)+" "+event.TraceParent(ctx))
+		return c.String(http.StatusOK, event.RequestID(ctx)+" "+event.TraceParent(ctx))
 	})
 	return a
 }
@@ -244,7 +244,7 @@ func TestContextCarriesRequestIDAndTraceParent(t *testing.T) {
 	if got := a.do("GET", "/context", header("X-Request-Id", "r1"), header("Traceparent", "garbage")).Body.String(); got != "r1 " {
 		t.Errorf("garbage as traceparent: got %q, want none", got)
 	}
-	if got := httpapi.RequestID(t.Context()); got != "" {
+	if got := event.RequestID(t.Context()); got != "" {
 		t.Errorf("outside of a request: got %q, want none", got)
 	}
 }

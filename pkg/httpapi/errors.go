@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/event"
 )
 
 // Problem is the body of every error response.
@@ -136,7 +137,7 @@ func (r *requests) answer(c echo.Context, err error) {
 		return
 	}
 	p := problemOf(err)
-	p.RequestID = RequestID(ctx)
+	p.RequestID = event.RequestID(ctx)
 	r.setHeaders(response.Header(), p.StatusCode, err)
 	body, _ := json.Marshal(p) // strings and a number: always encodes
 	_ = c.JSONBlob(p.StatusCode, body)

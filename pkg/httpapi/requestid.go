@@ -37,15 +37,6 @@ func scopeOf(ctx context.Context) *requestScope {
 	return s
 }
 
-// RequestID returns the id of the request that ctx belongs to, as in X-Request-Id, error bodies and the log. It is
-// empty outside a request.
-func RequestID(ctx context.Context) string {
-	if s := scopeOf(ctx); s != nil {
-		return s.origin.RequestID
-	}
-	return ""
-}
-
 // requestIDOf returns the caller's X-Request-Id if it is valid, so that a request can be followed across systems, and a
 // new one otherwise.
 func requestIDOf(h http.Header) string {

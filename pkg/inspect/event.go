@@ -47,7 +47,7 @@ func kinds() []kind {
 
 // Event is an event in the form shown by watch.
 type Event struct {
-	Time        Time            `json:"time"`
+	Time        chat.Time       `json:"time"`
 	Stream      string          `json:"stream"`
 	Sequence    uint64          `json:"sequence"`
 	Subject     string          `json:"subject"`
@@ -99,7 +99,7 @@ type content struct {
 // ReadEvent decodes any event: missing members stay empty, and a payload that is not JSON is kept as text.
 func ReadEvent(d bus.Delivery) Event {
 	p := Event{
-		Time: Time(d.Time), Stream: d.Stream, Sequence: d.Sequence, Subject: d.Subject, Kind: kindOf(d.Subject),
+		Time: chat.Time(d.Time), Stream: d.Stream, Sequence: d.Sequence, Subject: d.Subject, Kind: kindOf(d.Subject),
 		Type: d.Header.Get(headerType), Source: d.Header.Get(headerSource), MessageID: d.Header.Get(headerID),
 	}
 	var c content

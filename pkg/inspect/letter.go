@@ -8,23 +8,24 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 )
 
 // Letter is a dead letter.
 type Letter struct {
-	Sequence  uint64 `json:"sequence"`
-	Time      Time   `json:"time"`
-	Stream    string `json:"stream"`
-	Original  uint64 `json:"originalSequence"`
-	Consumer  string `json:"consumer"`
-	Subject   string `json:"subject"`
-	Type      string `json:"type"`
-	MessageID string `json:"messageId"`
-	CompanyID string `json:"companyId,omitempty"`
-	ChatID    string `json:"chatId,omitempty"`
-	Attempts  int    `json:"attempts"`
-	Reason    string `json:"reason"`
-	Truncated bool   `json:"truncated"`
+	Sequence  uint64    `json:"sequence"`
+	Time      chat.Time `json:"time"`
+	Stream    string    `json:"stream"`
+	Original  uint64    `json:"originalSequence"`
+	Consumer  string    `json:"consumer"`
+	Subject   string    `json:"subject"`
+	Type      string    `json:"type"`
+	MessageID string    `json:"messageId"`
+	CompanyID string    `json:"companyId,omitempty"`
+	ChatID    string    `json:"chatId,omitempty"`
+	Attempts  int       `json:"attempts"`
+	Reason    string    `json:"reason"`
+	Truncated bool      `json:"truncated"`
 }
 
 // LetterDetail is a dead letter with its event.
@@ -39,7 +40,7 @@ type LetterDetail struct {
 func LetterOf(l bus.DeadLetter) Letter {
 	p := ReadEvent(bus.Delivery{Subject: l.Subject, Data: l.Data, Header: l.Header})
 	return Letter{
-		Sequence: l.Sequence, Time: Time(l.Time), Stream: l.Stream, Original: l.Original, Consumer: l.Consumer, Subject: l.Subject,
+		Sequence: l.Sequence, Time: chat.Time(l.Time), Stream: l.Stream, Original: l.Original, Consumer: l.Consumer, Subject: l.Subject,
 		Type: l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
 		Attempts: l.Attempts, Reason: l.Reason, Truncated: l.Truncated,
 	}

@@ -9,36 +9,37 @@ import (
 
 	"github.com/parley-chat/parley/pkg/apperr"
 	"github.com/parley-chat/parley/pkg/bus"
+	"github.com/parley-chat/parley/pkg/chat"
 )
 
 // Stream is the fill level of a stream.
 type Stream struct {
-	Name      string `json:"name"`
-	Messages  uint64 `json:"messages"`
-	Bytes     uint64 `json:"bytes"`
-	MaxBytes  int64  `json:"maxBytes"`
-	MaxAge    string `json:"maxAge"`
-	Replicas  int    `json:"replicas"`
-	FirstSeq  uint64 `json:"firstSequence"`
-	LastSeq   uint64 `json:"lastSequence"`
-	FirstTime Time   `json:"firstTime,omitzero"`
-	LastTime  Time   `json:"lastTime,omitzero"`
-	Consumers int    `json:"consumers"`
+	Name      string    `json:"name"`
+	Messages  uint64    `json:"messages"`
+	Bytes     uint64    `json:"bytes"`
+	MaxBytes  int64     `json:"maxBytes"`
+	MaxAge    string    `json:"maxAge"`
+	Replicas  int       `json:"replicas"`
+	FirstSeq  uint64    `json:"firstSequence"`
+	LastSeq   uint64    `json:"lastSequence"`
+	FirstTime chat.Time `json:"firstTime,omitzero"`
+	LastTime  chat.Time `json:"lastTime,omitzero"`
+	Consumers int       `json:"consumers"`
 }
 
 // Consumer is the progress of a consumer.
 type Consumer struct {
-	Stream       string   `json:"stream"`
-	Name         string   `json:"name"`
-	Filters      []string `json:"filters"`
-	Partitions   int      `json:"partitions"`
-	Lag          uint64   `json:"lag"`
-	Unacked      int      `json:"unacknowledged"`
-	Redelivered  int      `json:"redelivered"`
-	Delivered    uint64   `json:"deliveredSequence"`
-	AckFloor     uint64   `json:"ackFloorSequence"`
-	LastActivity Time     `json:"lastActivity,omitzero"`
-	Read         bool     `json:"active"`
+	Stream       string    `json:"stream"`
+	Name         string    `json:"name"`
+	Filters      []string  `json:"filters"`
+	Partitions   int       `json:"partitions"`
+	Lag          uint64    `json:"lag"`
+	Unacked      int       `json:"unacknowledged"`
+	Redelivered  int       `json:"redelivered"`
+	Delivered    uint64    `json:"deliveredSequence"`
+	AckFloor     uint64    `json:"ackFloorSequence"`
+	LastActivity chat.Time `json:"lastActivity,omitzero"`
+	Read         bool      `json:"active"`
 }
 
 // Streams returns the existing streams.
@@ -75,7 +76,7 @@ func streamOf(info *jetstream.StreamInfo) Stream {
 		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq, Consumers: info.State.Consumers,
 	}
 	if info.State.Msgs > 0 {
-		v.FirstTime, v.LastTime = Time(info.State.FirstTime), Time(info.State.LastTime)
+		v.FirstTime, v.LastTime = chat.Time(info.State.FirstTime), chat.Time(info.State.LastTime)
 	}
 	return v
 }
@@ -88,7 +89,7 @@ func ConsumerOf(g bus.GroupInfo) Consumer {
 		Redelivered: total.Redelivered, Delivered: total.Delivered, AckFloor: total.AckFloor, Read: total.Read,
 	}
 	if !total.Active.IsZero() {
-		v.LastActivity = Time(total.Active)
+		v.LastActivity = chat.Time(total.Active)
 	}
 	return v
 }

@@ -30,7 +30,7 @@ type Trace struct {
 	MessageID   string        `json:"messageId"`
 	CompanyID   string        `json:"companyId,omitempty"`
 	ChatID      string        `json:"chatId,omitempty"`
-	CreatedAt   Time          `json:"createdAt,omitzero"` // derived from its id
+	CreatedAt   chat.Time     `json:"createdAt,omitzero"` // derived from its id
 	Events      []TracedEvent `json:"events"`
 	Stored      *TracedRecord `json:"stored,omitempty"`
 	Status      *TracedStatus `json:"status,omitempty"`
@@ -39,7 +39,7 @@ type Trace struct {
 
 // TracedEvent is an event of the message, and its state at each consumer.
 type TracedEvent struct {
-	Time      Time             `json:"time"`
+	Time      chat.Time        `json:"time"`
 	Stream    string           `json:"stream"`
 	Sequence  uint64           `json:"sequence"`
 	Subject   string           `json:"subject"`
@@ -54,17 +54,17 @@ type TracedEvent struct {
 
 // TracedConsumer is the state of an event at a consumer.
 type TracedConsumer struct {
-	Name      string `json:"name"`
-	State     string `json:"state"`
-	Attempts  int    `json:"attempts,omitempty"` // 0: no longer known
-	LastError string `json:"lastError,omitempty"`
-	NextTry   Time   `json:"nextTry,omitzero"`
+	Name      string    `json:"name"`
+	State     string    `json:"state"`
+	Attempts  int       `json:"attempts,omitempty"` // 0: no longer known
+	LastError string    `json:"lastError,omitempty"`
+	NextTry   chat.Time `json:"nextTry,omitzero"`
 }
 
 // TracedRecord is the message in the history.
 type TracedRecord struct {
 	ChatID    string           `json:"chatId"`
-	CreatedAt Time             `json:"createdAt"`
+	CreatedAt chat.Time        `json:"createdAt"`
 	Type      chat.MessageType `json:"type"`
 	From      string           `json:"from"`
 }
@@ -96,7 +96,7 @@ type tracer struct {
 func (t *tracer) run(ctx context.Context) (Trace, error) {
 	t.view = Trace{MessageID: t.id, Events: []TracedEvent{}, DeadLetters: []Letter{}}
 	if at, ok := chat.IDTime(t.id); ok {
-		t.view.CreatedAt = Time(at)
+		t.view.CreatedAt = chat.Time(at)
 	}
 	for _, follow := range []func(context.Context) error{t.deadLetters, t.stored, t.locate, t.address, t.events, t.status} {
 		if err := follow(ctx); err != nil {
@@ -295,7 +295,7 @@ func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) 
 	p, err := t.bus.Progress(ctx, d.Stream, g.Name, d.Sequence)
 	switch {
 	case err == nil:
-		c.State, c.Attempts, c.LastError, c.NextTry = string(p.State), p.Attempts, p.LastError, Time(p.NextTry)
+		c.State, c.Attempts, c.LastError, c.NextTry = string(p.State), p.Attempts, p.LastError, chat.Time(p.NextTry)
 	case !apperr.Is(err, apperr.NotFound):
 		return c, err
 	case d.Sequence > at.Delivered:
@@ -339,19 +339,19 @@ func (t *tracer) stored(ctx context.Context) error {
 		return err
 	}
 	t.learn("", chatID)
-	t.view.Stored = &TracedRecord{ChatID: chatID, CreatedAt: Time(m.CreatedAt), Type: m.Type, From: SenderOf(m)}
+	t.view.Stored = &TracedRecord{ChatID: chatID, CreatedAt: chat.Time(m.CreatedAt), Type: m.Type, From: SenderOf(m)}
 	return nil
 }
 
 // TracedStatus is the message status visible to its company, with the time at which each status was first reached.
 type TracedStatus struct {
-	Status      string `json:"status"`
-	AcceptedAt  Time   `json:"acceptedAt,omitzero"`
-	StoredAt    Time   `json:"storedAt,omitzero"`
-	DeliveredAt Time   `json:"deliveredAt,omitzero"`
-	ReadAt      Time   `json:"readAt,omitzero"`
-	FailedAt    Time   `json:"failedAt,omitzero"`
-	Failure     string `json:"failure,omitempty"`
+	Status      string    `json:"status"`
+	AcceptedAt  chat.Time `json:"acceptedAt,omitzero"`
+	StoredAt    chat.Time `json:"storedAt,omitzero"`
+	DeliveredAt chat.Time `json:"deliveredAt,omitzero"`
+	ReadAt      chat.Time `json:"readAt,omitzero"`
+	FailedAt    chat.Time `json:"failedAt,omitzero"`
+	Failure     string    `json:"failure,omitempty"`
 }
 
 // status sets the status of a message that a company sent.
@@ -367,8 +367,8 @@ func (t *tracer) status(ctx context.Context) error {
 		return err
 	}
 	t.view.Status = &TracedStatus{
-		Status: s.Status(), AcceptedAt: Time(s.AcceptedAt), StoredAt: Time(s.StoredAt), DeliveredAt: Time(s.Delivered()),
-		ReadAt: Time(s.ReadAt), FailedAt: Time(s.Failure.At), Failure: s.Failure.Reason,
+		Status: s.Status(), AcceptedAt: chat.Time(s.AcceptedAt), StoredAt: chat.Time(s.StoredAt), DeliveredAt: chat.Time(s.Delivered()),
+		ReadAt: chat.Time(s.ReadAt), FailedAt: chat.Time(s.Failure.At), Failure: s.Failure.Reason,
 	}
 	t.learn("", s.ChatID)
 	return nil

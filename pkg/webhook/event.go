@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -36,24 +35,15 @@ func Types() []string {
 
 // Event is the body of a delivery.
 type Event struct {
-	Type      string `json:"type"`
-	Timestamp Time   `json:"timestamp"` // when the event occurred
-	Data      any    `json:"data"`
+	Type      string    `json:"type"`
+	Timestamp chat.Time `json:"timestamp"` // when the event occurred
+	Data      any       `json:"data"`
 
 	// Key identifies the event among those of its type: equal if an event is read twice.
 	Key string `json:"-"`
 	// ChatID is the chat whose events are ordered; empty: none.
 	ChatID string `json:"-"`
 }
-
-// Time is a time in JSON: ISO 8601, UTC, milliseconds, Z.
-type Time time.Time
-
-// IsZero reports whether the time is zero.
-func (t Time) IsZero() bool { return time.Time(t).IsZero() }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (t Time) MarshalText() ([]byte, error) { return chat.AppendTime(nil, time.Time(t)), nil }
 
 // Body encodes the event.
 func (e Event) Body() (string, error) {
@@ -75,7 +65,7 @@ func DeliveryID(endpointID string, e Event) string {
 // Message is a message in the APIs' format.
 type Message struct {
 	ID            string           `json:"id"`
-	CreatedAt     Time             `json:"createdAt"`
+	CreatedAt     chat.Time        `json:"createdAt"`
 	Type          chat.MessageType `json:"type"`
 	Data          json.RawMessage  `json:"data"`
 	NameOfSender  string           `json:"nameOfSender"`
@@ -85,7 +75,7 @@ type Message struct {
 // MessageOf converts a message for an event.
 func MessageOf(m chat.Message) Message {
 	return Message{
-		ID: m.ID, CreatedAt: Time(m.CreatedAt), Type: m.Type, Data: m.Data, NameOfSender: m.NameOfSender, IsFromSupport: m.IsFromSupport,
+		ID: m.ID, CreatedAt: chat.Time(m.CreatedAt), Type: m.Type, Data: m.Data, NameOfSender: m.NameOfSender, IsFromSupport: m.IsFromSupport,
 	}
 }
 
@@ -103,42 +93,42 @@ type FileReceived MessageReceived
 
 // MessageStatus is the data of message.status: a message of the company was delivered, was read or failed.
 type MessageStatus struct {
-	CompanyID  string `json:"companyId"`
-	ChatID     string `json:"chatId,omitempty"`
-	MessageID  string `json:"messageId"`
-	Status     string `json:"status"` // delivered, read or failed
-	OccurredAt Time   `json:"occurredAt"`
-	Reason     string `json:"reason,omitempty"` // why it failed
+	CompanyID  string    `json:"companyId"`
+	ChatID     string    `json:"chatId,omitempty"`
+	MessageID  string    `json:"messageId"`
+	Status     string    `json:"status"` // delivered, read or failed
+	OccurredAt chat.Time `json:"occurredAt"`
+	Reason     string    `json:"reason,omitempty"` // why it failed
 }
 
 // ChatOpened is the data of chat.opened.
 type ChatOpened struct {
-	CompanyID  string `json:"companyId"`
-	AppID      string `json:"appId"`
-	ChatID     string `json:"chatId"`
-	ChatUserID string `json:"chatUserId"`
-	OpenedAt   Time   `json:"openedAt"`
+	CompanyID  string    `json:"companyId"`
+	AppID      string    `json:"appId"`
+	ChatID     string    `json:"chatId"`
+	ChatUserID string    `json:"chatUserId"`
+	OpenedAt   chat.Time `json:"openedAt"`
 }
 
 // ChatClosed is the data of chat.closed: an agent or an operator closed the chat.
 type ChatClosed struct {
-	CompanyID  string `json:"companyId"`
-	AppID      string `json:"appId,omitempty"`
-	ChatID     string `json:"chatId"`
-	ChatUserID string `json:"chatUserId"`
-	ClosedAt   Time   `json:"closedAt"`
-	ByUserID   string `json:"byUserId,omitempty"` // the panel's user
+	CompanyID  string    `json:"companyId"`
+	AppID      string    `json:"appId,omitempty"`
+	ChatID     string    `json:"chatId"`
+	ChatUserID string    `json:"chatUserId"`
+	ClosedAt   chat.Time `json:"closedAt"`
+	ByUserID   string    `json:"byUserId,omitempty"` // the panel's user
 }
 
 // ChatRated is the data of chat.rated: the visitor rated a closed chat, or changed the rating.
 type ChatRated struct {
-	CompanyID  string `json:"companyId"`
-	AppID      string `json:"appId"`
-	ChatID     string `json:"chatId"`
-	ChatUserID string `json:"chatUserId"`
-	Score      int    `json:"score"` // 1 to 5
-	Comment    string `json:"comment,omitempty"`
-	RatedAt    Time   `json:"ratedAt"`
+	CompanyID  string    `json:"companyId"`
+	AppID      string    `json:"appId"`
+	ChatID     string    `json:"chatId"`
+	ChatUserID string    `json:"chatUserId"`
+	Score      int       `json:"score"` // 1 to 5
+	Comment    string    `json:"comment,omitempty"`
+	RatedAt    chat.Time `json:"ratedAt"`
 }
 
 // Visitor is the data of visitor.registered and visitor.updated.
@@ -162,11 +152,11 @@ type Profile struct {
 
 // EndpointDisabled is the data of endpoint.disabled: another endpoint of the company was disabled.
 type EndpointDisabled struct {
-	CompanyID  string `json:"companyId"`
-	EndpointID string `json:"endpointId"`
-	URL        string `json:"url"`
-	Reason     string `json:"reason"` // failing or gone
-	DisabledAt Time   `json:"disabledAt"`
+	CompanyID  string    `json:"companyId"`
+	EndpointID string    `json:"endpointId"`
+	URL        string    `json:"url"`
+	Reason     string    `json:"reason"` // failing or gone
+	DisabledAt chat.Time `json:"disabledAt"`
 }
 
 // Test is the data of webhook.test.

@@ -38,7 +38,7 @@ const (
 )
 
 // at is the time of the samples.
-var at = webhook.Time(time.Date(2026, 11, 21, 12, 0, 0, int(7*time.Millisecond), time.UTC))
+var at = chat.Time(time.Date(2026, 11, 21, 12, 0, 0, int(7*time.Millisecond), time.UTC))
 
 func received(t chat.MessageType, data string) webhook.MessageReceived {
 	return webhook.MessageReceived{
@@ -82,7 +82,7 @@ func samples() []sample {
 // schemaOf returns the JSON Schema of a type's encoding.
 func schemaOf(t reflect.Type) object {
 	switch {
-	case t == reflect.TypeFor[webhook.Time]():
+	case t == reflect.TypeFor[chat.Time]():
 		return object{"type": "string", "format": "date-time"}
 	case t == reflect.TypeFor[json.RawMessage]():
 		return object{"type": "object"}

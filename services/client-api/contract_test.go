@@ -107,7 +107,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	for _, path := range lookupPaths(unknownID) {
 		w.getAs(w.token, path)
 	}
-	w.engines.nats.Stop()
+	w.engines.NATS.Stop()
 	w.getAs(w.token, "/message/"+sent)
 	for path, there := range map[string]string{"/message/send": w.chatID, "/push-message": templateID} {
 		w.post(path, bodies[path](there))
@@ -121,7 +121,7 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 		w.getAs(w.token, path)
 	}
 	fresh := w.addToken(companyID)
-	w.engines.store.Begin()
+	w.engines.Store.Begin()
 	for _, path := range lookupPaths(w.chatID) {
 		w.getAs(fresh, path)
 	}
@@ -190,7 +190,7 @@ func (w *world) missingResponses() []string {
 func TestEveryExampleIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	tried := 0
 	for path, item := range document(t).Paths.Map() {
 		if item.Post == nil {

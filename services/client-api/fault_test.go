@@ -9,6 +9,7 @@ import (
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/opstest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // unavailable checks for a 503 with Retry-After.
@@ -36,7 +37,7 @@ func (w *world) ready() bool { return w.state().AllUp() }
 // loses waits until the service reports the dependency as down. It stays ready and answers 503 where it needs the dependency.
 func (w *world) loses(dependency string) {
 	w.t.Helper()
-	eventually(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
+	timetest.Until(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
 	resp, err := http.Get(w.ops + "/readyz")
 	w.must(err)
 	defer resp.Body.Close()
@@ -50,30 +51,30 @@ func (w *world) sends() bool { return w.send(`{"text":"hi"}`).status == http.Sta
 func TestNATSOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	eventually(t, "ready", w.ready)
+	timetest.Until(t, "ready", w.ready)
 	w.send(`{"text":"hi"}`).success(t)
-	w.engines.nats.Stop()
+	w.engines.NATS.Stop()
 	w.loses("nats")
 	w.unavailable("POST /message/send", w.send(`{"text":"hi"}`))
 	w.unavailable("POST /push-message", w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`))
-	w.engines.restartNATS()
-	eventually(t, "200 again", w.sends)
-	eventually(t, "ready again", w.ready)
+	w.engines.RestartNATS()
+	timetest.Until(t, "200 again", w.sends)
+	timetest.Until(t, "ready again", w.ready)
 }
 
 func TestStoreOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *clientapi.Config) { cfg.CacheTTL = time.Millisecond })
-	eventually(t, "ready", w.ready)
+	timetest.Until(t, "ready", w.ready)
 	w.send(`{"text":"hi"}`).success(t)
-	w.engines.store.Begin()
+	w.engines.Store.Begin()
 	w.loses("store")
-	eventually(t, "the cache has expired", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusServiceUnavailable })
+	timetest.Until(t, "the cache has expired", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusServiceUnavailable })
 	w.unavailable("POST /message/send", w.send(`{"text":"hi"}`))
 	w.unavailable("POST /push-message", w.post("/push-message", `{"templateId":"`+templateID+`","source":"989121234567"}`))
-	w.engines.store.End()
-	eventually(t, "200 again", w.sends)
-	eventually(t, "ready again", w.ready)
+	w.engines.Store.End()
+	timetest.Until(t, "200 again", w.sends)
+	timetest.Until(t, "ready again", w.ready)
 }
 
 // Redis holds only the limits: a replica that starts without it is ready, reports it as down, and serves.
@@ -81,7 +82,7 @@ func TestServesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + nettest.Addr(t)
 	w := start(t, func(cfg *clientapi.Config) { cfg.RedisURL = url })
-	eventually(t, "ready", func() bool { s := w.state(); return s.Ready && s.Away("redis") })
+	timetest.Until(t, "ready", func() bool { s := w.state(); return s.Ready && s.Away("redis") })
 	w.send(`{"text":"hi"}`).success(t)
 }
 
@@ -90,17 +91,17 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	w.stop()
-	w.engines.nats.Stop()
-	w.engines.store.Begin()
+	w.engines.NATS.Stop()
+	w.engines.Store.Begin()
 	w.run()
 	w.unavailable("everything away", w.send(`{"text":"hi"}`))
 	if w.state().Ready {
 		t.Error("got ready without engines, want not ready")
 	}
-	w.engines.store.End()
-	w.engines.restartNATS()
-	eventually(t, "200", w.sends)
-	eventually(t, "ready", w.ready)
+	w.engines.Store.End()
+	w.engines.RestartNATS()
+	timetest.Until(t, "200", w.sends)
+	timetest.Until(t, "ready", w.ready)
 }
 
 func TestNewReportsEveryMissingField(t *testing.T) {

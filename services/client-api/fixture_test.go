@@ -2,15 +2,11 @@ package clientapi_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +16,6 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
@@ -28,7 +23,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
-	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
 // codes collects the error codes that the tests have received. pkg/bus tests STREAM_NOT_WRITABLE, which needs a full disk.
@@ -38,9 +33,6 @@ func TestMain(m *testing.M) {
 	codes.M = m
 	goleak.VerifyTestMain(&codes, bustest.LeftByNATS()...)
 }
-
-// limit bounds every wait, far above the time that any of them takes.
-const limit = 60 * time.Second
 
 const (
 	companyID      = "11111111-1111-4111-8111-111111111111"
@@ -53,62 +45,10 @@ const (
 	unknownID      = "99999999-9999-4999-8999-999999999999"
 )
 
-// engines are a NATS server that can be restarted at its address, and a store whose engine can be stopped.
-type engines struct {
-	t         *testing.T
-	natsDir   string
-	nats      *embedded.NATS
-	natsURL   string
-	storePath string
-	store     *storetest.Outage
-}
-
-func startEngines(t *testing.T) *engines {
-	t.Helper()
-	e := &engines{t: t, natsDir: t.TempDir(), storePath: storetest.Path(t)}
-	e.startNATS(nettest.Addr(t))
-	e.natsURL = e.nats.URL()
-	bustest.Declare(t, e.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20})
-	t.Cleanup(func() { e.nats.Stop() })
-	e.store = storetest.NewOutage(storetest.OpenAt(t, e.storePath))
-	return e
-}
-
-func (e *engines) startNATS(addr string) {
-	e.t.Helper()
-	var err error
-	if e.nats, err = embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: e.natsDir}); err != nil {
-		e.t.Fatalf("starting NATS: %v", err)
-	}
-}
-
-func (e *engines) restartNATS() { e.startNATS(hostOf(e.t, e.natsURL)) }
-
-func hostOf(t *testing.T, address string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatalf("parsing %s: %v", address, err)
-	}
-	return u.Host
-}
-
-// clock is a clock that only the test advances.
-type clock struct{ at atomic.Pointer[time.Time] }
-
-func newClock(at time.Time) *clock {
-	c := &clock{}
-	c.set(at)
-	return c
-}
-
-func (c *clock) set(at time.Time) { c.at.Store(&at) }
-func (c *clock) now() time.Time   { return *c.at.Load() }
-
 // world is a running Client API on real engines, with two companies.
 type world struct {
 	t        *testing.T
-	engines  *engines
+	engines  *servicetest.Engines
 	store    store.Store
 	base     string
 	ops      string
@@ -126,9 +66,8 @@ type option func(*clientapi.Config)
 
 func start(t *testing.T, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, engines: startEngines(t)}
-	w.store = w.engines.store
-	bustest.Open(t, w.engines.natsURL) // creates the streams
+	w := &world{t: t, engines: servicetest.Start(t)}
+	w.store = w.engines.Store
 	w.token, w.other = w.addToken(companyID), w.addToken(otherCompanyID)
 	w.seed()
 	w.run(options...)
@@ -139,10 +78,10 @@ func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := clientapi.Config{
 		Base: service.Base{
-			NATS: config.NATS{NATSURL: w.engines.natsURL}, Logger: slog.New(slog.DiscardHandler), OpsListener: listen(w.t),
+			NATS: config.NATS{NATSURL: w.engines.NATSURL}, Logger: slog.New(slog.DiscardHandler), OpsListener: nettest.Listen(w.t),
 		},
-		Storage:  storage.Config{Store: config.Store{SQLitePath: w.engines.storePath}, SharedStore: w.engines.store},
-		Listener: listen(w.t),
+		Storage:  storage.Config{Store: config.Store{SQLitePath: w.engines.StorePath}, SharedStore: w.engines.Store},
+		Listener: nettest.Listen(w.t),
 	}
 	for _, o := range options {
 		o(&cfg)
@@ -157,36 +96,7 @@ func (w *world) run(options ...option) {
 	w.t.Cleanup(transport.CloseIdleConnections)
 	w.contract = codes.Add(httpapitest.Contract(w.t, clientapi.OpenAPI()))
 	w.http = &http.Client{Transport: w.contract.Transport(transport)}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	stopped := false
-	w.stop = func() {
-		w.t.Helper()
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				w.t.Errorf("Run: got %v, want nil", err)
-			}
-		case <-time.After(limit):
-			w.t.Error("Run did not return")
-		}
-	}
-	w.t.Cleanup(w.stop)
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listening: %v", err)
-	}
-	return ln
+	w.stop = servicetest.Run(w.t, s.Run)
 }
 
 func (w *world) must(err error) {
@@ -199,10 +109,8 @@ func (w *world) must(err error) {
 // addToken gives a company an access token.
 func (w *world) addToken(company string) string {
 	w.t.Helper()
-	secret, hash, prefix := credential.NewAccessToken()
-	w.must(w.store.PutAccessToken(w.t.Context(), chat.AccessToken{
-		Hash: hash, CompanyID: company, Name: "test", Prefix: prefix, CreatedAt: time.Now(),
-	}))
+	secret, token := credential.NewAccessToken(company, "test", time.Now(), time.Time{})
+	w.must(w.store.PutAccessToken(w.t.Context(), token))
 	return secret
 }
 
@@ -331,20 +239,8 @@ func sendBody(kind, data, chatID string) string {
 	return `{"type":"` + kind + `","data":` + data + `,"chatId":"` + chatID + `"}`
 }
 
-// eventually polls for a state that no event announces.
-func eventually(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for !reached() {
-		if time.Now().After(deadline) {
-			t.Fatalf("did not happen: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 // openBus returns the test's own bus, to publish invalidations.
-func (w *world) openBus() *bus.Bus { w.t.Helper(); return bustest.Open(w.t, w.engines.natsURL) }
+func (w *world) openBus() *bus.Bus { w.t.Helper(); return bustest.Open(w.t, w.engines.NATSURL) }
 
 func compact(t *testing.T, text []byte) string {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func (w *world) expire(secret string) {
@@ -49,7 +50,7 @@ func (a answer) success(t *testing.T) success {
 func TestSendPublishesTheMessageAsItWasSent(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	const data = `{ "text":"h\u00e9 \"you\"", "n":1.50, "big":12345678901234567890, "later":{"b":1,"a":[null]} }`
 	got := w.post("/message/send", sendBody("TEXT", data, strings.ToUpper(w.chatID))).success(t)
 	if got.Message != "Message sent successfully" {
@@ -82,7 +83,7 @@ func TestSendPublishesTheMessageAsItWasSent(t *testing.T) {
 	}
 	w.must(json.Unmarshal(m.Data, &e))
 	if e.CompanyID != companyID || e.ChatID != w.chatID || e.Message.ID != got.MessageID || e.Message.Type != "TEXT" ||
-		e.Message.NameOfSender != "Bo" || !e.Message.IsFromSupport || time.Since(e.Message.CreatedAt) > limit {
+		e.Message.NameOfSender != "Bo" || !e.Message.IsFromSupport || time.Since(e.Message.CreatedAt) > timetest.Limit {
 		t.Errorf("got the event %+v, want that of the request", e)
 	}
 }
@@ -90,7 +91,7 @@ func TestSendPublishesTheMessageAsItWasSent(t *testing.T) {
 func TestPushPublishesTheOrder(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	for _, test := range []struct{ body, want string }{
 		{`{"templateId":"` + templateID + `","source":"+98 (912) 123-45-67","username":"Zoë"}`, `"source":"+98 (912) 123-45-67","username":"Zoë"}`},
 		{`{"templateId":"` + strings.ToUpper(templateID) + `","source":"98912123456","username":null}`, `"source":"98912123456"}`},
@@ -112,7 +113,7 @@ func TestPushPublishesTheOrder(t *testing.T) {
 func TestPushPublishesItsParameters(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	w.post("/push-message", `{"templateId":"`+orderTemplate+`","source":"989121234567","parameters":{"order":"<4711> \"å\"","day":null}}`).success(t)
 	var e struct{ Parameters map[string]string }
 	w.must(json.Unmarshal(heard.Next().Data, &e))
@@ -125,7 +126,7 @@ func TestPushPublishesItsParameters(t *testing.T) {
 func TestDryRunPublishesNothing(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	sendText, pushIt := sendBody("TEXT", `{"text":"hi"}`, w.chatID), `{"templateId":"`+templateID+`","source":"989121234567","parameters":{"order":"1"}}`
 	sent := w.post("/message/send?dryRun=false", sendText).success(t)
 	heard.Next()
@@ -149,16 +150,16 @@ func TestDryRunPublishesNothing(t *testing.T) {
 func TestWindowAtItsEdge(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	c := newClock(began)
-	w := start(t, func(cfg *clientapi.Config) { cfg.Now = c.now })
+	c := timetest.NewClock(began)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now = c.Now })
 	_, chatID := w.openChat("edge@example.com", began)
 	send := func() answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
 
-	c.set(began.Add(24 * time.Hour))
+	c.Set(began.Add(24 * time.Hour))
 	if got := send().success(t); !got.WindowExpiresAt.Equal(began.Add(24 * time.Hour)) {
 		t.Errorf("got windowExpiresAt %s, want %s", got.WindowExpiresAt, began.Add(24*time.Hour))
 	}
-	c.set(began.Add(24*time.Hour + time.Millisecond))
+	c.Set(began.Add(24*time.Hour + time.Millisecond))
 	if got := send(); got.status != http.StatusBadRequest || got.problem(t).Code != "CHAT_TOO_OLD" {
 		t.Errorf("got %d %s a millisecond after the window, want CHAT_TOO_OLD", got.status, got.body)
 	}
@@ -168,13 +169,13 @@ func TestWindowAtItsEdge(t *testing.T) {
 func TestStaleCacheDoesNotRefuse(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	c := newClock(began)
-	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.now, time.Hour })
+	c := timetest.NewClock(began)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.Now, time.Hour })
 	_, chatID := w.openChat("edge@example.com", began)
 	send := func() answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) }
 	send().success(t) // cached from here on
 
-	c.set(began.Add(30 * time.Hour))
+	c.Set(began.Add(30 * time.Hour))
 	wrote := began.Add(29 * time.Hour)
 	w.must(w.store.AppendMessage(t.Context(), chatID, chat.Message{
 		ID: uuid.NewString(), CreatedAt: wrote, Type: chat.Text, Data: []byte(`{"text":"still there?"}`),
@@ -194,5 +195,5 @@ func TestRevocationIsAnnounced(t *testing.T) {
 
 	hash, _ := credential.HashAccessToken(w.token)
 	w.must(w.openBus().Invalidate(t.Context(), store.CachedAccessToken, hash))
-	eventually(t, "401 after the revocation", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
+	timetest.Until(t, "401 after the revocation", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/parley-chat/parley/pkg/idempotency"
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // keyed posts with the company's token and an Idempotency-Key.
@@ -64,7 +66,7 @@ func (w *world) posts() map[string][3]string {
 func TestARetryGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	for path, bodies := range w.posts() {
 		key := uuid.NewString()
 		first := w.keyed(key, path, bodies[0])
@@ -173,14 +175,14 @@ func TestFiftyAtOnceOnTwoReplicas(t *testing.T) {
 func TestARetryAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	eventually(t, "ready", w.ready)
-	w.engines.nats.Stop()
+	timetest.Until(t, "ready", w.ready)
+	w.engines.NATS.Stop()
 	w.loses("nats")
 	body := sendBody("TEXT", `{"text":"hi"}`, w.chatID)
 	w.unavailable("with a key", w.keyed("k", "/message/send", body))
-	w.engines.restartNATS()
+	w.engines.RestartNATS()
 	var sent answer
-	eventually(t, "200", func() bool { sent = w.keyed("k", "/message/send", body); return sent.status == http.StatusOK })
+	timetest.Until(t, "200", func() bool { sent = w.keyed("k", "/message/send", body); return sent.status == http.StatusOK })
 	again := w.keyed("k", "/message/send", body)
 	if again.body != sent.body || len(w.storedIDs()) != 1 {
 		t.Errorf("got %s after %s and %d events, want one message", again.body, sent.body, len(w.storedIDs()))
@@ -205,8 +207,8 @@ func (w *world) dead(key, path, fingerprint string, at time.Time) (messageID str
 func TestAProcessDiesBetweenPublishAndAnswer(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Truncate(time.Millisecond)
-	now := newClock(began)
-	w := start(t, func(cfg *clientapi.Config) { cfg.Now = now.now })
+	now := timetest.NewClock(began)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now = now.Now })
 	const data = `{"text":"hi"}`
 	body := sendBody("TEXT", data, w.chatID)
 	id := w.dead("k", "/message/send", idempotency.Fingerprint("TEXT", w.chatID, data), began)
@@ -217,7 +219,7 @@ func TestAProcessDiesBetweenPublishAndAnswer(t *testing.T) {
 	if seconds, err := strconv.Atoi(waiting.header.Get("Retry-After")); waiting.status != http.StatusConflict || err != nil || seconds < 1 {
 		t.Errorf("within the lease: got %d %s, want 409 with Retry-After", waiting.status, waiting.body)
 	}
-	now.set(began.Add(idempotency.Lease))
+	now.Set(began.Add(idempotency.Lease))
 	sent := w.keyed("k", "/message/send", body)
 	if got := sent.success(t).MessageID; got != id || len(w.storedIDs()) != 1 {
 		t.Errorf("got the message %s and %d events, want %s and 1", got, len(w.storedIDs()), id)
@@ -230,8 +232,8 @@ func TestAProcessDiesBetweenPublishAndAnswer(t *testing.T) {
 // After JetStream has forgotten the id, the history still has it, even when the chat is too old by then.
 func TestAProcessDiedLongAgo(t *testing.T) {
 	t.Parallel()
-	now := newClock(time.Now())
-	w := start(t, func(cfg *clientapi.Config) { cfg.Now = now.now })
+	now := timetest.NewClock(time.Now())
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now = now.Now })
 	began := time.Now().Add(-23 * time.Hour)
 	const data = `{"text":"hi"}`
 	id := w.dead("k", "/message/send", idempotency.Fingerprint("TEXT", w.chatID, data), began)
@@ -252,10 +254,10 @@ func TestAProcessDiedLongAgo(t *testing.T) {
 
 func TestAKeyIsForgottenAfterADay(t *testing.T) {
 	t.Parallel()
-	now := newClock(time.Now())
-	w := start(t, func(cfg *clientapi.Config) { cfg.Now = now.now })
+	now := timetest.NewClock(time.Now())
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now = now.Now })
 	first := w.keyed("k", "/push-message", pushBody("989121234567")).success(t)
-	now.set(now.now().Add(idempotency.Keep))
+	now.Set(now.Now().Add(idempotency.Keep))
 	second := w.keyed("k", "/push-message", pushBody("989121234568")).success(t)
 	if first.MessageID == second.MessageID {
 		t.Error("got the same message, want another")
@@ -273,7 +275,7 @@ type cuttingProxy struct {
 
 func startCuttingProxy(t *testing.T, server string) *cuttingProxy {
 	t.Helper()
-	c := &cuttingProxy{t: t, ln: listen(t), server: server}
+	c := &cuttingProxy{t: t, ln: nettest.Listen(t), server: server}
 	c.open.Go(c.accept)
 	t.Cleanup(func() { c.ln.Close(); c.open.Wait() })
 	return c
@@ -350,7 +352,7 @@ func TestAThousandSendsOverCutConnections(t *testing.T) {
 // sendThrough sends the nth message until it is answered and then three more times, and returns its id.
 func (w *world) sendThrough(client *http.Client, base string, n int) (id string) {
 	var first string
-	deadline := time.Now().Add(10 * limit)
+	deadline := time.Now().Add(10 * timetest.Limit)
 	for left := 4; left > 0; {
 		body, err := w.sendOnce(client, base, n)
 		switch {
@@ -377,7 +379,7 @@ func (w *world) sendThrough(client *http.Client, base string, n int) (id string)
 var errRetry = errors.New("again")
 
 func (w *world) sendOnce(client *http.Client, base string, n int) (body string, err error) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), timetest.Limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/message/send",
 		strings.NewReader(sendBody("TEXT", fmt.Sprintf(`{"text":"message %d"}`, n), w.chatID)))

@@ -13,6 +13,7 @@ import (
 	clientapi "github.com/parley-chat/parley/services/client-api"
 	"github.com/parley-chat/parley/testkit/chattest"
 	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const lifecycle = "../../docs/lifecycle.md"
@@ -22,10 +23,10 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *clientapi.Config) {
-		cfg.Now, cfg.Storage.ChatIdleClose = newClock(now).now, chattest.IdleClose
+		cfg.Now, cfg.Storage.ChatIdleClose = timetest.NewClock(now).Now, chattest.IdleClose
 		cfg.Storage.SharedStore = nil // the shared store closes idle chats itself
 	})
-	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
+	s := storetest.OpenAt(t, w.engines.StorePath, storetest.Options{IdleClose: chattest.IdleClose})
 	for endpoint, ask := range map[string]func(chatID string) answer{
 		"POST /message/send": func(chatID string) answer { return w.post("/message/send", sendBody("TEXT", `{"text":"hi"}`, chatID)) },
 		"POST /push-message": func(string) answer {
@@ -56,7 +57,7 @@ func TestClosingIsAnnounced(t *testing.T) {
 	w.send(`{"text":"hi"}`).success(t) // still cached
 
 	w.must(w.openBus().Invalidate(t.Context(), store.CachedChat, w.chatID))
-	eventually(t, "CHAT_CLOSED after the closing", func() bool {
+	timetest.Until(t, "CHAT_CLOSED after the closing", func() bool {
 		got := w.send(`{"text":"hi"}`)
 		return got.status == http.StatusBadRequest && got.problem(t).Code == "CHAT_CLOSED"
 	})

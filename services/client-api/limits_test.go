@@ -84,7 +84,7 @@ func TestAFloodingCompanyReachesItsOwnLimit(t *testing.T) {
 	w := start(t, func(cfg *clientapi.Config) {
 		cfg.BytesCompany = config.Rate{Count: stream / 4, Per: 168 * time.Hour}
 	})
-	bustest.Declare(t, w.engines.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream})
+	bustest.Declare(t, w.engines.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream})
 	big := `{"text":"` + strings.Repeat("x", 4000) + `"}`
 	accepted := 0
 	for range 300 {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // load runs clients that send one message after the other, and collects their responses.
@@ -74,7 +76,7 @@ func (l *load) counts() (accepted, refused int) {
 func (l *load) awaitMore(n int) {
 	l.w.t.Helper()
 	before, _ := l.counts()
-	eventually(l.w.t, "more accepted messages", func() bool {
+	timetest.Until(l.w.t, "more accepted messages", func() bool {
 		now, _ := l.counts()
 		return now >= before+n
 	})
@@ -99,12 +101,12 @@ func (l *load) check() {
 // storedIDs reads all inbound messages of the stream.
 func (w *world) storedIDs() map[string]bool {
 	w.t.Helper()
-	nc, err := nats.Connect(w.engines.natsURL)
+	nc, err := nats.Connect(w.engines.NATSURL)
 	w.must(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	w.must(err)
-	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), timetest.Limit)
 	defer cancel()
 	stream, err := js.Stream(ctx, "SENDS")
 	w.must(err)
@@ -112,7 +114,7 @@ func (w *world) storedIDs() map[string]bool {
 	w.must(err)
 	ids := map[string]bool{}
 	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
-		m, err := consumer.Next(jetstream.FetchMaxWait(limit))
+		m, err := consumer.Next(jetstream.FetchMaxWait(timetest.Limit))
 		w.must(err)
 		ids[m.Headers().Get("Nats-Msg-Id")] = true
 	}
@@ -139,9 +141,9 @@ func TestTrafficOutlivesNATS(t *testing.T) {
 	w := start(t)
 	l := w.load(8)
 	l.awaitMore(100)
-	w.engines.nats.Stop()
-	eventually(t, "503", func() bool { _, refused := l.counts(); return refused > 0 })
-	w.engines.restartNATS()
+	w.engines.NATS.Stop()
+	timetest.Until(t, "503", func() bool { _, refused := l.counts(); return refused > 0 })
+	w.engines.RestartNATS()
 	l.awaitMore(100)
 	l.stop()
 	l.check()
@@ -153,9 +155,9 @@ func TestTrafficOutlivesTheStore(t *testing.T) {
 	w := start(t)
 	l := w.load(8)
 	l.awaitMore(100)
-	w.engines.store.Begin()
-	eventually(t, "503", func() bool { _, refused := l.counts(); return refused > 0 })
-	w.engines.store.End()
+	w.engines.Store.Begin()
+	timetest.Until(t, "503", func() bool { _, refused := l.counts(); return refused > 0 })
+	w.engines.Store.End()
 	l.awaitMore(100)
 	l.stop()
 	l.check()
@@ -165,12 +167,12 @@ func TestTrafficOutlivesTheStore(t *testing.T) {
 func TestFullStreamRefuses(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	nc, err := nats.Connect(w.engines.natsURL)
+	nc, err := nats.Connect(w.engines.NATSURL)
 	w.must(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	w.must(err)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), timetest.Limit)
 	defer cancel()
 	stream, err := js.Stream(ctx, "SENDS")
 	w.must(err)

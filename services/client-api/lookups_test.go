@@ -228,8 +228,8 @@ func TestPushAnswersTheChat(t *testing.T) {
 	if dispatched.Chat.ID != first.ChatID || dispatched.Opened || dispatched.Visitor.FirstName != "Ada" {
 		t.Errorf("the dispatcher: got %+v, want the chat %s of Ada", dispatched, first.ChatID)
 	}
-	w.engines.store.Begin()
-	defer w.engines.store.End()
+	w.engines.Store.Begin()
+	defer w.engines.Store.End()
 	got := w.post("/push-message", `{"templateId":"`+templateID+`","source":"+989121234567"}`)
 	if got.success(t); strings.Contains(got.body, "chatId") {
 		t.Errorf("got %s, want no chat while the store is down", got.body)
@@ -240,7 +240,7 @@ func TestPushAnswersTheChat(t *testing.T) {
 func TestSenderName(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	heard := bustest.Collect(t, w.engines.natsURL, "chat.in.message.>")
+	heard := bustest.Collect(t, w.engines.NATSURL, "chat.in.message.>")
 	body := func(more string) string {
 		return `{"type":"TEXT","data":{"text":"hi"},"chatId":"` + w.chatID + `"` + more + `}`
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 	"github.com/parley-chat/parley/pkg/store"
 	clientapi "github.com/parley-chat/parley/services/client-api"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // A revoked token stops working on every replica at once, regardless of the cache's TTL.
@@ -33,7 +34,7 @@ func TestRevocationReachesEveryReplica(t *testing.T) {
 	w.must(w.store.RevokeAccessToken(t.Context(), hash, time.Now()))
 	w.must(b.Invalidate(t.Context(), store.CachedAccessToken, hash))
 	for _, base := range replicas {
-		eventually(t, "the revocation reaching "+base, func() bool { return send(base, w.token) == http.StatusUnauthorized })
+		timetest.Until(t, "the revocation reaching "+base, func() bool { return send(base, w.token) == http.StatusUnauthorized })
 		if got := send(base, kept); got != http.StatusOK {
 			t.Errorf("another token: got %d, want 200", got)
 		}
@@ -48,24 +49,24 @@ func TestRevocationWithoutAnnouncement(t *testing.T) {
 		t.Fatalf("before: got %d, want 200", got.status)
 	}
 	w.revoke(w.token)
-	eventually(t, "the end of the token", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
+	timetest.Until(t, "the end of the token", func() bool { return w.send(`{"text":"hi"}`).status == http.StatusUnauthorized })
 }
 
 // A token is valid up to, but not at, the instant at which it expires.
 func TestAccessTokenExpiresOnTheInstant(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	c := newClock(began)
-	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.now, time.Hour })
+	c := timetest.NewClock(began)
+	w := start(t, func(cfg *clientapi.Config) { cfg.Now, cfg.CacheTTL = c.Now, time.Hour })
 	_, w.chatID = w.openChat("expiry@example.com", began)
-	secret, token := credential.IssueAccessToken(companyID, "short", began, began.Add(time.Minute))
+	secret, token := credential.NewAccessToken(companyID, "short", began, began.Add(time.Minute))
 	w.must(w.store.PutAccessToken(t.Context(), token))
 	w.token = secret
 	for _, test := range []struct {
 		after time.Duration
 		want  int
 	}{{0, 200}, {time.Minute - time.Millisecond, 200}, {time.Minute, 401}, {time.Hour, 401}} {
-		c.set(began.Add(test.after))
+		c.Set(began.Add(test.after))
 		if got := w.send(`{"text":"hi"}`); got.status != test.want {
 			t.Errorf("%s after its creation: got %d %s, want %d", test.after, got.status, got.body, test.want)
 		}

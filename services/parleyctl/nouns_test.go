@@ -12,6 +12,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestCompanies(t *testing.T) {
@@ -78,7 +79,7 @@ func TestApplications(t *testing.T) {
 
 	in := func(what string, holds func(chat.Application) bool) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		timetest.Until(t, what, func() bool {
 			app, err := w.cache.Application(t.Context(), id)
 			return err == nil && holds(app)
 		})
@@ -153,7 +154,7 @@ func TestTemplates(t *testing.T) {
 	w.must(err)
 	for verb, status := range map[string]string{"approve": chat.TemplateApproved, "reject": chat.TemplateRejected} {
 		w.ctl("templates", verb, id).done()
-		eventually(t, "the services know that it is "+status, func() bool {
+		timetest.Until(t, "the services know that it is "+status, func() bool {
 			known, err := w.cache.Template(t.Context(), id)
 			return err == nil && known.Status == status
 		})
@@ -207,7 +208,7 @@ func TestTokens(t *testing.T) {
 	if out := w.ctlIn("yes\n", true, "tokens", "revoke", hash[:8]).done(); !strings.Contains(out, "revoked") {
 		t.Errorf("got %s, want it revoked", out)
 	}
-	eventually(t, "the services refuse it", func() bool {
+	timetest.Until(t, "the services refuse it", func() bool {
 		known, err := w.cache.AccessToken(t.Context(), hash)
 		return err == nil && !known.Valid(noon)
 	})
@@ -286,7 +287,7 @@ TIME                      ID                                    FROM            
 	if out := w.ctl("chats", "close", ada.ID, "--yes").done(); !strings.Contains(out, "closed") {
 		t.Errorf("got %s, want it closed", out)
 	}
-	eventually(t, "the services know that it is closed", func() bool {
+	timetest.Until(t, "the services know that it is closed", func() bool {
 		c, err := w.cache.Chat(t.Context(), ada.ID)
 		return err == nil && !c.Open(noon)
 	})

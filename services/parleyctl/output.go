@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	"github.com/parley-chat/parley/pkg/inspect"
+	"github.com/parley-chat/parley/pkg/chat"
 )
 
 // Values of --output.
@@ -125,7 +125,7 @@ func shorten(s string, limit int) string {
 }
 
 // timestamp is a time in Parley's format.
-type timestamp = inspect.Time
+type timestamp = chat.Time
 
 func yesNo(b bool) string {
 	if b {

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/services/parleyctl"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 type saved struct {
@@ -97,7 +98,7 @@ func TestBackupsAreKept(t *testing.T) {
 // acked waits until the server has a consumer's acknowledgements.
 func (w *world) acked(stream, durable string, sequence uint64) {
 	w.t.Helper()
-	eventually(w.t, durable+" is done", func() bool {
+	timetest.Until(w.t, durable+" is done", func() bool {
 		groups, err := w.bus.Groups(w.t.Context(), stream)
 		w.must(err)
 		for _, g := range groups {

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/services/parleyctl"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func (w *world) publish(events ...event.Event) {
@@ -138,7 +139,7 @@ func TestWatchFollowsUntilInterrupted(t *testing.T) {
 			In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(name string) string { return w.env[name] }, Now: time.Now,
 		})
 	}()
-	eventually(t, "watch listens", func() bool {
+	timetest.Until(t, "watch listens", func() bool {
 		for _, stream := range subject.Streams() {
 			s, err := w.bus.Stream(t.Context(), stream.Name)
 			if err != nil || s.CachedInfo().State.Consumers == 0 {
@@ -148,9 +149,9 @@ func TestWatchFollowsUntilInterrupted(t *testing.T) {
 		return true
 	})
 	w.publish(question)
-	eventually(t, "the question is printed", func() bool { return strings.Contains(out.String(), question.Message.ID) })
+	timetest.Until(t, "the question is printed", func() bool { return strings.Contains(out.String(), question.Message.ID) })
 	w.publish(answer)
-	eventually(t, "the answer is printed", func() bool { return strings.Contains(out.String(), answer.Message.ID) })
+	timetest.Until(t, "the answer is printed", func() bool { return strings.Contains(out.String(), answer.Message.ID) })
 	interrupt()
 	if code := <-ended; code != parleyctl.ExitOK || errs.String() != "" {
 		t.Errorf("interrupted: got code %d, %q, want 0 and silence", code, errs.String())
@@ -182,7 +183,7 @@ func TestDeadLetters(t *testing.T) {
 		t.Helper()
 		return decoded[[]object](w.ctl(append([]string{"dead", "list", "-o", "json"}, args...)...))
 	}
-	eventually(t, "both are dead", func() bool { return len(list()) == 2 })
+	timetest.Until(t, "both are dead", func() bool { return len(list()) == 2 })
 
 	reply := list("--stream", "replies")[0]
 	number := fmt.Sprint(reply["sequence"])
@@ -216,9 +217,9 @@ func TestDeadLetters(t *testing.T) {
 	if out := w.ctl("dead", "replay", number).done(); strings.Count(out, "replayed") != 1 || len(list()) != 1 {
 		t.Errorf("got\n%s, want one replayed", out)
 	}
-	eventually(t, "it is handled", func() bool { return again.Load() == 1 })
+	timetest.Until(t, "it is handled", func() bool { return again.Load() == 1 })
 	w.ctl("dead", "replay", "--all", "--consumer", "recorder", "--rate", "1000").done()
-	eventually(t, "the other is handled", func() bool { return again.Load() == 2 })
+	timetest.Until(t, "the other is handled", func() bool { return again.Load() == 2 })
 	if left := list(); len(left) != 0 {
 		t.Errorf("got %v, want none left", left)
 	}
@@ -294,7 +295,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 
 	stop := w.consume(bus.Consumer{Stream: subject.Sends, Durable: "dispatcher", Filters: []string{subject.AllCompanyMessages}, Handle: handled})
 	w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "bot", Filters: []string{subject.AllVisitorMessages}, Handle: handled})
-	eventually(t, "both consumers are there", func() bool {
+	timetest.Until(t, "both consumers are there", func() bool {
 		bots, err := w.bus.Groups(t.Context(), subject.Inbound)
 		dispatchers, err2 := w.bus.Groups(t.Context(), subject.Sends)
 		return err == nil && err2 == nil && len(bots) == 1 && len(dispatchers) == 1 && len(bots[0].Partitions) == len(dispatchers[0].Partitions)
@@ -318,7 +319,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 			}
 			return w.bus.Publish(ctx, event.Reply{CompanyID: companyID, AppID: appID, ChatUserID: question.ChatUserID, ChatID: company.ChatID, Message: company.Message})
 		}})
-	eventually(t, "it is being retried", func() bool {
+	timetest.Until(t, "it is being retried", func() bool {
 		return strings.HasPrefix(trace().consumer(t, subject.Sends, "dispatcher"), "retrying ")
 	})
 	if got := trace().consumer(t, subject.Sends, "dispatcher"); !strings.Contains(got, "unavailable: not now") || strings.Contains(got, " 0 ") {
@@ -333,12 +334,12 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 		return w.store.AppendMessage(ctx, company.ChatID, company.Message)
 	}})
 	right.Store(true)
-	eventually(t, "the reply is dead", func() bool { return len(trace().DeadLetters) == 1 })
+	timetest.Until(t, "the reply is dead", func() bool { return len(trace().DeadLetters) == 1 })
 	v = trace()
 	if v.DeadLetters[0].Consumer != "recorder" || v.consumer(t, subject.Replies, "recorder") != "dead 1 invalid: No disk" {
 		t.Errorf("got %+v", v)
 	}
-	eventually(t, "the others are done", func() bool {
+	timetest.Until(t, "the others are done", func() bool {
 		v := trace()
 		return strings.HasPrefix(v.consumer(t, subject.Replies, "socket-gateway"), "acknowledged 1") &&
 			strings.HasPrefix(v.consumer(t, subject.Sends, "dispatcher"), "acknowledged ")
@@ -346,7 +347,7 @@ func TestTraceFollowsACompanyMessage(t *testing.T) {
 
 	recorder.Store(true)
 	w.ctl("dead", "replay", "--all").done()
-	eventually(t, "it is in the history", func() bool { return trace().Stored != nil })
+	timetest.Until(t, "it is in the history", func() bool { return trace().Stored != nil })
 	w.must(errorOf(w.store.JoinMessageStatus(t.Context(), companyID, id, chat.MessageStatus{AcceptedAt: noon, StoredAt: noon.Add(time.Second), DeliveredAt: noon.Add(2 * time.Second)})))
 	v = trace()
 	if len(v.Events) != 3 || v.Events[2].ReplayForConsumer != "recorder" || v.Stored.ChatID != company.ChatID || len(v.DeadLetters) != 0 ||
@@ -396,7 +397,7 @@ func TestStreams(t *testing.T) {
 	_, question, answer, _ := w.conversation()
 	stop := w.consume(bus.Consumer{Stream: subject.Inbound, Durable: "bot", Filters: []string{subject.AllVisitorMessages}, Handle: handled})
 	w.publish(question, answer)
-	eventually(t, "the bot is done", func() bool {
+	timetest.Until(t, "the bot is done", func() bool {
 		v := decoded[[]object](w.ctl("streams", "consumers", "inbound", "-o", "json"))
 		return len(v) == 1 && v[0]["ackFloorSequence"] == 1.0 && v[0]["lag"] == 0.0 && v[0]["active"] == true
 	})
@@ -437,7 +438,7 @@ func TestDeadSkip(t *testing.T) {
 	skip := func(args ...string) result {
 		return w.ctl(append([]string{"dead", "skip", question.Message.ID}, args...)...)
 	}
-	eventually(t, "the message is tried again", func() bool {
+	timetest.Until(t, "the message is tried again", func() bool {
 		return strings.Contains(skip("--dry-run").out, "unavailable: The webhook answered 503")
 	})
 	if out := skip("--dry-run").done(); !strings.Contains(out, "INBOUND/1  bot") || !strings.Contains(out, "would be skipped") || len(answered) != 0 {

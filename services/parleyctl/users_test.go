@@ -35,7 +35,7 @@ func TestUsers(t *testing.T) {
 	if list := w.ctl("users", "list").done(); !strings.Contains(list, "ada@example.com") || strings.Contains(list, "argon2") {
 		t.Errorf("got %s", list)
 	}
-	w.ctl("users", "delete", "ada@example.com", "--yes").fails(parleyctl.ExitRefused, "the last one")
+	w.ctl("users", "delete", "ada@example.com", "--yes").fails(parleyctl.ExitRefused, "At least one user must be able to manage users")
 	log, err := w.store.AuditEntries(t.Context(), store.AuditFilter{}, store.Page{})
 	w.must(err)
 	if len(log) != 2 || log[0].Action != "user.password" || log[0].User != "parleyctl" || strings.Contains(string(log[1].After), password) {

@@ -8,6 +8,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 	"github.com/parley-chat/parley/services/parleyctl"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func TestWebhooks(t *testing.T) {
@@ -25,7 +26,7 @@ func TestWebhooks(t *testing.T) {
 	if len(secrets) != 2 || !strings.HasPrefix(secrets[0].(string), "whsec_") || !strings.HasPrefix(secrets[1].(string), "whpk_") || made["ordered"] != true {
 		t.Fatalf("got %v, want a secret and a public key", made)
 	}
-	eventually(t, "the processor knows the endpoint", func() bool {
+	timetest.Until(t, "the processor knows the endpoint", func() bool {
 		hooks, err := w.cache.Webhooks(ctx, companyID)
 		return err == nil && len(hooks.Endpoints) == 1 && hooks.Endpoints[0].Headers["X-Api-Key"] == "abc"
 	})
@@ -77,7 +78,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("got %s, want it enabled", out)
 	}
 	w.ctl("webhooks", "retention", "--company", companyID, "--days", "90").done()
-	eventually(t, "the processor knows the retention", func() bool {
+	timetest.Until(t, "the processor knows the retention", func() bool {
 		hooks, err := w.cache.Webhooks(ctx, companyID)
 		return err == nil && hooks.Retention == 90*24*time.Hour
 	})

@@ -181,16 +181,6 @@ func message(at time.Time, text string, fromSupport bool) chat.Message {
 	}
 }
 
-// eventually polls for a state that no event announces.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("did not happen: %s", what)
-		}
-	}
-}
-
 // lines is a writer whose lines can be awaited.
 type lines struct {
 	mu   sync.Mutex

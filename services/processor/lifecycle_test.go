@@ -48,7 +48,7 @@ func TestLifecycle(t *testing.T) {
 			}
 			w.awaitKept(chatID, asked.Message.ID, sent.Message.ID)
 		}
-		if want := map[bool]string{true: "keeps", false: "tries again, then DEAD"}[state != chattest.NoChat]; recorder[state] != want {
+		if want := map[bool]string{true: "stores", false: "retries, then DEAD"}[state != chattest.NoChat]; recorder[state] != want {
 			t.Errorf("recorder, %s: got it as %q, the table has %q", state, want, recorder[state])
 		}
 		if got := w.pushInto(state, outbound.Next); got != push[state] {
@@ -63,7 +63,7 @@ func TestLifecycle(t *testing.T) {
 	if given["chat.dead.INBOUND.recorder"] != 1 || given["chat.dead.REPLIES.recorder"] != 1 || given["chat.dead.SENDS.dispatcher"] != 1 {
 		t.Errorf("no chat: got the dead letters %v, want one of each consumer that needs the chat", given)
 	}
-	if dispatcher[chattest.NoChat] != "tries again, then DEAD" || bot[chattest.NoChat] != "answers" {
+	if dispatcher[chattest.NoChat] != "retries, then DEAD" || bot[chattest.NoChat] != "answers" {
 		t.Errorf("no chat: the table has %q and %q", dispatcher[chattest.NoChat], bot[chattest.NoChat])
 	}
 }

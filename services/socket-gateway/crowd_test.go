@@ -24,6 +24,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/event"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 // faultLimit bounds every wait of the fault tests. It is far above what any of them takes.
@@ -40,7 +41,7 @@ func (f *faultWorld) startChild(settings ...string) *child {
 	f.t.Helper()
 	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(f.keys.JWKS()) }))
 	f.t.Cleanup(keys.Close)
-	serving, watching := listen(f.t), listen(f.t)
+	serving, watching := nettest.Listen(f.t), nettest.Listen(f.t)
 	serving.Close()
 	watching.Close()
 	c := &child{
@@ -95,7 +96,7 @@ type tcpProxy struct {
 
 func newProxy(t *testing.T) *tcpProxy {
 	t.Helper()
-	d := &tcpProxy{t: t, listener: listen(t), conns: make(map[net.Conn]struct{})}
+	d := &tcpProxy{t: t, listener: nettest.Listen(t), conns: make(map[net.Conn]struct{})}
 	d.url = "http://" + d.addr()
 	d.serving.Go(d.accept)
 	t.Cleanup(func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
 )
 
 func TestReplyReachesAllSocketsOfItsVisitorAndNoOther(t *testing.T) {
@@ -199,7 +200,7 @@ func TestWrongTokensAreRefused(t *testing.T) {
 func TestKeysAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	away := listen(t)
+	away := nettest.Listen(t)
 	away.Close()
 	var broken http.HandlerFunc = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) }
 	server := httptest.NewServer(broken)

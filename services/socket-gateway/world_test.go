@@ -115,11 +115,11 @@ type gateway struct {
 func (w *world) config() socketgateway.Config {
 	return socketgateway.Config{
 		Base: service.Base{
-			NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), OpsListener: listen(w.t),
+			NATS: config.NATS{NATSURL: w.natsURL}, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), OpsListener: nettest.Listen(w.t),
 		},
 		Redis:     config.Redis{RedisURL: w.redisURL},
 		KeySource: w.keys,
-		Listener:  listen(w.t),
+		Listener:  nettest.Listen(w.t),
 	}
 }
 
@@ -249,16 +249,6 @@ func (w *world) reply(v visitor, data string) string {
 		w.t.Fatal(err)
 	}
 	return string(e.Message.AppendDelivery(nil, v.chatID))
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l
 }
 
 // logLines is a log that a test can read.

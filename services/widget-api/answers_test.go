@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/credential"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // Every row of the specification's error table for the Widget API, and further invalid requests.
@@ -142,7 +143,7 @@ func TestApplicationIsDeleted(t *testing.T) {
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com"`)
 	w.removeWidget()
-	eventually(t, "404 of GET /message", func() bool { return w.get("/message", token).status == http.StatusNotFound })
+	timetest.Until(t, "404 of GET /message", func() bool { return w.get("/message", token).status == http.StatusNotFound })
 	if p := w.get("/message", token).problem(t); p.Message != "Chat not found" {
 		t.Errorf("GET /message: got %q, want Chat not found", p.Message)
 	}

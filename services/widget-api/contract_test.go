@@ -22,6 +22,7 @@ import (
 	"github.com/parley-chat/parley/pkg/ops"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/httpapitest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
@@ -118,15 +119,15 @@ func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	w.removeWidget()
 	w.post("/message", token, hello)
 	w.post("/chat/offline-message", token, offline)
-	w.engines.store.Begin()
-	eventually(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
+	w.engines.Store.Begin()
+	timetest.Until(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
 	w.get("/message", token)
 	w.post(read, token, "")
 	w.post(stop, token, "")
 	w.post("/message", token, hello)
 	w.post("/register", "", form)
 	w.askAgents(token)
-	w.engines.nats.Stop()
+	w.engines.NATS.Stop()
 	w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", "")
 	for range 300 {
 		w.get("/.well-known/jwks.json", "")

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/opstest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // unavailable checks for a 503 with Retry-After.
@@ -44,7 +45,7 @@ func (w *world) ready() bool { return w.state().AllUp() }
 // loses waits until the service reports the dependency as down. It stays ready and answers 503 where it needs the dependency.
 func (w *world) loses(dependency string) {
 	w.t.Helper()
-	eventually(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
+	timetest.Until(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
 	resp, err := http.Get(w.ops + "/readyz")
 	w.must(err)
 	defer resp.Body.Close()
@@ -59,9 +60,9 @@ const hello = `{"type":"TEXT","data":{"text":"hi"}}`
 func TestNATSOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	eventually(t, "ready", w.ready)
+	timetest.Until(t, "ready", w.ready)
 	token := w.register(appID, `"email":"a@example.com"`)
-	w.engines.nats.Stop()
+	w.engines.NATS.Stop()
 	w.loses("nats")
 	form := `{"appId":"` + appID + `","email":"b@example.com"}`
 	w.unavailable("POST /register", w.post("/register", "", form))
@@ -70,9 +71,9 @@ func TestNATSOutage(t *testing.T) {
 		t.Errorf("got %d messages, want only the greetings: the message was refused", n)
 	}
 
-	w.engines.restartNATS()
-	eventually(t, "ready again", w.ready)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	w.engines.RestartNATS()
+	timetest.Until(t, "ready again", w.ready)
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	retried := w.register(appID, `"email":"b@example.com"`)
 	if m := published.Next(); !strings.HasPrefix(m.Subject, "chat.in.visitor.registered."+appID) {
 		t.Errorf("got the event %s, want the registration", m.Subject)
@@ -88,11 +89,11 @@ func TestNATSOutage(t *testing.T) {
 func TestStoreOutage(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond })
-	eventually(t, "ready", w.ready)
+	timetest.Until(t, "ready", w.ready)
 	token := w.register(appID, `"email":"a@example.com"`)
-	w.engines.store.Begin()
+	w.engines.Store.Begin()
 	w.loses("store")
-	eventually(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
+	timetest.Until(t, "the cache has expired", func() bool { return w.get("/settings/"+appID, "").status == http.StatusServiceUnavailable })
 	w.unavailable("GET /settings/:id", w.get("/settings/"+appID, ""))
 	w.unavailable("POST /register", w.post("/register", "", `{"appId":"`+appID+`","email":"b@example.com"}`))
 	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {
@@ -103,8 +104,8 @@ func TestStoreOutage(t *testing.T) {
 	if got := w.get("/message", "x.y.z"); got.status != http.StatusUnauthorized {
 		t.Errorf("a wrong token: got %d, want 401 with or without the store", got.status)
 	}
-	w.engines.store.End()
-	eventually(t, "ready again", w.ready)
+	w.engines.Store.End()
+	timetest.Until(t, "ready again", w.ready)
 	if got := w.post("/message", token, hello); got.status != http.StatusCreated {
 		t.Errorf("POST /message: got %d %s, want 201 again", got.status, got.body)
 	}
@@ -115,7 +116,7 @@ func TestServesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + nettest.Addr(t)
 	w := start(t, func(cfg *widgetapi.Config) { cfg.RedisURL = url })
-	eventually(t, "ready", func() bool { s := w.state(); return s.Ready && s.Away("redis") })
+	timetest.Until(t, "ready", func() bool { s := w.state(); return s.Ready && s.Away("redis") })
 	w.register(appID, `"email":"a@example.com"`)
 }
 
@@ -124,8 +125,8 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	w.stop()
-	w.engines.nats.Stop()
-	w.engines.store.Begin()
+	w.engines.NATS.Stop()
+	w.engines.Store.Begin()
 	w.run()
 	w.unavailable("everything away", w.get("/settings/"+appID, ""))
 	if w.state().Ready {
@@ -134,9 +135,9 @@ func TestStartsBeforeItsEngines(t *testing.T) {
 	if got := w.get("/.well-known/jwks.json", ""); got.status != http.StatusOK {
 		t.Errorf("the keys: got %d, want 200: they need neither", got.status)
 	}
-	w.engines.store.End()
-	w.engines.restartNATS()
-	eventually(t, "ready", w.ready)
+	w.engines.Store.End()
+	w.engines.RestartNATS()
+	timetest.Until(t, "ready", w.ready)
 	w.register(appID, `"email":"a@example.com"`)
 }
 
@@ -174,7 +175,7 @@ func TestStopUnderLoadLosesNothing(t *testing.T) {
 	}
 	select {
 	case <-enough:
-	case <-time.After(limit):
+	case <-time.After(timetest.Limit):
 		t.Fatal("the load did not start")
 	}
 	w.stop()
@@ -190,12 +191,12 @@ func TestStopUnderLoadLosesNothing(t *testing.T) {
 // storedIDs reads all inbound messages of the stream.
 func (w *world) storedIDs() map[string]bool {
 	w.t.Helper()
-	nc, err := nats.Connect(w.engines.natsURL)
+	nc, err := nats.Connect(w.engines.NATSURL)
 	w.must(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	w.must(err)
-	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), timetest.Limit)
 	defer cancel()
 	stream, err := js.Stream(ctx, "INBOUND")
 	w.must(err)
@@ -203,7 +204,7 @@ func (w *world) storedIDs() map[string]bool {
 	w.must(err)
 	ids := map[string]bool{}
 	for left := stream.CachedInfo().State.Msgs; left > 0; left-- {
-		m, err := consumer.Next(jetstream.FetchMaxWait(limit))
+		m, err := consumer.Next(jetstream.FetchMaxWait(timetest.Limit))
 		w.must(err)
 		ids[m.Headers().Get("Nats-Msg-Id")] = true
 	}

@@ -2,13 +2,10 @@ package widgetapi_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,11 +14,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/parley-chat/parley/pkg/bus"
 	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/config"
 	"github.com/parley-chat/parley/pkg/credential"
-	"github.com/parley-chat/parley/pkg/embedded"
 	"github.com/parley-chat/parley/pkg/service"
 	"github.com/parley-chat/parley/pkg/service/storage"
 	"github.com/parley-chat/parley/pkg/store"
@@ -29,7 +24,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/httpapitest"
 	"github.com/parley-chat/parley/testkit/nettest"
-	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
 // codes collects the error codes that the tests have received. Others test the exceptions: pkg/bus STREAM_NOT_WRITABLE, which
@@ -41,9 +36,6 @@ func TestMain(m *testing.M) {
 	codes.M = m
 	goleak.VerifyTestMain(&codes, bustest.LeftByNATS()...)
 }
-
-// limit bounds every wait, far above the time that any of them takes.
-const limit = 60 * time.Second
 
 const (
 	companyID      = "11111111-1111-4111-8111-111111111111"
@@ -61,50 +53,10 @@ const (
 const configs = `{ "greetingMessages":[{"content":"Hello \"you\" \u00e9"},{"content":""},{"content":"How can we help?"}],
   "primaryBackgroundColor":"#1f6feb", "ratio":1.50, "big":12345678901234567890, "own":{"z":1,"a":[null]} }`
 
-// engines are a NATS server that can be restarted at its address, and a store whose engine can be stopped.
-type engines struct {
-	t         *testing.T
-	natsDir   string
-	nats      *embedded.NATS
-	natsURL   string
-	storePath string
-	store     *storetest.Outage
-}
-
-func startEngines(t *testing.T) *engines {
-	t.Helper()
-	e := &engines{t: t, natsDir: t.TempDir(), storePath: storetest.Path(t)}
-	e.startNATS(nettest.Addr(t))
-	e.natsURL = e.nats.URL()
-	bustest.Declare(t, e.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 64 << 20})
-	t.Cleanup(func() { e.nats.Stop() })
-	e.store = storetest.NewOutage(storetest.OpenAt(t, e.storePath))
-	return e
-}
-
-func (e *engines) startNATS(addr string) {
-	e.t.Helper()
-	var err error
-	if e.nats, err = embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: e.natsDir}); err != nil {
-		e.t.Fatalf("starting NATS: %v", err)
-	}
-}
-
-func (e *engines) restartNATS() { e.startNATS(hostOf(e.t, e.natsURL)) }
-
-func hostOf(t *testing.T, address string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatalf("parsing %s: %v", address, err)
-	}
-	return u.Host
-}
-
 // world is a running Widget API on real engines, with applications of two companies.
 type world struct {
 	t        *testing.T
-	engines  *engines
+	engines  *servicetest.Engines
 	store    store.Store
 	keys     *credential.KeySet
 	keysFile string
@@ -120,9 +72,8 @@ type option func(*widgetapi.Config)
 
 func start(t *testing.T, options ...option) *world {
 	t.Helper()
-	w := &world{t: t, engines: startEngines(t)}
-	w.store = w.engines.store
-	bustest.Open(t, w.engines.natsURL) // creates the streams
+	w := &world{t: t, engines: servicetest.Start(t)}
+	w.store = w.engines.Store
 	w.makeKeys()
 	w.seed()
 	w.run(options...)
@@ -133,14 +84,14 @@ func (w *world) run(options ...option) {
 	w.t.Helper()
 	cfg := widgetapi.Config{
 		Base: service.Base{
-			NATS: config.NATS{NATSURL: w.engines.natsURL}, Logger: slog.New(slog.DiscardHandler), OpsListener: listen(w.t),
+			NATS: config.NATS{NATSURL: w.engines.NATSURL}, Logger: slog.New(slog.DiscardHandler), OpsListener: nettest.Listen(w.t),
 		},
-		Storage:         storage.Config{Store: config.Store{SQLitePath: w.engines.storePath}, SharedStore: w.engines.store},
+		Storage:         storage.Config{Store: config.Store{SQLitePath: w.engines.StorePath}, SharedStore: w.engines.Store},
 		VisitorKeysFile: w.keysFile, VisitorTokenTTL: 720 * time.Hour,
 		FileConfig: widgetapi.FileConfig{
 			Files: config.Files{FileStore: config.FileStoreNATS, FileMaxBytes: 8 << 20}, MaxUploads: 8, UploadTimeout: 10 * time.Minute,
 		},
-		Listener: listen(w.t),
+		Listener: nettest.Listen(w.t),
 	}
 	for _, o := range options {
 		o(&cfg)
@@ -155,36 +106,7 @@ func (w *world) run(options ...option) {
 	w.t.Cleanup(transport.CloseIdleConnections)
 	w.contract = codes.Add(httpapitest.Contract(w.t, widgetapi.OpenAPI()))
 	w.http = &http.Client{Transport: w.contract.Transport(transport)}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	stopped := false
-	w.stop = func() {
-		w.t.Helper()
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				w.t.Errorf("Run: got %v, want nil", err)
-			}
-		case <-time.After(limit):
-			w.t.Error("Run did not return")
-		}
-	}
-	w.t.Cleanup(w.stop)
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listening: %v", err)
-	}
-	return ln
+	w.stop = servicetest.Run(w.t, s.Run)
 }
 
 func (w *world) must(err error) {
@@ -340,18 +262,6 @@ func (w *world) history(token string) []record {
 		w.t.Fatalf("GET /message: got %d %s, want 200 and an array", got.status, got.body)
 	}
 	return records
-}
-
-// eventually polls for a state that no event announces.
-func eventually(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for !reached() {
-		if time.Now().After(deadline) {
-			t.Fatalf("did not happen: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 func compact(t *testing.T, text []byte) string {

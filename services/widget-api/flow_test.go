@@ -47,7 +47,7 @@ func TestSettings(t *testing.T) {
 func TestRegisterOpensAChatWithGreetings(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	token := w.register(appID, `"firstName":"Sara","email":"Sara@Example.com"`)
 	claims := w.claims(token)
 	if claims.AppID != appID || claims.CompanyID != companyID || claims.TokenID == "" || claims.ExpiresAt.Sub(claims.IssuedAt) != 720*time.Hour {
@@ -79,7 +79,7 @@ func TestRegisterOpensAChatWithGreetings(t *testing.T) {
 func TestRegisterAgain(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	first := w.claims(w.register(appID, `"email":"sara@example.com","firstName":"Sara"`))
 	for _, members := range []string{
 		`"email":"SARA@example.com"`,
@@ -157,7 +157,7 @@ func TestMessageIsPublishedAndInTheHistoryAtOnce(t *testing.T) {
 	w := start(t)
 	token := w.register(appID, `"firstName":"Sara","lastName":"Ahmadi","email":"sara@example.com"`)
 	claims := w.claims(token)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.message.>")
 	for _, test := range []struct{ kind, data string }{
 		{"TEXT", `{ "text":"h\u00e9", "n":1.50, "own":{"b":1,"a":[null]} }`},
 		{"MULTIPLE_CHOICE_REPLY", `{"text":"Morning","payload":"AM","replyTo":"x"}`},

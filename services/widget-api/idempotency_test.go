@@ -43,7 +43,7 @@ func TestARetryGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token, other := w.register(bareApp, `"email":"a@example.com"`), w.register(bareApp, `"email":"b@example.com"`)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.message.>")
 	first := w.keyed(`"k"`, token, hello)
 	var m record
 	if err := json.Unmarshal([]byte(first.body), &m); err != nil || first.status != http.StatusCreated {
@@ -127,7 +127,7 @@ func TestARetryStaysInTheChatOfTheFirstAttempt(t *testing.T) {
 	w.must(err)
 	w.must(w.store.AppendMessage(t.Context(), c.ID, chat.Message{ID: id, CreatedAt: began, Type: chat.Text, Data: json.RawMessage(data)}))
 	w.closeChat(token)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.message.>")
 	var m record
 	got := w.keyed("k", token, hello)
 	if err := json.Unmarshal([]byte(got.body), &m); err != nil || got.status != http.StatusCreated || m.ID != id || !m.CreatedAt.Equal(began) {

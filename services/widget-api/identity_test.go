@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // verify turns on identity verification for an application and returns its secret.
@@ -27,18 +27,6 @@ func (w *world) verify(app string, mode chat.Verification) chat.Secret {
 	w.must(w.store.SetVerification(w.t.Context(), app, mode))
 	return secret
 }
-
-// clock is a clock that only the test advances.
-type clock struct{ at atomic.Pointer[time.Time] }
-
-func newClock(at time.Time) *clock {
-	c := &clock{}
-	c.set(at)
-	return c
-}
-
-func (c *clock) set(at time.Time) { c.at.Store(&at) }
-func (c *clock) now() time.Time   { return *c.at.Load() }
 
 func fast(cfg *widgetapi.Config) { cfg.CacheTTL = time.Millisecond }
 
@@ -210,7 +198,7 @@ func TestModeSession(t *testing.T) {
 	}
 	// Off, as in the specification: a claim is enough.
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
-	eventually(t, "the mode off", func() bool { return visitor(w.register(appID, email)) == visitor(sara) })
+	timetest.Until(t, "the mode off", func() bool { return visitor(w.register(appID, email)) == visitor(sara) })
 }
 
 func TestIdentityToken(t *testing.T) {
@@ -265,7 +253,7 @@ func (w *world) revoke(token string) {
 	w.t.Helper()
 	id := w.claims(token).ChatUserID
 	w.must(w.store.RevokeVisitorTokens(w.t.Context(), id, credential.RevocationTime(time.Now())))
-	w.must(bustest.Open(w.t, w.engines.natsURL).Invalidate(w.t.Context(), store.CachedVisitor, id))
+	w.must(bustest.Open(w.t, w.engines.NATSURL).Invalidate(w.t.Context(), store.CachedVisitor, id))
 }
 
 // Every route refuses revoked tokens; they continue no visitor and stay refused. A new registration is valid at once.
@@ -277,7 +265,7 @@ func TestRevokedTokens(t *testing.T) {
 	sara, jo := w.register(appID, email), w.register(appID, `"email":"jo@example.com"`)
 	w.write(sara, "before")
 	w.revoke(sara)
-	eventually(t, "the revocation", func() bool { return w.get("/message", sara).status == http.StatusUnauthorized })
+	timetest.Until(t, "the revocation", func() bool { return w.get("/message", sara).status == http.StatusUnauthorized })
 	for name, got := range map[string]answer{
 		"GET /message": w.get("/message", sara), "POST /message": w.post("/message", sara, hello), "POST read": w.post("/message/x/read", sara, ""),
 	} {
@@ -293,7 +281,7 @@ func TestRevokedTokens(t *testing.T) {
 	}
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
 	var again string
-	eventually(t, "the mode off", func() bool {
+	timetest.Until(t, "the mode off", func() bool {
 		again = w.register(appID, email)
 		return w.claims(again).ChatUserID == w.claims(sara).ChatUserID
 	})
@@ -351,7 +339,7 @@ func TestVerificationIsRequiredLater(t *testing.T) {
 	secret := w.verify(appID, chat.VerificationSession)
 	plain, owner := w.register(appID, `"userId":"u1"`), w.register(appID, proved(secret, "u1", `"userId":"u1"`))
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationRequired))
-	eventually(t, "the plain token being refused", func() bool { return w.get("/message", plain).status == http.StatusUnauthorized })
+	timetest.Until(t, "the plain token being refused", func() bool { return w.get("/message", plain).status == http.StatusUnauthorized })
 	if got := w.post("/message", plain, hello); got.status != http.StatusUnauthorized || got.problem(t).Code != "UNAUTHORIZED" {
 		t.Errorf("writing with a plain token: got %d %s, want 401", got.status, got.body)
 	}
@@ -359,26 +347,26 @@ func TestVerificationIsRequiredLater(t *testing.T) {
 		t.Errorf("writing with a proved token: got %d %s, want 201", got.status, got.body)
 	}
 	w.must(w.store.SetVerification(t.Context(), appID, chat.VerificationOff))
-	eventually(t, "the plain token being valid again", func() bool { return w.get("/message", plain).status == http.StatusOK })
+	timetest.Until(t, "the plain token being valid again", func() bool { return w.get("/message", plain).status == http.StatusOK })
 }
 
 func TestIdentitySecretsRotate(t *testing.T) {
 	t.Parallel()
-	c := newClock(time.Now())
-	w := start(t, fast, func(cfg *widgetapi.Config) { cfg.Now = c.now })
+	c := timetest.NewClock(time.Now())
+	w := start(t, fast, func(cfg *widgetapi.Config) { cfg.Now = c.Now })
 	old := w.verify(appID, chat.VerificationRequired)
 	fresh := credential.NewIdentitySecret()
-	now := c.now()
+	now := c.Now()
 	_, err := w.store.RotateIdentitySecret(t.Context(), appID, fresh, now, time.Minute)
 	w.must(err)
 	status := func(secret chat.Secret) int {
 		return w.tryRegister(appID, proved(secret, "u1", `"userId":"u1"`)).status
 	}
-	eventually(t, "the new secret being known", func() bool { return status(fresh) == http.StatusOK })
+	timetest.Until(t, "the new secret being known", func() bool { return status(fresh) == http.StatusOK })
 	if got := status(old); got != http.StatusOK {
 		t.Errorf("the old secret in the overlap: got %d, want 200", got)
 	}
-	c.set(now.Add(time.Minute))
+	c.Set(now.Add(time.Minute))
 	if got := status(old); got != http.StatusBadRequest {
 		t.Errorf("the old secret at the end of the overlap: got %d, want 400", got)
 	}
@@ -409,7 +397,7 @@ func TestEventNamesTheProvedIdentity(t *testing.T) {
 	t.Parallel()
 	w := start(t, fast)
 	secret := w.verify(appID, chat.VerificationSession)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.registered.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.registered.>")
 	for _, test := range []struct{ members, want string }{
 		{`"userId":"u1"`, ""},
 		{proved(secret, "u1", `"userId":"u1"`), "userId"},

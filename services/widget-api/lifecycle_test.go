@@ -15,6 +15,7 @@ import (
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/chattest"
 	"github.com/parley-chat/parley/testkit/storetest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const lifecycle = "../../docs/lifecycle.md"
@@ -24,10 +25,10 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	w := start(t, func(cfg *widgetapi.Config) {
-		cfg.Now, cfg.Storage.ChatIdleClose = newClock(now).now, chattest.IdleClose
+		cfg.Now, cfg.Storage.ChatIdleClose = timetest.NewClock(now).Now, chattest.IdleClose
 		cfg.Storage.SharedStore = nil // the shared store closes idle chats itself
 	})
-	s := storetest.OpenAt(t, w.engines.storePath, storetest.Options{IdleClose: chattest.IdleClose})
+	s := storetest.OpenAt(t, w.engines.StorePath, storetest.Options{IdleClose: chattest.IdleClose})
 	endpoints := map[string]func(email, token string) answer{
 		"POST /register": func(email, _ string) answer {
 			return w.post("/register", "", `{"appId":"`+appID+`","email":"`+email+`"}`)

@@ -104,7 +104,7 @@ func TestAFloodingApplicationReachesItsOwnLimit(t *testing.T) {
 	w := start(t, func(cfg *widgetapi.Config) {
 		cfg.BytesApplication = config.Rate{Count: stream / 4, Per: 168 * time.Hour}
 	})
-	bustest.Declare(t, w.engines.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream, FilesMaxBytes: 64 << 20})
+	bustest.Declare(t, w.engines.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: stream, FilesMaxBytes: 64 << 20})
 	big := `{"type":"TEXT","data":{"text":"x","more":"` + strings.Repeat("y", 8000) + `"}}`
 	var others []string
 	for i := range 5 {

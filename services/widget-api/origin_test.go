@@ -11,6 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/store"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 const foreignOrigin = "https://evil.example"
@@ -142,7 +143,7 @@ func TestTheListChanges(t *testing.T) {
 	first := w.base
 	w.run(believing)
 	token := w.register(guardedApp, `"email":"o@example.com"`)
-	b := bustest.Open(t, w.engines.natsURL)
+	b := bustest.Open(t, w.engines.NATSURL)
 	ask := func(base string) int { w.base = base; return w.fromElsewhere(token)["GET /message"].status }
 	replicas := []string{first, w.base}
 	for _, base := range replicas {
@@ -160,9 +161,9 @@ func TestTheListChanges(t *testing.T) {
 	w.must(w.store.PutApplication(t.Context(), app))
 	w.must(b.Invalidate(t.Context(), store.CachedApplication, guardedApp))
 	for _, base := range replicas {
-		eventually(t, "the change reaching "+base, func() bool { return ask(base) == http.StatusOK })
+		timetest.Until(t, "the change reaching "+base, func() bool { return ask(base) == http.StatusOK })
 	}
-	eventually(t, "the change reaching gateways over NATS", func() bool {
+	timetest.Until(t, "the change reaching gateways over NATS", func() bool {
 		origins, _, err := b.AllowedOrigins(t.Context(), guardedApp)
 		return err == nil && chat.Origins(origins).Allow(foreignOrigin)
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 	"github.com/parley-chat/parley/proto-events/subject"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // fromCompany records a company's message that waits for receipts in the visitor's chat, as the recorder does.
@@ -38,7 +39,7 @@ func reports(t *testing.T, published *bustest.Collector, chatID string, n int) (
 	t.Helper()
 	for _, m := range published.Await(n) {
 		e, err := event.Decode[event.MessageStatusChanged](m.Subject, m.Data)
-		if err != nil || e.CompanyID != companyID || e.ChatID != chatID || time.Since(e.At) > limit {
+		if err != nil || e.CompanyID != companyID || e.ChatID != chatID || time.Since(e.At) > timetest.Limit {
 			t.Fatalf("got %s %s and %v, want a report in the visitor's chat", m.Subject, m.Data, err)
 		}
 		all = append(all, e.MessageID+" "+e.Status)
@@ -51,7 +52,7 @@ func reports(t *testing.T, published *bustest.Collector, chatID string, n int) (
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	published := bustest.Collect(t, w.engines.natsURL, subject.AllStatuses)
+	published := bustest.Collect(t, w.engines.NATSURL, subject.AllStatuses)
 	token := w.register(appID, `"email":"a@example.com"`)
 	_, first := w.fromCompany(token, 2*time.Minute)
 	chatID, second := w.fromCompany(token, time.Minute)
@@ -85,7 +86,7 @@ func TestReadOfUnknownMessage(t *testing.T) {
 	w := start(t)
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
 	_, m := w.fromCompany(other, 0)
-	published := bustest.Collect(t, w.engines.natsURL, subject.AllStatuses)
+	published := bustest.Collect(t, w.engines.NATSURL, subject.AllStatuses)
 	for _, id := range []string{m.ID, uuid.NewString(), "x", strings.Repeat("x", 300)} {
 		if got := w.post("/message/"+id+"/read", token, ""); got.status != http.StatusNotFound || got.problem(t).Code != "MESSAGE_NOT_FOUND" {
 			t.Errorf("%s: got %d %s, want 404 MESSAGE_NOT_FOUND", id, got.status, got.body)

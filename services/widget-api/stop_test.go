@@ -13,7 +13,7 @@ import (
 // stopped stops a message that a bot is streaming to the visitor.
 func (w *world) stopped(token string) {
 	w.t.Helper()
-	bot := bustest.Open(w.t, w.engines.natsURL)
+	bot := bustest.Open(w.t, w.engines.NATSURL)
 	release, err := bot.AnswerStops(func(string, string, string) bool { return true })
 	w.must(err)
 	defer release()
@@ -29,7 +29,7 @@ func TestStop(t *testing.T) {
 	w := start(t)
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
 	id := uuid.Must(uuid.NewV7()).String()
-	bot := bustest.Open(t, w.engines.natsURL)
+	bot := bustest.Open(t, w.engines.NATSURL)
 	asked := make(chan string, 10)
 	stop, err := bot.AnswerStops(func(appID, chatUserID, messageID string) bool {
 		asked <- chatUserID

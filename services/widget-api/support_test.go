@@ -15,6 +15,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // chatState is the response of GET /chat.
@@ -60,7 +61,7 @@ func away() *chat.BusinessHours { return &chat.BusinessHours{TimeZone: "Europe/B
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	w := start(t, uncached)
-	published := bustest.Collect(t, w.engines.natsURL, subject.AllControls)
+	published := bustest.Collect(t, w.engines.NATSURL, subject.AllControls)
 	token := w.register(appID, `"email":"a@example.com"`)
 	if got := w.post("/chat/handover", token, ""); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
 		t.Errorf("not offered: got %d %s, want 409", got.status, got.body)
@@ -104,7 +105,7 @@ func TestOfflineMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t, uncached)
 	const left = `{"message":"My parcel is damaged.","email":"sara@example.com"}`
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.>")
 	token := w.register(appID, `"userId":"1042"`)
 	published.Await(1)
 	if got := w.post("/chat/offline-message", token, left); got.status != http.StatusConflict || got.problem(t).Code != "HANDOVER_NOT_OFFERED" {
@@ -166,7 +167,7 @@ func TestRating(t *testing.T) {
 	now := time.Now()
 	w := start(t, uncached, func(cfg *widgetapi.Config) { cfg.Now = func() time.Time { return now } })
 	token, other := w.register(appID, `"email":"a@example.com"`), w.register(appID, `"email":"b@example.com"`)
-	ratings := bustest.Collect(t, w.engines.natsURL, subject.AllRatings)
+	ratings := bustest.Collect(t, w.engines.NATSURL, subject.AllRatings)
 	chatID := w.chatOf(w.get("/chat", token)).ChatID
 	path := "/chat/" + chatID + "/rating"
 	refused := func(what, code string, got answer) {
@@ -212,7 +213,7 @@ func TestRating(t *testing.T) {
 // stored counts the events of a kind in a stream.
 func (w *world) stored(stream, filter string) (n uint64) {
 	w.t.Helper()
-	nc, err := nats.Connect(w.engines.natsURL)
+	nc, err := nats.Connect(w.engines.NATSURL)
 	w.must(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
@@ -250,7 +251,7 @@ func (w *world) showAgents(token, closed string) {
 	w.must(err)
 	_, err = w.store.SaveVisitor(w.t.Context(), chat.Visitor{ID: v, CompanyID: companyID, AppID: appID}) // without a chat
 	w.must(err)
-	eventually(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).status == http.StatusNotFound })
+	timetest.Until(w.t, "a visitor without a chat", func() bool { return w.get("/chat", fresh).status == http.StatusNotFound })
 	w.post("/chat/handover", closed, "")
 	w.get("/chat?all=true", token)
 	w.post("/chat/handover?all=true", token, "")
@@ -270,7 +271,7 @@ func (w *world) showAgents(token, closed string) {
 	}
 	w.post(rating, closed, `{"score":5}`) // not offered
 	w.served(appID, chat.Support{HandoverButton: true, Rating: true})
-	eventually(w.t, "a rating", func() bool { return w.post(rating, closed, `{"score":5}`).status == http.StatusOK })
+	timetest.Until(w.t, "a rating", func() bool { return w.post(rating, closed, `{"score":5}`).status == http.StatusOK })
 	w.post("/chat/handover", token, "")
 	for _, body := range []string{offline, strings.Replace(offline, "sara", "ada", 1)} {
 		_, err := w.do("POST", "/chat/offline-message", body, headers{

@@ -18,6 +18,8 @@ import (
 	"github.com/parley-chat/parley/pkg/config"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // stream is a form that is sent in pieces.
@@ -69,7 +71,7 @@ func (s *stream) answer() answer {
 		return a
 	case err := <-s.err:
 		s.t.Fatalf("got no answer: %v", err)
-	case <-time.After(limit):
+	case <-time.After(timetest.Limit):
 		s.t.Fatal("got no answer in time")
 	}
 	return answer{}
@@ -90,13 +92,13 @@ func TestUploadCutOffByTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := w.begin(ctx, token, contentType)
 	s.send(first)
-	eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
+	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
 	cancel()
 	_ = s.pipe.Close()
 	if err := <-s.err; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the client disconnected", err)
 	}
-	eventually(t, "nothing is left", func() bool { return w.kept() == 0 })
+	timetest.Until(t, "nothing is left", func() bool { return w.kept() == 0 })
 	if n := len(w.history(token)); n != 2 {
 		t.Errorf("got %d messages, want the greetings", n)
 	}
@@ -123,7 +125,7 @@ func TestUploadIntoAFullStream(t *testing.T) {
 
 func (w *world) jetStream() jetstream.JetStream {
 	w.t.Helper()
-	nc, err := nats.Connect(w.engines.natsURL)
+	nc, err := nats.Connect(w.engines.NATSURL)
 	w.must(err)
 	w.t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
@@ -134,7 +136,7 @@ func (w *world) jetStream() jetstream.JetStream {
 func TestFileStoreIsFull(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	bustest.Declare(t, w.engines.natsURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 20})
+	bustest.Declare(t, w.engines.NATSURL, bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 64 << 20, FilesMaxBytes: 1 << 20})
 	token := w.register(appID, `"email":"a@example.com"`)
 	got := w.upload(token, filePart("a.txt", "", strings.Repeat("x", 2<<20)))
 	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "FILE_STORE_FULL" || got.header.Get("Retry-After") != "30" {
@@ -155,13 +157,13 @@ func TestNATSOutageDuringAnUpload(t *testing.T) {
 	first, second, contentType := halves()
 	s := w.begin(t.Context(), token, contentType)
 	s.send(first)
-	eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
-	w.engines.nats.Stop()
+	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
+	w.engines.NATS.Stop()
 	go func() { _, _ = io.WriteString(s.pipe, second); _ = s.pipe.Close() }()
 	w.unavailable("POST /message", s.answer())
 	w.unavailable("GET /files", w.get("/files/zzzzzzz-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/a.txt", ""))
-	w.engines.restartNATS()
-	eventually(t, "ready again", w.ready)
+	w.engines.RestartNATS()
+	timetest.Until(t, "ready again", w.ready)
 	_, d := w.uploaded(token, filePart("a.txt", "", "words"))
 	left := w.kept()
 	if left < 3 {
@@ -171,7 +173,7 @@ func TestNATSOutageDuringAnUpload(t *testing.T) {
 	w.run(func(cfg *widgetapi.Config) { // two hours later
 		cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	})
-	eventually(t, "the remains are removed", func() bool { return w.kept() == 2 })
+	timetest.Until(t, "the remains are removed", func() bool { return w.kept() == 2 })
 	if got := w.fetch(http.MethodGet, d.URL, nil); got.body != "words" {
 		t.Errorf("the whole file: got %d %s, want it kept", got.status, got.body)
 	}
@@ -185,7 +187,7 @@ func TestConcurrentUploadsAreLimited(t *testing.T) {
 	first, second, contentType := halves()
 	s := w.begin(t.Context(), token, contentType)
 	s.send(first)
-	eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
+	timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
 	got := w.upload(token, filePart("a.txt", "", "words"))
 	if got.status != http.StatusServiceUnavailable || got.problem(t).Code != "TOO_MANY_UPLOADS" || got.header.Get("Retry-After") != "5" {
 		t.Errorf("got %d %s, want 503 TOO_MANY_UPLOADS", got.status, got.body)
@@ -220,7 +222,7 @@ func TestSharesOfConcurrentUploads(t *testing.T) {
 			first, second, contentType := halves()
 			s := w.begin(t.Context(), token, contentType)
 			s.send(first)
-			eventually(t, "chunks are stored", func() bool { return w.kept() > 1 })
+			timetest.Until(t, "chunks are stored", func() bool { return w.kept() > 1 })
 			for _, try := range []struct {
 				who     string
 				token   string
@@ -303,7 +305,7 @@ func TestFilesInS3(t *testing.T) {
 	if err := backend.CreateBucket("parley"); err != nil {
 		t.Fatal(err)
 	}
-	ln := listen(t)
+	ln := nettest.Listen(t)
 	server := &http.Server{Handler: gofakes3.New(backend).Server()}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 	widgetapi "github.com/parley-chat/parley/services/widget-api"
 	"github.com/parley-chat/parley/testkit/bustest"
+	"github.com/parley-chat/parley/testkit/timetest"
 )
 
 // Beginnings of real files, sufficient to detect the type.
@@ -94,7 +95,7 @@ func (w *world) uploaded(token string, parts ...part) (record, fileData) {
 // kept counts the messages of the object store: chunks and metadata.
 func (w *world) kept() int {
 	w.t.Helper()
-	nc, err := nats.Connect(w.engines.natsURL)
+	nc, err := nats.Connect(w.engines.NATSURL)
 	w.must(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
@@ -117,7 +118,7 @@ func TestUploadBecomesAMessage(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	token := w.register(appID, `"email":"a@example.com","firstName":"Ada"`)
-	published := bustest.Collect(t, w.engines.natsURL, "chat.in.visitor.message.>")
+	published := bustest.Collect(t, w.engines.NATSURL, "chat.in.visitor.message.>")
 	for _, test := range []struct {
 		name                                string
 		parts                               []part
@@ -366,12 +367,12 @@ func TestRetention(t *testing.T) {
 	if got := w.fetch("GET", short.URL, nil); got.status != http.StatusNotFound || got.problem(t).Code != "FILE_NOT_FOUND" {
 		t.Errorf("after an hour: got %d %s, want 404", got.status, got.body)
 	}
-	eventually(t, "the bytes of the application's file are removed", func() bool { return w.kept() == before/2 })
+	timetest.Until(t, "the bytes of the application's file are removed", func() bool { return w.kept() == before/2 })
 	if got := w.fetch("GET", long.URL, nil); got.status != http.StatusOK || got.body != "long" {
 		t.Errorf("the other application's: got %d, want it kept", got.status)
 	}
 	ahead.Store(int64(49 * time.Hour))
-	eventually(t, "the bytes of the other file are removed", func() bool { return w.kept() == 0 })
+	timetest.Until(t, "the bytes of the other file are removed", func() bool { return w.kept() == 0 })
 }
 
 // An upload that is repeated with its key is one message and one file, whatever its encoding.

@@ -1,4 +1,4 @@
-// Package nettest finds addresses for servers that tests and benchmarks start.
+// Package nettest finds addresses and opens listeners for servers that tests and benchmarks start.
 package nettest
 
 import (
@@ -18,6 +18,17 @@ func Addr(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return addr
+}
+
+// Listen listens on a free address of 127.0.0.1 until the test ends.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listening: %v", err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // already closed by its server, most of the time
+	return l
 }
 
 // FreeAddr returns a free address on 127.0.0.1, for a server that needs a fixed one or is restarted on it. Its port is below the

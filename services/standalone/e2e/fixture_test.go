@@ -42,10 +42,8 @@ func putCompany(t testing.TB, s store.Store) (app chat.Application, template cha
 
 func putToken(t testing.TB, s store.Store, companyID string, expires time.Time) (secret string) {
 	t.Helper()
-	secret, hash, prefix := credential.NewAccessToken()
-	check(t, s.PutAccessToken(t.Context(), chat.AccessToken{
-		Hash: hash, CompanyID: companyID, Name: "e2e", Prefix: prefix, CreatedAt: time.Now(), ExpiresAt: expires,
-	}))
+	secret, token := credential.NewAccessToken(companyID, "e2e", time.Now(), expires)
+	check(t, s.PutAccessToken(t.Context(), token))
 	return secret
 }
 

@@ -65,8 +65,8 @@ func (d *discard) WriteHeader(status int)      { d.status = status }
 
 // BenchmarkSend measures POST /message/send without net/http, the caches and the publish.
 func BenchmarkSend(b *testing.B) {
-	secret, hash, _ := credential.NewAccessToken()
-	d := directory{chat.AccessToken{Hash: hash, CompanyID: companyID}}
+	secret, token := credential.NewAccessToken(companyID, "bench", time.Now(), time.Time{})
+	d := directory{token}
 	api := http.New(http.Config{
 		Authenticator: access.NewAuthenticator(d, time.Now),
 		Messages:      message.NewSender(d, nil, &encoder{}, time.Now),

@@ -25,11 +25,11 @@ type chatView struct {
 	Channel         chat.Channel `json:"channel"`
 	Status          chat.Status  `json:"status"`
 	AnsweredBy      string       `json:"answeredBy"`
-	CreatedAt       instant      `json:"createdAt"`
-	ActivityAt      instant      `json:"activityAt"`
-	VisitorWroteAt  instant      `json:"visitorWroteAt,omitzero"`
-	WindowExpiresAt instant      `json:"windowExpiresAt"`
-	ClosedAt        instant      `json:"closedAt,omitzero"`
+	CreatedAt       chat.Time    `json:"createdAt"`
+	ActivityAt      chat.Time    `json:"activityAt"`
+	VisitorWroteAt  chat.Time    `json:"visitorWroteAt,omitzero"`
+	WindowExpiresAt chat.Time    `json:"windowExpiresAt"`
+	ClosedAt        chat.Time    `json:"closedAt,omitzero"`
 	Visitor         visitorView  `json:"visitor"`
 }
 
@@ -43,23 +43,12 @@ type visitorView struct {
 	VerifiedBy string `json:"verifiedBy,omitempty"`
 }
 
-// instant is a time in the API's format.
-type instant time.Time
-
-// IsZero implements omitzero.
-func (i instant) IsZero() bool { return time.Time(i).IsZero() }
-
-// MarshalJSON implements [json.Marshaler].
-func (i instant) MarshalJSON() ([]byte, error) {
-	return append(chat.AppendTime([]byte{'"'}, time.Time(i)), '"'), nil
-}
-
 func (a api) viewOf(e store.InboxEntry) chatView {
 	c, v := e.Chat, e.Visitor
 	view := chatView{
 		ChatID: c.ID, AppID: c.AppID, Channel: c.Channel, Status: a.Lookups.ChatStatus(c), AnsweredBy: store.ControlBot,
-		CreatedAt: instant(c.CreatedAt), ActivityAt: instant(c.WindowStartedAt), VisitorWroteAt: instant(c.VisitorWroteAt),
-		WindowExpiresAt: instant(c.WindowExpiresAt()), ClosedAt: instant(c.ClosedAt),
+		CreatedAt: chat.Time(c.CreatedAt), ActivityAt: chat.Time(c.WindowStartedAt), VisitorWroteAt: chat.Time(c.VisitorWroteAt),
+		WindowExpiresAt: chat.Time(c.WindowExpiresAt()), ClosedAt: chat.Time(c.ClosedAt),
 		Visitor: visitorView{
 			ChatUserID: c.ChatUserID, FirstName: v.FirstName, LastName: v.LastName, Email: v.Email, Phone: v.Phone, UserID: v.UserID, VerifiedBy: v.VerifiedBy,
 		},
@@ -68,7 +57,7 @@ func (a api) viewOf(e store.InboxEntry) chatView {
 		view.AnsweredBy = store.ControlAgent
 	}
 	if view.Status == chat.Closed && c.ClosedAt.IsZero() {
-		view.ClosedAt = instant(c.IdleClosesAt)
+		view.ClosedAt = chat.Time(c.IdleClosesAt)
 	}
 	return view
 }

@@ -36,8 +36,8 @@ type applicationView struct {
 
 // secretRow is the part of a secret that can be shown again.
 type secretRow struct {
-	CreatedAt instant `json:"createdAt"`
-	ExpiresAt instant `json:"expiresAt,omitzero"`
+	CreatedAt chat.Time `json:"createdAt"`
+	ExpiresAt chat.Time `json:"expiresAt,omitzero"`
 }
 
 type embedView struct {
@@ -56,7 +56,7 @@ func (a api) viewOfApplication(app chat.Application) applicationView {
 		v.WidgetConfigs = json.RawMessage(`{}`)
 	}
 	for _, s := range app.Identity.Secrets {
-		v.Secrets = append(v.Secrets, secretRow{instant(s.CreatedAt), instant(s.ExpiresAt)})
+		v.Secrets = append(v.Secrets, secretRow{chat.Time(s.CreatedAt), chat.Time(s.ExpiresAt)})
 	}
 	return v
 }

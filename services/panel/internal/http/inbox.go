@@ -28,16 +28,16 @@ type chatView struct {
 	AppName         string          `json:"appName,omitempty"`
 	Channel         chat.Channel    `json:"channel"`
 	Status          chat.Status     `json:"status"`
-	CreatedAt       instant         `json:"createdAt"`
-	ActivityAt      instant         `json:"activityAt"`
-	VisitorWroteAt  instant         `json:"visitorWroteAt,omitzero"`
-	WindowExpiresAt instant         `json:"windowExpiresAt"`
+	CreatedAt       chat.Time       `json:"createdAt"`
+	ActivityAt      chat.Time       `json:"activityAt"`
+	VisitorWroteAt  chat.Time       `json:"visitorWroteAt,omitzero"`
+	WindowExpiresAt chat.Time       `json:"windowExpiresAt"`
 	InWindow        bool            `json:"inWindow"`
-	ClosedAt        instant         `json:"closedAt,omitzero"`
+	ClosedAt        chat.Time       `json:"closedAt,omitzero"`
 	Unread          bool            `json:"unread"`
 	UnreadCount     int             `json:"unreadCount"`
 	Control         string          `json:"control"`
-	ControlledSince instant         `json:"controlledSince,omitzero"`
+	ControlledSince chat.Time       `json:"controlledSince,omitzero"`
 	Waiting         bool            `json:"waiting"`
 	Handover        *handoverView   `json:"handover,omitempty"`
 	Rating          *ratingView     `json:"rating,omitempty"`
@@ -90,7 +90,7 @@ func (a api) viewsOfChats(ctx context.Context, entries []store.InboxEntry) ([]ch
 				views[i].LastMessage = last[0].AppendJSON(nil)
 				if !last[0].IsFromSupport && last[0].CreatedAt.After(e.Chat.VisitorWroteAt) { // stored after the chat was read
 					e.Chat.VisitorWroteAt = last[0].CreatedAt
-					views[i].VisitorWroteAt, views[i].Unread = instant(e.Chat.VisitorWroteAt), e.Chat.Unread()
+					views[i].VisitorWroteAt, views[i].Unread = chat.Time(e.Chat.VisitorWroteAt), e.Chat.Unread()
 				}
 			}
 			if err == nil && e.Chat.Unread() {
@@ -135,17 +135,17 @@ func (a api) viewOfChat(e store.InboxEntry, names lookup) chatView {
 	c, now := e.Chat, a.Now()
 	v := chatView{
 		ID: c.ID, CompanyID: c.CompanyID, AppID: c.AppID, AppName: names.apps[c.AppID], Channel: c.Channel, Status: c.Status(now),
-		CreatedAt: instant(c.CreatedAt), ActivityAt: instant(c.WindowStartedAt), VisitorWroteAt: instant(c.VisitorWroteAt),
-		WindowExpiresAt: instant(c.WindowExpiresAt()), InWindow: c.InWindow(now), ClosedAt: instant(c.ClosedAt), Unread: c.Unread(),
+		CreatedAt: chat.Time(c.CreatedAt), ActivityAt: chat.Time(c.WindowStartedAt), VisitorWroteAt: chat.Time(c.VisitorWroteAt),
+		WindowExpiresAt: chat.Time(c.WindowExpiresAt()), InWindow: c.InWindow(now), ClosedAt: chat.Time(c.ClosedAt), Unread: c.Unread(),
 		Waiting: c.Open(now) && c.Control.Waiting(), Handover: viewOfHandover(c.Control.Handover), Rating: viewOfRating(c.Rating),
 		Control: store.ControlBot, Visitor: viewOfVisitor(e.Visitor), LastMessage: json.RawMessage("null"),
 	}
 	v.Visitor.ID = c.ChatUserID
 	if c.Idle(now) && c.ClosedAt.IsZero() {
-		v.ClosedAt = instant(c.IdleClosesAt)
+		v.ClosedAt = chat.Time(c.IdleClosesAt)
 	}
 	if c.Control.Agent {
-		v.Control, v.ControlledSince = store.ControlAgent, instant(c.Control.ChangedAt)
+		v.Control, v.ControlledSince = store.ControlAgent, chat.Time(c.Control.ChangedAt)
 	}
 	if c.Control.Assignee != "" {
 		v.Assignee = &agentView{ID: c.Control.Assignee, Name: names.agents[c.Control.Assignee]}
@@ -307,7 +307,7 @@ func (a api) getMessages(c echo.Context, who caller) error {
 			return err
 		}
 		if !receipts.ReadUpTo.At.IsZero() {
-			answer["seenUpTo"] = instant(receipts.ReadUpTo.At)
+			answer["seenUpTo"] = chat.Time(receipts.ReadUpTo.At)
 		}
 	}
 	return answerJSON(c, http.StatusOK, answer)

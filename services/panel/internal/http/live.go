@@ -54,8 +54,8 @@ func (a api) readChat(c echo.Context, who caller) error {
 
 // visitorPresence reports whether a visitor is connected, if known.
 type visitorPresence struct {
-	Online bool    `json:"online"`
-	SeenAt instant `json:"lastSeenAt,omitzero"`
+	Online bool      `json:"online"`
+	SeenAt chat.Time `json:"lastSeenAt,omitzero"`
 }
 
 // notePresence notifies the other agents that this one has the chat open, and answers whether the visitor is online.
@@ -74,7 +74,7 @@ func (a api) notePresence(c echo.Context, who caller) error {
 	answer := map[string]any{}
 	if a.Presence != nil && found.AppID != "" {
 		if states, err := a.Presence.States(ctxOf(c), presence.Visitor(found.AppID, found.ChatUserID)); err == nil {
-			answer["visitor"] = visitorPresence{Online: states[0].Online, SeenAt: instant(states[0].SeenAt)}
+			answer["visitor"] = visitorPresence{Online: states[0].Online, SeenAt: chat.Time(states[0].SeenAt)}
 		}
 	}
 	return answerJSON(c, http.StatusOK, answer)

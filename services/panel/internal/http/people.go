@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/pkg/store"
 )
@@ -170,7 +171,7 @@ func (a api) endUserSessions(c echo.Context, who caller) error {
 
 type entryView struct {
 	ID       string          `json:"id"`
-	At       instant         `json:"at"`
+	At       chat.Time       `json:"at"`
 	UserID   string          `json:"userId,omitempty"`
 	User     string          `json:"user"`
 	Action   string          `json:"action"`
@@ -184,7 +185,7 @@ func viewsOfEntries(entries []account.AuditEntry) []entryView {
 	rows := []entryView{}
 	for _, e := range entries {
 		rows = append(rows, entryView{
-			ID: e.ID, At: instant(e.At), UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target, TargetID: e.TargetID, Before: e.Before,
+			ID: e.ID, At: chat.Time(e.At), UserID: e.UserID, User: e.User, Action: e.Action, Target: e.Target, TargetID: e.TargetID, Before: e.Before,
 			After: e.After,
 		})
 	}

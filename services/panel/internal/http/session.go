@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-chat/parley/pkg/account"
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/httpapi"
 	"github.com/parley-chat/parley/services/panel/internal/signin"
 )
@@ -19,15 +20,15 @@ type userView struct {
 	CompanyID           string       `json:"companyId,omitempty"`
 	Status              string       `json:"status"`
 	TOTP                bool         `json:"totp"`
-	CreatedAt           instant      `json:"createdAt"`
-	LastSignInAt        instant      `json:"lastSignInAt,omitzero"`
-	InvitationExpiresAt instant      `json:"invitationExpiresAt,omitzero"`
+	CreatedAt           chat.Time    `json:"createdAt"`
+	LastSignInAt        chat.Time    `json:"lastSignInAt,omitzero"`
+	InvitationExpiresAt chat.Time    `json:"invitationExpiresAt,omitzero"`
 }
 
 func viewOfUser(u account.User) userView {
 	return userView{
 		ID: u.ID, Email: u.Email, Name: u.Name, Role: u.Role, CompanyID: u.CompanyID, Status: u.Status(), TOTP: u.TOTPSecret != "",
-		CreatedAt: instant(u.CreatedAt), LastSignInAt: instant(u.LastSignInAt), InvitationExpiresAt: instant(u.InvitationExpiresAt),
+		CreatedAt: chat.Time(u.CreatedAt), LastSignInAt: chat.Time(u.LastSignInAt), InvitationExpiresAt: chat.Time(u.InvitationExpiresAt),
 	}
 }
 
@@ -41,12 +42,12 @@ type sessionView struct {
 	Company     *companyView         `json:"company"`
 	Permissions []account.Permission `json:"permissions"`
 	CSRFToken   string               `json:"csrfToken"`
-	ExpiresAt   instant              `json:"expiresAt"`
+	ExpiresAt   chat.Time            `json:"expiresAt"`
 }
 
 func (a api) sessionOf(c echo.Context, who signin.Principal) error {
 	v := sessionView{
-		User: viewOfUser(who.User), Permissions: who.User.Role.Permissions(), CSRFToken: account.CSRFToken(who.Secret), ExpiresAt: instant(who.Session.ExpiresAt),
+		User: viewOfUser(who.User), Permissions: who.User.Role.Permissions(), CSRFToken: account.CSRFToken(who.Secret), ExpiresAt: chat.Time(who.Session.ExpiresAt),
 	}
 	if who.User.CompanyID != "" {
 		company, err := a.Store.Company(ctxOf(c), who.User.CompanyID)
@@ -125,13 +126,13 @@ func (a api) signOut(c echo.Context, who caller) error {
 }
 
 type sessionRow struct {
-	ID         string  `json:"id"`
-	CreatedAt  instant `json:"createdAt"`
-	LastSeenAt instant `json:"lastSeenAt"`
-	ExpiresAt  instant `json:"expiresAt"`
-	Address    string  `json:"address"`
-	UserAgent  string  `json:"userAgent"`
-	Current    bool    `json:"current"`
+	ID         string    `json:"id"`
+	CreatedAt  chat.Time `json:"createdAt"`
+	LastSeenAt chat.Time `json:"lastSeenAt"`
+	ExpiresAt  chat.Time `json:"expiresAt"`
+	Address    string    `json:"address"`
+	UserAgent  string    `json:"userAgent"`
+	Current    bool      `json:"current"`
 }
 
 func (a api) getSessions(c echo.Context, who caller) error {
@@ -150,7 +151,7 @@ func (a api) listSessions(c echo.Context, who caller, userID string) error {
 			continue
 		}
 		rows = append(rows, sessionRow{
-			ID: s.ID, CreatedAt: instant(s.CreatedAt), LastSeenAt: instant(s.LastSeenAt), ExpiresAt: instant(s.ExpiresAt), Address: s.Address,
+			ID: s.ID, CreatedAt: chat.Time(s.CreatedAt), LastSeenAt: chat.Time(s.LastSeenAt), ExpiresAt: chat.Time(s.ExpiresAt), Address: s.Address,
 			UserAgent: s.UserAgent, Current: s.ID == who.Session.ID,
 		})
 	}

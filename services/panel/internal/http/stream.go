@@ -24,8 +24,8 @@ type streamView struct {
 	Messages     uint64         `json:"messages"`
 	Bytes        uint64         `json:"bytes"`
 	MaxBytes     int64          `json:"maxBytes"`
-	FirstAt      inspect.Time   `json:"firstAt,omitzero"`
-	LastAt       inspect.Time   `json:"lastAt,omitzero"`
+	FirstAt      chat.Time      `json:"firstAt,omitzero"`
+	LastAt       chat.Time      `json:"lastAt,omitzero"`
 	LastSequence uint64         `json:"lastSequence"`
 	Consumers    []consumerView `json:"consumers"`
 }
@@ -45,18 +45,18 @@ type partitionView struct {
 
 // positionView is the position of a consumer, in one partition or in all.
 type positionView struct {
-	Pending     uint64       `json:"pending"`
-	AckPending  int          `json:"ackPending"`
-	Redelivered int          `json:"redelivered"`
-	OldestAge   int64        `json:"oldestAgeSeconds"` // of its first pending event; 0: none is pending
-	ActiveAt    inspect.Time `json:"activeAt,omitzero"`
-	Read        bool         `json:"read"`
+	Pending     uint64    `json:"pending"`
+	AckPending  int       `json:"ackPending"`
+	Redelivered int       `json:"redelivered"`
+	OldestAge   int64     `json:"oldestAgeSeconds"` // of its first pending event; 0: none is pending
+	ActiveAt    chat.Time `json:"activeAt,omitzero"`
+	Read        bool      `json:"read"`
 }
 
 // position looks up when the stream stored the first event after the partition's ack floor: an upper bound of the oldest age,
 // exact if the stream has one partition.
 func (a api) position(ctx context.Context, stream string, p bus.PartitionInfo, taken map[uint64]time.Time) positionView {
-	v := positionView{Pending: p.Pending, AckPending: p.AckPending, Redelivered: p.Redelivered, ActiveAt: inspect.Time(p.Active), Read: p.Read}
+	v := positionView{Pending: p.Pending, AckPending: p.AckPending, Redelivered: p.Redelivered, ActiveAt: chat.Time(p.Active), Read: p.Read}
 	if p.Pending == 0 && p.AckPending == 0 {
 		return v
 	}
@@ -103,12 +103,12 @@ func (a api) getStreams(c echo.Context, _ caller) error {
 		}
 		rows = append(rows, row)
 	}
-	return c.JSON(http.StatusOK, map[string]any{"at": instant(a.Now()), "streams": rows})
+	return c.JSON(http.StatusOK, map[string]any{"at": chat.Time(a.Now()), "streams": rows})
 }
 
 type deadLetterView struct {
 	Sequence         uint64              `json:"sequence"`
-	Time             inspect.Time        `json:"time"`
+	Time             chat.Time           `json:"time"`
 	Stream           string              `json:"stream"`
 	Consumer         string              `json:"consumer"`
 	Subject          string              `json:"subject"`

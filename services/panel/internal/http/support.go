@@ -13,31 +13,31 @@ import (
 
 // handoverView is the reason of a handover.
 type handoverView struct {
-	By     string  `json:"by"`
-	Reason string  `json:"reason,omitempty"`
-	Note   string  `json:"note,omitempty"`
-	At     instant `json:"at"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
+	Note   string    `json:"note,omitempty"`
+	At     chat.Time `json:"at"`
 }
 
 func viewOfHandover(h chat.Handover) *handoverView {
 	if h.By == "" {
 		return nil
 	}
-	return &handoverView{h.By, h.Reason, h.Note, instant(h.At)}
+	return &handoverView{h.By, h.Reason, h.Note, chat.Time(h.At)}
 }
 
 // ratingView is a visitor's rating of a chat.
 type ratingView struct {
-	Score   int     `json:"score"`
-	Comment string  `json:"comment,omitempty"`
-	RatedAt instant `json:"ratedAt"`
+	Score   int       `json:"score"`
+	Comment string    `json:"comment,omitempty"`
+	RatedAt chat.Time `json:"ratedAt"`
 }
 
 func viewOfRating(r chat.Rating) *ratingView {
 	if r.Score == 0 {
 		return nil
 	}
-	return &ratingView{r.Score, r.Comment, instant(r.At)}
+	return &ratingView{r.Score, r.Comment, chat.Time(r.At)}
 }
 
 type supportRequest struct {

@@ -12,21 +12,21 @@ import (
 )
 
 type tokenView struct {
-	ID         string  `json:"id"`
-	Name       string  `json:"name"`
-	Prefix     string  `json:"prefix"`
-	CreatedAt  instant `json:"createdAt"`
-	CreatedBy  string  `json:"createdBy,omitempty"`
-	LastUsedAt instant `json:"lastUsedAt,omitzero"`
-	ExpiresAt  instant `json:"expiresAt,omitzero"`
-	RevokedAt  instant `json:"revokedAt,omitzero"`
-	Status     string  `json:"status"`
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Prefix     string    `json:"prefix"`
+	CreatedAt  chat.Time `json:"createdAt"`
+	CreatedBy  string    `json:"createdBy,omitempty"`
+	LastUsedAt chat.Time `json:"lastUsedAt,omitzero"`
+	ExpiresAt  chat.Time `json:"expiresAt,omitzero"`
+	RevokedAt  chat.Time `json:"revokedAt,omitzero"`
+	Status     string    `json:"status"`
 }
 
 func (a api) viewOfToken(t chat.AccessToken) tokenView {
 	v := tokenView{
-		ID: t.Hash, Name: t.Name, Prefix: t.Prefix, CreatedAt: instant(t.CreatedAt), CreatedBy: t.CreatedBy, LastUsedAt: instant(t.LastUsedAt),
-		ExpiresAt: instant(t.ExpiresAt), RevokedAt: instant(t.RevokedAt), Status: "active",
+		ID: t.Hash, Name: t.Name, Prefix: t.Prefix, CreatedAt: chat.Time(t.CreatedAt), CreatedBy: t.CreatedBy, LastUsedAt: chat.Time(t.LastUsedAt),
+		ExpiresAt: chat.Time(t.ExpiresAt), RevokedAt: chat.Time(t.RevokedAt), Status: "active",
 	}
 	switch {
 	case !t.RevokedAt.IsZero():

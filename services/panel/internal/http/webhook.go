@@ -19,27 +19,27 @@ import (
 const day = 24 * time.Hour
 
 type webhookView struct {
-	ID             string   `json:"id"`
-	URL            string   `json:"url"`
-	Description    string   `json:"description"`
-	Events         []string `json:"events"`
-	Headers        []string `json:"headers"` // names only: the values may be secrets
-	Ordered        bool     `json:"ordered"`
-	Signatures     []string `json:"signatures"`
-	PublicKeys     []string `json:"publicKeys"`
-	CreatedAt      instant  `json:"createdAt"`
-	Status         string   `json:"status"`
-	DisabledAt     instant  `json:"disabledAt,omitzero"`
-	DisabledReason string   `json:"disabledReason,omitempty"`
-	FailingSince   instant  `json:"failingSince,omitzero"`
-	Warnings       int      `json:"warnings"`
+	ID             string    `json:"id"`
+	URL            string    `json:"url"`
+	Description    string    `json:"description"`
+	Events         []string  `json:"events"`
+	Headers        []string  `json:"headers"` // names only: the values may be secrets
+	Ordered        bool      `json:"ordered"`
+	Signatures     []string  `json:"signatures"`
+	PublicKeys     []string  `json:"publicKeys"`
+	CreatedAt      chat.Time `json:"createdAt"`
+	Status         string    `json:"status"`
+	DisabledAt     chat.Time `json:"disabledAt,omitzero"`
+	DisabledReason string    `json:"disabledReason,omitempty"`
+	FailingSince   chat.Time `json:"failingSince,omitzero"`
+	Warnings       int       `json:"warnings"`
 }
 
 func (a api) viewOfWebhook(e webhook.Endpoint) webhookView {
 	v := webhookView{
 		ID: e.ID, URL: e.URL, Description: e.Description, Events: append([]string{}, e.Events...), Ordered: e.Ordered, Signatures: []string{},
-		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), PublicKeys: []string{}, CreatedAt: instant(e.CreatedAt), Status: e.Status(),
-		DisabledAt: instant(e.DisabledAt), DisabledReason: e.DisabledReason, FailingSince: instant(e.FailingSince), Warnings: e.Warnings,
+		Headers: append([]string{}, slices.Sorted(maps.Keys(e.Headers))...), PublicKeys: []string{}, CreatedAt: chat.Time(e.CreatedAt), Status: e.Status(),
+		DisabledAt: chat.Time(e.DisabledAt), DisabledReason: e.DisabledReason, FailingSince: chat.Time(e.FailingSince), Warnings: e.Warnings,
 	}
 	for _, kind := range e.Kinds(a.Now()) {
 		v.Signatures = append(v.Signatures, string(kind))
@@ -53,31 +53,31 @@ type deliveryView struct {
 	EventType     string        `json:"eventType"`
 	Status        string        `json:"status"`
 	Reason        string        `json:"reason,omitempty"`
-	CreatedAt     instant       `json:"createdAt"`
-	NextAttemptAt instant       `json:"nextAttemptAt,omitzero"`
+	CreatedAt     chat.Time     `json:"createdAt"`
+	NextAttemptAt chat.Time     `json:"nextAttemptAt,omitzero"`
 	Body          string        `json:"body"`
 	Attempts      []attemptView `json:"attempts"`
 }
 
 type attemptView struct {
-	At            instant `json:"at"`
-	URL           string  `json:"url"`
-	DurationMS    int64   `json:"durationMs"`
-	StatusCode    int     `json:"statusCode,omitempty"`
-	Answer        string  `json:"answer,omitempty"`
-	Error         string  `json:"error,omitempty"`
-	NextAttemptAt instant `json:"nextAttemptAt,omitzero"`
+	At            chat.Time `json:"at"`
+	URL           string    `json:"url"`
+	DurationMS    int64     `json:"durationMs"`
+	StatusCode    int       `json:"statusCode,omitempty"`
+	Answer        string    `json:"answer,omitempty"`
+	Error         string    `json:"error,omitempty"`
+	NextAttemptAt chat.Time `json:"nextAttemptAt,omitzero"`
 }
 
 func viewOfDelivery(d webhook.Delivery) deliveryView {
 	v := deliveryView{
-		ID: d.ID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: instant(d.CreatedAt), NextAttemptAt: instant(d.DueAt), Body: d.Body,
+		ID: d.ID, EventType: d.EventType, Status: d.Status, Reason: d.Reason, CreatedAt: chat.Time(d.CreatedAt), NextAttemptAt: chat.Time(d.DueAt), Body: d.Body,
 		Attempts: []attemptView{},
 	}
 	for _, at := range d.Attempts {
 		v.Attempts = append(v.Attempts, attemptView{
-			At: instant(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
-			NextAttemptAt: instant(at.NextAt),
+			At: chat.Time(at.At), URL: at.URL, DurationMS: at.Duration.Milliseconds(), StatusCode: at.StatusCode, Answer: at.Answer, Error: at.Error,
+			NextAttemptAt: chat.Time(at.NextAt),
 		})
 	}
 	return v

@@ -26,7 +26,7 @@ func (s *Service) VisitorMessage(ctx context.Context, e event.VisitorMessageAcce
 		CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Message: webhook.MessageOf(e.Message),
 	}
 	received := webhook.Event{
-		Type: webhook.TypeMessageReceived, Timestamp: webhook.Time(e.Message.CreatedAt), Data: data, Key: e.Message.ID, ChatID: e.ChatID,
+		Type: webhook.TypeMessageReceived, Timestamp: chat.Time(e.Message.CreatedAt), Data: data, Key: e.Message.ID, ChatID: e.ChatID,
 	}
 	events = append(events, received)
 	if e.Message.Type.In([]chat.MessageType{chat.Image, chat.Video, chat.Audio, chat.File}) {
@@ -53,8 +53,8 @@ func (s *Service) openedBy(ctx context.Context, e event.VisitorMessageAccepted) 
 
 func opened(companyID, appID, chatID, chatUserID string, at time.Time) webhook.Event {
 	return webhook.Event{
-		Type: webhook.TypeChatOpened, Timestamp: webhook.Time(at), Key: chatID, ChatID: chatID,
-		Data: webhook.ChatOpened{CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, OpenedAt: webhook.Time(at)},
+		Type: webhook.TypeChatOpened, Timestamp: chat.Time(at), Key: chatID, ChatID: chatID,
+		Data: webhook.ChatOpened{CompanyID: companyID, AppID: appID, ChatID: chatID, ChatUserID: chatUserID, OpenedAt: chat.Time(at)},
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *Service) deliverAll(ctx context.Context, companyID string, events []web
 // VisitorRegistered delivers visitor.registered, or visitor.updated for a known visitor, and chat.opened if it opened a chat.
 func (s *Service) VisitorRegistered(ctx context.Context, e event.VisitorRegistered, at time.Time) error {
 	registered := webhook.Event{
-		Type: webhook.TypeVisitorUpdated, Timestamp: webhook.Time(e.RegisteredAt), Key: e.ID, ChatID: e.ChatID,
+		Type: webhook.TypeVisitorUpdated, Timestamp: chat.Time(e.RegisteredAt), Key: e.ID, ChatID: e.ChatID,
 		Data: webhook.Visitor{
 			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Profile: webhook.Profile(e.Profile), VerifiedBy: e.VerifiedBy,
 		},
@@ -92,9 +92,9 @@ func (s *Service) ControlChanged(ctx context.Context, e event.ChatControlChanged
 		return nil
 	}
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
-		Type: webhook.TypeChatClosed, Timestamp: webhook.Time(e.ClosedAt), Key: e.ChatID, ChatID: e.ChatID,
+		Type: webhook.TypeChatClosed, Timestamp: chat.Time(e.ClosedAt), Key: e.ChatID, ChatID: e.ChatID,
 		Data: webhook.ChatClosed{
-			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, ClosedAt: webhook.Time(e.ClosedAt), ByUserID: e.ByUserID,
+			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, ClosedAt: chat.Time(e.ClosedAt), ByUserID: e.ByUserID,
 		},
 	}, at, "")
 }
@@ -102,10 +102,10 @@ func (s *Service) ControlChanged(ctx context.Context, e event.ChatControlChanged
 // ChatRated delivers chat.rated. A changed rating is a new event.
 func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time) error {
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
-		Type: webhook.TypeChatRated, Timestamp: webhook.Time(e.RatedAt), Key: e.EventID(), ChatID: e.ChatID,
+		Type: webhook.TypeChatRated, Timestamp: chat.Time(e.RatedAt), Key: e.EventID(), ChatID: e.ChatID,
 		Data: webhook.ChatRated{
 			CompanyID: e.CompanyID, AppID: e.AppID, ChatID: e.ChatID, ChatUserID: e.ChatUserID, Score: e.Score, Comment: e.Comment,
-			RatedAt: webhook.Time(e.RatedAt),
+			RatedAt: chat.Time(e.RatedAt),
 		},
 	}, at, "")
 }
@@ -113,9 +113,9 @@ func (s *Service) ChatRated(ctx context.Context, e event.ChatRated, at time.Time
 // MessageStatusChanged delivers message.status.
 func (s *Service) MessageStatusChanged(ctx context.Context, e event.MessageStatusChanged, at time.Time) error {
 	return s.deliver(ctx, e.CompanyID, webhook.Event{
-		Type: webhook.TypeMessageStatus, Timestamp: webhook.Time(e.At), Key: e.EventID(), ChatID: e.ChatID,
+		Type: webhook.TypeMessageStatus, Timestamp: chat.Time(e.At), Key: e.EventID(), ChatID: e.ChatID,
 		Data: webhook.MessageStatus{
-			CompanyID: e.CompanyID, ChatID: e.ChatID, MessageID: e.MessageID, Status: e.Status, OccurredAt: webhook.Time(e.At), Reason: e.Reason,
+			CompanyID: e.CompanyID, ChatID: e.ChatID, MessageID: e.MessageID, Status: e.Status, OccurredAt: chat.Time(e.At), Reason: e.Reason,
 		},
 	}, at, "")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-chat/parley/pkg/apperr"
+	"github.com/parley-chat/parley/pkg/chat"
 	"github.com/parley-chat/parley/pkg/store"
 	"github.com/parley-chat/parley/pkg/webhook"
 )
@@ -102,9 +103,9 @@ func (s *Service) change(ctx context.Context, id string, r result, now time.Time
 // delivery again, which is stored once.
 func (s *Service) disable(ctx context.Context, e webhook.Endpoint) error {
 	err := s.deliver(ctx, e.CompanyID, webhook.Event{
-		Type: webhook.TypeEndpointDisabled, Timestamp: webhook.Time(e.DisabledAt), Key: e.ID + ":" + strconv.FormatInt(e.Revision, 10),
+		Type: webhook.TypeEndpointDisabled, Timestamp: chat.Time(e.DisabledAt), Key: e.ID + ":" + strconv.FormatInt(e.Revision, 10),
 		Data: webhook.EndpointDisabled{
-			CompanyID: e.CompanyID, EndpointID: e.ID, URL: e.URL, Reason: e.DisabledReason, DisabledAt: webhook.Time(e.DisabledAt),
+			CompanyID: e.CompanyID, EndpointID: e.ID, URL: e.URL, Reason: e.DisabledReason, DisabledAt: chat.Time(e.DisabledAt),
 		},
 	}, e.DisabledAt, e.ID)
 	if err != nil {

@@ -126,8 +126,7 @@ func accessToken(ctx context.Context, s Store, secret string, now time.Time) (st
 			return "", fmt.Errorf("looking up the demo company's token: %w", err)
 		}
 	}
-	secret, hash, prefix := credential.NewAccessToken()
-	token := chat.AccessToken{Hash: hash, CompanyID: companyID, Name: "demo", Prefix: prefix, CreatedAt: now}
+	secret, token := credential.NewAccessToken(companyID, "demo", now, time.Time{})
 	if err := s.PutAccessToken(ctx, token); err != nil {
 		return "", fmt.Errorf("storing the demo company's token: %w", err)
 	}
