@@ -152,7 +152,7 @@ func TestAccountsInACluster(t *testing.T) {
 			}
 		})
 		widget := openBus(t, s, "widget-api", subject.Inbound, subject.Replies, subject.Status)
-		stopAnswering, err := widget.AnswerOrigins(func(context.Context, string) ([]string, error) { return []string{"https://a.example"}, nil })
+		stopAnswering, err := widget.HandleOrigins(func(context.Context, string) ([]string, error) { return []string{"https://a.example"}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

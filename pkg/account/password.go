@@ -79,7 +79,7 @@ func argonOf(ctx context.Context, password string, salt []byte, time, memory uin
 	case hashing <- struct{}{}:
 		defer func() { <-hashing }()
 	case <-ctx.Done():
-		return nil, apperr.Away("password hashing", ctx.Err())
+		return nil, apperr.Unreachable("password hashing", ctx.Err())
 	}
 	return argon2.IDKey([]byte(password), salt, time, memory, lanes, argonKey), nil
 }

@@ -211,5 +211,5 @@ func (s *Service) changeControl(
 }
 
 func (s *Service) chatFields(c chat.Chat) fields {
-	return fields{"control": control.Word(c.Control), "assignee": c.Control.Assignee, "status": c.Status(s.now())}
+	return fields{"control": control.EventValue(c.Control), "assignee": c.Control.Assignee, "status": c.Status(s.now())}
 }

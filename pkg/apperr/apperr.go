@@ -59,8 +59,8 @@ func (e *Error) Wrap(cause error) *Error {
 	return &c
 }
 
-// Away returns an [Unavailable] error: dependency (NATS, MongoDB, ...) does not respond because of cause.
-func Away(dependency string, cause error) *Error {
+// Unreachable returns an [Unavailable] error: dependency (NATS, MongoDB, ...) does not respond because of cause.
+func Unreachable(dependency string, cause error) *Error {
 	return &Error{
 		Code:       ServiceUnavailable.Code,
 		Reason:     ServiceUnavailable.Reason,

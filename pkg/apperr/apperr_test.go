@@ -25,7 +25,7 @@ func TestCodeOf(t *testing.T) {
 		"wrapped":      {fmt.Errorf("sending: %w", fmt.Errorf("loading: %w", notFound)), apperr.NotFound},
 		"joined":       {errors.Join(errors.New("boom"), notFound), apperr.NotFound},
 		"outermost":    {apperr.New(apperr.Conflict, "", "").Wrap(notFound), apperr.Conflict},
-		"unavailable":  {apperr.Away("NATS", errors.New("timeout")), apperr.Unavailable},
+		"unavailable":  {apperr.Unreachable("NATS", errors.New("timeout")), apperr.Unavailable},
 		"wrong fields": {apperr.Fields{{Name: "a", Message: "is required"}}.Err(), apperr.Invalid},
 	} {
 		if got := apperr.CodeOf(test.err); got != test.want {
@@ -69,10 +69,10 @@ func TestErrorTextIncludesFieldsAndCause(t *testing.T) {
 	}
 }
 
-func TestAwayHidesTheCauseFromTheCaller(t *testing.T) {
+func TestUnreachableHidesTheCauseFromTheCaller(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("dial tcp: refused")
-	err := apperr.Away("MongoDB", cause)
+	err := apperr.Unreachable("MongoDB", cause)
 	if err.RetryAfter <= 0 || err.Reason != "SERVICE_UNAVAILABLE" || !errors.Is(err, cause) {
 		t.Errorf("got %+v, want a time to retry, the reason and the cause", err)
 	}

@@ -86,7 +86,7 @@ func refused(err error) error {
 	if apiErr, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return apperr.New(apperr.Conflict, "STREAM_REFUSED", "NATS refuses: "+apiErr.Description).Wrap(err)
 	}
-	return apperr.Away("NATS", err)
+	return apperr.Unreachable("NATS", err)
 }
 
 // compare gives want the partitions of the stream that exists, which are fixed.
@@ -143,7 +143,7 @@ type configFields map[string]json.RawMessage
 func storedConfig(ctx context.Context, js jetstream.JetStream, stream string) (configFields, error) {
 	m, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, nil)
 	if err != nil {
-		return nil, apperr.Away("NATS", err)
+		return nil, apperr.Unreachable("NATS", err)
 	}
 	var answer struct {
 		Config configFields        `json:"config"`
@@ -158,7 +158,7 @@ func storedConfig(ctx context.Context, js jetstream.JetStream, stream string) (c
 	case answer.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound:
 		return nil, jetstream.ErrStreamNotFound
 	}
-	return nil, apperr.Away("NATS", answer.Error)
+	return nil, apperr.Unreachable("NATS", answer.Error)
 }
 
 // diff lists the fields in which two configurations differ, by name.

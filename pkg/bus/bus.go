@@ -250,17 +250,17 @@ func (b *Bus) redactedURL() string {
 // Ready returns nil when NATS answers, the streams of the Config are there, and none to which this process publishes fails to write.
 func (b *Bus) Ready(ctx context.Context) error {
 	if !b.conn.IsConnected() {
-		return apperr.Away("NATS", nats.ErrDisconnected)
+		return apperr.Unreachable("NATS", nats.ErrDisconnected)
 	}
 	for _, state := range []func() error{b.streams.state, b.guards.state} {
 		if err := state(); err != nil {
-			return apperr.Away("NATS", err)
+			return apperr.Unreachable("NATS", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if err := b.conn.FlushWithContext(ctx); err != nil {
-		return apperr.Away("NATS", fmt.Errorf("asking NATS: %w", err))
+		return apperr.Unreachable("NATS", fmt.Errorf("asking NATS: %w", err))
 	}
 	return nil
 }

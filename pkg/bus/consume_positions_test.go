@@ -119,7 +119,7 @@ func TestPositionWaitsForWhatFails(t *testing.T) {
 	away.Store(true)
 	handle := func(ctx context.Context, d bus.Delivery) error {
 		if away.Load() && strings.HasSuffix(d.Subject, "visitor0") {
-			return apperr.Away("redis", errors.New("away"))
+			return apperr.Unreachable("redis", errors.New("away"))
 		}
 		return handled.handle(ctx, d)
 	}

@@ -50,7 +50,7 @@ func (b *Bus) ask(ctx context.Context, subj, consumer string, sequence uint64) (
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
 		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer knows of it")
 	case err != nil:
-		return Progress{}, apperr.Away("NATS", fmt.Errorf("asking consumer %s: %w", consumer, err))
+		return Progress{}, apperr.Unreachable("NATS", fmt.Errorf("asking consumer %s: %w", consumer, err))
 	}
 	var p Progress
 	if err := json.Unmarshal(m.Data, &p); err != nil {

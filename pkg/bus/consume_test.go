@@ -182,7 +182,7 @@ func TestFateOfEachCode(t *testing.T) {
 		"unauthenticated":  {apperr.New(apperr.Unauthenticated, "R", "m"), 99, 1, true},
 		"not-found-yet":    {apperr.New(apperr.NotFound, "R", "m"), 3, 4, false},
 		"too-many":         {apperr.New(apperr.TooMany, "R", "m"), 3, 4, false},
-		"unavailable":      {apperr.Away("MongoDB", errors.New("away")), 4, 5, false},
+		"unavailable":      {apperr.Unreachable("MongoDB", errors.New("away")), 4, 5, false},
 		"internal-passing": {apperr.New(apperr.Internal, "R", "m"), 4, 5, false},
 		"internal":         {apperr.New(apperr.Internal, "R", "m"), 99, 5, true},
 		"uncoded":          {errors.New("oops"), 99, 5, true},
@@ -294,7 +294,7 @@ func TestGaveUpIsToldBeforeTheLetter(t *testing.T) {
 				t.Errorf("got told of %d with %d letters, want of 1 before its letter", d.Sequence, got)
 			}
 			if told.Add(1) < 3 {
-				return apperr.Away("store", errors.New("away"))
+				return apperr.Unreachable("store", errors.New("away"))
 			}
 			return nil
 		},
@@ -425,7 +425,7 @@ func TestOrderPerKeyUnderFailuresAndConcurrency(t *testing.T) {
 		}
 		defer running.Delete(d.Subject)
 		if d.Attempt < 3 && rand.IntN(20) == 0 {
-			return apperr.Away("MongoDB", errors.New("away"))
+			return apperr.Unreachable("MongoDB", errors.New("away"))
 		}
 		handled.note(d)
 		return nil
@@ -444,7 +444,7 @@ func TestFailingKeyHoldsUpNoOther(t *testing.T) {
 	var mended atomic.Bool
 	consume(t, b, bus.Consumer{Concurrency: 1, Handle: func(_ context.Context, d bus.Delivery) error {
 		if strings.HasSuffix(d.Subject, "visitor0") && !mended.Load() {
-			return apperr.Away("MongoDB", errors.New("away"))
+			return apperr.Unreachable("MongoDB", errors.New("away"))
 		}
 		handled.note(d)
 		return nil
@@ -628,7 +628,7 @@ func TestConsumeBeforeNATSIsThere(t *testing.T) {
 	}
 }
 
-func TestStopWhileNATSIsAway(t *testing.T) {
+func TestStopWhileNATSIsDown(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)
 	b := bustest.Open(t, e.nats.URL())

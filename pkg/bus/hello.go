@@ -20,7 +20,7 @@ func (b *Bus) Hello(ctx context.Context, service string, text []byte) error {
 		err = b.conn.FlushWithContext(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("saying hello: %w", apperr.Away("NATS", err))
+		return fmt.Errorf("saying hello: %w", apperr.Unreachable("NATS", err))
 	}
 	return nil
 }

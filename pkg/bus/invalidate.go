@@ -27,7 +27,7 @@ func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 		err = b.conn.FlushWithContext(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("invalidating %s: %w", kind, apperr.Away("NATS", err))
+		return fmt.Errorf("invalidating %s: %w", kind, apperr.Unreachable("NATS", err))
 	}
 	return nil
 }

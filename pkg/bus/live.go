@@ -22,10 +22,10 @@ func (b *Bus) Signal(s event.Signal) error {
 		return fmt.Errorf("signalling %s: %w %q", s.Type(), nats.ErrBadSubject, s.Subject())
 	}
 	if !b.conn.IsConnected() {
-		return fmt.Errorf("signalling %s: %w", s.Type(), apperr.Away("NATS", nats.ErrDisconnected))
+		return fmt.Errorf("signalling %s: %w", s.Type(), apperr.Unreachable("NATS", nats.ErrDisconnected))
 	}
 	if err := b.conn.Publish(s.Subject(), s.AppendJSON(nil)); err != nil {
-		return fmt.Errorf("signalling %s: %w", s.Type(), apperr.Away("NATS", err))
+		return fmt.Errorf("signalling %s: %w", s.Type(), apperr.Unreachable("NATS", err))
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (b *Bus) OnSignal(filter, group string, heard func(subj string, data []byte
 		sub, err = b.conn.QueueSubscribe(filter, group, take)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listening for signals: %w", apperr.Away("NATS", err))
+		return nil, fmt.Errorf("listening for signals: %w", apperr.Unreachable("NATS", err))
 	}
 	if b.conn.IsConnected() {
 		_ = b.conn.FlushTimeout(signalFlush) // otherwise it is sent after the reconnect
@@ -88,24 +88,24 @@ func (b *Bus) ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messag
 	}
 	ctx, cancel := context.WithTimeout(ctx, readingTimeout)
 	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, subject.AskReading(appID, chatUserID), question)
+	m, err := b.conn.RequestWithContext(ctx, subject.ReadingRequest(appID, chatUserID), question)
 	if err != nil {
-		return Reading{}, apperr.Away("the Widget API", fmt.Errorf("asking how far a chat was read: %w", err))
+		return Reading{}, apperr.Unreachable("the Widget API", fmt.Errorf("asking how far a chat was read: %w", err))
 	}
 	var answer readingAnswer
 	switch {
 	case len(m.Data) == 0 || json.Unmarshal(m.Data, &answer) != nil:
-		return Reading{}, apperr.Away("the Widget API", errors.New("it did not answer how far a chat was read"))
+		return Reading{}, apperr.Unreachable("the Widget API", errors.New("it did not answer how far a chat was read"))
 	case answer.Code != "":
 		return Reading{}, apperr.New(apperr.NotFound, answer.Code, "There is no such message in the open chat")
 	}
 	return answer.Reading, nil
 }
 
-// AnswerReading answers [Bus.ReadUpTo] with the result of read until stop is called, which waits for running calls of read. Callers see
+// HandleReading answers [Bus.ReadUpTo] with the result of read until stop is called, which waits for running calls of read. Callers see
 // NotFound; other errors reach them without a reason.
-func (b *Bus) AnswerReading(read func(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error)) (stop func(), err error) {
-	a := &answerer{answer: func(ctx context.Context, m *nats.Msg) []byte {
+func (b *Bus) HandleReading(read func(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error)) (stop func(), err error) {
+	a := &responder{answer: func(ctx context.Context, m *nats.Msg) []byte {
 		ctx, cancel := context.WithTimeout(ctx, readingTimeout)
 		defer cancel()
 		var question readingQuestion

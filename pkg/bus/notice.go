@@ -12,7 +12,7 @@ import (
 // Notify sends a notice on a core NATS subject. Nothing keeps it: a replica that is disconnected at that moment does not hear it.
 func (b *Bus) Notify(_ context.Context, subj string, data []byte) error {
 	if err := b.conn.Publish(subj, data); err != nil {
-		return fmt.Errorf("sending a notice: %w", apperr.Away("NATS", err))
+		return fmt.Errorf("sending a notice: %w", apperr.Unreachable("NATS", err))
 	}
 	return nil
 }
@@ -21,7 +21,7 @@ func (b *Bus) Notify(_ context.Context, subj string, data []byte) error {
 func (b *Bus) OnNotice(subj string, heard func(data []byte)) (stop func(), err error) {
 	sub, err := b.conn.Subscribe(subj, func(m *nats.Msg) { heard(m.Data) })
 	if err != nil {
-		return nil, fmt.Errorf("listening for notices: %w", apperr.Away("NATS", err))
+		return nil, fmt.Errorf("listening for notices: %w", apperr.Unreachable("NATS", err))
 	}
 	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
 }

@@ -34,26 +34,26 @@ func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, originsTimeout)
 	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, subject.AskOrigins(appID), nil)
+	m, err := b.conn.RequestWithContext(ctx, subject.OriginsRequest(appID), nil)
 	if err != nil {
-		return nil, false, apperr.Away("the Widget API", fmt.Errorf("asking for allowed origins: %w", err))
+		return nil, false, apperr.Unreachable("the Widget API", fmt.Errorf("asking for allowed origins: %w", err))
 	}
 	var answer originsAnswer
 	if len(m.Data) == 0 || json.Unmarshal(m.Data, &answer) != nil {
-		return nil, false, apperr.Away("the Widget API", errors.New("it did not answer which origins are allowed"))
+		return nil, false, apperr.Unreachable("the Widget API", errors.New("it did not answer which origins are allowed"))
 	}
 	return answer.AllowedOrigins, answer.Found, nil
 }
 
-// AnswerOrigins answers [Bus.AllowedOrigins] with the result of find until stop is called, which waits for running calls of find. An
+// HandleOrigins answers [Bus.AllowedOrigins] with the result of find until stop is called, which waits for running calls of find. An
 // error other than NotFound is answered without its text.
-func (b *Bus) AnswerOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
-	a := &answerer{answer: func(ctx context.Context, m *nats.Msg) []byte { return answerOrigins(ctx, m.Subject, find) }}
+func (b *Bus) HandleOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
+	a := &responder{answer: func(ctx context.Context, m *nats.Msg) []byte { return answerOrigins(ctx, m.Subject, find) }}
 	return a.listen(b, subject.AllOriginQuestions, originsGroup)
 }
 
-// answerer answers each question beside the others: one that waits for MongoDB must not hold them up.
-type answerer struct {
+// responder answers each question beside the others: one that waits for MongoDB must not hold them up.
+type responder struct {
 	answer func(ctx context.Context, m *nats.Msg) []byte
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -64,7 +64,7 @@ type answerer struct {
 }
 
 // listen answers the questions on the subjects of a filter; one replica of the group answers each.
-func (a *answerer) listen(b *Bus, filter, group string) (stop func(), err error) {
+func (a *responder) listen(b *Bus, filter, group string) (stop func(), err error) {
 	a.ctx, a.cancel = context.WithCancel(b.ctx)
 	sub, err := b.conn.QueueSubscribe(filter, group, a.take)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *answerer) listen(b *Bus, filter, group string) (stop func(), err error)
 	}, nil
 }
 
-func (a *answerer) take(m *nats.Msg) {
+func (a *responder) take(m *nats.Msg) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.stopped {
@@ -85,7 +85,7 @@ func (a *answerer) take(m *nats.Msg) {
 	}
 }
 
-func (a *answerer) stop() {
+func (a *responder) stop() {
 	a.mu.Lock()
 	a.stopped = true
 	a.mu.Unlock()
@@ -96,7 +96,7 @@ func (a *answerer) stop() {
 func answerOrigins(ctx context.Context, subj string, find func(context.Context, string) ([]string, error)) []byte {
 	ctx, cancel := context.WithTimeout(ctx, originsTimeout)
 	defer cancel()
-	origins, err := find(ctx, strings.TrimPrefix(subj, subject.AskOrigins("")))
+	origins, err := find(ctx, strings.TrimPrefix(subj, subject.OriginsRequest("")))
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return nil
 	}

@@ -17,7 +17,7 @@ func TestAllowedOriginsAreAskedFor(t *testing.T) {
 	if _, _, err := asking.AllowedOrigins(t.Context(), "app"); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("with nobody to ask: got %v, want Unavailable at once", err)
 	}
-	stop, err := answering.AnswerOrigins(func(_ context.Context, appID string) ([]string, error) {
+	stop, err := answering.HandleOrigins(func(_ context.Context, appID string) ([]string, error) {
 		switch appID {
 		case "app":
 			return []string{"https://a.example"}, nil

@@ -27,7 +27,7 @@ func (b *Bus) writePosition(ctx context.Context, stream, group string, partition
 	}
 	err = b.publishMsg(ctx, &nats.Msg{Subject: subject.Position(stream, group, partition), Data: data, Header: nats.Header{}})
 	if err != nil {
-		return apperr.Away("NATS", fmt.Errorf("writing a position of %s: %w", group, err))
+		return apperr.Unreachable("NATS", fmt.Errorf("writing a position of %s: %w", group, err))
 	}
 	return nil
 }
@@ -89,18 +89,18 @@ func (b *Bus) countAfter(ctx context.Context, stream, filter string, sequence ui
 	}
 	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, ask)
 	if err != nil {
-		return 0, apperr.Away("NATS", fmt.Errorf("counting in %s: %w", stream, err))
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("counting in %s: %w", stream, err))
 	}
 	switch m.Header.Get("Status") {
 	case "":
 	case "404":
 		return 0, nil
 	default:
-		return 0, apperr.Away("NATS", fmt.Errorf("counting in %s: %s", stream, m.Header.Get("Description")))
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("counting in %s: %s", stream, m.Header.Get("Description")))
 	}
 	following, err := strconv.ParseUint(m.Header.Get("Nats-Num-Pending"), 10, 64)
 	if err != nil {
-		return 0, apperr.Away("NATS", fmt.Errorf("counting in %s: %w", stream, err))
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("counting in %s: %w", stream, err))
 	}
 	return following + 1, nil
 }

@@ -127,7 +127,7 @@ func publishOutcome(err error) (result string, coded error) {
 	if errors.Is(err, nats.ErrBadSubject) {
 		return resultInvalid, apperr.InvalidEvent.Wrap(err)
 	}
-	unavailable := apperr.Away("NATS", err)
+	unavailable := apperr.Unreachable("NATS", err)
 	if IsFull(err) {
 		unavailable.Reason, unavailable.RetryAfter = apperr.StreamFull.Reason, fullRetryAfter
 		return resultFull, unavailable

@@ -30,7 +30,7 @@ func TestWriteGuard(t *testing.T) {
 			})
 			return time.Since(began), got
 		}
-		refused := func(err error) bool { return NotWritable(err, apperr.Away("NATS", err)) }
+		refused := func(err error) bool { return NotWritable(err, apperr.Unreachable("NATS", err)) }
 
 		for _, err := range []error{nil, nats.ErrDisconnected, errNoStream, errors.New("refused"), context.Canceled} {
 			if _, got := try(err, 4*time.Second); !errors.Is(got, err) || g.state() != nil {

@@ -280,7 +280,7 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	}
 }
 
-func TestStartWithNATSAway(t *testing.T) {
+func TestStartWithNATSDown(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)
 	e.stop()

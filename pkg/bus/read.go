@@ -102,7 +102,7 @@ type reader struct {
 
 func (b *Bus) openReader(ctx context.Context, s Span) (*reader, error) {
 	if !b.conn.IsConnected() {
-		return nil, apperr.Away("NATS", nats.ErrDisconnected)
+		return nil, apperr.Unreachable("NATS", nats.ErrDisconnected)
 	}
 	opening, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -125,7 +125,7 @@ func readError(stream string, err error) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return apperr.StreamNotFound.WithMessage("There is no stream " + stream).Wrap(err)
 	}
-	return apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err))
+	return apperr.Unreachable("NATS", fmt.Errorf("reading stream %s: %w", stream, err))
 }
 
 func (r *reader) next(ctx context.Context) (reading, error) {

@@ -172,7 +172,7 @@ func (b *Bus) DropDeadLetter(ctx context.Context, sequence uint64) error {
 		err = dead.DeleteMsg(ctx, sequence)
 	}
 	if err != nil {
-		return apperr.Away("NATS", fmt.Errorf("removing dead letter %d: %w", sequence, err))
+		return apperr.Unreachable("NATS", fmt.Errorf("removing dead letter %d: %w", sequence, err))
 	}
 	return nil
 }

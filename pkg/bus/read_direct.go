@@ -52,7 +52,7 @@ func (b *Bus) After(ctx context.Context, stream, stored string, sequence uint64)
 
 func (b *Bus) direct(ctx context.Context, stream string, ask directGet, yield func(Delivery, error) bool) {
 	fail := func(err error) {
-		yield(Delivery{}, apperr.Away("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
+		yield(Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
 	}
 	if !b.conn.IsConnected() {
 		fail(nats.ErrDisconnected)

@@ -21,7 +21,7 @@ const lastTimeout = 2 * time.Second
 // messages (JetStream direct get).
 func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	if !b.conn.IsConnected() {
-		return Delivery{}, apperr.Away("NATS", nats.ErrConnectionClosed)
+		return Delivery{}, apperr.Unreachable("NATS", nats.ErrConnectionClosed)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lastTimeout)
 	defer cancel()
@@ -31,14 +31,14 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	}
 	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+stored, nil)
 	if err != nil {
-		return Delivery{}, apperr.Away("NATS", fmt.Errorf("reading the last message of %s: %w", stream, err))
+		return Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading the last message of %s: %w", stream, err))
 	}
 	switch m.Header.Get("Status") {
 	case "":
 	case "404":
 		return Delivery{}, apperr.MessageNotFound.New()
 	default:
-		return Delivery{}, apperr.Away("NATS", fmt.Errorf("reading the last message of %s: %s", stream, m.Header.Get("Description")))
+		return Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading the last message of %s: %s", stream, m.Header.Get("Description")))
 	}
 	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
 	if err != nil {
@@ -59,7 +59,7 @@ func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[
 	}
 	sub, err := b.conn.SubscribeSync(b.conn.NewInbox())
 	if err != nil {
-		return nil, apperr.Away("NATS", fmt.Errorf("reading the last messages of %s: %w", stream, err))
+		return nil, apperr.Unreachable("NATS", fmt.Errorf("reading the last messages of %s: %w", stream, err))
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only once the connection, and with it the subscription, is closed
 	found := make(map[string]Delivery)
@@ -73,7 +73,7 @@ func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[
 			return true
 		})
 		if err != nil {
-			return nil, apperr.Away("NATS", fmt.Errorf("reading the last messages of %s: %w", stream, err))
+			return nil, apperr.Unreachable("NATS", fmt.Errorf("reading the last messages of %s: %w", stream, err))
 		}
 	}
 	return found, nil

@@ -22,7 +22,7 @@ type StreamState struct {
 // State asks the stream's leader. It returns NotFound where there is no such stream, Unavailable while NATS is not connected.
 func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	if !b.conn.IsConnected() {
-		return StreamState{}, apperr.Away("NATS", nats.ErrDisconnected)
+		return StreamState{}, apperr.Unreachable("NATS", nats.ErrDisconnected)
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, 
 	}
 	m, err := b.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, ask)
 	if err != nil {
-		return 0, apperr.Away("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, err))
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, err))
 	}
 	var answer struct {
 		Message struct {
@@ -56,10 +56,10 @@ func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, 
 		Error *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return 0, apperr.Away("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, err))
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, err))
 	}
 	if answer.Error != nil && answer.Error.ErrorCode != jetstream.JSErrCodeMessageNotFound {
-		return 0, apperr.Away("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, answer.Error))
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, answer.Error))
 	}
 	return answer.Message.Sequence, nil
 }

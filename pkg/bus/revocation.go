@@ -29,7 +29,7 @@ func (b *Bus) RevokeVisitorTokens(ctx context.Context, chatUserID string, validF
 	defer cancel()
 	_, err := b.js.Publish(ctx, subject.Revocation(chatUserID), []byte(validFrom.UTC().Format(time.RFC3339Nano)))
 	if err != nil {
-		return apperr.Away("NATS", fmt.Errorf("revoking the tokens of a visitor: %w", err))
+		return apperr.Unreachable("NATS", fmt.Errorf("revoking the tokens of a visitor: %w", err))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (b *Bus) Server() Server {
 func (b *Bus) Storage(ctx context.Context) (used uint64, limit int64, err error) {
 	info, err := b.js.AccountInfo(ctx)
 	if err != nil {
-		return 0, 0, apperr.Away("NATS", err)
+		return 0, 0, apperr.Unreachable("NATS", err)
 	}
 	return info.Store, info.Limits.MaxStore, nil
 }
@@ -46,7 +46,7 @@ func (b *Bus) Stream(ctx context.Context, name string) (jetstream.Stream, error)
 // DeleteStream removes a stream with its messages. A missing stream is no error.
 func (b *Bus) DeleteStream(ctx context.Context, name string) error {
 	if err := b.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return apperr.Away("NATS", err)
+		return apperr.Unreachable("NATS", err)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 	inbox := b.conn.NewInbox()
 	chunks, err := b.conn.SubscribeSync(inbox)
 	if err != nil {
-		return Snapshot{}, apperr.Away("NATS", err)
+		return Snapshot{}, apperr.Unreachable("NATS", err)
 	}
 	defer func() { _ = chunks.Unsubscribe() }()
 	answer, err := askSnapshot(ctx, b.conn, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true})
@@ -55,7 +55,7 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 		}
 		if len(chunk.Data) == 0 {
 			if status := chunk.Header.Get("Status"); status != "" && status != "204" {
-				return Snapshot{}, apperr.Away("NATS", fmt.Errorf("the snapshot ended with %s %s", status, chunk.Header.Get("Description")))
+				return Snapshot{}, apperr.Unreachable("NATS", fmt.Errorf("the snapshot ended with %s %s", status, chunk.Header.Get("Description")))
 			}
 			return answer.Snapshot, nil
 		}
@@ -66,7 +66,7 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 			continue
 		}
 		if err := chunk.Respond(nil); err != nil { // the server waits when too many chunks are not answered
-			return Snapshot{}, apperr.Away("NATS", err)
+			return Snapshot{}, apperr.Unreachable("NATS", err)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func nextChunk(ctx context.Context, chunks *nats.Subscription) (*nats.Msg, error
 	defer cancel()
 	chunk, err := chunks.NextMsgWithContext(ctx)
 	if err != nil {
-		return nil, apperr.Away("NATS", fmt.Errorf("waiting for a chunk: %w", err))
+		return nil, apperr.Unreachable("NATS", fmt.Errorf("waiting for a chunk: %w", err))
 	}
 	return chunk, nil
 }
@@ -119,7 +119,7 @@ func sendChunk(ctx context.Context, conn *nats.Conn, to string, chunk []byte) er
 	defer cancel()
 	m, err := conn.RequestWithContext(ctx, to, chunk)
 	if err != nil {
-		return apperr.Away("NATS", fmt.Errorf("sending a chunk: %w", err))
+		return apperr.Unreachable("NATS", fmt.Errorf("sending a chunk: %w", err))
 	}
 	var answer snapshotAnswer
 	if len(m.Data) > 0 {
@@ -139,7 +139,7 @@ func askSnapshot(ctx context.Context, conn *nats.Conn, subject string, request a
 	defer cancel()
 	m, err := conn.RequestWithContext(ctx, subject, text)
 	if err != nil {
-		return answer, apperr.Away("NATS", err)
+		return answer, apperr.Unreachable("NATS", err)
 	}
 	if err := json.Unmarshal(m.Data, &answer); err != nil {
 		return answer, fmt.Errorf("reading the answer of NATS: %w", err)

@@ -7,16 +7,16 @@ import (
 )
 
 // Only the process that writes the message answers; where none does, nothing has stopped.
-func TestAskToStop(t *testing.T) {
+func TestRequestStop(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	asking := bustest.Open(t, url)
-	if stopped, err := asking.AskToStop(t.Context(), "app", "visitor", "message"); stopped || err != nil {
+	if stopped, err := asking.RequestStop(t.Context(), "app", "visitor", "message"); stopped || err != nil {
 		t.Errorf("got %v and %v without any bot, want false", stopped, err)
 	}
 	for _, mine := range []string{"another", "message"} {
 		b := bustest.Open(t, url)
-		unsubscribe, err := b.AnswerStops(func(appID, chatUserID, messageID string) bool {
+		unsubscribe, err := b.HandleStops(func(appID, chatUserID, messageID string) bool {
 			return appID == "app" && chatUserID == "visitor" && messageID == mine
 		})
 		if err != nil {
@@ -28,7 +28,7 @@ func TestAskToStop(t *testing.T) {
 		}
 	}
 	for visitor, want := range map[string]bool{"visitor": true, "somebody": false, "no.token": false} {
-		if stopped, err := asking.AskToStop(t.Context(), "app", visitor, "message"); stopped != want || err != nil {
+		if stopped, err := asking.RequestStop(t.Context(), "app", visitor, "message"); stopped != want || err != nil {
 			t.Errorf("%s: got %v and %v, want %v", visitor, stopped, err, want)
 		}
 	}

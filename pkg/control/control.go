@@ -55,7 +55,7 @@ func (s *Service) Apply(ctx context.Context, c chat.Chat, change Change) (chat.C
 		to.Handover.At = to.ChangedAt
 	}
 	e := event.ChatControlChanged{
-		ID: change.EventID, CompanyID: c.CompanyID, ChatID: c.ID, AppID: c.AppID, ChatUserID: c.ChatUserID, Control: Word(to),
+		ID: change.EventID, CompanyID: c.CompanyID, ChatID: c.ID, AppID: c.AppID, ChatUserID: c.ChatUserID, Control: EventValue(to),
 		AssigneeID: to.Assignee, ByUserID: change.ByUserID, ChangedAt: to.ChangedAt, ClosedAt: store.UTC(change.ClosedAt),
 		Handover: event.Handover(to.Handover),
 	}
@@ -82,8 +82,8 @@ func (s *Service) Requeue(ctx context.Context, c chat.Chat, h chat.Handover, eve
 	return s.Apply(ctx, c, Change{EventID: eventID, To: chat.Control{Agent: true, Handover: h}})
 }
 
-// Word returns the event's value for a control.
-func Word(c chat.Control) string {
+// EventValue returns the event's value for a control.
+func EventValue(c chat.Control) string {
 	if c.Agent {
 		return event.ControlAgent
 	}

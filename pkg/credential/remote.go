@@ -118,7 +118,7 @@ func (r *RemoteKeys) Key(ctx context.Context, kid string) (ed25519.PublicKey, er
 		return public, nil
 	}
 	if err := r.fetchFor(ctx, kid); err != nil {
-		return nil, apperr.Away("visitor keys", err)
+		return nil, apperr.Unreachable("visitor keys", err)
 	}
 	if public, ok := r.known(kid); ok {
 		return public, nil

@@ -314,7 +314,7 @@ func (f *fixedKey) Key(_ context.Context, kid string) (ed25519.PublicKey, error)
 func TestUnavailableKeysAreNotUnauthenticated(t *testing.T) {
 	t.Parallel()
 	set := newKeySet(t, newKey(t))
-	source := &switchable{KeySource: set, err: apperr.Away("visitor keys", errors.New("connection refused"))}
+	source := &switchable{KeySource: set, err: apperr.Unreachable("visitor keys", errors.New("connection refused"))}
 	v := NewVerifier(source, (&clock{now: testTime}).Now)
 	if _, err := v.Verify(t.Context(), mustSign(t, set, testClaims())); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("keys unavailable: got %v, want Unavailable", err)

@@ -62,7 +62,7 @@ func NotFound() *apperr.Error {
 
 // Full returns the error of a full store with its cause.
 func Full(cause error) *apperr.Error {
-	e := apperr.Away("file store", cause)
+	e := apperr.Unreachable("file store", cause)
 	e.Reason, e.RetryAfter = apperr.FileStoreFull.Reason, fullRetryAfter
 	return e
 }

@@ -75,7 +75,7 @@ func newAPI(cfg httpapi.Config) *api {
 	fails("/conflict", apperr.New(apperr.Conflict, "IN_PROGRESS", "Still in progress"))
 	fails("/reused", apperr.IdempotencyKeyReused.WithMessage("Another body"))
 	fails("/toomany", &apperr.Error{Code: apperr.TooMany, RetryAfter: 1500 * time.Millisecond})
-	fails("/unavailable", apperr.Away("MongoDB", errors.New("mongodb://secret-host: refused")))
+	fails("/unavailable", apperr.Unreachable("MongoDB", errors.New("mongodb://secret-host: refused")))
 	fails("/internal", apperr.New(apperr.Internal, "SECRET_REASON", "secret message").Wrap(errors.New("secret cause")))
 	fails("/uncoded", errors.New("secret cause"))
 	apidoc.Serve(a.Echo, "Test API", []byte("{}"))

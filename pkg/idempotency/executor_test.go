@@ -179,7 +179,7 @@ func TestFailuresAreRetried(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		apperr.Away("NATS", errors.New("timeout")), errors.New("a fault"), &apperr.Error{Code: apperr.TooMany},
+		apperr.Unreachable("NATS", errors.New("timeout")), errors.New("a fault"), &apperr.Error{Code: apperr.TooMany},
 		&apperr.Error{Code: apperr.Unauthenticated}, &apperr.Error{Code: apperr.Conflict},
 	} {
 		if _, got := w.do(request, fail(err)); !errors.Is(got, err) {
@@ -314,7 +314,7 @@ func TestADisconnectedCallersRequestCompletes(t *testing.T) {
 type deaf struct{ store.Store }
 
 func (deaf) AnswerIdempotencyRecord(context.Context, string, string) (string, error) {
-	return "", apperr.Away("MongoDB", errors.New("gone"))
+	return "", apperr.Unreachable("MongoDB", errors.New("gone"))
 }
 
 func TestAnAnswerThatCannotBeStoredIsReturned(t *testing.T) {

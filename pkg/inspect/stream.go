@@ -64,7 +64,7 @@ func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream,
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, apperr.StreamNotFound.WithMessage("There is no stream " + name)
 	case err != nil:
-		return nil, apperr.Away("NATS", err)
+		return nil, apperr.Unreachable("NATS", err)
 	}
 	return s, nil
 }

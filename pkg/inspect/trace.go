@@ -34,7 +34,7 @@ type Trace struct {
 	Events      []TracedEvent `json:"events"`
 	Stored      *TracedRecord `json:"stored,omitempty"`
 	Status      *TracedStatus `json:"status,omitempty"`
-	DeadLetters []Letter      `json:"deadLetters"`
+	DeadLetters []DeadLetter  `json:"deadLetters"`
 }
 
 // TracedEvent is an event of the message, and its state at each consumer.
@@ -94,7 +94,7 @@ type tracer struct {
 }
 
 func (t *tracer) run(ctx context.Context) (Trace, error) {
-	t.view = Trace{MessageID: t.id, Events: []TracedEvent{}, DeadLetters: []Letter{}}
+	t.view = Trace{MessageID: t.id, Events: []TracedEvent{}, DeadLetters: []DeadLetter{}}
 	if at, ok := chat.IDTime(t.id); ok {
 		t.view.CreatedAt = chat.Time(at)
 	}
@@ -125,7 +125,7 @@ func (t *tracer) deadLetters(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if v := LetterOf(l); l.EventID == t.id || v.MessageID == t.id {
+		if v := DeadLetterOf(l); l.EventID == t.id || v.MessageID == t.id {
 			t.view.DeadLetters = append(t.view.DeadLetters, v)
 			t.learn(v.CompanyID, v.ChatID)
 		}

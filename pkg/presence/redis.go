@@ -105,5 +105,5 @@ func unavailable(act string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", act, apperr.Away("redis", err))
+	return fmt.Errorf("%s: %w", act, apperr.Unreachable("redis", err))
 }

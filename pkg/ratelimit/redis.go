@@ -60,7 +60,7 @@ func (r *Redis) Ready(ctx context.Context) error {
 		return nil
 	}
 	if err := r.client.Ping(ctx).Err(); err != nil {
-		return apperr.Away("redis", err)
+		return apperr.Unreachable("redis", err)
 	}
 	return nil
 }

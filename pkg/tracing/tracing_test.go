@@ -66,7 +66,7 @@ func TestFailedSpans(t *testing.T) {
 		status, message string
 	}{
 		"a fault of ours":  {errors.New("out of paper"), "internal", "out of paper"},
-		"what we need":     {apperr.Away("redis", errors.New("refused")), "SERVICE_UNAVAILABLE", "Service is temporarily unavailable. Please try again.: redis: refused"},
+		"what we need":     {apperr.Unreachable("redis", errors.New("refused")), "SERVICE_UNAVAILABLE", "Service is temporarily unavailable. Please try again.: redis: refused"},
 		"the sender's own": {apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is malformed").Wrap(errors.New("at ada@example.org")), "MALFORMED_EVENT", "Event is malformed"},
 	} {
 		tracer, recorder := tracingtest.New(t)

@@ -26,11 +26,11 @@ func ReadCursor(side, appID, chatUserID string) string {
 	return "chat.read." + side + "." + appID + "." + chatUserID
 }
 
-// AskReading returns the subject on which a gateway reads or sets a visitor's read cursor at the Widget API (core NATS
+// ReadingRequest returns the subject on which a gateway reads or sets a visitor's read cursor at the Widget API (core NATS
 // request).
-func AskReading(appID, chatUserID string) string {
+func ReadingRequest(appID, chatUserID string) string {
 	return "parley.ask.reading." + appID + "." + chatUserID
 }
 
-// AllReadingQuestions matches the subjects of [AskReading].
+// AllReadingQuestions matches the subjects of [ReadingRequest].
 const AllReadingQuestions = "parley.ask.reading.*.*"

@@ -238,8 +238,8 @@ func ParseInvalidation(s string) (kind, key string, ok bool) {
 // Hello returns the core NATS subject on which the replicas of a service announce themselves.
 func Hello(service string) string { return "parley.hello." + service }
 
-// AskOrigins returns the subject on which a gateway requests an application's allowed origins from the Widget API.
-func AskOrigins(appID string) string { return "parley.ask.origins." + appID }
+// OriginsRequest returns the subject on which a gateway requests an application's allowed origins from the Widget API.
+func OriginsRequest(appID string) string { return "parley.ask.origins." + appID }
 
 // Valid reports whether token is a valid single token of a subject.
 func Valid(token string) bool {

@@ -44,7 +44,7 @@ type engine struct {
 
 func (e *engine) check() error {
 	if e.away.Load() {
-		return apperr.Away("the store", errors.New("no engine in this test"))
+		return apperr.Unreachable("the store", errors.New("no engine in this test"))
 	}
 	return nil
 }

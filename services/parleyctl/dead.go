@@ -14,15 +14,15 @@ import (
 	"github.com/parley-chat/parley/pkg/inspect"
 )
 
-func deadLetterColumns() []column[inspect.Letter] {
-	return []column[inspect.Letter]{
-		{"letter", func(v inspect.Letter) string { return strconv.FormatUint(v.Sequence, 10) }},
-		{"time", func(v inspect.Letter) string { return v.Time.String() }},
-		{"from", func(v inspect.Letter) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
-		{"consumer", func(v inspect.Letter) string { return v.Consumer }},
-		{"message", func(v inspect.Letter) string { return v.MessageID }},
-		{"tries", func(v inspect.Letter) string { return strconv.Itoa(v.Attempts) }},
-		{"reason", func(v inspect.Letter) string { return shorten(v.Reason, 80) }},
+func deadLetterColumns() []column[inspect.DeadLetter] {
+	return []column[inspect.DeadLetter]{
+		{"letter", func(v inspect.DeadLetter) string { return strconv.FormatUint(v.Sequence, 10) }},
+		{"time", func(v inspect.DeadLetter) string { return v.Time.String() }},
+		{"from", func(v inspect.DeadLetter) string { return fmt.Sprintf("%s/%d", v.Stream, v.Original) }},
+		{"consumer", func(v inspect.DeadLetter) string { return v.Consumer }},
+		{"message", func(v inspect.DeadLetter) string { return v.MessageID }},
+		{"tries", func(v inspect.DeadLetter) string { return strconv.Itoa(v.Attempts) }},
+		{"reason", func(v inspect.DeadLetter) string { return shorten(v.Reason, 80) }},
 	}
 }
 
@@ -58,7 +58,7 @@ func (f *deadLetterFilter) check(a *app) (err error) {
 
 // letters returns the dead letters that match the filter; limit 0: all.
 func (f *deadLetterFilter) letters(ctx context.Context, b *bus.Bus, limit int) ([]bus.DeadLetter, error) {
-	return inspect.Letters(ctx, b, inspect.LetterFilter{
+	return inspect.DeadLetters(ctx, b, inspect.DeadLetterFilter{
 		Stream: f.stream, Consumer: f.consumer, CompanyID: f.company, ChatID: f.chat, MessageID: f.message, Reason: f.reason, Since: f.after,
 	}, limit)
 }
@@ -92,7 +92,7 @@ func (a *app) deadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printViews(a, found, inspect.LetterOf, deadLetterColumns())
+			return printViews(a, found, inspect.DeadLetterOf, deadLetterColumns())
 		},
 	}
 	f.add(c)
@@ -132,24 +132,24 @@ func (a *app) deadShow() *cobra.Command {
 
 func (a *app) printDeadLetter(l bus.DeadLetter) error {
 	d := inspect.DetailOf(l)
-	text := func(s string) func(inspect.LetterDetail) string {
-		return func(inspect.LetterDetail) string { return s }
+	text := func(s string) func(inspect.DeadLetterDetail) string {
+		return func(inspect.DeadLetterDetail) string { return s }
 	}
 	return printOne(a, d,
-		column[inspect.LetterDetail]{"letter", text(strconv.FormatUint(d.Sequence, 10))},
-		column[inspect.LetterDetail]{"time", text(d.Time.String())},
-		column[inspect.LetterDetail]{"stream", text(d.Stream)},
-		column[inspect.LetterDetail]{"sequence", text(strconv.FormatUint(d.Original, 10))},
-		column[inspect.LetterDetail]{"consumer", text(d.Consumer)},
-		column[inspect.LetterDetail]{"subject", text(d.Subject)},
-		column[inspect.LetterDetail]{"type", text(d.Type)},
-		column[inspect.LetterDetail]{"message", text(d.MessageID)},
-		column[inspect.LetterDetail]{"company", text(d.CompanyID)},
-		column[inspect.LetterDetail]{"chat", text(d.ChatID)},
-		column[inspect.LetterDetail]{"tries", text(strconv.Itoa(d.Attempts))},
-		column[inspect.LetterDetail]{"reason", text(d.Reason)},
-		column[inspect.LetterDetail]{"truncated", text(yesNo(d.Truncated))},
-		column[inspect.LetterDetail]{"event", text(string(d.Event) + d.Text)})
+		column[inspect.DeadLetterDetail]{"letter", text(strconv.FormatUint(d.Sequence, 10))},
+		column[inspect.DeadLetterDetail]{"time", text(d.Time.String())},
+		column[inspect.DeadLetterDetail]{"stream", text(d.Stream)},
+		column[inspect.DeadLetterDetail]{"sequence", text(strconv.FormatUint(d.Original, 10))},
+		column[inspect.DeadLetterDetail]{"consumer", text(d.Consumer)},
+		column[inspect.DeadLetterDetail]{"subject", text(d.Subject)},
+		column[inspect.DeadLetterDetail]{"type", text(d.Type)},
+		column[inspect.DeadLetterDetail]{"message", text(d.MessageID)},
+		column[inspect.DeadLetterDetail]{"company", text(d.CompanyID)},
+		column[inspect.DeadLetterDetail]{"chat", text(d.ChatID)},
+		column[inspect.DeadLetterDetail]{"tries", text(strconv.Itoa(d.Attempts))},
+		column[inspect.DeadLetterDetail]{"reason", text(d.Reason)},
+		column[inspect.DeadLetterDetail]{"truncated", text(yesNo(d.Truncated))},
+		column[inspect.DeadLetterDetail]{"event", text(string(d.Event) + d.Text)})
 }
 
 // deadLetterSelection selects dead letters by arguments, or with --all by filters.

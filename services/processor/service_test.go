@@ -401,7 +401,7 @@ func TestStartsBeforeItsServers(t *testing.T) {
 		if !state.Ready {
 			t.Fatalf("got %+v, want it ready", state)
 		}
-		if state.Away("nats") && state.Away("store") {
+		if state.Down("nats") && state.Down("store") {
 			break
 		}
 		if time.Now().After(deadline) {

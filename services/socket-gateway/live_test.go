@@ -88,7 +88,7 @@ func TestSupportTypes(t *testing.T) {
 func TestOfficialClientTypesAndReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stop, err := w.bus.AnswerReading(new(reader).read)
+	stop, err := w.bus.HandleReading(new(reader).read)
 	w.must(err)
 	t.Cleanup(stop)
 	g := w.start()
@@ -206,7 +206,7 @@ func (r *reader) read(_ context.Context, companyID, _, chatUserID, messageID str
 	case "unknown":
 		return bus.Reading{}, apperr.New(apperr.NotFound, "MESSAGE_NOT_FOUND", "Message not found")
 	case "away":
-		return bus.Reading{}, apperr.Away("store", context.DeadlineExceeded)
+		return bus.Reading{}, apperr.Unreachable("store", context.DeadlineExceeded)
 	}
 	return bus.Reading{Unread: 3, ReadUpTo: messageID, SeenUpTo: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, nil
 }
@@ -216,7 +216,7 @@ func TestVisitorReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := new(reader)
-	stop, err := w.bus.AnswerReading(r.read)
+	stop, err := w.bus.HandleReading(r.read)
 	w.must(err)
 	t.Cleanup(stop)
 	g, v := w.start(), w.visitor()
@@ -254,7 +254,7 @@ func TestVisitorReads(t *testing.T) {
 func TestUnreadAtConnect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stop, err := w.bus.AnswerReading(new(reader).read)
+	stop, err := w.bus.HandleReading(new(reader).read)
 	w.must(err)
 	t.Cleanup(stop)
 	g, v := w.start(), w.visitor()

@@ -26,7 +26,7 @@ type widgetAPI struct {
 func (w *world) startWidgetAPI(origins map[string][]string) (api *widgetAPI, stop func()) {
 	w.t.Helper()
 	api = &widgetAPI{origins: origins}
-	stop, err := w.bus.AnswerOrigins(api.find)
+	stop, err := w.bus.HandleOrigins(api.find)
 	if err != nil {
 		w.t.Fatal(err)
 	}

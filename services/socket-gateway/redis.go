@@ -71,11 +71,11 @@ func (r *redisConn) onBack(since time.Time) {
 func (r *redisConn) ready(ctx context.Context) error {
 	began := time.Now()
 	if err := r.client.Ping(ctx).Err(); err != nil {
-		return apperr.Away("redis", err)
+		return apperr.Unreachable("redis", err)
 	}
 	r.metrics.RedisAnswered(time.Since(began))
 	if r.lost.Load() {
-		return apperr.Away("redis", errNotSubscribed)
+		return apperr.Unreachable("redis", errNotSubscribed)
 	}
 	return nil
 }

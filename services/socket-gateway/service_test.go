@@ -197,7 +197,7 @@ func TestWrongTokensAreRefused(t *testing.T) {
 }
 
 // A gateway that has never seen the keys cannot say that a token is wrong.
-func TestKeysAway(t *testing.T) {
+func TestKeysDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	away := nettest.Listen(t)
@@ -287,7 +287,7 @@ func TestRedisGoesAndComesBack(t *testing.T) {
 	}
 	redis.stop()
 	for _, g := range gateways {
-		w.awaitAway(g, "redis")
+		w.awaitDown(g, "redis")
 	}
 	w.reply(v, `{"text":"meanwhile"}`)
 	redis.start()

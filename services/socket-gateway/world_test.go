@@ -177,10 +177,10 @@ func (w *world) awaitReady(g *gateway, status int) {
 	})
 }
 
-// awaitAway returns when the gateway has noticed that a dependency is away; it stays ready.
-func (w *world) awaitAway(g *gateway, dependency string) {
+// awaitDown returns when the gateway has noticed that a dependency is down; it stays ready.
+func (w *world) awaitDown(g *gateway, dependency string) {
 	w.t.Helper()
-	w.awaitState(g, func(s opstest.State) bool { return s.Away(dependency) })
+	w.awaitState(g, func(s opstest.State) bool { return s.Down(dependency) })
 	if got := w.get(g.ops + "/readyz"); got != http.StatusOK {
 		w.t.Errorf("without %s: got %d from /readyz, want 200", dependency, got)
 	}

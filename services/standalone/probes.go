@@ -43,7 +43,7 @@ func (p *probes) Checks() []ops.Check {
 // checkNATS also detects a stream that cannot be written and has had no publishes since.
 func (p *probes) checkNATS(ctx context.Context) error {
 	if err := p.nats.Writable(); err != nil {
-		return apperr.Away("NATS", err)
+		return apperr.Unreachable("NATS", err)
 	}
 	return p.bus.Ready(ctx)
 }

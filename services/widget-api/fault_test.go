@@ -45,7 +45,7 @@ func (w *world) ready() bool { return w.state().AllUp() }
 // loses waits until the service reports the dependency as down. It stays ready and answers 503 where it needs the dependency.
 func (w *world) loses(dependency string) {
 	w.t.Helper()
-	timetest.Until(w.t, "without "+dependency, func() bool { return w.state().Away(dependency) })
+	timetest.Until(w.t, "without "+dependency, func() bool { return w.state().Down(dependency) })
 	resp, err := http.Get(w.ops + "/readyz")
 	w.must(err)
 	defer resp.Body.Close()
@@ -116,7 +116,7 @@ func TestServesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + nettest.Addr(t)
 	w := start(t, func(cfg *widgetapi.Config) { cfg.RedisURL = url })
-	timetest.Until(t, "ready", func() bool { s := w.state(); return s.Ready && s.Away("redis") })
+	timetest.Until(t, "ready", func() bool { s := w.state(); return s.Ready && s.Down("redis") })
 	w.register(appID, `"email":"a@example.com"`)
 }
 

@@ -131,7 +131,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	}
 	p.OnClose(func() error { stopForgetting(); return nil })
 	applications := application.NewFinder(e.cache)
-	stopAnswering, err := e.bus.AnswerOrigins(func(ctx context.Context, appID string) ([]string, error) { // gateways have no store
+	stopAnswering, err := e.bus.HandleOrigins(func(ctx context.Context, appID string) ([]string, error) { // gateways have no store
 		app, err := applications.FindWidget(ctx, appID)
 		return app.AllowedOrigins, err
 	})
@@ -144,7 +144,7 @@ func (s *Service) open(p *service.Process) (service.Work, error) {
 	})
 	p.Background(e.files.Run)
 	conversations := s.conversations(e, applications)
-	stopReading, err := e.bus.AnswerReading(conversations.ReadThrough) // gateways have no store
+	stopReading, err := e.bus.HandleReading(conversations.ReadThrough) // gateways have no store
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to read requests: %w", err)
 	}

@@ -26,8 +26,8 @@ func (s State) AllUp() bool {
 	return s.Ready
 }
 
-// Away reports whether a dependency is down.
-func (s State) Away(dependency string) bool {
+// Down reports whether a dependency is down.
+func (s State) Down(dependency string) bool {
 	state, known := s.Dependencies[dependency]
 	return known && state != ops.StatusOK
 }

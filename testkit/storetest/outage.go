@@ -30,7 +30,7 @@ func (o *Outage) End() { o.away.Store(false) }
 
 func (o *Outage) check() error {
 	if o.away.Load() {
-		return apperr.Away("the store", errors.New("no engine in this test"))
+		return apperr.Unreachable("the store", errors.New("no engine in this test"))
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func coded(act string, err error) error {
 	if bus.IsFull(err) {
 		return file.Full(err)
 	}
-	unavailable := apperr.Away("file store", err)
+	unavailable := apperr.Unreachable("file store", err)
 	bus.NotWritable(err, unavailable)
 	return unavailable
 }

@@ -87,7 +87,7 @@ func coded(act string, err error) error {
 	case answer.StatusCode == http.StatusInsufficientStorage, strings.Contains(answer.Code, "Quota"), strings.Contains(answer.Code, "StorageFull"):
 		return file.Full(err)
 	}
-	return apperr.Away("file store", err)
+	return apperr.Unreachable("file store", err)
 }
 
 // Open implements [file.Store].

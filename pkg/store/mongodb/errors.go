@@ -30,7 +30,7 @@ func translate(ctx context.Context, act string, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%s: %w", act, ctx.Err())
 	case transient(err):
-		return apperr.Away("MongoDB", fmt.Errorf("%s: %w", act, err))
+		return apperr.Unreachable("MongoDB", fmt.Errorf("%s: %w", act, err))
 	}
 	return fmt.Errorf("%s: %w", act, err)
 }

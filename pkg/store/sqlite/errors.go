@@ -23,7 +23,7 @@ func translate(ctx context.Context, act string, err error) error {
 		return fmt.Errorf("%s: %w", act, ctx.Err())
 	}
 	if isTransient(err) {
-		return apperr.Away("SQLite", fmt.Errorf("%s: %w", act, err))
+		return apperr.Unreachable("SQLite", fmt.Errorf("%s: %w", act, err))
 	}
 	return fmt.Errorf("%s: %w", act, err)
 }

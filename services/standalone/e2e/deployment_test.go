@@ -201,10 +201,10 @@ func (f *deployment) awaitReady(t *testing.T, status int, names ...string) {
 	}, names...)
 }
 
-// awaitAway waits until every service reports a dependency as down; they stay ready.
-func (f *deployment) awaitAway(t *testing.T, dependency string, names ...string) {
+// awaitDown waits until every service reports a dependency as down; they stay ready.
+func (f *deployment) awaitDown(t *testing.T, dependency string, names ...string) {
 	t.Helper()
-	f.awaitState(t, func(s opstest.State) bool { return s.Away(dependency) && s.Ready }, names...)
+	f.awaitState(t, func(s opstest.State) bool { return s.Down(dependency) && s.Ready }, names...)
 }
 
 func (f *deployment) awaitState(t *testing.T, wanted func(opstest.State) bool, names ...string) {
@@ -238,9 +238,9 @@ func TestDeploymentThroughFaults(t *testing.T) {
 	t.Run("session over polling", func(t *testing.T) { session(t, f.place, "polling") })
 	t.Run("twenty large uploads at once", f.largeUploads)
 	for range rounds() {
-		t.Run("NATS away", f.natsAway)
-		t.Run("Redis away", f.redisAway)
-		t.Run("processor away", f.processorAway)
+		t.Run("NATS down", f.natsDown)
+		t.Run("Redis down", f.redisDown)
+		t.Run("processor down", f.processorDown)
 		t.Run("gateway away", f.gatewayOutage)
 	}
 	t.Run("session after all of it", func(t *testing.T) { session(t, f.place, "polling", "websocket") })
@@ -251,19 +251,19 @@ func TestDeploymentThroughFaults(t *testing.T) {
 	}
 }
 
-func (f *deployment) natsAway(t *testing.T) {
+func (f *deployment) natsDown(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["nats"].kill())
 	traffic.await(t, "503 while NATS is down", &traffic.refused, 5)
-	f.awaitAway(t, "nats", f.services...)
+	f.awaitDown(t, "nats", f.services...)
 	f.start(t, "nats")
 	traffic.await(t, "traffic after NATS is back", &traffic.accepted, 30)
 	f.awaitReady(t, http.StatusOK, f.services...)
 	traffic.checkNothingLost(t, f.asOperator())
 }
 
-func (f *deployment) redisAway(t *testing.T) {
+func (f *deployment) redisDown(t *testing.T) {
 	v := register(t, f.place, f.widgetAPI(t))
 	s := connected(t, f.SocketURLs[1], v.token, "websocket")
 	v.write(t, "before")
@@ -271,7 +271,7 @@ func (f *deployment) redisAway(t *testing.T) {
 	if _, err := f.run["redis"].stop(); err != nil {
 		t.Fatal(err)
 	}
-	f.awaitAway(t, "redis", "gateway-1", "gateway-2")
+	f.awaitDown(t, "redis", "gateway-1", "gateway-2")
 	before := len(v.history(t))
 	v.write(t, "menu") // accepted and answered, though no socket can deliver it
 	eventually(t, "the bot's answer in the history", func() error {
@@ -290,7 +290,7 @@ func (f *deployment) redisAway(t *testing.T) {
 	}
 }
 
-func (f *deployment) processorAway(t *testing.T) {
+func (f *deployment) processorDown(t *testing.T) {
 	traffic := startTraffic(t, f.place)
 	traffic.await(t, "traffic", &traffic.accepted, 30)
 	check(t, f.run["processor"].kill())

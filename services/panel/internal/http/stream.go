@@ -124,7 +124,7 @@ type deadLetterView struct {
 	Payload          json.RawMessage     `json:"payload,omitempty"`
 }
 
-func viewOfDeadLetter(l inspect.Letter) deadLetterView {
+func viewOfDeadLetter(l inspect.DeadLetter) deadLetterView {
 	return deadLetterView{
 		Sequence: l.Sequence, Time: l.Time, Stream: l.Stream, Consumer: l.Consumer, Subject: l.Subject, OriginalSequence: l.Original,
 		EventID: l.MessageID, EventType: l.Type, Attempts: l.Attempts, Reason: l.Reason, CompanyID: l.CompanyID, ChatID: l.ChatID, MessageID: l.MessageID,
@@ -136,19 +136,19 @@ func (a api) getDeadLetters(c echo.Context, _ caller) error {
 	if err != nil {
 		return err
 	}
-	filter := inspect.LetterFilter{Stream: c.QueryParam("stream"), Consumer: c.QueryParam("consumer")}
+	filter := inspect.DeadLetterFilter{Stream: c.QueryParam("stream"), Consumer: c.QueryParam("consumer")}
 	if text := c.QueryParam("after"); text != "" {
 		if filter.After, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return apperr.Fields{{Name: "after", Message: "must be a sequence"}}.Err()
 		}
 	}
-	found, err := inspect.Letters(ctxOf(c), a.Streams, filter, limit)
+	found, err := inspect.DeadLetters(ctxOf(c), a.Streams, filter, limit)
 	if err != nil {
 		return err
 	}
 	rows := []deadLetterView{}
 	for _, l := range found {
-		rows = append(rows, viewOfDeadLetter(inspect.LetterOf(l)))
+		rows = append(rows, viewOfDeadLetter(inspect.DeadLetterOf(l)))
 	}
 	var next *uint64
 	if len(found) == limit {
@@ -167,7 +167,7 @@ func (a api) getDeadLetter(c echo.Context, _ caller) error {
 		return err
 	}
 	d := inspect.DetailOf(l)
-	v := viewOfDeadLetter(d.Letter)
+	v := viewOfDeadLetter(d.DeadLetter)
 	v.Headers, v.Payload = d.Header, d.Event
 	if v.Payload == nil {
 		if v.Payload, err = json.Marshal(d.Text); err != nil {
@@ -240,7 +240,7 @@ type resultView struct {
 func (a api) findDeadLetters(ctx context.Context, r deadLettersRequest) (found []bus.DeadLetter, missing []resultView, err error) {
 	missing = []resultView{}
 	if len(r.Sequences) == 0 {
-		found, err = inspect.Letters(ctx, a.Streams, inspect.LetterFilter{Stream: r.Stream, Consumer: r.Consumer}, maxDeadLetters)
+		found, err = inspect.DeadLetters(ctx, a.Streams, inspect.DeadLetterFilter{Stream: r.Stream, Consumer: r.Consumer}, maxDeadLetters)
 		return found, missing, err
 	}
 	for _, sequence := range r.Sequences {

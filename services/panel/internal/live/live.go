@@ -207,7 +207,7 @@ func (f Feed) follow(ctx context.Context, at Position, notices <-chan []byte, em
 		}
 		if ctx.Err() == nil {
 			select {
-			case deliveries <- delivered{err: apperr.Away("NATS", errEnded)}:
+			case deliveries <- delivered{err: apperr.Unreachable("NATS", errEnded)}:
 			case <-ctx.Done():
 			}
 		}

@@ -45,7 +45,7 @@ func (o *OIDC) discover(ctx context.Context) (*oidc.Provider, error) {
 	if o.provider == nil {
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer) // it fetches keys later too
 		if err != nil {
-			return nil, apperr.Away("OIDC issuer", err)
+			return nil, apperr.Unreachable("OIDC issuer", err)
 		}
 		o.provider = p
 	}

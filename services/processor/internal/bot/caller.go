@@ -211,7 +211,7 @@ func newClient(concurrency int) *http.Client {
 
 // unavailable returns the error for a server that did not answer and has set no Retry-After.
 func (c *caller) unavailable(cause error) error {
-	err := apperr.Away(c.what, cause)
+	err := apperr.Unreachable(c.what, cause)
 	err.RetryAfter = 0
 	return err
 }

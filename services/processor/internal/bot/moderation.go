@@ -107,7 +107,7 @@ func (m *moderator) check(ctx context.Context, r moderationRequest) (moderationA
 	answer, err := m.ask(ctx, r)
 	if err != nil {
 		m.checks.WithLabelValues("failed").Inc()
-		unavailable := apperr.Away("moderation hook", err)
+		unavailable := apperr.Unreachable("moderation hook", err)
 		unavailable.RetryAfter = 0
 		return answer, unavailable
 	}

@@ -36,7 +36,7 @@ func (s *stage) Publish(_ context.Context, e event.Event) error {
 	case event.MessagePart:
 		if s.refuse > 0 {
 			s.refuse--
-			return apperr.Away("NATS", errors.New("unavailable"))
+			return apperr.Unreachable("NATS", errors.New("unavailable"))
 		}
 		if _, err := event.Decode[event.MessagePart](e.Subject(), e.AppendJSON(nil)); err != nil {
 			return err

@@ -155,7 +155,7 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	defer cancel()
 	position, stream, err := g.floors.Position(ctx, subject.Reply(claims.AppID, claims.ChatUserID))
 	if err != nil {
-		return apperr.Away("NATS", err)
+		return apperr.Unreachable("NATS", err)
 	}
 	known := &session{
 		room: Room(claims.AppID, claims.ChatUserID), appLen: len(claims.AppID), until: claims.ExpiresAt, unread: bool(shown.Unread),
@@ -165,7 +165,7 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 		known.held = true
 	}
 	if err := s.JoinContext(ctx, known.room); err != nil {
-		return apperr.Away("redis", err)
+		return apperr.Unreachable("redis", err)
 	}
 	if err := g.revocations.check(ctx, claims); err != nil { // while it was joining
 		return err

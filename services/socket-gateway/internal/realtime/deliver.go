@@ -61,7 +61,7 @@ func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 			continue
 		}
 		d.metrics.emitted("failed")
-		errs[place] = apperr.Away("redis", failed[k])
+		errs[place] = apperr.Unreachable("redis", failed[k])
 	}
 	return errs
 }

@@ -80,7 +80,7 @@ func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) 
 	flight := o.flights.DoChan(appID, func() (any, error) { return o.load(context.WithoutCancel(ctx), appID) })
 	select {
 	case <-ctx.Done():
-		return originRules{}, apperr.Away("the Widget API", ctx.Err())
+		return originRules{}, apperr.Unreachable("the Widget API", ctx.Err())
 	case result := <-flight:
 		if result.Err != nil {
 			return originRules{}, result.Err

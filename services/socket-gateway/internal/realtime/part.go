@@ -115,7 +115,7 @@ func (d *Parts) deliver(ctx context.Context, batch []bus.Delivery) []error {
 			continue
 		}
 		d.metrics.part(partFailed)
-		errs[place] = apperr.Away("redis", failed[k])
+		errs[place] = apperr.Unreachable("redis", failed[k])
 	}
 	return errs
 }

@@ -134,7 +134,7 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 func TestReceiptsWaitForTheStream(t *testing.T) {
 	t.Parallel()
 	reporting(t, func(t *testing.T, r *Receipts, d *fakePublisher, _ func()) {
-		d.set(apperr.Away("NATS", errors.New("away")))
+		d.set(apperr.Unreachable("NATS", errors.New("away")))
 		for range receiptLimit + 10 {
 			r.Note("company", receiptOf(aReply(true, "{}")))
 		}

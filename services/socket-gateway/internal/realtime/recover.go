@@ -40,7 +40,7 @@ type missed struct {
 func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := l.State(ctx)
 	if err != nil {
-		return missed{}, apperr.Away("NATS", err)
+		return missed{}, apperr.Unreachable("NATS", err)
 	}
 	position, ok := parsePID(pid, state.Created)
 	if ok && offset != "" {
@@ -61,7 +61,7 @@ func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string)
 		err = l.confirm(ctx, stored, &found)
 	}
 	if err != nil && !errors.Is(err, errNotRecoverable) {
-		err = apperr.Away("NATS", err)
+		err = apperr.Unreachable("NATS", err)
 	}
 	return found, err
 }

@@ -54,7 +54,7 @@ func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims
 	select {
 	case <-r.read:
 	case <-ctx.Done():
-		return apperr.Away("NATS", errors.New("the revocations have not been read yet"))
+		return apperr.Unreachable("NATS", errors.New("the revocations have not been read yet"))
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()

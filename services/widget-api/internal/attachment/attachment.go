@@ -104,7 +104,7 @@ func (s *Service) store(ctx context.Context, kind file.Kind, f file.File, conten
 	digest := sha256.New()
 	stored, err := s.cfg.Store.Put(ctx, f, io.TeeReader(content, digest))
 	if errors.Is(err, context.DeadlineExceeded) { // the store's timeout: the sender has its own
-		err = apperr.Away("file store", err)
+		err = apperr.Unreachable("file store", err)
 	}
 	if err != nil {
 		return Kept{}, err

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var claims = credential.VisitorClaims{ChatUserID: "visitor", AppID: "app", CompanyID: "company"}
 
-var away = apperr.Away("test", errors.New("gone"))
+var away = apperr.Unreachable("test", errors.New("gone"))
 
 // publishing guards the published events of all fakes: surroundings are copied.
 var publishing sync.Mutex

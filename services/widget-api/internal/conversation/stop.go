@@ -10,8 +10,8 @@ import (
 
 // Bots are bots that stream their messages.
 type Bots interface {
-	// AskToStop reports whether a bot was writing the message for the visitor, and has stopped.
-	AskToStop(ctx context.Context, appID, chatUserID, messageID string) (stopped bool, err error)
+	// RequestStop reports whether a bot was writing the message for the visitor, and has stopped.
+	RequestStop(ctx context.Context, appID, chatUserID, messageID string) (stopped bool, err error)
 }
 
 // Stop makes the bot that streams a message to the visitor stop: the parts so far become the message. Errors: Unauthenticated if
@@ -31,7 +31,7 @@ func (d *Service) Stop(ctx context.Context, who credential.VisitorClaims, messag
 	}
 	if id, ok := chat.ParseID(messageID); ok {
 		messageID = id
-		if stopped, err := d.cfg.Bots.AskToStop(ctx, visitor.AppID, visitor.ID, id); err != nil || stopped {
+		if stopped, err := d.cfg.Bots.RequestStop(ctx, visitor.AppID, visitor.ID, id); err != nil || stopped {
 			return err
 		}
 	}

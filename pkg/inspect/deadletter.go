@@ -11,8 +11,8 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Letter is a dead letter.
-type Letter struct {
+// DeadLetter is a dead letter.
+type DeadLetter struct {
 	Sequence  uint64    `json:"sequence"`
 	Time      chat.Time `json:"time"`
 	Stream    string    `json:"stream"`
@@ -28,18 +28,18 @@ type Letter struct {
 	Truncated bool      `json:"truncated"`
 }
 
-// LetterDetail is a dead letter with its event.
-type LetterDetail struct {
-	Letter
+// DeadLetterDetail is a dead letter with its event.
+type DeadLetterDetail struct {
+	DeadLetter
 	Header map[string][]string `json:"headers"`
 	Event  json.RawMessage     `json:"event,omitempty"`
 	Text   string              `json:"eventText,omitempty"` // if the event is not JSON
 }
 
-// LetterOf returns the display form of a dead letter.
-func LetterOf(l bus.DeadLetter) Letter {
+// DeadLetterOf returns the display form of a dead letter.
+func DeadLetterOf(l bus.DeadLetter) DeadLetter {
 	p := ReadEvent(bus.Delivery{Subject: l.Subject, Data: l.Data, Header: l.Header})
-	return Letter{
+	return DeadLetter{
 		Sequence: l.Sequence, Time: chat.Time(l.Time), Stream: l.Stream, Original: l.Original, Consumer: l.Consumer, Subject: l.Subject,
 		Type: l.EventType, MessageID: l.EventID, CompanyID: p.CompanyID, ChatID: p.ChatID,
 		Attempts: l.Attempts, Reason: l.Reason, Truncated: l.Truncated,
@@ -47,8 +47,8 @@ func LetterOf(l bus.DeadLetter) Letter {
 }
 
 // DetailOf returns the dead letter with its headers and its event.
-func DetailOf(l bus.DeadLetter) LetterDetail {
-	d := LetterDetail{Letter: LetterOf(l), Header: l.Header}
+func DetailOf(l bus.DeadLetter) DeadLetterDetail {
+	d := DeadLetterDetail{DeadLetter: DeadLetterOf(l), Header: l.Header}
 	if json.Valid(l.Data) {
 		d.Event = l.Data
 	} else {
@@ -57,8 +57,8 @@ func DetailOf(l bus.DeadLetter) LetterDetail {
 	return d
 }
 
-// LetterFilter selects dead letters; an empty field matches all.
-type LetterFilter struct {
+// DeadLetterFilter selects dead letters; an empty field matches all.
+type DeadLetterFilter struct {
 	Stream, Consumer, CompanyID, ChatID, MessageID string
 	Reason                                         string // substring of the reason
 	Since                                          time.Time
@@ -66,7 +66,7 @@ type LetterFilter struct {
 }
 
 // Wants reports whether a dead letter matches the filter.
-func (f LetterFilter) Wants(l Letter) bool {
+func (f DeadLetterFilter) Wants(l DeadLetter) bool {
 	for _, m := range []struct{ wanted, got string }{{f.CompanyID, l.CompanyID}, {f.ChatID, l.ChatID}, {f.MessageID, l.MessageID}} {
 		if m.wanted != "" && !strings.EqualFold(m.wanted, m.got) {
 			return false
@@ -76,12 +76,12 @@ func (f LetterFilter) Wants(l Letter) bool {
 }
 
 // Letters returns the dead letters that match the filter, oldest first, at most limit; 0: all.
-func Letters(ctx context.Context, b *bus.Bus, f LetterFilter, limit int) (found []bus.DeadLetter, err error) {
+func DeadLetters(ctx context.Context, b *bus.Bus, f DeadLetterFilter, limit int) (found []bus.DeadLetter, err error) {
 	for l, err := range b.DeadLetters(ctx, f.Stream, f.Consumer) {
 		if err != nil {
 			return nil, err
 		}
-		if !f.Wants(LetterOf(l)) {
+		if !f.Wants(DeadLetterOf(l)) {
 			continue
 		}
 		if found = append(found, l); len(found) == limit {
@@ -93,7 +93,7 @@ func Letters(ctx context.Context, b *bus.Bus, f LetterFilter, limit int) (found 
 
 // Outcome is the result of an operation on a dead letter.
 type Outcome struct {
-	Letter
+	DeadLetter
 	Result string `json:"result"`
 	Error  string `json:"error,omitempty"`
 }
@@ -109,7 +109,7 @@ func Act(
 			break
 		}
 		err := do(l)
-		o := Outcome{Letter: LetterOf(l), Result: done}
+		o := Outcome{DeadLetter: DeadLetterOf(l), Result: done}
 		if err != nil {
 			o.Result, o.Error, failed = "failed", describe(err), err
 		}
