@@ -33,14 +33,14 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	publish := register(registerer, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "parley_bus_publish_seconds",
-		Help:    "How long an event took from the call until the stream's acknowledgement or refusal.",
+		Help:    "Time from publishing an event to the stream's acknowledgement or refusal.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	}, []string{"result"}))
 	m := &metrics{
 		published: make(map[string]prometheus.Observer),
 		handled: register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_bus_handled_total",
-			Help: "Tries of handling a delivery, by consumer and result: ok, or the code of the error.",
+			Help: "Attempts to handle a delivery, by consumer and result: ok, or the code of the error.",
 		}, []string{"stream", "consumer", "result"})),
 		deadLetters: register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_bus_dead_letters_total",
@@ -48,11 +48,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"stream", "consumer"})),
 		redelivered: register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_bus_redeliveries_total",
-			Help: "Tries of handling a delivery beyond its first.",
+			Help: "Retries of handling a delivery.",
 		}, []string{"stream", "consumer"})),
 		lag: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_consumer_lag",
-			Help: "Events that a consumer has not handled yet, in all partitions, as the server counts; the same from every process that consumes.",
+			Help: "Events that a consumer has not handled yet, in all partitions, as counted by the server; the same in every process that consumes.",
 		}, []string{"stream", "consumer"})),
 		partitions: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_partitions",
@@ -60,23 +60,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"stream", "consumer"})),
 		inFlight: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_in_flight",
-			Help: "Deliveries that handlers of this process work on.",
+			Help: "Deliveries that are being handled in this process.",
 		}, []string{"stream", "consumer"})),
 		waiting: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_waiting",
-			Help: "Deliveries in this process that wait for their turn or for another try.",
+			Help: "Deliveries in this process that wait for their turn or for a retry.",
 		}, []string{"stream", "consumer"})),
 		oldest: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_oldest_seconds",
-			Help: "How long ago the stream took the oldest delivery that this process holds; 0: it holds none.",
+			Help: "Age of the oldest delivery that this process holds; 0: none.",
 		}, []string{"stream", "consumer"})),
 		streamBytes: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_stream_bytes",
-			Help: "Bytes that a stream holds; the same from every process.",
+			Help: "Size of a stream in bytes; the same in every process.",
 		}, []string{"stream"})),
 		streamLimit: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_stream_limit_bytes",
-			Help: "Bytes that a stream may hold before it refuses.",
+			Help: "Maximum size of a stream in bytes, above which it rejects events.",
 		}, []string{"stream"})),
 		writable: register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_bus_stream_writable",

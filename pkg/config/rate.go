@@ -76,7 +76,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 
 // Callers configures how an API determines and limits its callers' addresses, and where replicas share their counts.
 type Callers struct {
-	RedisURL       string   `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; the socket-gateway needs it, the APIs count their limits there"`
+	RedisURL       string   `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; required by the socket-gateway, used for rate limits by the APIs"`
 	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the API"`
 	RateAuth       Rate     `env:"RATE_LIMIT_AUTH_FAILURES" envDefault:"60/1m" doc:"requests of one address with an invalid or missing token, count/time; 0: no limit"`
 }

@@ -29,7 +29,7 @@ type Tracing struct {
 	TracesExporter     string `env:"OTEL_TRACES_EXPORTER" envDefault:"otlp" doc:"otlp, or none"`
 	TracesSampler      string `env:"OTEL_TRACES_SAMPLER" envDefault:"parentbased_always_on" doc:"always_on, always_off or traceidratio, each also as parentbased_..., which follows the caller's decision"`
 	TracesSamplerArg   string `env:"OTEL_TRACES_SAMPLER_ARG" doc:"share of the traces that traceidratio keeps, from 0 to 1; empty: 1"`
-	TracesServiceName  string `env:"OTEL_SERVICE_NAME" doc:"the service's name in traces; empty: its own"`
+	TracesServiceName  string `env:"OTEL_SERVICE_NAME" doc:"service name in traces; empty: the name of the service"`
 	ResourceAttributes string `env:"OTEL_RESOURCE_ATTRIBUTES" doc:"resource attributes: key=value, separated by commas, percent-encoded"`
 	OTelDisabled       bool   `env:"OTEL_SDK_DISABLED" envDefault:"false" doc:"disables tracing, whatever else is set"`
 }

@@ -50,14 +50,14 @@ type Config struct {
 	PanelURL       string          `env:"PANEL_URL" doc:"https address under which browsers reach the panel, such as https://panel.example.com; required unless HTTP_ADDR is a loopback address"`
 	WidgetURL      string          `env:"WIDGET_URL,required" doc:"address under which browsers reach the Widget API: for the snippet, the preview and visitors' files"`
 	ClientURL      string          `env:"CLIENT_URL,required" doc:"address under which companies' systems reach the Client API: for the examples"`
-	RedisURL       string          `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; replicas count their limits there"`
-	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the panel"`
+	RedisURL       string          `env:"REDIS_URL" doc:"redis:// or rediss:// URL; several for a cluster, separated by commas; replicas share their rate limits there"`
+	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the panel"`
 	config.Files
 
 	OIDCIssuer       string `env:"OIDC_ISSUER" doc:"URL of an OpenID Connect issuer with whose verified e-mail addresses users sign in; empty: none. Needs PANEL_URL; the redirect address is {PANEL_URL}/api/oidc/callback"`
 	OIDCClientID     string `env:"OIDC_CLIENT_ID" doc:"the panel's client id at the issuer"`
 	OIDCClientSecret string `env:"OIDC_CLIENT_SECRET" doc:"the panel's client secret at the issuer"`
-	OIDCName         string `env:"OIDC_NAME" envDefault:"your identity provider" doc:"what the sign-in page calls the issuer"`
+	OIDCName         string `env:"OIDC_NAME" envDefault:"your identity provider" doc:"name of the issuer on the sign-in page"`
 
 	RateSignIn  config.Rate `env:"RATE_LIMIT_SIGN_IN" envDefault:"20/15m" doc:"attempts to sign in from one address (an IPv6 /64), count/time; 0: no limit"`
 	RateAccount config.Rate `env:"RATE_LIMIT_ACCOUNT" envDefault:"100/1h" doc:"attempts to sign in as one user, count/time; 0: no limit"`

@@ -36,14 +36,14 @@ const (
 
 // BotConfig selects the bot.
 type BotConfig struct {
-	Bot               string        `env:"BOT" envDefault:"demo" doc:"who answers visitors: demo, webhook, llm or none"`
+	Bot               string        `env:"BOT" envDefault:"demo" doc:"bot that answers visitors: demo, webhook, llm or none"`
 	BotWebhookURL     string        `env:"BOT_WEBHOOK_URL" doc:"where BOT=webhook posts visitors' messages"`
 	BotWebhookSecret  string        `env:"BOT_WEBHOOK_SECRET" doc:"key of the webhook's signature: whsec_ and 24 to 64 bytes in base64"`
-	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long a call of the webhook or the language model counts for BOT_CONCURRENCY; a slower one goes on until the deadline, and its answer is used"`
+	BotWebhookTimeout time.Duration `env:"BOT_WEBHOOK_TIMEOUT" envDefault:"10s" doc:"how long a call of the webhook or the language model counts for BOT_CONCURRENCY; a slower call continues until the deadline, and its answer is used"`
 
-	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" doc:"how long the webhook or the language model may fail or take to answer one message before the bot gives it up"`
+	BotWebhookDeadline time.Duration `env:"BOT_WEBHOOK_DEADLINE" envDefault:"90s" doc:"how long the webhook or the language model may fail or take to answer one message before the bot gives up on it"`
 	BotWebhookAttempts int           `env:"BOT_WEBHOOK_ATTEMPTS" envDefault:"12" doc:"failed calls of the webhook or the language model for one message before the bot gives it up"`
-	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"what a visitor reads whose message the bot gives up; none: nothing"`
+	BotFailureText     string        `env:"BOT_FAILURE_TEXT" envDefault:"Sorry, I cannot answer right now. Please try again later." doc:"text for the visitor when the bot gives up on a message; none: no text"`
 	LLMConfig
 
 	BotConcurrency int `env:"BOT_CONCURRENCY" envDefault:"1000" doc:"messages that the bot of one process answers at once"`
@@ -54,13 +54,13 @@ type LLMConfig struct {
 	LLMBaseURL       string  `env:"LLM_BASE_URL" doc:"address of a server that speaks the chat-completions protocol of OpenAI, without /chat/completions"`
 	LLMAPIKey        string  `env:"LLM_API_KEY" doc:"its API key, sent as Authorization: Bearer; empty: none"`
 	LLMModel         string  `env:"LLM_MODEL" doc:"the model that answers"`
-	LLMSystemPrompt  string  `env:"LLM_SYSTEM_PROMPT" doc:"what the model is told before each chat"`
+	LLMSystemPrompt  string  `env:"LLM_SYSTEM_PROMPT" doc:"system prompt of each chat"`
 	LLMHistory       int     `env:"LLM_HISTORY" envDefault:"20" doc:"messages of the chat that the model reads, the visitor's last one included"`
-	LLMMaxTokens     int     `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"tokens that an answer may have; 0: the server decides"`
-	LLMApplications  string  `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with model, systemPrompt and history where an application has its own"`
+	LLMMaxTokens     int     `env:"LLM_MAX_TOKENS" envDefault:"0" doc:"maximum number of tokens of an answer; 0: the server's default"`
+	LLMApplications  string  `env:"LLM_APPLICATIONS" doc:"JSON object: by appId an object with the application's model, systemPrompt and history"`
 	LLMPriceInput    float64 `env:"LLM_PRICE_INPUT" envDefault:"0" doc:"price of a million tokens that the model reads, for the metric of the cost"`
 	LLMPriceOutput   float64 `env:"LLM_PRICE_OUTPUT" envDefault:"0" doc:"price of a million tokens that the model writes"`
-	LLMModerationURL string  `env:"LLM_MODERATION_URL" doc:"address of a hook that reads what the model writes before the visitor does; empty: none"`
+	LLMModerationURL string  `env:"LLM_MODERATION_URL" doc:"URL of a hook that checks the model's text before the visitor receives it; empty: none"`
 }
 
 // failureNone turns the failure text off.
@@ -116,11 +116,11 @@ func (c BotConfig) calls() bot.CallConfig {
 // WebhookConfig configures the deliveries to the webhook endpoints of companies.
 type WebhookConfig struct {
 	Webhooks           bool            `env:"WEBHOOKS" envDefault:"true" doc:"deliver events to the webhook endpoints of companies"`
-	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"how long one request of an outgoing webhook may take"`
+	WebhookTimeout     time.Duration   `env:"WEBHOOK_TIMEOUT" envDefault:"15s" doc:"timeout of one request of an outgoing webhook"`
 	WebhookConcurrency int             `env:"WEBHOOK_CONCURRENCY" envDefault:"256" doc:"requests of outgoing webhooks that one process makes at once"`
 	WebhookPerEndpoint int             `env:"WEBHOOK_ENDPOINT_CONCURRENCY" envDefault:"10" doc:"requests that one process makes to one webhook endpoint at once"`
 	WebhookWarnAfter   time.Duration   `env:"WEBHOOK_WARN_AFTER" envDefault:"24h" doc:"how long a webhook endpoint fails before each of three warnings; that much later it is disabled"`
-	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"networks that webhooks may reach although they are not of the internet, separated by commas, such as 10.0.0.0/8; empty: none"`
+	WebhookAllow       config.Prefixes `env:"WEBHOOK_ALLOW_CIDRS" doc:"private networks that webhooks may reach, separated by commas, such as 10.0.0.0/8; empty: none"`
 }
 
 // Validate returns the errors of the webhook variables; see [config.Check].

@@ -51,15 +51,15 @@ type Config struct {
 
 	ConnectTimeout time.Duration   `env:"CONNECT_TIMEOUT" envDefault:"10s" doc:"time that a connection has to join with a token"`
 	RecoveryRate   config.Rate     `env:"RATE_LIMIT_RECOVERY" envDefault:"30/1m" doc:"recoveries of missed replies of one visitor on a gateway, count/time; the next load the history instead; 0: no limit"`
-	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is believed: the load balancers before the API"`
+	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks, separated by commas, whose X-Forwarded-For is trusted: the load balancers in front of the API"`
 
 	AdvertiseAddr        string `env:"GATEWAY_ADVERTISE_ADDR" doc:"host:port at which the other gateways reach this one; default: this host's first address and the port of HTTP_ADDR"`
-	MaxConnections       int    `env:"MAX_CONNECTIONS" envDefault:"0" doc:"connections with a token that a gateway holds at most; 0: no bound"`
+	MaxConnections       int    `env:"MAX_CONNECTIONS" envDefault:"0" doc:"maximum number of connections with a token on a gateway; 0: no limit"`
 	ConnectRate          int    `env:"CONNECT_RATE" envDefault:"0" doc:"new connections a second that a gateway takes at most; 0: no bound"`
 	MaxSocketsPerVisitor int    `env:"MAX_SOCKETS_PER_VISITOR" envDefault:"20" doc:"sockets of one visitor on a gateway at most; 0: no bound"`
-	MaxPending           int    `env:"MAX_PENDING_CONNECTIONS" envDefault:"10000" doc:"connections without a token yet that a gateway holds at most, beside MAX_CONNECTIONS; one more closes the oldest; 0: no bound"`
+	MaxPending           int    `env:"MAX_PENDING_CONNECTIONS" envDefault:"10000" doc:"maximum number of connections that have not sent a token yet, in addition to MAX_CONNECTIONS; one more closes the oldest; 0: no limit"`
 	MaxPendingPerAddress int    `env:"MAX_PENDING_PER_ADDRESS" envDefault:"1000" doc:"connections without a token yet of one address (an IPv6 /64), in the same way; 0: no bound"`
-	MaxFrameRate         int    `env:"MAX_FRAME_RATE" envDefault:"100" doc:"frames, or packets over polling, that a connection may send in a second; it is closed for more; 0: no bound"`
+	MaxFrameRate         int    `env:"MAX_FRAME_RATE" envDefault:"100" doc:"frames, or packets over polling, that a connection may send in a second before it is closed; 0: no limit"`
 	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
 	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
 

@@ -11,7 +11,7 @@ import (
 // Limits are those of the two APIs with the same names, but off by default: on one machine all clients share an address, and a
 // trial must not hit a limit.
 type Limits struct {
-	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is believed"`
+	TrustedProxies config.Prefixes `env:"TRUSTED_PROXIES" doc:"networks whose X-Forwarded-For is trusted"`
 	RateToken      config.Rate     `env:"RATE_LIMIT_TOKEN" envDefault:"0" doc:"requests with one company access token"`
 	RateVisitor    config.Rate     `env:"RATE_LIMIT_VISITOR" envDefault:"0" doc:"requests of one visitor"`
 	RateAddress    config.Rate     `env:"RATE_LIMIT_ADDRESS" envDefault:"0" doc:"requests of one address to the Widget API"`

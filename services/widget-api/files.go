@@ -20,14 +20,14 @@ const storeTime = 30 * time.Second
 type FileConfig struct {
 	config.Files
 
-	PublicURL         string        `env:"PUBLIC_URL" doc:"address under which browsers reach the Widget API, which stands in the addresses of files, such as https://chat.example.com; required unless HTTP_ADDR is a loopback address, where it is the one that each upload was sent to"`
+	PublicURL         string        `env:"PUBLIC_URL" doc:"URL at which browsers reach the Widget API, part of the URLs of files, such as https://chat.example.com; required unless HTTP_ADDR is a loopback address, which uses the address of each upload"`
 	MaxUploads        int           `env:"MAX_UPLOADS" envDefault:"64" doc:"files that are taken in at once; more are refused (503)"`
 	MaxUploadsVisitor int           `env:"MAX_UPLOADS_VISITOR" envDefault:"2" doc:"of these, one visitor's; more are refused (429); 0: no limit"`
 	MaxUploadsAddress int           `env:"MAX_UPLOADS_ADDRESS" envDefault:"8" doc:"of these, those from one address (an IPv6 /64); more are refused (429); 0: no limit"`
 	MaxUploadsApp     int           `env:"MAX_UPLOADS_APPLICATION" envDefault:"16" doc:"of these, those of one application's visitors; more are refused (429); 0: no limit"`
 	QuotaVisitor      int64         `env:"FILE_QUOTA_VISITOR" envDefault:"104857600" doc:"bytes of files that are kept of one visitor; more are refused (413); 0: no limit"`
 	QuotaApplication  int64         `env:"FILE_QUOTA_APPLICATION" envDefault:"1073741824" doc:"bytes of files that are kept of one application; more are refused (413); 0: no limit"`
-	UploadTimeout     time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"how long an upload may take; beside that a client must send 4 KiB a second"`
+	UploadTimeout     time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"10m" doc:"timeout of an upload; a client must also send at least 4 KiB a second"`
 }
 
 // Validate returns the errors of the block.

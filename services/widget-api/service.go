@@ -54,7 +54,7 @@ type Config struct {
 
 	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" doc:"address of the API"`
 	VisitorKeysFile string        `env:"VISITOR_KEYS_FILE,required" doc:"JWK Set file with the private keys of visitors' tokens: the first signs, all verify; read again when it changes"`
-	VisitorTokenTTL time.Duration `env:"VISITOR_TOKEN_TTL" envDefault:"720h" doc:"how long a visitor's token holds"`
+	VisitorTokenTTL time.Duration `env:"VISITOR_TOKEN_TTL" envDefault:"720h" doc:"lifetime of a visitor's token"`
 	FileConfig
 
 	RateVisitor  config.Rate `env:"RATE_LIMIT_VISITOR" envDefault:"300/1m" doc:"requests of one visitor, count/time; 0: no limit"`

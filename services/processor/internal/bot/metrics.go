@@ -75,12 +75,12 @@ type usageMetrics struct {
 
 func newUsageMetrics(registerer prometheus.Registerer, inputPrice, outputPrice float64) *usageMetrics {
 	tokens := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_bot_llm_tokens_total", Help: "Tokens that the language model has reported, by direction: input, output.",
+		Name: "parley_bot_llm_tokens_total", Help: "Tokens reported by the language model, by direction: input, output.",
 	}, []string{"direction"})
 	m := &usageMetrics{
 		input: tokens.WithLabelValues("input"), output: tokens.WithLabelValues("output"),
 		cost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_bot_llm_cost_total", Help: "What the reported tokens cost by LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, in their currency.",
+			Name: "parley_bot_llm_cost_total", Help: "Cost of the reported tokens by LLM_PRICE_INPUT and LLM_PRICE_OUTPUT, in their currency.",
 		}),
 		inputPrice: inputPrice / 1e6, outputPrice: outputPrice / 1e6,
 	}

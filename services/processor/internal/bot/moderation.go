@@ -34,7 +34,7 @@ type moderator struct {
 
 func newModerator(url string, c CallConfig) *moderator {
 	m := &moderator{url: url, client: newClient(max(c.Concurrency, defaultConcurrency)), checks: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_bot_llm_moderations_total", Help: "Texts that the moderation hook has read, by result: allow, replace, failed.",
+		Name: "parley_bot_llm_moderations_total", Help: "Texts checked by the moderation hook, by result: allow, replace, failed.",
 	}, []string{"result"})}
 	for _, result := range []string{actionAllow, actionReplace, "failed"} {
 		m.checks.WithLabelValues(result)

@@ -24,17 +24,17 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer, running func() float64) *metrics {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_webhook_attempts_total", Help: "Requests of outgoing webhooks by result: ok, refused (an answer that is not 2xx) or no_answer.",
+			Name: "parley_webhook_attempts_total", Help: "Requests of outgoing webhooks by result: ok, refused (a response other than 2xx) or no_answer.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_webhook_attempt_seconds", Help: "How long a request of an outgoing webhook took.",
+			Name: "parley_webhook_attempt_seconds", Help: "Duration of a request of an outgoing webhook.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_webhook_deliveries_total", Help: "Deliveries of outgoing webhooks that ended, by status: delivered or failed.",
 		}, []string{"status"}),
 		warnings: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_webhook_warnings_total", Help: "Warnings about webhook endpoints that go on failing.",
+			Name: "parley_webhook_warnings_total", Help: "Warnings about webhook endpoints that keep failing.",
 		}),
 		disabled: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_webhook_endpoints_disabled_total", Help: "Webhook endpoints that were disabled, by reason: failing or gone.",
@@ -53,7 +53,7 @@ func newMetrics(registerer prometheus.Registerer, running func() float64) *metri
 		return m
 	}
 	for _, c := range []prometheus.Collector{m.attempts, m.seconds, m.deliveries, m.warnings, m.disabled, prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "parley_webhook_requests_running", Help: "Requests of outgoing webhooks at this moment."}, running,
+		prometheus.GaugeOpts{Name: "parley_webhook_requests_running", Help: "Current requests of outgoing webhooks."}, running,
 	)} {
 		_ = registerer.Register(c) // fails only if another service of the process has registered the same metrics
 	}

@@ -51,7 +51,7 @@ type Limiter struct {
 // New returns a limiter with the bounds of cfg.
 func New(cfg Config) (*Limiter, error) {
 	d := &Limiter{cfg: cfg, refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_gateway_refusals_total", Help: "Refused connections, by the bound that was reached (connections, rate, visitor) or stopping.",
+		Name: "parley_gateway_refusals_total", Help: "Refused connections, by the limit that was reached (connections, rate, visitor) or stopping.",
 	}, []string{"bound"})}
 	if cfg.ConnectRate > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(cfg.ConnectRate), cfg.ConnectRate)

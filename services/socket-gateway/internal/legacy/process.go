@@ -74,7 +74,7 @@ func New(cfg Config) (*Process, error) {
 			Name: "parley_gateway_legacy_connections", Help: "Open connections of old clients (Engine.IO 3).",
 		}),
 		starts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_gateway_legacy_starts_total", Help: "Starts of the server of old clients; more than one: it has died.",
+			Name: "parley_gateway_legacy_starts_total", Help: "Starts of the server of old clients; more than one: it has crashed.",
 		}),
 	}
 	p.cfg.Setup.Socket = filepath.Join(dir, "socket")

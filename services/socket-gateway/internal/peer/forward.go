@@ -42,7 +42,7 @@ func NewForwarder(id ID, registry *Registry, registerer prometheus.Registerer, l
 	ctx, stop := context.WithCancel(context.Background())
 	f := &Forwarder{id: id, registry: registry, ctx: ctx, stop: stop, requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_gateway_forwards_total",
-		Help: "Requests for sessions of other gateways: forwarded, failed (that gateway did not answer), gone (there is no such gateway).",
+		Help: "Requests for sessions of other gateways: forwarded, failed (the gateway did not answer), gone (no such gateway).",
 	}, []string{"result"})}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite: f.rewrite,

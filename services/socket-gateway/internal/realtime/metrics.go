@@ -40,7 +40,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "parley_gateway_sockets", Help: "Visitors' sockets that have joined their room.",
 		}),
 		emits: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_emits_total", Help: "Replies by what became of them: ok, failed (to be tried again), stale.",
+			Name: "parley_gateway_emits_total", Help: "Replies by result: ok, failed (retried), stale.",
 		}, []string{"result"}),
 		deliveries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_gateway_deliveries_total", Help: "Events handed to sockets of this gateway.",
@@ -52,23 +52,23 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "parley_gateway_disconnects_total", Help: "Sockets that have ended, by reason.",
 		}, []string{"reason"}),
 		drops: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_drops_total", Help: "Events that were not delivered: repeated (the room has had them), slow (a client that does not read was closed).",
+			Name: "parley_gateway_drops_total", Help: "Events that were not delivered: repeated (already delivered to the room), slow (a client that does not read was closed).",
 		}, []string{"reason"}),
 		recoveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_recoveries_total", Help: "Connecting sockets by recovery: hit, miss or limited (load the history), none (a first visit).",
 		}, []string{"result"}),
 		replayed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_gateway_replayed_total", Help: "Events that clients got from the stream when they came back.",
+			Name: "parley_gateway_replayed_total", Help: "Events that reconnecting clients received from the stream.",
 		}),
 		receipts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_receipts_total", Help: "Reports that a company's message was delivered: reported, failed (to be tried again), lost (too many waited).",
+			Name: "parley_gateway_receipts_total", Help: "Delivery reports of companies' messages: reported, failed (retried), lost (too many waited).",
 		}, []string{"result"}),
 		clientEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_gateway_client_events_total", Help: "Events typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API away).",
+			Name: "parley_gateway_client_events_total", Help: "Events typing and read of visitors: accepted, limited (too many), invalid, failed (NATS or the Widget API unavailable).",
 		}, []string{"event", "result"}),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_gateway_parts_total",
-			Help: "Parts of messages that bots are writing: ok (emitted), failed (to be tried again), stale, malformed, snapshot (sent to a socket that joined), unread (a socket joined without).",
+			Help: "Parts of messages that bots are writing: ok (emitted), failed (retried), stale, malformed, snapshot (sent to a joining socket), unread (a socket joined without).",
 		}, []string{"result"}),
 		redisLag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_gateway_redis_lag_seconds", Help: "Last round trip to Redis.",
@@ -127,7 +127,7 @@ func (m *Metrics) Watch(stats func() socketio.Stats) error {
 		Name: "parley_gateway_rooms", Help: "Visitors with a socket here.",
 	}, func() float64 { return float64(stats().Rooms) })
 	buffered := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "parley_gateway_send_buffer_bytes", Help: "Bytes that wait for clients to read them.",
+		Name: "parley_gateway_send_buffer_bytes", Help: "Bytes queued for clients.",
 	}, func() float64 { return float64(stats().Buffered) })
 	return errors.Join(m.registerer.Register(rooms), m.registerer.Register(buffered))
 }
