@@ -616,7 +616,7 @@ type AudioData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -628,7 +628,7 @@ type AudioData struct {
 
 // AudioMessage A message of type AUDIO.
 type AudioMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -655,7 +655,7 @@ type AudioMessage struct {
 // AudioMessageType Says which kind it is: always `AUDIO` here.
 type AudioMessageType string
 
-// Button A button: what it does follows from its type.
+// Button A button; its type determines what it does.
 type Button struct {
 	union json.RawMessage
 }
@@ -685,7 +685,7 @@ type CarouselData struct {
 
 // CarouselMessage A message of type CAROUSEL.
 type CarouselMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -744,7 +744,7 @@ type Chat struct {
 	// VisitorWroteAt The visitor's last message; absent before the first.
 	VisitorWroteAt *time.Time `json:"visitorWroteAt,omitempty"`
 
-	// WindowExpiresAt The last instant at which POST /message/send takes a message for this chat, if the chat is not closed by then.
+	// WindowExpiresAt The last time at which POST /message/send accepts a message for this chat, unless the chat is closed before.
 	WindowExpiresAt time.Time `json:"windowExpiresAt"`
 }
 
@@ -757,21 +757,21 @@ type ChatChannel string
 // ChatStatus `pending`: the visitor has not written yet; `active`: has written; `closed`: by an operator, or because the visitor was silent for too long.
 type ChatStatus string
 
-// Choice One answer to choose.
+// Choice One choice.
 type Choice struct {
-	// Payload What comes back when this is chosen.
+	// Payload The payload of the reply when this is chosen.
 	Payload string `json:"payload"`
 
 	// Title What is shown.
 	Title string `json:"title"`
 }
 
-// Error The one error body of Parley: every status from 400 on has it.
+// Error Parley's error body, of every status from 400 on.
 type Error struct {
-	// Code Stable machine word. Branch on this, not on the message.
+	// Code Stable error code. Branch on this, not on the message.
 	Code string `json:"code"`
 
-	// Details What is wrong with single fields, all of it at once. Only for errors of fields.
+	// Details All invalid fields. Only for errors of fields.
 	Details *[]ErrorField `json:"details,omitempty"`
 
 	// Message A sentence for people.
@@ -784,12 +784,12 @@ type Error struct {
 	StatusCode int `json:"statusCode"`
 }
 
-// ErrorField One wrong field.
+// ErrorField One invalid field.
 type ErrorField struct {
 	// Field Path of the field, for example data.choices[1].title.
 	Field string `json:"field"`
 
-	// Message What is wrong with it.
+	// Message Description of the fault.
 	Message string `json:"message"`
 }
 
@@ -809,7 +809,7 @@ type FileData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -821,7 +821,7 @@ type FileData struct {
 
 // FileMessage A message of type FILE.
 type FileMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -864,7 +864,7 @@ type ImageData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -876,7 +876,7 @@ type ImageData struct {
 
 // ImageMessage A message of type IMAGE.
 type ImageMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -922,7 +922,7 @@ type InteractiveData struct {
 
 // InteractiveMessage A message of type INTERACTIVE.
 type InteractiveMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -949,7 +949,7 @@ type InteractiveMessage struct {
 // InteractiveMessageType Says which kind it is: always `INTERACTIVE` here.
 type InteractiveMessageType string
 
-// Message A message of the history; `data` follows from `type`. Clients ignore members of `data` that they do not know.
+// Message A message of the history; `type` determines `data`. Clients ignore unknown members of `data`.
 type Message struct {
 	union json.RawMessage
 }
@@ -959,46 +959,46 @@ type MessageChecked struct {
 	// DryRun Always `true`: nothing was sent.
 	DryRun MessageCheckedDryRun `json:"dryRun"`
 
-	// Message Says that it would have been accepted.
+	// Message Confirms that the message would have been accepted.
 	Message MessageCheckedMessage `json:"message"`
 
-	// WindowExpiresAt The last instant at which a message may be sent into this chat, unless its visitor writes again.
+	// WindowExpiresAt The last time at which a message may be sent into this chat, unless its visitor writes again.
 	WindowExpiresAt time.Time `json:"windowExpiresAt"`
 }
 
 // MessageCheckedDryRun Always `true`: nothing was sent.
 type MessageCheckedDryRun bool
 
-// MessageCheckedMessage Says that it would have been accepted.
+// MessageCheckedMessage Confirms that the message would have been accepted.
 type MessageCheckedMessage string
 
 // MessageSent The message was accepted.
 type MessageSent struct {
-	// Message Says that it was accepted.
+	// Message Confirms that the message was accepted.
 	Message MessageSentMessage `json:"message"`
 
-	// MessageId Id of the message, in the chat's history and on every event about it.
+	// MessageId Id of the message in the chat's history and in every event about it.
 	MessageId string `json:"messageId"`
 
-	// WindowExpiresAt The last instant at which a message may be sent into this chat, unless its visitor writes again.
+	// WindowExpiresAt The last time at which a message may be sent into this chat, unless its visitor writes again.
 	WindowExpiresAt time.Time `json:"windowExpiresAt"`
 }
 
-// MessageSentMessage Says that it was accepted.
+// MessageSentMessage Confirms that the message was accepted.
 type MessageSentMessage string
 
-// MessageStatus What became of a message. Of what has not happened, or is not known to have, there is no time.
+// MessageStatus The status of a message. Steps that have not happened, or were not reported, have no time.
 type MessageStatus struct {
 	// AcceptedAt When it was accepted.
 	AcceptedAt time.Time `json:"acceptedAt"`
 
-	// ChatId Its chat. Of a push that is known when it is stored.
+	// ChatId The message's chat. For a push it is known once the message is stored.
 	ChatId *string `json:"chatId,omitempty"`
 
-	// DeliveredAt When it was delivered; when it was read, if nobody has reported that before.
+	// DeliveredAt When it was delivered; the time of reading if the delivery was not reported before.
 	DeliveredAt *time.Time `json:"deliveredAt,omitempty"`
 
-	// FailedAt When it was given up first. It stays when the message arrives all the same.
+	// FailedAt When it was first given up. It remains if the message arrives after all.
 	FailedAt *time.Time `json:"failedAt,omitempty"`
 
 	// MessageId Id of the message.
@@ -1007,25 +1007,25 @@ type MessageStatus struct {
 	// ReadAt When it was read.
 	ReadAt *time.Time `json:"readAt,omitempty"`
 
-	// Reason Why it was given up, in words for people.
+	// Reason Why it was given up, readable.
 	Reason *string `json:"reason,omitempty"`
 
-	// Status The furthest that the message has come. `accepted`: it was answered with 200. `stored`: it is in the chat's history. `failed`: somebody has given it up. `delivered`: it is on the reader's device. `read`: the reader has seen it. It only moves forward in this order; a failed message that arrives all the same (a channel has tried again, an operator has repeated it) is delivered.
+	// Status The latest status of the message. `accepted`: the API answered 200. `stored`: it is in the chat's history. `failed`: delivery was given up. `delivered`: it has reached the reader's device. `read`: the reader has seen it. It only moves forward in this order; a failed message that arrives after all (a channel has retried, an operator has replayed it) is delivered.
 	Status MessageStatusStatus `json:"status"`
 
-	// StoredAt When it came into the history.
+	// StoredAt When it was stored in the history.
 	StoredAt *time.Time `json:"storedAt,omitempty"`
 }
 
-// MessageStatusStatus The furthest that the message has come. `accepted`: it was answered with 200. `stored`: it is in the chat's history. `failed`: somebody has given it up. `delivered`: it is on the reader's device. `read`: the reader has seen it. It only moves forward in this order; a failed message that arrives all the same (a channel has tried again, an operator has repeated it) is delivered.
+// MessageStatusStatus The latest status of the message. `accepted`: the API answered 200. `stored`: it is in the chat's history. `failed`: delivery was given up. `delivered`: it has reached the reader's device. `read`: the reader has seen it. It only moves forward in this order; a failed message that arrives after all (a channel has retried, an operator has replayed it) is delivered.
 type MessageStatusStatus string
 
 // MessageTemplate A message template.
 type MessageTemplate struct {
-	// Name Its name in the panel.
+	// Name The template's name in the panel.
 	Name string `json:"name"`
 
-	// Parameters The placeholders that a push may fill.
+	// Parameters The template's placeholders.
 	Parameters []MessageTemplateParameter `json:"parameters"`
 
 	// Status Only `approved` can be sent.
@@ -1043,21 +1043,21 @@ type MessageTemplateStatus string
 
 // MessageTemplateParameter A placeholder of a template.
 type MessageTemplateParameter struct {
-	// Default What stands in when the push does not name it; absent: nothing.
+	// Default Default if the push omits it; absent: none.
 	Default *string `json:"default,omitempty"`
 
-	// Name Its name, as a member of `parameters`.
+	// Name Name of the placeholder, a member of `parameters`.
 	Name string `json:"name"`
 
-	// Required Whether a push must name it.
+	// Required Whether a push must set it.
 	Required bool `json:"required"`
 }
 
-// MultipleChoiceData Content of MULTIPLE_CHOICE: a question with the answers to choose from.
+// MultipleChoiceData Content of MULTIPLE_CHOICE: a question with choices.
 //
 // Examples: {"choices":[{"payload":"SLOT_AM","title":"Morning"},{"payload":"SLOT_PM","title":"Evening"}],"text":"When shall we deliver?"}
 type MultipleChoiceData struct {
-	// Choices What the reader may choose from.
+	// Choices The choices.
 	Choices []Choice `json:"choices"`
 
 	// Text The question.
@@ -1066,13 +1066,13 @@ type MultipleChoiceData struct {
 
 // MultipleChoiceMessage A message of type MULTIPLE_CHOICE.
 type MultipleChoiceMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Data Content of MULTIPLE_CHOICE: a question with the answers to choose from.
+	// Data Content of MULTIPLE_CHOICE: a question with choices.
 	//
 	// Examples: {"choices":[{"payload":"SLOT_AM","title":"Morning"},{"payload":"SLOT_PM","title":"Evening"}],"text":"When shall we deliver?"}
 	Data MultipleChoiceData `json:"data"`
@@ -1097,7 +1097,7 @@ type MultipleChoiceMessageType string
 //
 // Examples: {"payload":"SLOT_AM","replyTo":"01980a4e-7b1c-7c3e-9a55-3f2d8c1b7a60","text":"Morning"}
 type MultipleChoiceReplyData struct {
-	// Payload What comes back when this is chosen.
+	// Payload The payload of the reply when this is chosen.
 	Payload string `json:"payload"`
 
 	// ReplyTo Id of the MULTIPLE_CHOICE message that is answered.
@@ -1109,7 +1109,7 @@ type MultipleChoiceReplyData struct {
 
 // MultipleChoiceReplyMessage A message of type MULTIPLE_CHOICE_REPLY.
 type MultipleChoiceReplyMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -1156,19 +1156,19 @@ type PushChecked struct {
 	// DryRun Always `true`: nothing was sent.
 	DryRun PushCheckedDryRun `json:"dryRun"`
 
-	// Message Says that it would have been accepted.
+	// Message Confirms that the message would have been accepted.
 	Message PushCheckedMessage `json:"message"`
 }
 
 // PushCheckedDryRun Always `true`: nothing was sent.
 type PushCheckedDryRun bool
 
-// PushCheckedMessage Says that it would have been accepted.
+// PushCheckedMessage Confirms that the message would have been accepted.
 type PushCheckedMessage string
 
 // PushMessage The recipient and the template.
 type PushMessage struct {
-	// Parameters Texts for the template's placeholders, by name. `username` stands in the placeholder of that name, unless it is given here too. What is not given has the template's default; a parameter without one is required, a name that the template does not have is refused. Names have 1 to 64 characters, and the whole text at most 4096. Only texts: how a number or a date looks is the sender's affair.
+	// Parameters Texts for the template's placeholders, by name. `username` fills the placeholder of that name unless it is also given here. An omitted parameter has the template's default; one without a default is required, an unknown name is rejected. Names have 1 to 64 characters, the complete text at most 4096. Values are texts: the sender formats numbers and dates.
 	//
 	// Examples: {"order":"4711"}
 	Parameters *map[string]*string `json:"parameters,omitempty"`
@@ -1185,22 +1185,22 @@ type PushMessage struct {
 
 // PushSent The message was accepted.
 type PushSent struct {
-	// ChatId The recipient's chat, for GET /chats/{id} and its messages. Absent only when it could not be looked up in time; the message was accepted all the same, and GET /message/{id} names the chat later.
+	// ChatId The recipient's chat, for GET /chats/{id} and its messages. Absent only if the look-up timed out; the message was accepted nevertheless, and GET /message/{id} returns the chat later.
 	ChatId *string `json:"chatId,omitempty"`
 
-	// Message Says that it was accepted.
+	// Message Confirms that the message was accepted.
 	Message PushSentMessage `json:"message"`
 
-	// MessageId Id of the message that the recipient will get.
+	// MessageId Id of the message for the recipient.
 	MessageId string `json:"messageId"`
 }
 
-// PushSentMessage Says that it was accepted.
+// PushSentMessage Confirms that the message was accepted.
 type PushSentMessage string
 
-// ReplyButton Sends its payload back as the visitor's answer.
+// ReplyButton Sends its payload as the visitor's answer.
 type ReplyButton struct {
-	// Payload What comes back when this is chosen.
+	// Payload The payload of the reply when this is chosen.
 	Payload string `json:"payload"`
 
 	// Title What is shown.
@@ -1223,7 +1223,7 @@ type SendAudio struct {
 	// Examples: {"mime":"audio/ogg","size":20480,"url":"https://cdn.example.com/a/note.ogg"}
 	Data AudioData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1245,7 +1245,7 @@ type SendCarousel struct {
 	// Examples: {"cards":[{"buttons":[{"payload":"MUG_BLUE","title":"Choose","type":"reply"}],"imageUrl":"https://cdn.example.com/i/blue.png","subtitle":"0.3 l","title":"Blue mug"},{"title":"Red mug"}]}
 	Data CarouselData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1267,7 +1267,7 @@ type SendFile struct {
 	// Examples: {"extension":"pdf","fileName":"invoice.pdf","mime":"application/pdf","size":73400,"url":"https://cdn.example.com/f/invoice.pdf"}
 	Data FileData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1289,7 +1289,7 @@ type SendImage struct {
 	// Examples: {"caption":"Your parcel","extension":"png","fileName":"parcel.png","mime":"image/png","path":"p/parcel.png","size":48213,"url":"https://cdn.example.com/p/parcel.png"}
 	Data ImageData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1311,7 +1311,7 @@ type SendInteractive struct {
 	// Examples: {"body":"Your order is ready.","buttons":[{"payload":"COMING","title":"I am coming","type":"reply"},{"title":"Track it","type":"url","url":"https://shop.example.com/orders/1042"},{"phone":"+982112345678","title":"Call us","type":"phone"}],"footer":"Open until 18:00","header":"Order 1042"}
 	Data InteractiveData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1323,7 +1323,7 @@ type SendInteractive struct {
 // SendInteractiveType Says which kind it is: always `INTERACTIVE` here.
 type SendInteractiveType string
 
-// SendMessage A message for a chat; `data` follows from `type`, is at most 65,536 bytes of JSON, and reaches its reader as it was sent, with members that are not named here too.
+// SendMessage A message for a chat; `type` determines `data`, which has at most 65,536 bytes of JSON and reaches its reader unchanged, including members that are not named here.
 type SendMessage struct {
 	union json.RawMessage
 }
@@ -1333,12 +1333,12 @@ type SendMultipleChoice struct {
 	// ChatId The chat to write into. It must belong to the company of the access token.
 	ChatId string `json:"chatId"`
 
-	// Data Content of MULTIPLE_CHOICE: a question with the answers to choose from.
+	// Data Content of MULTIPLE_CHOICE: a question with choices.
 	//
 	// Examples: {"choices":[{"payload":"SLOT_AM","title":"Morning"},{"payload":"SLOT_PM","title":"Evening"}],"text":"When shall we deliver?"}
 	Data MultipleChoiceData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1360,7 +1360,7 @@ type SendText struct {
 	// Examples: {"text":"Your parcel is on its way."}
 	Data TextData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1382,7 +1382,7 @@ type SendVideo struct {
 	// Examples: {"caption":"How to unbox it","mime":"video/mp4","size":1048576,"url":"https://cdn.example.com/v/unboxing.mp4"}
 	Data VideoData `json:"data"`
 
-	// SenderName Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+	// SenderName The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
 	//
 	// Examples: Sara from support
 	SenderName *string `json:"senderName,omitempty"`
@@ -1394,14 +1394,14 @@ type SendVideo struct {
 // SendVideoType Says which kind it is: always `VIDEO` here.
 type SendVideoType string
 
-// TemplateData Content of TEMPLATE: what a push sent to its recipient. Only ever read, never sent by these APIs' callers.
+// TemplateData Content of TEMPLATE: what a push sent to its recipient. Callers only receive it.
 //
 // Examples: {"name":"order_ready","parameters":{"username":"Sara"},"templateId":"de300000-0000-4000-8000-00000000000e","text":"Hello Sara, your order is ready."}
 type TemplateData struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Parameters What was filled in.
+	// Parameters The values of the placeholders.
 	Parameters *map[string]interface{} `json:"parameters,omitempty"`
 
 	// TemplateId Id of the template.
@@ -1413,13 +1413,13 @@ type TemplateData struct {
 
 // TemplateMessage A message of type TEMPLATE.
 type TemplateMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Data Content of TEMPLATE: what a push sent to its recipient. Only ever read, never sent by these APIs' callers.
+	// Data Content of TEMPLATE: what a push sent to its recipient. Callers only receive it.
 	//
 	// Examples: {"name":"order_ready","parameters":{"username":"Sara"},"templateId":"de300000-0000-4000-8000-00000000000e","text":"Hello Sara, your order is ready."}
 	Data TemplateData `json:"data"`
@@ -1444,10 +1444,10 @@ type TemplateMessageType string
 //
 // Examples: {"text":"Your parcel is on its way."}
 type TextData struct {
-	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` because the bot broke off, `length` because a message may not be longer.
+	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message.
 	FinishReason *string `json:"finishReason,omitempty"`
 
-	// Payload Present when the text came from a button choice.
+	// Payload Present if the text is the choice of a button.
 	Payload *string `json:"payload,omitempty"`
 
 	// Text The text.
@@ -1456,7 +1456,7 @@ type TextData struct {
 
 // TextMessage A message of type TEXT.
 type TextMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -1483,7 +1483,7 @@ type TextMessage struct {
 // TextMessageType Says which kind it is: always `TEXT` here.
 type TextMessageType string
 
-// UrlButton Opens a page.
+// UrlButton Opens a URL.
 type UrlButton struct {
 	// Title What is shown.
 	Title string `json:"title"`
@@ -1514,7 +1514,7 @@ type VideoData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -1526,7 +1526,7 @@ type VideoData struct {
 
 // VideoMessage A message of type VIDEO.
 type VideoMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -1570,44 +1570,44 @@ type Visitor struct {
 	// Phone Phone number, as it was registered or pushed to.
 	Phone *string `json:"phone,omitempty"`
 
-	// UserId The id that your own system has for this person.
+	// UserId This person's id in your own system.
 	UserId *string `json:"userId,omitempty"`
 
-	// VerifiedBy Which of the identities your server has proved; absent: none, they are the visitor's own claims.
+	// VerifiedBy The identities that your server has verified; absent: none, they are the visitor's own claims.
 	VerifiedBy *VisitorVerifiedBy `json:"verifiedBy,omitempty"`
 }
 
-// VisitorVerifiedBy Which of the identities your server has proved; absent: none, they are the visitor's own claims.
+// VisitorVerifiedBy The identities that your server has verified; absent: none, they are the visitor's own claims.
 type VisitorVerifiedBy string
 
 // IdempotencyKey defines model for Idempotency-Key.
 type IdempotencyKey = string
 
-// InternalError The one error body of Parley: every status from 400 on has it.
+// InternalError Parley's error body, of every status from 400 on.
 type InternalError = Error
 
-// KeyInUse The one error body of Parley: every status from 400 on has it.
+// KeyInUse Parley's error body, of every status from 400 on.
 type KeyInUse = Error
 
-// KeyReused The one error body of Parley: every status from 400 on has it.
+// KeyReused Parley's error body, of every status from 400 on.
 type KeyReused = Error
 
-// PayloadTooLarge The one error body of Parley: every status from 400 on has it.
+// PayloadTooLarge Parley's error body, of every status from 400 on.
 type PayloadTooLarge = Error
 
-// TooManyMessages The one error body of Parley: every status from 400 on has it.
+// TooManyMessages Parley's error body, of every status from 400 on.
 type TooManyMessages = Error
 
-// TooManyRequests The one error body of Parley: every status from 400 on has it.
+// TooManyRequests Parley's error body, of every status from 400 on.
 type TooManyRequests = Error
 
-// Unauthorized The one error body of Parley: every status from 400 on has it.
+// Unauthorized Parley's error body, of every status from 400 on.
 type Unauthorized = Error
 
-// Unavailable The one error body of Parley: every status from 400 on has it.
+// Unavailable Parley's error body, of every status from 400 on.
 type Unavailable = Error
 
-// UnsupportedMediaType The one error body of Parley: every status from 400 on has it.
+// UnsupportedMediaType Parley's error body, of every status from 400 on.
 type UnsupportedMediaType = Error
 
 // ListChatsParams defines parameters for ListChats.
@@ -1627,13 +1627,13 @@ type ListChatsParams struct {
 	// Status Only chats in this state; `open` is pending or active. For example `open`.
 	Status *ListChatsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// Limit How many entries the page has at most; 50 when it is not sent.
+	// Limit Maximum number of entries of a page; default 50.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// After Where the page begins. `Link` says it for you. For example `1772366400000.0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f`.
+	// After Start of the page. Follow `Link` to get it. For example `1772366400000.0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f`.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
@@ -1642,31 +1642,31 @@ type ListChatsParamsStatus string
 
 // GetChatParams defines parameters for GetChat.
 type GetChatParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // ListMessagesParams defines parameters for ListMessages.
 type ListMessagesParams struct {
-	// Before Id of a message of the chat: the page ends just before it. `Link` says it for you. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`.
+	// Before Id of a message of the chat: the page ends just before it. Follow `Link` to get it. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 
-	// Limit How many entries the page has at most; 100 when it is not sent.
+	// Limit Maximum number of entries of a page; default 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // SendMessageParams defines parameters for SendMessage.
 type SendMessageParams struct {
-	// DryRun With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. What is neither `true` nor `false` is answered with 400.
+	// DryRun With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. Any other value is answered with 400.
 	DryRun *bool `form:"dryRun,omitempty" json:"dryRun,omitempty"`
 
-	// IdempotencyKey Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
+	// IdempotencyKey Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
@@ -1677,19 +1677,19 @@ type SendMessage200JSONResponseBody struct {
 
 // GetMessageParams defines parameters for GetMessage.
 type GetMessageParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // PushMessageParams defines parameters for PushMessage.
 type PushMessageParams struct {
-	// DryRun With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. What is neither `true` nor `false` is answered with 400.
+	// DryRun With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. Any other value is answered with 400.
 	DryRun *bool `form:"dryRun,omitempty" json:"dryRun,omitempty"`
 
-	// IdempotencyKey Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
+	// IdempotencyKey Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
@@ -1703,13 +1703,13 @@ type ListTemplatesParams struct {
 	// Status Only templates in this state. For example `approved`.
 	Status *ListTemplatesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// Limit How many entries the page has at most; 50 when it is not sent.
+	// Limit Maximum number of entries of a page; default 50.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// After The id after which the page begins. `Link` says it for you. For example `de300000-0000-4000-8000-00000000000e`.
+	// After The id after which the page begins. Follow `Link` to get it. For example `de300000-0000-4000-8000-00000000000e`.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
@@ -2765,23 +2765,23 @@ type ClientInterface interface {
 
 	// ListChats List chats
 	//
-	// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile states what the visitor has claimed, and `verifiedBy` says what is proved.
+	// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile has the visitor's claims, and `verifiedBy` the proved ones.
 	//
-	// `Link` leads to the next page. A page may be short, even empty, and still have a next one: go on until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
+	// `Link` leads to the next page. A page may be short, even empty, and still have a next one: continue until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
 	//
 	// Corresponds with GET /chats (the `ListChats` operationId).
 	ListChats(ctx context.Context, params *ListChatsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetChat A chat and its visitor
 	//
-	// What `GET /chats` lists, of one chat.
+	// One chat of `GET /chats`.
 	//
 	// Corresponds with GET /chats/{id} (the `GetChat` operationId).
 	GetChat(ctx context.Context, id string, params *GetChatParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListMessages The messages of a chat, page by page
 	//
-	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 	//
 	// Corresponds with GET /chats/{id}/messages (the `ListMessages` operationId).
 	ListMessages(ctx context.Context, id string, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2808,16 +2808,16 @@ type ClientInterface interface {
 	// Corresponds with POST /message/send (the `SendMessage` operationId).
 	SendMessage(ctx context.Context, params *SendMessageParams, body SendMessageJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetMessage What became of a message
+	// GetMessage The status of a message
 	//
-	// The status of a message that this company sent, with the time of each step. It can be asked for as soon as the message was accepted. In a widget a message is delivered when a browser of the visitor has got it, over the socket or with the history, and read when the widget says so; on other channels the channel's connector reports both. Reports may come late: a time is when it happened, not when it became known.
+	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
 	//
 	// Corresponds with GET /message/{id} (the `GetMessage` operationId).
 	GetMessage(ctx context.Context, id string, params *GetMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PushMessageWithBody Reach a phone number through a template
 	//
-	// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2826,7 +2826,7 @@ type ClientInterface interface {
 
 	// PushMessage Reach a phone number through a template
 	//
-	// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2843,9 +2843,9 @@ type ClientInterface interface {
 
 // ListChats List chats
 //
-// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile states what the visitor has claimed, and `verifiedBy` says what is proved.
+// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile has the visitor's claims, and `verifiedBy` the proved ones.
 //
-// `Link` leads to the next page. A page may be short, even empty, and still have a next one: go on until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
+// `Link` leads to the next page. A page may be short, even empty, and still have a next one: continue until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
 //
 // Corresponds with GET /chats (the `ListChats` operationId).
 func (c *Client) ListChats(ctx context.Context, params *ListChatsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2862,7 +2862,7 @@ func (c *Client) ListChats(ctx context.Context, params *ListChatsParams, reqEdit
 
 // GetChat A chat and its visitor
 //
-// What `GET /chats` lists, of one chat.
+// One chat of `GET /chats`.
 //
 // Corresponds with GET /chats/{id} (the `GetChat` operationId).
 func (c *Client) GetChat(ctx context.Context, id string, params *GetChatParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2879,7 +2879,7 @@ func (c *Client) GetChat(ctx context.Context, id string, params *GetChatParams, 
 
 // ListMessages The messages of a chat, page by page
 //
-// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 //
 // Corresponds with GET /chats/{id}/messages (the `ListMessages` operationId).
 func (c *Client) ListMessages(ctx context.Context, id string, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2936,9 +2936,9 @@ func (c *Client) SendMessage(ctx context.Context, params *SendMessageParams, bod
 	return c.Client.Do(req)
 }
 
-// GetMessage What became of a message
+// GetMessage The status of a message
 //
-// The status of a message that this company sent, with the time of each step. It can be asked for as soon as the message was accepted. In a widget a message is delivered when a browser of the visitor has got it, over the socket or with the history, and read when the widget says so; on other channels the channel's connector reports both. Reports may come late: a time is when it happened, not when it became known.
+// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
 //
 // Corresponds with GET /message/{id} (the `GetMessage` operationId).
 func (c *Client) GetMessage(ctx context.Context, id string, params *GetMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2955,7 +2955,7 @@ func (c *Client) GetMessage(ctx context.Context, id string, params *GetMessagePa
 
 // PushMessageWithBody Reach a phone number through a template
 //
-// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2974,7 +2974,7 @@ func (c *Client) PushMessageWithBody(ctx context.Context, params *PushMessagePar
 
 // PushMessage Reach a phone number through a template
 //
-// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3660,9 +3660,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListChatsWithResponse List chats
 	//
-	// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile states what the visitor has claimed, and `verifiedBy` says what is proved.
+	// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile has the visitor's claims, and `verifiedBy` the proved ones.
 	//
-	// `Link` leads to the next page. A page may be short, even empty, and still have a next one: go on until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
+	// `Link` leads to the next page. A page may be short, even empty, and still have a next one: continue until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3671,7 +3671,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetChatWithResponse A chat and its visitor
 	//
-	// What `GET /chats` lists, of one chat.
+	// One chat of `GET /chats`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3680,7 +3680,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListMessagesWithResponse The messages of a chat, page by page
 	//
-	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+	// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3709,9 +3709,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /message/send (the `SendMessage` operationId).
 	SendMessageWithResponse(ctx context.Context, params *SendMessageParams, body SendMessageJSONRequestBody, reqEditors ...RequestEditorFn) (*SendMessageResponse, error)
 
-	// GetMessageWithResponse What became of a message
+	// GetMessageWithResponse The status of a message
 	//
-	// The status of a message that this company sent, with the time of each step. It can be asked for as soon as the message was accepted. In a widget a message is delivered when a browser of the visitor has got it, over the socket or with the history, and read when the widget says so; on other channels the channel's connector reports both. Reports may come late: a time is when it happened, not when it became known.
+	// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3720,7 +3720,7 @@ type ClientWithResponsesInterface interface {
 
 	// PushMessageWithBodyWithResponse Reach a phone number through a template
 	//
-	// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3729,7 +3729,7 @@ type ClientWithResponsesInterface interface {
 
 	// PushMessageWithResponse Reach a phone number through a template
 	//
-	// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+	// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4530,9 +4530,9 @@ func (r ListTemplatesResponse) StatusCode() int {
 
 // ListChatsWithResponse List chats
 //
-// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile states what the visitor has claimed, and `verifiedBy` says what is proved.
+// The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile has the visitor's claims, and `verifiedBy` the proved ones.
 //
-// `Link` leads to the next page. A page may be short, even empty, and still have a next one: go on until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
+// `Link` leads to the next page. A page may be short, even empty, and still have a next one: continue until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4547,7 +4547,7 @@ func (c *ClientWithResponses) ListChatsWithResponse(ctx context.Context, params 
 
 // GetChatWithResponse A chat and its visitor
 //
-// What `GET /chats` lists, of one chat.
+// One chat of `GET /chats`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4562,7 +4562,7 @@ func (c *ClientWithResponses) GetChatWithResponse(ctx context.Context, id string
 
 // ListMessagesWithResponse The messages of a chat, page by page
 //
-// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+// The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4609,9 +4609,9 @@ func (c *ClientWithResponses) SendMessageWithResponse(ctx context.Context, param
 	return ParseSendMessageResponse(rsp)
 }
 
-// GetMessageWithResponse What became of a message
+// GetMessageWithResponse The status of a message
 //
-// The status of a message that this company sent, with the time of each step. It can be asked for as soon as the message was accepted. In a widget a message is delivered when a browser of the visitor has got it, over the socket or with the history, and read when the widget says so; on other channels the channel's connector reports both. Reports may come late: a time is when it happened, not when it became known.
+// The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4626,7 +4626,7 @@ func (c *ClientWithResponses) GetMessageWithResponse(ctx context.Context, id str
 
 // PushMessageWithBodyWithResponse Reach a phone number through a template
 //
-// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4641,7 +4641,7 @@ func (c *ClientWithResponses) PushMessageWithBodyWithResponse(ctx context.Contex
 
 // PushMessageWithResponse Reach a phone number through a template
 //
-// Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+// Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -359,7 +359,7 @@ type AudioData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -371,7 +371,7 @@ type AudioData struct {
 
 // AudioMessage A message of type AUDIO.
 type AudioMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -398,7 +398,7 @@ type AudioMessage struct {
 // AudioMessageType Says which kind it is: always `AUDIO` here.
 type AudioMessageType string
 
-// Button A button: what it does follows from its type.
+// Button A button; its type determines what it does.
 type Button struct {
 	union json.RawMessage
 }
@@ -428,7 +428,7 @@ type CarouselData struct {
 
 // CarouselMessage A message of type CAROUSEL.
 type CarouselMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -455,7 +455,7 @@ type CarouselMessage struct {
 // CarouselMessageType Says which kind it is: always `CAROUSEL` here.
 type CarouselMessageType string
 
-// ChatState A visitor's chat, who answers it, and how it was rated.
+// ChatState A visitor's chat: who answers, and its rating.
 type ChatState struct {
 	// Agents The application's agents.
 	Agents ChatState_Agents `json:"agents"`
@@ -469,22 +469,22 @@ type ChatState struct {
 	// Control Who answers.
 	Control ChatStateControl `json:"control"`
 
-	// HandoverBy Who gave the chat to the agents: bot, visitor or offline_form. Absent: an agent has taken it, or the bot answers.
+	// HandoverBy Who handed the chat over to the agents: bot, visitor or offline_form. Absent: an agent took it over, or the bot answers.
 	HandoverBy *string `json:"handoverBy,omitempty"`
 
-	// HandoverOffered Whether POST /chat/handover would give the chat to the agents.
+	// HandoverOffered Whether POST /chat/handover hands the chat over to the agents.
 	HandoverOffered bool `json:"handoverOffered"`
 
-	// RateableUntil Until when the chat may be rated, or its rating changed. Absent: it may not.
+	// RateableUntil Until when the chat may be rated or its rating changed. Absent: it cannot be rated.
 	RateableUntil *time.Time `json:"rateableUntil,omitempty"`
 
-	// Rating What the visitor has said about the chat; absent: nothing.
+	// Rating The visitor's rating of the chat; absent: none.
 	Rating *ChatState_Rating `json:"rating,omitempty"`
 
 	// Status pending: the visitor has not written yet.
 	Status ChatStateStatus `json:"status"`
 
-	// Waiting The agents have the chat, and none of them has taken it yet.
+	// Waiting The chat waits for an agent.
 	Waiting bool `json:"waiting"`
 }
 
@@ -493,19 +493,19 @@ type ChatState_Agents struct {
 	// Available Whether it is within the application's business hours.
 	Available bool `json:"available"`
 
-	// OpensAt When the business hours begin again; absent while they last, and where that is not known.
+	// OpensAt When the business hours begin again; absent during business hours, and if it is not known.
 	OpensAt *time.Time `json:"opensAt,omitempty"`
 }
 
 // ChatStateControl Who answers.
 type ChatStateControl string
 
-// ChatState_Rating What the visitor has said about the chat; absent: nothing.
+// ChatState_Rating The visitor's rating of the chat; absent: none.
 type ChatState_Rating struct {
 	// Comment The visitor's words; absent: none.
 	Comment *string `json:"comment,omitempty"`
 
-	// RatedAt When the visitor said it last.
+	// RatedAt When the visitor last changed it.
 	RatedAt time.Time `json:"ratedAt"`
 
 	// Score 1 is the worst, 5 the best.
@@ -515,21 +515,21 @@ type ChatState_Rating struct {
 // ChatStateStatus pending: the visitor has not written yet.
 type ChatStateStatus string
 
-// Choice One answer to choose.
+// Choice One choice.
 type Choice struct {
-	// Payload What comes back when this is chosen.
+	// Payload The payload of the reply when this is chosen.
 	Payload string `json:"payload"`
 
 	// Title What is shown.
 	Title string `json:"title"`
 }
 
-// Error The one error body of Parley: every status from 400 on has it.
+// Error Parley's error body, of every status from 400 on.
 type Error struct {
-	// Code Stable machine word. Branch on this, not on the message.
+	// Code Stable error code. Branch on this, not on the message.
 	Code string `json:"code"`
 
-	// Details What is wrong with single fields, all of it at once. Only for errors of fields.
+	// Details All invalid fields. Only for errors of fields.
 	Details *[]ErrorField `json:"details,omitempty"`
 
 	// Message A sentence for people.
@@ -542,12 +542,12 @@ type Error struct {
 	StatusCode int `json:"statusCode"`
 }
 
-// ErrorField One wrong field.
+// ErrorField One invalid field.
 type ErrorField struct {
 	// Field Path of the field, for example data.choices[1].title.
 	Field string `json:"field"`
 
-	// Message What is wrong with it.
+	// Message Description of the fault.
 	Message string `json:"message"`
 }
 
@@ -567,7 +567,7 @@ type FileData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -579,7 +579,7 @@ type FileData struct {
 
 // FileMessage A message of type FILE.
 type FileMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -622,7 +622,7 @@ type ImageData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -634,7 +634,7 @@ type ImageData struct {
 
 // ImageMessage A message of type IMAGE.
 type ImageMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -680,7 +680,7 @@ type InteractiveData struct {
 
 // InteractiveMessage A message of type INTERACTIVE.
 type InteractiveMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -709,7 +709,7 @@ type InteractiveMessageType string
 
 // KeySet A JWK Set.
 type KeySet struct {
-	// Keys The keys that hold at the moment.
+	// Keys The valid keys.
 	Keys []KeySet_Keys `json:"keys"`
 }
 
@@ -722,7 +722,7 @@ type KeySetKeysCrv string
 // KeySetKeysKty Key type.
 type KeySetKeysKty string
 
-// KeySetKeysUse What the key is for: signatures.
+// KeySetKeysUse Use of the key: signatures.
 type KeySetKeysUse string
 
 // KeySet_Keys A public key.
@@ -739,23 +739,23 @@ type KeySet_Keys struct {
 	// Kty Key type.
 	Kty KeySetKeysKty `json:"kty"`
 
-	// Use What the key is for: signatures.
+	// Use Use of the key: signatures.
 	Use *KeySetKeysUse `json:"use,omitempty"`
 
 	// X The public key, base64url.
 	X string `json:"x"`
 }
 
-// Message A message of the history; `data` follows from `type`. Clients ignore members of `data` that they do not know.
+// Message A message of the history; `type` determines `data`. Clients ignore unknown members of `data`.
 type Message struct {
 	union json.RawMessage
 }
 
-// MultipleChoiceData Content of MULTIPLE_CHOICE: a question with the answers to choose from.
+// MultipleChoiceData Content of MULTIPLE_CHOICE: a question with choices.
 //
 // Examples: {"choices":[{"payload":"SLOT_AM","title":"Morning"},{"payload":"SLOT_PM","title":"Evening"}],"text":"When shall we deliver?"}
 type MultipleChoiceData struct {
-	// Choices What the reader may choose from.
+	// Choices The choices.
 	Choices []Choice `json:"choices"`
 
 	// Text The question.
@@ -764,13 +764,13 @@ type MultipleChoiceData struct {
 
 // MultipleChoiceMessage A message of type MULTIPLE_CHOICE.
 type MultipleChoiceMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Data Content of MULTIPLE_CHOICE: a question with the answers to choose from.
+	// Data Content of MULTIPLE_CHOICE: a question with choices.
 	//
 	// Examples: {"choices":[{"payload":"SLOT_AM","title":"Morning"},{"payload":"SLOT_PM","title":"Evening"}],"text":"When shall we deliver?"}
 	Data MultipleChoiceData `json:"data"`
@@ -795,7 +795,7 @@ type MultipleChoiceMessageType string
 //
 // Examples: {"payload":"SLOT_AM","replyTo":"01980a4e-7b1c-7c3e-9a55-3f2d8c1b7a60","text":"Morning"}
 type MultipleChoiceReplyData struct {
-	// Payload What comes back when this is chosen.
+	// Payload The payload of the reply when this is chosen.
 	Payload string `json:"payload"`
 
 	// ReplyTo Id of the MULTIPLE_CHOICE message that is answered.
@@ -807,7 +807,7 @@ type MultipleChoiceReplyData struct {
 
 // MultipleChoiceReplyMessage A message of type MULTIPLE_CHOICE_REPLY.
 type MultipleChoiceReplyMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -836,10 +836,10 @@ type MultipleChoiceReplyMessageType string
 
 // OfflineMessage defines model for OfflineMessage.
 type OfflineMessage struct {
-	// Email Where the agents may answer.
+	// Email Who may answer.
 	Email string `json:"email"`
 
-	// Message What the visitor wants to say.
+	// Message The visitor's message.
 	Message string `json:"message"`
 }
 
@@ -869,7 +869,7 @@ type RateChat struct {
 
 // Registered The visitor is registered.
 type Registered struct {
-	// AccessToken A JWT (EdDSA). It ends after 30 days unless the operator says otherwise.
+	// AccessToken A JWT (EdDSA), valid for 30 days unless the operator configures another lifetime.
 	AccessToken string `json:"accessToken"`
 }
 
@@ -896,13 +896,13 @@ type Registration struct {
 	// UserHash Hexadecimal HMAC-SHA256 of the strongest of userId, email and phone that is sent, exactly as it is sent, with the application's identity secret as key. Made by your own server for a user who is logged in there, never in the page. Must be absent if `identityToken` is sent; ignored if the application does not verify. It does not expire: prefer `identityToken`.
 	UserHash *string `json:"userHash,omitempty"`
 
-	// UserId The id that your own system has for this person. Required if email and phone are both absent.
+	// UserId This person's id in your own system. Required if email and phone are both absent.
 	UserId *string `json:"userId,omitempty"`
 }
 
-// ReplyButton Sends its payload back as the visitor's answer.
+// ReplyButton Sends its payload as the visitor's answer.
 type ReplyButton struct {
-	// Payload What comes back when this is chosen.
+	// Payload The payload of the reply when this is chosen.
 	Payload string `json:"payload"`
 
 	// Title What is shown.
@@ -920,11 +920,11 @@ type SendFile struct {
 	// Caption Text shown with the file.
 	Caption *string `json:"caption,omitempty"`
 
-	// File The file, with its name; at most 25 MiB or what the operator has set.
+	// File The file, with its name; at most 25 MiB or the operator's limit.
 	File openapi_types.File `json:"file"`
 }
 
-// SendMessage What a visitor writes. `data` is at most 8,192 bytes of JSON and kept as it was sent.
+// SendMessage A visitor's message. `data` has at most 8,192 bytes of JSON and is stored unchanged.
 type SendMessage struct {
 	union json.RawMessage
 }
@@ -957,7 +957,7 @@ type SendText struct {
 // SendTextType Says which kind it is: always `TEXT` here.
 type SendTextType string
 
-// Settings A chat application, as its widget needs it.
+// Settings A chat application, as its widget sees it.
 type Settings struct {
 	// BotName Bot display name.
 	BotName string `json:"botName"`
@@ -968,18 +968,18 @@ type Settings struct {
 	// Name Chat application title.
 	Name string `json:"name"`
 
-	// WidgetConfigs Models the widget. Contents may vary by application, and are returned as they were stored; clients ignore unknown keys.
+	// WidgetConfigs Configuration of the widget. Contents vary by application and are returned as stored; clients ignore unknown keys.
 	WidgetConfigs WidgetConfigs `json:"widgetConfigs"`
 }
 
-// TemplateData Content of TEMPLATE: what a push sent to its recipient. Only ever read, never sent by these APIs' callers.
+// TemplateData Content of TEMPLATE: what a push sent to its recipient. Callers only receive it.
 //
 // Examples: {"name":"order_ready","parameters":{"username":"Sara"},"templateId":"de300000-0000-4000-8000-00000000000e","text":"Hello Sara, your order is ready."}
 type TemplateData struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Parameters What was filled in.
+	// Parameters The values of the placeholders.
 	Parameters *map[string]interface{} `json:"parameters,omitempty"`
 
 	// TemplateId Id of the template.
@@ -991,13 +991,13 @@ type TemplateData struct {
 
 // TemplateMessage A message of type TEMPLATE.
 type TemplateMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Data Content of TEMPLATE: what a push sent to its recipient. Only ever read, never sent by these APIs' callers.
+	// Data Content of TEMPLATE: what a push sent to its recipient. Callers only receive it.
 	//
 	// Examples: {"name":"order_ready","parameters":{"username":"Sara"},"templateId":"de300000-0000-4000-8000-00000000000e","text":"Hello Sara, your order is ready."}
 	Data TemplateData `json:"data"`
@@ -1022,10 +1022,10 @@ type TemplateMessageType string
 //
 // Examples: {"text":"Your parcel is on its way."}
 type TextData struct {
-	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` because the bot broke off, `length` because a message may not be longer.
+	// FinishReason Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message.
 	FinishReason *string `json:"finishReason,omitempty"`
 
-	// Payload Present when the text came from a button choice.
+	// Payload Present if the text is the choice of a button.
 	Payload *string `json:"payload,omitempty"`
 
 	// Text The text.
@@ -1034,7 +1034,7 @@ type TextData struct {
 
 // TextMessage A message of type TEXT.
 type TextMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -1061,7 +1061,7 @@ type TextMessage struct {
 // TextMessageType Says which kind it is: always `TEXT` here.
 type TextMessageType string
 
-// UrlButton Opens a page.
+// UrlButton Opens a URL.
 type UrlButton struct {
 	// Title What is shown.
 	Title string `json:"title"`
@@ -1092,7 +1092,7 @@ type VideoData struct {
 	// Mime Media type.
 	Mime *string `json:"mime,omitempty"`
 
-	// Path Storage path of the file, where the sender has one.
+	// Path Storage path of the file, if the sender has one.
 	Path *string `json:"path,omitempty"`
 
 	// Size Size in bytes.
@@ -1104,7 +1104,7 @@ type VideoData struct {
 
 // VideoMessage A message of type VIDEO.
 type VideoMessage struct {
-	// ChatId The chat that it belongs to; in a history.
+	// ChatId The message's chat; in a history.
 	ChatId *string `json:"chatId,omitempty"`
 
 	// CreatedAt When it was accepted.
@@ -1131,7 +1131,7 @@ type VideoMessage struct {
 // VideoMessageType Says which kind it is: always `VIDEO` here.
 type VideoMessageType string
 
-// WidgetConfigs Models the widget. Contents may vary by application, and are returned as they were stored; clients ignore unknown keys.
+// WidgetConfigs Configuration of the widget. Contents vary by application and are returned as stored; clients ignore unknown keys.
 type WidgetConfigs struct {
 	// AiIconUrl Bot icon URL.
 	AiIconUrl *string `json:"aiIconUrl,omitempty"`
@@ -1194,81 +1194,81 @@ type WidgetConfigs_GreetingMessages struct {
 // IdempotencyKey defines model for Idempotency-Key.
 type IdempotencyKey = string
 
-// HistoryUnavailable The one error body of Parley: every status from 400 on has it.
+// HistoryUnavailable Parley's error body, of every status from 400 on.
 type HistoryUnavailable = Error
 
-// InternalError The one error body of Parley: every status from 400 on has it.
+// InternalError Parley's error body, of every status from 400 on.
 type InternalError = Error
 
-// KeyInUse The one error body of Parley: every status from 400 on has it.
+// KeyInUse Parley's error body, of every status from 400 on.
 type KeyInUse = Error
 
-// KeyReused The one error body of Parley: every status from 400 on has it.
+// KeyReused Parley's error body, of every status from 400 on.
 type KeyReused = Error
 
-// OriginNotAllowed The one error body of Parley: every status from 400 on has it.
+// OriginNotAllowed Parley's error body, of every status from 400 on.
 type OriginNotAllowed = Error
 
-// PayloadTooLarge The one error body of Parley: every status from 400 on has it.
+// PayloadTooLarge Parley's error body, of every status from 400 on.
 type PayloadTooLarge = Error
 
-// TooManyMessages The one error body of Parley: every status from 400 on has it.
+// TooManyMessages Parley's error body, of every status from 400 on.
 type TooManyMessages = Error
 
-// TooManyRegistrations The one error body of Parley: every status from 400 on has it.
+// TooManyRegistrations Parley's error body, of every status from 400 on.
 type TooManyRegistrations = Error
 
-// TooManyRequests The one error body of Parley: every status from 400 on has it.
+// TooManyRequests Parley's error body, of every status from 400 on.
 type TooManyRequests = Error
 
-// Unauthorized The one error body of Parley: every status from 400 on has it.
+// Unauthorized Parley's error body, of every status from 400 on.
 type Unauthorized = Error
 
-// Unavailable The one error body of Parley: every status from 400 on has it.
+// Unavailable Parley's error body, of every status from 400 on.
 type Unavailable = Error
 
-// UnsupportedMediaType The one error body of Parley: every status from 400 on has it.
+// UnsupportedMediaType Parley's error body, of every status from 400 on.
 type UnsupportedMediaType = Error
 
 // GetKeysParams defines parameters for GetKeys.
 type GetKeysParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // GetChatParams defines parameters for GetChat.
 type GetChatParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // HandOverChatParams defines parameters for HandOverChat.
 type HandOverChatParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // LeaveMessageParams defines parameters for LeaveMessage.
 type LeaveMessageParams struct {
-	// IdempotencyKey Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
+	// IdempotencyKey Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // RateChatParams defines parameters for RateChat.
 type RateChatParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // GetFileParams defines parameters for GetFile.
 type GetFileParams struct {
-	// Range The part that is wanted, such as bytes=0-1023 (RFC 9110, 14.2).
+	// Range The requested range, such as bytes=0-1023 (RFC 9110, 14.2).
 	Range *string `json:"Range,omitempty"`
 
-	// IfRange An ETag or a time: where the file is another one, all of it is sent.
+	// IfRange An ETag or a time: if the file has changed, all of it is sent.
 	IfRange *string `json:"If-Range,omitempty"`
 
 	// IfNoneMatch An ETag of an earlier answer.
@@ -1280,49 +1280,49 @@ type GetFileParams struct {
 	// IfMatch An ETag that the file must have.
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IfUnmodifiedSince A time since which the file must be unchanged.
+	// IfUnmodifiedSince The file must not have changed since this time.
 	IfUnmodifiedSince *string `json:"If-Unmodified-Since,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // GetHistoryParams defines parameters for GetHistory.
 type GetHistoryParams struct {
-	// Limit How many messages the page has at most. Without `limit` and `before` the answer is the whole history; with `before` alone a page has 100.
+	// Limit Maximum number of messages of a page. Without `limit` and `before` the response is the whole history; with `before` alone a page has 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Before Id of a message of the open chat: the page ends just before it. `Link` says it for you. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`.
+	// Before Id of a message of the open chat: the page ends just before it. Follow `Link` to get it. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // SendMessageParams defines parameters for SendMessage.
 type SendMessageParams struct {
-	// IdempotencyKey Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
+	// IdempotencyKey Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // ReadMessageParams defines parameters for ReadMessage.
 type ReadMessageParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // StopMessageParams defines parameters for StopMessage.
 type StopMessageParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
 // RegisterParams defines parameters for Register.
 type RegisterParams struct {
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
@@ -1331,7 +1331,7 @@ type GetSettingsParams struct {
 	// IfNoneMatch An ETag of an earlier answer.
 	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 
-	// XRequestId Your own id for this request; it comes back in the answer.
+	// XRequestId Your own id for this request; it is returned in the response.
 	XRequestId *string `json:"X-Request-Id,omitempty"`
 }
 
@@ -2058,21 +2058,21 @@ type ClientInterface interface {
 
 	// GetChat The visitor's latest chat and its agents
 	//
-	// Who answers the visitor's latest chat, whether agents are there, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
+	// Who answers the visitor's latest chat, whether agents are available, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
 	//
 	// Corresponds with GET /chat (the `GetChat` operationId).
 	GetChat(ctx context.Context, params *GetChatParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// HandOverChat The visitor wants to talk to a person
 	//
-	// Gives the open chat to the agents; it has no body. From then on no bot answers, until an agent hands the chat back. Asking again, or for a chat that agents have already, changes nothing. The application must offer it (`handoverOffered`).
+	// Hands the open chat over to the agents; it has no body. After that no bot answers until an agent hands the chat back. Repeating it, or doing it for a chat that agents already have, changes nothing. The application must offer it (`handoverOffered`).
 	//
 	// Corresponds with POST /chat/handover (the `HandOverChat` operationId).
 	HandOverChat(ctx context.Context, params *HandOverChatParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// LeaveMessageWithBody Leave a message while the agents are away
 	//
-	// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+	// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2081,7 +2081,7 @@ type ClientInterface interface {
 
 	// LeaveMessage Leave a message while the agents are away
 	//
-	// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+	// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2090,7 +2090,7 @@ type ClientInterface interface {
 
 	// RateChatWithBody Rate a closed chat
 	//
-	// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+	// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2099,7 +2099,7 @@ type ClientInterface interface {
 
 	// RateChat Rate a closed chat
 	//
-	// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+	// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2108,16 +2108,16 @@ type ClientInterface interface {
 
 	// GetFile Download a file
 	//
-	// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+	// The `url` of a message with a file. Anyone with the URL can read the file: no token is needed, so that any page can show images. Any other URL, and an expired file, is answered with 404. Ranges are supported, several at once as multipart/byteranges.
 	//
 	// Corresponds with GET /files/{id}/{name} (the `GetFile` operationId).
 	GetFile(ctx context.Context, id string, name string, params *GetFileParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetHistory History of the open chat, whole or page by page
 	//
-	// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message stands here as soon as its POST /message has been answered.
+	// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message is listed as soon as its POST /message has been answered.
 	//
-	// With `limit` the answer is the last page, ascending as well; its `Link` header with `rel="next"` leads to the page before it, and so on until there is no `Link`. Pages put together are the whole history: no message that was there at the beginning is missing or doubled, also while new ones arrive. New ones come over the socket, or from the last page again.
+	// With `limit` the response is the last page, ascending as well; its `Link` header with `rel="next"` leads to the previous page, and so on until there is no `Link`. Together the pages are the whole history: no message that existed at the beginning is missing or duplicated, also while new ones arrive. New ones arrive over the socket, or in the last page.
 	//
 	// Corresponds with GET /message (the `GetHistory` operationId).
 	GetHistory(ctx context.Context, params *GetHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2150,14 +2150,14 @@ type ClientInterface interface {
 
 	// ReadMessage The visitor has read up to a message
 	//
-	// Says that the visitor has read everything in the open chat up to this message; it has no body. Who sent one of these messages and wants to know is told so. Saying it again, or of an earlier message, changes nothing. A message whose sender wants to know carries `receipt: true` in the socket's event; saying it of the newest message that is on the screen is enough.
+	// Marks everything in the open chat up to this message as read by the visitor; it has no body. Senders that asked for a receipt get one. Repeating it, also for an earlier message, changes nothing. A message whose sender asked for a receipt has `receipt: true` in the socket's event; marking the newest visible message is enough.
 	//
 	// Corresponds with POST /message/{id}/read (the `ReadMessage` operationId).
 	ReadMessage(ctx context.Context, id string, params *ReadMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopMessage Stop a message that a bot is writing
 	//
-	// Asks the bot that is still writing this message (socket event `message.part`) to stop; it has no body. What the bot has written until then becomes the message, with `finishReason: stopped` in its data, and arrives as the event `message`. A lost connection stops nothing.
+	// Stops the bot that is still writing this message (socket event `message.part`); it has no body. The text so far becomes the message, with `finishReason: stopped` in its data, and is delivered as the event `message`. A lost connection does not stop the bot.
 	//
 	// Corresponds with POST /message/{id}/stop (the `StopMessage` operationId).
 	StopMessage(ctx context.Context, id string, params *StopMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2203,7 +2203,7 @@ func (c *Client) GetKeys(ctx context.Context, params *GetKeysParams, reqEditors 
 
 // GetChat The visitor's latest chat and its agents
 //
-// Who answers the visitor's latest chat, whether agents are there, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
+// Who answers the visitor's latest chat, whether agents are available, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
 //
 // Corresponds with GET /chat (the `GetChat` operationId).
 func (c *Client) GetChat(ctx context.Context, params *GetChatParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2220,7 +2220,7 @@ func (c *Client) GetChat(ctx context.Context, params *GetChatParams, reqEditors 
 
 // HandOverChat The visitor wants to talk to a person
 //
-// Gives the open chat to the agents; it has no body. From then on no bot answers, until an agent hands the chat back. Asking again, or for a chat that agents have already, changes nothing. The application must offer it (`handoverOffered`).
+// Hands the open chat over to the agents; it has no body. After that no bot answers until an agent hands the chat back. Repeating it, or doing it for a chat that agents already have, changes nothing. The application must offer it (`handoverOffered`).
 //
 // Corresponds with POST /chat/handover (the `HandOverChat` operationId).
 func (c *Client) HandOverChat(ctx context.Context, params *HandOverChatParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2237,7 +2237,7 @@ func (c *Client) HandOverChat(ctx context.Context, params *HandOverChatParams, r
 
 // LeaveMessageWithBody Leave a message while the agents are away
 //
-// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2256,7 +2256,7 @@ func (c *Client) LeaveMessageWithBody(ctx context.Context, params *LeaveMessageP
 
 // LeaveMessage Leave a message while the agents are away
 //
-// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2275,7 +2275,7 @@ func (c *Client) LeaveMessage(ctx context.Context, params *LeaveMessageParams, b
 
 // RateChatWithBody Rate a closed chat
 //
-// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2294,7 +2294,7 @@ func (c *Client) RateChatWithBody(ctx context.Context, id string, params *RateCh
 
 // RateChat Rate a closed chat
 //
-// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2313,7 +2313,7 @@ func (c *Client) RateChat(ctx context.Context, id string, params *RateChatParams
 
 // GetFile Download a file
 //
-// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+// The `url` of a message with a file. Anyone with the URL can read the file: no token is needed, so that any page can show images. Any other URL, and an expired file, is answered with 404. Ranges are supported, several at once as multipart/byteranges.
 //
 // Corresponds with GET /files/{id}/{name} (the `GetFile` operationId).
 func (c *Client) GetFile(ctx context.Context, id string, name string, params *GetFileParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2330,9 +2330,9 @@ func (c *Client) GetFile(ctx context.Context, id string, name string, params *Ge
 
 // GetHistory History of the open chat, whole or page by page
 //
-// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message stands here as soon as its POST /message has been answered.
+// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message is listed as soon as its POST /message has been answered.
 //
-// With `limit` the answer is the last page, ascending as well; its `Link` header with `rel="next"` leads to the page before it, and so on until there is no `Link`. Pages put together are the whole history: no message that was there at the beginning is missing or doubled, also while new ones arrive. New ones come over the socket, or from the last page again.
+// With `limit` the response is the last page, ascending as well; its `Link` header with `rel="next"` leads to the previous page, and so on until there is no `Link`. Together the pages are the whole history: no message that existed at the beginning is missing or duplicated, also while new ones arrive. New ones arrive over the socket, or in the last page.
 //
 // Corresponds with GET /message (the `GetHistory` operationId).
 func (c *Client) GetHistory(ctx context.Context, params *GetHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2395,7 +2395,7 @@ func (c *Client) SendMessage(ctx context.Context, params *SendMessageParams, bod
 
 // ReadMessage The visitor has read up to a message
 //
-// Says that the visitor has read everything in the open chat up to this message; it has no body. Who sent one of these messages and wants to know is told so. Saying it again, or of an earlier message, changes nothing. A message whose sender wants to know carries `receipt: true` in the socket's event; saying it of the newest message that is on the screen is enough.
+// Marks everything in the open chat up to this message as read by the visitor; it has no body. Senders that asked for a receipt get one. Repeating it, also for an earlier message, changes nothing. A message whose sender asked for a receipt has `receipt: true` in the socket's event; marking the newest visible message is enough.
 //
 // Corresponds with POST /message/{id}/read (the `ReadMessage` operationId).
 func (c *Client) ReadMessage(ctx context.Context, id string, params *ReadMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2412,7 +2412,7 @@ func (c *Client) ReadMessage(ctx context.Context, id string, params *ReadMessage
 
 // StopMessage Stop a message that a bot is writing
 //
-// Asks the bot that is still writing this message (socket event `message.part`) to stop; it has no body. What the bot has written until then becomes the message, with `finishReason: stopped` in its data, and arrives as the event `message`. A lost connection stops nothing.
+// Stops the bot that is still writing this message (socket event `message.part`); it has no body. The text so far becomes the message, with `finishReason: stopped` in its data, and is delivered as the event `message`. A lost connection does not stop the bot.
 //
 // Corresponds with POST /message/{id}/stop (the `StopMessage` operationId).
 func (c *Client) StopMessage(ctx context.Context, id string, params *StopMessageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3269,7 +3269,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetChatWithResponse The visitor's latest chat and its agents
 	//
-	// Who answers the visitor's latest chat, whether agents are there, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
+	// Who answers the visitor's latest chat, whether agents are available, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3278,7 +3278,7 @@ type ClientWithResponsesInterface interface {
 
 	// HandOverChatWithResponse The visitor wants to talk to a person
 	//
-	// Gives the open chat to the agents; it has no body. From then on no bot answers, until an agent hands the chat back. Asking again, or for a chat that agents have already, changes nothing. The application must offer it (`handoverOffered`).
+	// Hands the open chat over to the agents; it has no body. After that no bot answers until an agent hands the chat back. Repeating it, or doing it for a chat that agents already have, changes nothing. The application must offer it (`handoverOffered`).
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3287,7 +3287,7 @@ type ClientWithResponsesInterface interface {
 
 	// LeaveMessageWithBodyWithResponse Leave a message while the agents are away
 	//
-	// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+	// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3296,7 +3296,7 @@ type ClientWithResponsesInterface interface {
 
 	// LeaveMessageWithResponse Leave a message while the agents are away
 	//
-	// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+	// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3305,7 +3305,7 @@ type ClientWithResponsesInterface interface {
 
 	// RateChatWithBodyWithResponse Rate a closed chat
 	//
-	// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+	// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3314,7 +3314,7 @@ type ClientWithResponsesInterface interface {
 
 	// RateChatWithResponse Rate a closed chat
 	//
-	// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+	// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3323,7 +3323,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetFileWithResponse Download a file
 	//
-	// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+	// The `url` of a message with a file. Anyone with the URL can read the file: no token is needed, so that any page can show images. Any other URL, and an expired file, is answered with 404. Ranges are supported, several at once as multipart/byteranges.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3332,9 +3332,9 @@ type ClientWithResponsesInterface interface {
 
 	// GetHistoryWithResponse History of the open chat, whole or page by page
 	//
-	// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message stands here as soon as its POST /message has been answered.
+	// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message is listed as soon as its POST /message has been answered.
 	//
-	// With `limit` the answer is the last page, ascending as well; its `Link` header with `rel="next"` leads to the page before it, and so on until there is no `Link`. Pages put together are the whole history: no message that was there at the beginning is missing or doubled, also while new ones arrive. New ones come over the socket, or from the last page again.
+	// With `limit` the response is the last page, ascending as well; its `Link` header with `rel="next"` leads to the previous page, and so on until there is no `Link`. Together the pages are the whole history: no message that existed at the beginning is missing or duplicated, also while new ones arrive. New ones arrive over the socket, or in the last page.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3369,7 +3369,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadMessageWithResponse The visitor has read up to a message
 	//
-	// Says that the visitor has read everything in the open chat up to this message; it has no body. Who sent one of these messages and wants to know is told so. Saying it again, or of an earlier message, changes nothing. A message whose sender wants to know carries `receipt: true` in the socket's event; saying it of the newest message that is on the screen is enough.
+	// Marks everything in the open chat up to this message as read by the visitor; it has no body. Senders that asked for a receipt get one. Repeating it, also for an earlier message, changes nothing. A message whose sender asked for a receipt has `receipt: true` in the socket's event; marking the newest visible message is enough.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3378,7 +3378,7 @@ type ClientWithResponsesInterface interface {
 
 	// StopMessageWithResponse Stop a message that a bot is writing
 	//
-	// Asks the bot that is still writing this message (socket event `message.part`) to stop; it has no body. What the bot has written until then becomes the message, with `finishReason: stopped` in its data, and arrives as the event `message`. A lost connection stops nothing.
+	// Stops the bot that is still writing this message (socket event `message.part`); it has no body. The text so far becomes the message, with `finishReason: stopped` in its data, and is delivered as the event `message`. A lost connection does not stop the bot.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4913,7 +4913,7 @@ func (c *ClientWithResponses) GetKeysWithResponse(ctx context.Context, params *G
 
 // GetChatWithResponse The visitor's latest chat and its agents
 //
-// Who answers the visitor's latest chat, whether agents are there, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
+// Who answers the visitor's latest chat, whether agents are available, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4928,7 +4928,7 @@ func (c *ClientWithResponses) GetChatWithResponse(ctx context.Context, params *G
 
 // HandOverChatWithResponse The visitor wants to talk to a person
 //
-// Gives the open chat to the agents; it has no body. From then on no bot answers, until an agent hands the chat back. Asking again, or for a chat that agents have already, changes nothing. The application must offer it (`handoverOffered`).
+// Hands the open chat over to the agents; it has no body. After that no bot answers until an agent hands the chat back. Repeating it, or doing it for a chat that agents already have, changes nothing. The application must offer it (`handoverOffered`).
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4943,7 +4943,7 @@ func (c *ClientWithResponses) HandOverChatWithResponse(ctx context.Context, para
 
 // LeaveMessageWithBodyWithResponse Leave a message while the agents are away
 //
-// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4958,7 +4958,7 @@ func (c *ClientWithResponses) LeaveMessageWithBodyWithResponse(ctx context.Conte
 
 // LeaveMessageWithResponse Leave a message while the agents are away
 //
-// Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+// Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4973,7 +4973,7 @@ func (c *ClientWithResponses) LeaveMessageWithResponse(ctx context.Context, para
 
 // RateChatWithBodyWithResponse Rate a closed chat
 //
-// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4988,7 +4988,7 @@ func (c *ClientWithResponses) RateChatWithBodyWithResponse(ctx context.Context, 
 
 // RateChatWithResponse Rate a closed chat
 //
-// Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+// Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -5003,7 +5003,7 @@ func (c *ClientWithResponses) RateChatWithResponse(ctx context.Context, id strin
 
 // GetFileWithResponse Download a file
 //
-// The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+// The `url` of a message with a file. Anyone with the URL can read the file: no token is needed, so that any page can show images. Any other URL, and an expired file, is answered with 404. Ranges are supported, several at once as multipart/byteranges.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -5018,9 +5018,9 @@ func (c *ClientWithResponses) GetFileWithResponse(ctx context.Context, id string
 
 // GetHistoryWithResponse History of the open chat, whole or page by page
 //
-// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message stands here as soon as its POST /message has been answered.
+// The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message is listed as soon as its POST /message has been answered.
 //
-// With `limit` the answer is the last page, ascending as well; its `Link` header with `rel="next"` leads to the page before it, and so on until there is no `Link`. Pages put together are the whole history: no message that was there at the beginning is missing or doubled, also while new ones arrive. New ones come over the socket, or from the last page again.
+// With `limit` the response is the last page, ascending as well; its `Link` header with `rel="next"` leads to the previous page, and so on until there is no `Link`. Together the pages are the whole history: no message that existed at the beginning is missing or duplicated, also while new ones arrive. New ones arrive over the socket, or in the last page.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -5073,7 +5073,7 @@ func (c *ClientWithResponses) SendMessageWithResponse(ctx context.Context, param
 
 // ReadMessageWithResponse The visitor has read up to a message
 //
-// Says that the visitor has read everything in the open chat up to this message; it has no body. Who sent one of these messages and wants to know is told so. Saying it again, or of an earlier message, changes nothing. A message whose sender wants to know carries `receipt: true` in the socket's event; saying it of the newest message that is on the screen is enough.
+// Marks everything in the open chat up to this message as read by the visitor; it has no body. Senders that asked for a receipt get one. Repeating it, also for an earlier message, changes nothing. A message whose sender asked for a receipt has `receipt: true` in the socket's event; marking the newest visible message is enough.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -5088,7 +5088,7 @@ func (c *ClientWithResponses) ReadMessageWithResponse(ctx context.Context, id st
 
 // StopMessageWithResponse Stop a message that a bot is writing
 //
-// Asks the bot that is still writing this message (socket event `message.part`) to stop; it has no body. What the bot has written until then becomes the message, with `finishReason: stopped` in its data, and arrives as the event `message`. A lost connection stops nothing.
+// Stops the bot that is still writing this message (socket event `message.part`); it has no body. The text so far becomes the message, with `finishReason: stopped` in its data, and is delivered as the event `message`. A lost connection does not stop the bot.
 //
 // Returns a wrapper object for the known response body format(s).
 //

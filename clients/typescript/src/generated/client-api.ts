@@ -31,8 +31,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What became of a message
-         * @description The status of a message that this company sent, with the time of each step. It can be asked for as soon as the message was accepted. In a widget a message is delivered when a browser of the visitor has got it, over the socket or with the history, and read when the widget says so; on other channels the channel's connector reports both. Reports may come late: a time is when it happened, not when it became known.
+         * The status of a message
+         * @description The status of a message that this company sent, with the time of each step. It is available as soon as the message is accepted. In a widget a message is delivered when a browser of the visitor has received it, over the socket or with the history, and read when the widget reports it; on other channels the channel's connector reports both. Reports may be late: a time is when the step happened, not when it was reported.
          */
         get: operations["getMessage"];
         put?: never;
@@ -54,7 +54,7 @@ export interface paths {
         put?: never;
         /**
          * Reach a phone number through a template
-         * @description Triggers an outbound message through an approved template: for people whose 24-hour window has passed, or who have never written. Within the window, POST /message/send is preferred.
+         * @description Sends an outbound message through an approved template, to people whose 24-hour window has passed or who have never written. Within the window, POST /message/send is preferred.
          */
         post: operations["pushMessage"];
         delete?: never;
@@ -72,9 +72,9 @@ export interface paths {
         };
         /**
          * List chats
-         * @description The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile states what the visitor has claimed, and `verifiedBy` says what is proved.
+         * @description The company's chats with their visitors, the last activity first. The filters are combined with *and*. `email`, `phone` and `userId` compare with the visitor's profile as it was registered (an e-mail address also in lower case, a phone number with and without its leading +); the profile has the visitor's claims, and `verifiedBy` the proved ones.
          *
-         *     `Link` leads to the next page. A page may be short, even empty, and still have a next one: go on until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
+         *     `Link` leads to the next page. A page may be short, even empty, and still have a next one: continue until there is no `Link`. A chat whose visitor writes meanwhile moves to the beginning of the list.
          */
         get: operations["listChats"];
         put?: never;
@@ -94,7 +94,7 @@ export interface paths {
         };
         /**
          * A chat and its visitor
-         * @description What `GET /chats` lists, of one chat.
+         * @description One chat of `GET /chats`.
          */
         get: operations["getChat"];
         put?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * The messages of a chat, page by page
-         * @description The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Pages put together are the whole history, also while new messages arrive. A message stands here when its status is `stored`.
+         * @description The chat's messages of both sides, ascending by `createdAt`, then by `id`: the newest that the page holds (at most `limit`, and 2 MiB of data). `Link` leads to the page before it. Together the pages are the whole history, also while new messages arrive. A message is listed once its status is `stored`.
          */
         get: operations["listMessages"];
         put?: never;
@@ -169,7 +169,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document, for people */
+        /** This document, readable */
         get: operations["getDocs"];
         put?: never;
         post?: never;
@@ -183,7 +183,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A message for a chat; `data` follows from `type`, is at most 65,536 bytes of JSON, and reaches its reader as it was sent, with members that are not named here too. */
+        /** @description A message for a chat; `type` determines `data`, which has at most 65,536 bytes of JSON and reaches its reader unchanged, including members that are not named here. */
         SendMessage: components["schemas"]["SendText"] | components["schemas"]["SendImage"] | components["schemas"]["SendVideo"] | components["schemas"]["SendAudio"] | components["schemas"]["SendFile"] | components["schemas"]["SendMultipleChoice"] | components["schemas"]["SendInteractive"] | components["schemas"]["SendCarousel"];
         /** @description A message of type TEXT. */
         SendText: {
@@ -199,7 +199,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -218,7 +218,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -237,7 +237,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -256,7 +256,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -275,7 +275,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -294,7 +294,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -313,7 +313,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -332,7 +332,7 @@ export interface components {
              */
             chatId: string;
             /**
-             * @description Who the reader sees as the sender (`nameOfSender`). Without it that is the bot's name in a widget chat, and nobody on other channels.
+             * @description The displayed name of the sender (`nameOfSender`). Default: the bot's name in a widget chat, none on other channels.
              * @example Sara from support
              */
             senderName?: string | null;
@@ -340,22 +340,22 @@ export interface components {
         /** @description The message was accepted. */
         MessageSent: {
             /**
-             * @description Says that it was accepted.
+             * @description Confirms that the message was accepted.
              * @enum {string}
              */
             message: "Message sent successfully";
-            /** @description Id of the message, in the chat's history and on every event about it. */
+            /** @description Id of the message in the chat's history and in every event about it. */
             messageId: string;
             /**
              * Format: date-time
-             * @description The last instant at which a message may be sent into this chat, unless its visitor writes again.
+             * @description The last time at which a message may be sent into this chat, unless its visitor writes again.
              */
             windowExpiresAt: string;
         };
         /** @description A dry run: the message would have been accepted. */
         MessageChecked: {
             /**
-             * @description Says that it would have been accepted.
+             * @description Confirms that the message would have been accepted.
              * @enum {string}
              */
             message: "Message would be sent";
@@ -366,7 +366,7 @@ export interface components {
             dryRun: true;
             /**
              * Format: date-time
-             * @description The last instant at which a message may be sent into this chat, unless its visitor writes again.
+             * @description The last time at which a message may be sent into this chat, unless its visitor writes again.
              */
             windowExpiresAt: string;
         };
@@ -382,7 +382,7 @@ export interface components {
             /** @description The recipient's display name. When omitted, the name is not set. */
             username?: string | null;
             /**
-             * @description Texts for the template's placeholders, by name. `username` stands in the placeholder of that name, unless it is given here too. What is not given has the template's default; a parameter without one is required, a name that the template does not have is refused. Names have 1 to 64 characters, and the whole text at most 4096. Only texts: how a number or a date looks is the sender's affair.
+             * @description Texts for the template's placeholders, by name. `username` fills the placeholder of that name unless it is also given here. An omitted parameter has the template's default; one without a default is required, an unknown name is rejected. Names have 1 to 64 characters, the complete text at most 4096. Values are texts: the sender formats numbers and dates.
              * @example {
              *       "order": "4711"
              *     }
@@ -394,19 +394,19 @@ export interface components {
         /** @description The message was accepted. */
         PushSent: {
             /**
-             * @description Says that it was accepted.
+             * @description Confirms that the message was accepted.
              * @enum {string}
              */
             message: "Message sent successfully";
-            /** @description Id of the message that the recipient will get. */
+            /** @description Id of the message for the recipient. */
             messageId: string;
-            /** @description The recipient's chat, for GET /chats/{id} and its messages. Absent only when it could not be looked up in time; the message was accepted all the same, and GET /message/{id} names the chat later. */
+            /** @description The recipient's chat, for GET /chats/{id} and its messages. Absent only if the look-up timed out; the message was accepted nevertheless, and GET /message/{id} returns the chat later. */
             chatId?: string;
         };
         /** @description A dry run: the message would have been accepted. */
         PushChecked: {
             /**
-             * @description Says that it would have been accepted.
+             * @description Confirms that the message would have been accepted.
              * @enum {string}
              */
             message: "Message would be sent";
@@ -425,9 +425,9 @@ export interface components {
         TextData: {
             /** @description The text. */
             text: string;
-            /** @description Present when the text came from a button choice. */
+            /** @description Present if the text is the choice of a button. */
             payload?: string | null;
-            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` because the bot broke off, `length` because a message may not be longer. */
+            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message. */
             finishReason?: string;
         };
         /**
@@ -447,7 +447,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -472,7 +472,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -496,7 +496,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -522,7 +522,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -534,7 +534,7 @@ export interface components {
             extension?: string | null;
         };
         /**
-         * @description Content of MULTIPLE_CHOICE: a question with the answers to choose from.
+         * @description Content of MULTIPLE_CHOICE: a question with choices.
          * @example {
          *       "text": "When shall we deliver?",
          *       "choices": [
@@ -552,14 +552,14 @@ export interface components {
         MultipleChoiceData: {
             /** @description The question. */
             text: string;
-            /** @description What the reader may choose from. */
+            /** @description The choices. */
             choices: components["schemas"]["Choice"][];
         };
-        /** @description One answer to choose. */
+        /** @description One choice. */
         Choice: {
             /** @description What is shown. */
             title: string;
-            /** @description What comes back when this is chosen. */
+            /** @description The payload of the reply when this is chosen. */
             payload: string;
         };
         /**
@@ -597,9 +597,9 @@ export interface components {
             /** @description Buttons, in the order in which they are shown. */
             buttons?: components["schemas"]["Button"][] | null;
         };
-        /** @description A button: what it does follows from its type. */
+        /** @description A button; its type determines what it does. */
         Button: components["schemas"]["ReplyButton"] | components["schemas"]["UrlButton"] | components["schemas"]["PhoneButton"];
-        /** @description Sends its payload back as the visitor's answer. */
+        /** @description Sends its payload as the visitor's answer. */
         ReplyButton: {
             /**
              * @description Says which kind it is: always `reply` here. (enum property replaced by openapi-typescript)
@@ -608,10 +608,10 @@ export interface components {
             type: "reply";
             /** @description What is shown. */
             title: string;
-            /** @description What comes back when this is chosen. */
+            /** @description The payload of the reply when this is chosen. */
             payload: string;
         };
-        /** @description Opens a page. */
+        /** @description Opens a URL. */
         UrlButton: {
             /**
              * @description Says which kind it is: always `url` here. (enum property replaced by openapi-typescript)
@@ -672,36 +672,36 @@ export interface components {
             /** @description Buttons, in the order in which they are shown. */
             buttons?: components["schemas"]["Button"][] | null;
         };
-        /** @description The one error body of Parley: every status from 400 on has it. */
+        /** @description Parley's error body, of every status from 400 on. */
         Error: {
             /** @description The HTTP status. */
             statusCode: number;
-            /** @description Stable machine word. Branch on this, not on the message. */
+            /** @description Stable error code. Branch on this, not on the message. */
             code: string;
             /** @description A sentence for people. */
             message: string;
-            /** @description What is wrong with single fields, all of it at once. Only for errors of fields. */
+            /** @description All invalid fields. Only for errors of fields. */
             details?: components["schemas"]["ErrorField"][];
             /** @description The same as the header X-Request-Id. */
             requestId: string;
         };
-        /** @description One wrong field. */
+        /** @description One invalid field. */
         ErrorField: {
             /** @description Path of the field, for example data.choices[1].title. */
             field: string;
-            /** @description What is wrong with it. */
+            /** @description Description of the fault. */
             message: string;
         };
-        /** @description What became of a message. Of what has not happened, or is not known to have, there is no time. */
+        /** @description The status of a message. Steps that have not happened, or were not reported, have no time. */
         MessageStatus: {
             /** @description Id of the message. */
             messageId: string;
             /**
-             * @description The furthest that the message has come. `accepted`: it was answered with 200. `stored`: it is in the chat's history. `failed`: somebody has given it up. `delivered`: it is on the reader's device. `read`: the reader has seen it. It only moves forward in this order; a failed message that arrives all the same (a channel has tried again, an operator has repeated it) is delivered.
+             * @description The latest status of the message. `accepted`: the API answered 200. `stored`: it is in the chat's history. `failed`: delivery was given up. `delivered`: it has reached the reader's device. `read`: the reader has seen it. It only moves forward in this order; a failed message that arrives after all (a channel has retried, an operator has replayed it) is delivered.
              * @enum {string}
              */
             status: "accepted" | "stored" | "failed" | "delivered" | "read";
-            /** @description Its chat. Of a push that is known when it is stored. */
+            /** @description The message's chat. For a push it is known once the message is stored. */
             chatId?: string;
             /**
              * Format: date-time
@@ -710,12 +710,12 @@ export interface components {
             acceptedAt: string;
             /**
              * Format: date-time
-             * @description When it came into the history.
+             * @description When it was stored in the history.
              */
             storedAt?: string;
             /**
              * Format: date-time
-             * @description When it was delivered; when it was read, if nobody has reported that before.
+             * @description When it was delivered; the time of reading if the delivery was not reported before.
              */
             deliveredAt?: string;
             /**
@@ -725,13 +725,13 @@ export interface components {
             readAt?: string;
             /**
              * Format: date-time
-             * @description When it was given up first. It stays when the message arrives all the same.
+             * @description When it was first given up. It remains if the message arrives after all.
              */
             failedAt?: string;
-            /** @description Why it was given up, in words for people. */
+            /** @description Why it was given up, readable. */
             reason?: string;
         };
-        /** @description A message of the history; `data` follows from `type`. Clients ignore members of `data` that they do not know. */
+        /** @description A message of the history; `type` determines `data`. Clients ignore unknown members of `data`. */
         Message: components["schemas"]["TextMessage"] | components["schemas"]["ImageMessage"] | components["schemas"]["VideoMessage"] | components["schemas"]["AudioMessage"] | components["schemas"]["FileMessage"] | components["schemas"]["MultipleChoiceMessage"] | components["schemas"]["MultipleChoiceReplyMessage"] | components["schemas"]["InteractiveMessage"] | components["schemas"]["CarouselMessage"] | components["schemas"]["TemplateMessage"];
         /** @description A message of type TEXT. */
         TextMessage: {
@@ -752,7 +752,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type IMAGE. */
@@ -774,7 +774,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type VIDEO. */
@@ -796,7 +796,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type AUDIO. */
@@ -818,7 +818,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type FILE. */
@@ -840,7 +840,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type MULTIPLE_CHOICE. */
@@ -862,7 +862,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type MULTIPLE_CHOICE_REPLY. */
@@ -884,7 +884,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type INTERACTIVE. */
@@ -906,7 +906,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type CAROUSEL. */
@@ -928,7 +928,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type TEMPLATE. */
@@ -950,7 +950,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /**
@@ -964,13 +964,13 @@ export interface components {
         MultipleChoiceReplyData: {
             /** @description The title of the choice. */
             text: string;
-            /** @description What comes back when this is chosen. */
+            /** @description The payload of the reply when this is chosen. */
             payload: string;
             /** @description Id of the MULTIPLE_CHOICE message that is answered. */
             replyTo?: string | null;
         };
         /**
-         * @description Content of TEMPLATE: what a push sent to its recipient. Only ever read, never sent by these APIs' callers.
+         * @description Content of TEMPLATE: what a push sent to its recipient. Callers only receive it.
          * @example {
          *       "templateId": "de300000-0000-4000-8000-00000000000e",
          *       "name": "order_ready",
@@ -987,7 +987,7 @@ export interface components {
             name: string;
             /** @description The template's text with its parameters filled in. */
             text: string;
-            /** @description What was filled in. */
+            /** @description The values of the placeholders. */
             parameters?: {
                 [key: string]: unknown;
             } | null;
@@ -1030,7 +1030,7 @@ export interface components {
             visitorWroteAt?: string;
             /**
              * Format: date-time
-             * @description The last instant at which POST /message/send takes a message for this chat, if the chat is not closed by then.
+             * @description The last time at which POST /message/send accepts a message for this chat, unless the chat is closed before.
              */
             windowExpiresAt: string;
             /**
@@ -1052,10 +1052,10 @@ export interface components {
             email?: string;
             /** @description Phone number, as it was registered or pushed to. */
             phone?: string;
-            /** @description The id that your own system has for this person. */
+            /** @description This person's id in your own system. */
             userId?: string;
             /**
-             * @description Which of the identities your server has proved; absent: none, they are the visitor's own claims.
+             * @description The identities that your server has verified; absent: none, they are the visitor's own claims.
              * @enum {string}
              */
             verifiedBy?: "userId" | "email" | "phone";
@@ -1064,7 +1064,7 @@ export interface components {
         MessageTemplate: {
             /** @description Id of the template, for POST /push-message. */
             templateId: string;
-            /** @description Its name in the panel. */
+            /** @description The template's name in the panel. */
             name: string;
             /**
              * @description Only `approved` can be sent.
@@ -1073,16 +1073,16 @@ export interface components {
             status: "draft" | "pending" | "approved" | "rejected";
             /** @description The text, with placeholders such as {{order}}. */
             text: string;
-            /** @description The placeholders that a push may fill. */
+            /** @description The template's placeholders. */
             parameters: components["schemas"]["MessageTemplateParameter"][];
         };
         /** @description A placeholder of a template. */
         MessageTemplateParameter: {
-            /** @description Its name, as a member of `parameters`. */
+            /** @description Name of the placeholder, a member of `parameters`. */
             name: string;
-            /** @description What stands in when the push does not name it; absent: nothing. */
+            /** @description Default if the push omits it; absent: none. */
             default?: string;
-            /** @description Whether a push must name it. */
+            /** @description Whether a push must set it. */
             required: boolean;
         };
     };
@@ -1099,7 +1099,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A fault of ours. The request may or may not have been carried out. */
+        /** @description An internal error. The request may or may not have been carried out. */
         InternalError: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1111,7 +1111,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Something that we need is away, or what stores messages is full (STREAM_FULL) or cannot be written, as with a full disk (STREAM_NOT_WRITABLE); nothing was accepted. The same request may succeed later. */
+        /** @description A dependency is unavailable, or the message store is full (STREAM_FULL) or not writable, for example because of a full disk (STREAM_NOT_WRITABLE); nothing was accepted. A retry may succeed. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1136,7 +1136,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description There is no access token (TOKEN_MISSING), it is not sent in the header `x-access-token` by itself (WRONG_AUTH_SCHEME), or it does not hold: it is unknown, expired or revoked (UNAUTHORIZED). */
+        /** @description The access token is missing (TOKEN_MISSING), not sent in a single header `x-access-token` (WRONG_AUTH_SCHEME), or unknown, expired or revoked (UNAUTHORIZED). */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1201,31 +1201,31 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
+        /** @description Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
         "Idempotency-Key": string;
     };
     requestBodies: never;
     headers: {
-        /** @description Id of this request, in our logs too. Taken over from the request when it has one of at most 128 letters, digits, dots, dashes and underscores; made otherwise. */
+        /** @description Id of this request, also in Parley's logs: the id of the request if it is valid (at most 128 letters, digits, dots, dashes and underscores), otherwise a generated one. */
         "X-Request-Id": string;
-        /** @description Seconds to wait before the same request is worth sending again. */
+        /** @description Seconds to wait before a retry. */
         "Retry-After": number;
-        /** @description `no-store`: what is known changes. */
+        /** @description `no-store`: the status changes. */
         "Cache-Control": string;
-        /** @description `true` on an answer that was made for an earlier request with the same Idempotency-Key; absent on others. */
+        /** @description `true` if this is the response to an earlier request with the same Idempotency-Key; otherwise absent. */
         "Idempotency-Replayed": "true";
         /**
-         * @description The limits that count this request (draft-ietf-httpapi-ratelimit-headers): of each its name, how many requests (`q`) in how many seconds (`w`). Absent where no limit is set.
+         * @description The limits that apply to this request (draft-ietf-httpapi-ratelimit-headers): the name of each, its number of requests (`q`) and its window in seconds (`w`). Absent without limits.
          * @example "token";q=60000;w=60
          */
         "RateLimit-Policy": string;
         /**
-         * @description Of each of these limits how many requests are left (`r`), and in how many seconds all are back (`t`). Servers share their counts in portions, so the number may be a little behind.
+         * @description For each of these limits, the remaining requests (`r`) and the seconds until the limit is fully available again (`t`). Servers share their counts in portions, so the number may lag slightly.
          * @example "token";r=59987;t=1
          */
         RateLimit: string;
         /**
-         * @description Leads to the next page with `rel="next"` (RFC 8288); absent where there is none. The target is relative to the address of the request and keeps its other parameters.
+         * @description The next page, with `rel="next"` (RFC 8288); absent on the last page. The target is relative to the request's URL and keeps its other parameters.
          * @example <?after=1772366400000.0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f&limit=50>; rel="next"
          */
         Link: string;
@@ -1237,13 +1237,13 @@ export interface operations {
     sendMessage: {
         parameters: {
             query?: {
-                /** @description With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. What is neither `true` nor `false` is answered with 400. */
+                /** @description With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. Any other value is answered with 400. */
                 dryRun?: boolean;
             };
             header?: {
-                /** @description Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
+                /** @description Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1268,7 +1268,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageSent"] | components["schemas"]["MessageChecked"];
                 };
             };
-            /** @description The body is wrong, the chat is older than 24 hours (CHAT_TOO_OLD), or it is younger and closed (CHAT_CLOSED). */
+            /** @description The body is invalid, the chat's window has passed (CHAT_TOO_OLD), or the chat is closed within its window (CHAT_CLOSED). */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1308,18 +1308,18 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
-                /** @description The `messageId` of the answer to the send. What is not a UUID is answered with 404 as well. */
+                /** @description The `messageId` of the send's response. A value that is not a UUID is answered with 404 as well. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What is known. */
+            /** @description The known steps. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1332,7 +1332,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageStatus"];
                 };
             };
-            /** @description The request has a query parameter, and takes none. */
+            /** @description The request has a query parameter, but the operation has none. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1365,13 +1365,13 @@ export interface operations {
     pushMessage: {
         parameters: {
             query?: {
-                /** @description With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. What is neither `true` nor `false` is answered with 400. */
+                /** @description With `true` everything is checked (the token, the body, the chat with its window, the template with its parameters) and nothing is sent: the answer has `dryRun` and no `messageId`, the errors are the same. Any other value is answered with 400. */
                 dryRun?: boolean;
             };
             header?: {
-                /** @description Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
+                /** @description Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1396,7 +1396,7 @@ export interface operations {
                     "application/json": components["schemas"]["PushSent"] | components["schemas"]["PushChecked"];
                 };
             };
-            /** @description The body is wrong, or its parameters are not what the template asks for. */
+            /** @description The body is invalid, or its parameters do not match the template. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1410,7 +1410,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description There is no such template of this company (TEMPLATE_NOT_FOUND), or it is not approved (TEMPLATE_NOT_APPROVED). A template of another company is not found. */
+            /** @description The company has no such template (TEMPLATE_NOT_FOUND), or it is not approved (TEMPLATE_NOT_APPROVED). A template of another company is not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1445,13 +1445,13 @@ export interface operations {
                 phone?: string;
                 /** @description Only chats in this state; `open` is pending or active. For example `open`. */
                 status?: "open" | "pending" | "active" | "closed";
-                /** @description How many entries the page has at most; 50 when it is not sent. */
+                /** @description Maximum number of entries of a page; default 50. */
                 limit?: number;
-                /** @description Where the page begins. `Link` says it for you. For example `1772366400000.0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f`. */
+                /** @description Start of the page. Follow `Link` to get it. For example `1772366400000.0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f`. */
                 after?: string;
             };
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1508,7 +1508,7 @@ export interface operations {
                     "application/json": components["schemas"]["Chat"][];
                 };
             };
-            /** @description A query parameter is wrong or unknown; `details` names each. */
+            /** @description A query parameter is invalid or unknown; `details` names each. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1530,12 +1530,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
                 /**
-                 * @description The `chatId`. What is not a UUID is answered with 404 as well.
+                 * @description The `chatId`. A value that is not a UUID is answered with 404 as well.
                  * @example 0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f
                  */
                 id: string;
@@ -1576,7 +1576,7 @@ export interface operations {
                     "application/json": components["schemas"]["Chat"];
                 };
             };
-            /** @description The request has a query parameter, and takes none. */
+            /** @description The request has a query parameter, but the operation has none. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1609,18 +1609,18 @@ export interface operations {
     listMessages: {
         parameters: {
             query?: {
-                /** @description Id of a message of the chat: the page ends just before it. `Link` says it for you. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`. */
+                /** @description Id of a message of the chat: the page ends just before it. Follow `Link` to get it. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`. */
                 before?: string;
-                /** @description How many entries the page has at most; 100 when it is not sent. */
+                /** @description Maximum number of entries of a page; default 100. */
                 limit?: number;
             };
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
                 /**
-                 * @description The `chatId`. What is not a UUID is answered with 404 as well.
+                 * @description The `chatId`. A value that is not a UUID is answered with 404 as well.
                  * @example 0d9f5c7e-6c1d-4b7a-8f1e-2a3b4c5d6e7f
                  */
                 id: string;
@@ -1669,7 +1669,7 @@ export interface operations {
                     "application/json": components["schemas"]["Message"][];
                 };
             };
-            /** @description A query parameter is wrong or unknown; `details` names each. */
+            /** @description A query parameter is invalid or unknown; `details` names each. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1704,13 +1704,13 @@ export interface operations {
             query?: {
                 /** @description Only templates in this state. For example `approved`. */
                 status?: "draft" | "pending" | "approved" | "rejected";
-                /** @description How many entries the page has at most; 50 when it is not sent. */
+                /** @description Maximum number of entries of a page; default 50. */
                 limit?: number;
-                /** @description The id after which the page begins. `Link` says it for you. For example `de300000-0000-4000-8000-00000000000e`. */
+                /** @description The id after which the page begins. Follow `Link` to get it. For example `de300000-0000-4000-8000-00000000000e`. */
                 after?: string;
             };
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1753,7 +1753,7 @@ export interface operations {
                     "application/json": components["schemas"]["MessageTemplate"][];
                 };
             };
-            /** @description A query parameter is wrong or unknown; `details` names each. */
+            /** @description A query parameter is invalid or unknown; `details` names each. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -47,9 +47,9 @@ export interface paths {
         };
         /**
          * History of the open chat, whole or page by page
-         * @description The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message stands here as soon as its POST /message has been answered.
+         * @description The messages of the visitor's active or pending chat, ascending by `createdAt`, then by `id`: the newest 1,000, or as many of the newest as have 2 MiB of data, whichever is less. `Link` leads to the rest. A message is listed as soon as its POST /message has been answered.
          *
-         *     With `limit` the answer is the last page, ascending as well; its `Link` header with `rel="next"` leads to the page before it, and so on until there is no `Link`. Pages put together are the whole history: no message that was there at the beginning is missing or doubled, also while new ones arrive. New ones come over the socket, or from the last page again.
+         *     With `limit` the response is the last page, ascending as well; its `Link` header with `rel="next"` leads to the previous page, and so on until there is no `Link`. Together the pages are the whole history: no message that existed at the beginning is missing or duplicated, also while new ones arrive. New ones arrive over the socket, or in the last page.
          */
         get: operations["getHistory"];
         put?: never;
@@ -77,7 +77,7 @@ export interface paths {
         };
         /**
          * Download a file
-         * @description The `url` of a message with a file. Anybody who has the address may read the file: there is no token in it and none is needed, so that images can be shown by any page. An address that is not exactly the one of the message is answered with 404, and so is a file that has expired. Ranges are served, several at once as multipart/byteranges.
+         * @description The `url` of a message with a file. Anyone with the URL can read the file: no token is needed, so that any page can show images. Any other URL, and an expired file, is answered with 404. Ranges are supported, several at once as multipart/byteranges.
          */
         get: operations["getFile"];
         put?: never;
@@ -99,7 +99,7 @@ export interface paths {
         put?: never;
         /**
          * The visitor has read up to a message
-         * @description Says that the visitor has read everything in the open chat up to this message; it has no body. Who sent one of these messages and wants to know is told so. Saying it again, or of an earlier message, changes nothing. A message whose sender wants to know carries `receipt: true` in the socket's event; saying it of the newest message that is on the screen is enough.
+         * @description Marks everything in the open chat up to this message as read by the visitor; it has no body. Senders that asked for a receipt get one. Repeating it, also for an earlier message, changes nothing. A message whose sender asked for a receipt has `receipt: true` in the socket's event; marking the newest visible message is enough.
          */
         post: operations["readMessage"];
         delete?: never;
@@ -119,7 +119,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a message that a bot is writing
-         * @description Asks the bot that is still writing this message (socket event `message.part`) to stop; it has no body. What the bot has written until then becomes the message, with `finishReason: stopped` in its data, and arrives as the event `message`. A lost connection stops nothing.
+         * @description Stops the bot that is still writing this message (socket event `message.part`); it has no body. The text so far becomes the message, with `finishReason: stopped` in its data, and is delivered as the event `message`. A lost connection does not stop the bot.
          */
         post: operations["stopMessage"];
         delete?: never;
@@ -137,7 +137,7 @@ export interface paths {
         };
         /**
          * The visitor's latest chat and its agents
-         * @description Who answers the visitor's latest chat, whether agents are there, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
+         * @description Who answers the visitor's latest chat, whether agents are available, and whether the chat can be rated. The chat may be closed. A change comes with a notice over the socket: a TEXT message whose `data` has `notice` beside `text`: `handover` (agents have the chat; with `away: true`, and `opensAt` where it is known, outside of the business hours), `offline` (an offline message has reached them) or `closed` (an agent has closed the chat, and it can be rated).
          */
         get: operations["getChat"];
         put?: never;
@@ -159,7 +159,7 @@ export interface paths {
         put?: never;
         /**
          * The visitor wants to talk to a person
-         * @description Gives the open chat to the agents; it has no body. From then on no bot answers, until an agent hands the chat back. Asking again, or for a chat that agents have already, changes nothing. The application must offer it (`handoverOffered`).
+         * @description Hands the open chat over to the agents; it has no body. After that no bot answers until an agent hands the chat back. Repeating it, or doing it for a chat that agents already have, changes nothing. The application must offer it (`handoverOffered`).
          */
         post: operations["handOverChat"];
         delete?: never;
@@ -179,7 +179,7 @@ export interface paths {
         put?: never;
         /**
          * Leave a message while the agents are away
-         * @description Accepts a message as POST /message does, with `email` beside `text` in its data, and lets the chat wait for the agents, marked as one with an offline message. A visitor without an e-mail address has this one from then on; it does not identify the visitor. A chat is opened when none is open. Where the chat is a bot's, the application must offer a handover.
+         * @description Accepts a message like POST /message, with `email` beside `text` in its data, and queues the chat for the agents, marked as having an offline message. A visitor without an e-mail address gets this one; it does not identify the visitor. A chat is opened if none is open. If a bot has the chat, the application must offer a handover.
          */
         post: operations["leaveMessage"];
         delete?: never;
@@ -199,7 +199,7 @@ export interface paths {
         put?: never;
         /**
          * Rate a closed chat
-         * @description Keeps what the visitor says about a chat that an agent has closed. There is one rating for a chat: the first one within 7 days of the closing, then changes of it within 24 hours of the first (`rateableUntil`). A chat that closed because the visitor was silent is not rated. The application must ask for ratings.
+         * @description Stores the visitor's rating of a chat that an agent has closed. A chat has one rating: the first is accepted within 7 days after closing, changes within 24 hours after the first (`rateableUntil`). A chat that closed because the visitor was silent cannot be rated. The application must have ratings enabled.
          */
         post: operations["rateChat"];
         delete?: never;
@@ -234,7 +234,7 @@ export interface paths {
         };
         /**
          * The widget's loader
-         * @description What the script tag of a page names: the launcher, which loads the chat when the visitor opens it. Answers are Brotli or gzip where the client takes it.
+         * @description The script for a page's script tag: the launcher, which loads the chat when the visitor opens it. Responses are compressed with Brotli or gzip if the client accepts it.
          */
         get: operations["getWidget"];
         put?: never;
@@ -253,7 +253,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the widget may send
+         * Limits of the widget
          * @description Read by the widget before the first file is chosen.
          */
         get: operations["getWidgetLimits"];
@@ -274,7 +274,7 @@ export interface paths {
         };
         /**
          * A part of the widget
-         * @description What the loader loads later. The name carries a hash of the content, so the answer never changes.
+         * @description A chunk that the loader loads later. The name has a hash of the content, so the response never changes.
          */
         get: operations["getWidgetFile"];
         put?: never;
@@ -309,7 +309,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document, for people */
+        /** This document, readable */
         get: operations["getDocs"];
         put?: never;
         post?: never;
@@ -323,7 +323,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A chat application, as its widget needs it. */
+        /** @description A chat application, as its widget sees it. */
         Settings: {
             /** @description Chat application id. */
             id: string;
@@ -333,7 +333,7 @@ export interface components {
             name: string;
             widgetConfigs: components["schemas"]["WidgetConfigs"];
         };
-        /** @description Models the widget. Contents may vary by application, and are returned as they were stored; clients ignore unknown keys. */
+        /** @description Configuration of the widget. Contents vary by application and are returned as stored; clients ignore unknown keys. */
         WidgetConfigs: {
             /** @description Field names that must be present in the registration body. */
             requiredFields?: string[];
@@ -388,7 +388,7 @@ export interface components {
             email?: string | null;
             /** @description A phone number of 11 to 12 digits, without + or other characters. Required if email and userId are both absent. */
             phone?: string | null;
-            /** @description The id that your own system has for this person. Required if email and phone are both absent. */
+            /** @description This person's id in your own system. Required if email and phone are both absent. */
             userId?: string | null;
             /** @description Hexadecimal HMAC-SHA256 of the strongest of userId, email and phone that is sent, exactly as it is sent, with the application's identity secret as key. Made by your own server for a user who is logged in there, never in the page. Must be absent if `identityToken` is sent; ignored if the application does not verify. It does not expire: prefer `identityToken`. */
             userHash?: string | null;
@@ -397,10 +397,10 @@ export interface components {
         };
         /** @description The visitor is registered. */
         Registered: {
-            /** @description A JWT (EdDSA). It ends after 30 days unless the operator says otherwise. */
+            /** @description A JWT (EdDSA), valid for 30 days unless the operator configures another lifetime. */
             accessToken: string;
         };
-        /** @description A message of the history; `data` follows from `type`. Clients ignore members of `data` that they do not know. */
+        /** @description A message of the history; `type` determines `data`. Clients ignore unknown members of `data`. */
         Message: components["schemas"]["TextMessage"] | components["schemas"]["ImageMessage"] | components["schemas"]["VideoMessage"] | components["schemas"]["AudioMessage"] | components["schemas"]["FileMessage"] | components["schemas"]["MultipleChoiceMessage"] | components["schemas"]["MultipleChoiceReplyMessage"] | components["schemas"]["InteractiveMessage"] | components["schemas"]["CarouselMessage"] | components["schemas"]["TemplateMessage"];
         /** @description A message of type TEXT. */
         TextMessage: {
@@ -421,7 +421,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type IMAGE. */
@@ -443,7 +443,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type VIDEO. */
@@ -465,7 +465,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type AUDIO. */
@@ -487,7 +487,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type FILE. */
@@ -509,7 +509,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type MULTIPLE_CHOICE. */
@@ -531,7 +531,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type MULTIPLE_CHOICE_REPLY. */
@@ -553,7 +553,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type INTERACTIVE. */
@@ -575,7 +575,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type CAROUSEL. */
@@ -597,7 +597,7 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
         /** @description A message of type TEMPLATE. */
@@ -619,10 +619,10 @@ export interface components {
             nameOfSender: string;
             /** @description true: a bot, an agent or a company system; false: the visitor. */
             isFromSupport: boolean;
-            /** @description The chat that it belongs to; in a history. */
+            /** @description The message's chat; in a history. */
             chatId?: string;
         };
-        /** @description What a visitor writes. `data` is at most 8,192 bytes of JSON and kept as it was sent. */
+        /** @description A visitor's message. `data` has at most 8,192 bytes of JSON and is stored unchanged. */
         SendMessage: components["schemas"]["SendText"] | components["schemas"]["SendMultipleChoiceReply"];
         /** @description A message of type TEXT. */
         SendText: {
@@ -644,12 +644,12 @@ export interface components {
         };
         /** @description A file of the visitor. */
         SendFile: {
-            /** @description The file, with its name; at most 25 MiB or what the operator has set. */
+            /** @description The file, with its name; at most 25 MiB or the operator's limit. */
             file: string;
             /** @description Text shown with the file. */
             caption?: string;
         };
-        /** @description A visitor's chat, who answers it, and how it was rated. */
+        /** @description A visitor's chat: who answers, and its rating. */
         ChatState: {
             /**
              * Format: uuid
@@ -666,11 +666,11 @@ export interface components {
              * @enum {string}
              */
             control: "bot" | "agent";
-            /** @description The agents have the chat, and none of them has taken it yet. */
+            /** @description The chat waits for an agent. */
             waiting: boolean;
-            /** @description Who gave the chat to the agents: bot, visitor or offline_form. Absent: an agent has taken it, or the bot answers. */
+            /** @description Who handed the chat over to the agents: bot, visitor or offline_form. Absent: an agent took it over, or the bot answers. */
             handoverBy?: string;
-            /** @description Whether POST /chat/handover would give the chat to the agents. */
+            /** @description Whether POST /chat/handover hands the chat over to the agents. */
             handoverOffered: boolean;
             /**
              * Format: date-time
@@ -679,10 +679,10 @@ export interface components {
             closedAt?: string;
             /**
              * Format: date-time
-             * @description Until when the chat may be rated, or its rating changed. Absent: it may not.
+             * @description Until when the chat may be rated or its rating changed. Absent: it cannot be rated.
              */
             rateableUntil?: string;
-            /** @description What the visitor has said about the chat; absent: nothing. */
+            /** @description The visitor's rating of the chat; absent: none. */
             rating?: {
                 /** @description 1 is the worst, 5 the best. */
                 score: number;
@@ -690,7 +690,7 @@ export interface components {
                 comment?: string;
                 /**
                  * Format: date-time
-                 * @description When the visitor said it last.
+                 * @description When the visitor last changed it.
                  */
                 ratedAt: string;
             };
@@ -700,15 +700,15 @@ export interface components {
                 available: boolean;
                 /**
                  * Format: date-time
-                 * @description When the business hours begin again; absent while they last, and where that is not known.
+                 * @description When the business hours begin again; absent during business hours, and if it is not known.
                  */
                 opensAt?: string;
             };
         };
         OfflineMessage: {
-            /** @description What the visitor wants to say. */
+            /** @description The visitor's message. */
             message: string;
-            /** @description Where the agents may answer. */
+            /** @description Who may answer. */
             email: string;
         };
         RateChat: {
@@ -726,9 +726,9 @@ export interface components {
         TextData: {
             /** @description The text. */
             text: string;
-            /** @description Present when the text came from a button choice. */
+            /** @description Present if the text is the choice of a button. */
             payload?: string | null;
-            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` because the bot broke off, `length` because a message may not be longer. */
+            /** @description Only in a bot's reply that ended early: `stopped` by the visitor, `interrupted` by a failure of the bot, `length` at the maximum length of a message. */
             finishReason?: string;
         };
         /**
@@ -748,7 +748,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -773,7 +773,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -797,7 +797,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -823,7 +823,7 @@ export interface components {
             url: string;
             /** @description Media type. */
             mime?: string | null;
-            /** @description Storage path of the file, where the sender has one. */
+            /** @description Storage path of the file, if the sender has one. */
             path?: string | null;
             /** @description Size in bytes. */
             size?: number | null;
@@ -835,7 +835,7 @@ export interface components {
             extension?: string | null;
         };
         /**
-         * @description Content of MULTIPLE_CHOICE: a question with the answers to choose from.
+         * @description Content of MULTIPLE_CHOICE: a question with choices.
          * @example {
          *       "text": "When shall we deliver?",
          *       "choices": [
@@ -853,14 +853,14 @@ export interface components {
         MultipleChoiceData: {
             /** @description The question. */
             text: string;
-            /** @description What the reader may choose from. */
+            /** @description The choices. */
             choices: components["schemas"]["Choice"][];
         };
-        /** @description One answer to choose. */
+        /** @description One choice. */
         Choice: {
             /** @description What is shown. */
             title: string;
-            /** @description What comes back when this is chosen. */
+            /** @description The payload of the reply when this is chosen. */
             payload: string;
         };
         /**
@@ -874,7 +874,7 @@ export interface components {
         MultipleChoiceReplyData: {
             /** @description The title of the choice. */
             text: string;
-            /** @description What comes back when this is chosen. */
+            /** @description The payload of the reply when this is chosen. */
             payload: string;
             /** @description Id of the MULTIPLE_CHOICE message that is answered. */
             replyTo?: string | null;
@@ -914,9 +914,9 @@ export interface components {
             /** @description Buttons, in the order in which they are shown. */
             buttons?: components["schemas"]["Button"][] | null;
         };
-        /** @description A button: what it does follows from its type. */
+        /** @description A button; its type determines what it does. */
         Button: components["schemas"]["ReplyButton"] | components["schemas"]["UrlButton"] | components["schemas"]["PhoneButton"];
-        /** @description Sends its payload back as the visitor's answer. */
+        /** @description Sends its payload as the visitor's answer. */
         ReplyButton: {
             /**
              * @description Says which kind it is: always `reply` here. (enum property replaced by openapi-typescript)
@@ -925,10 +925,10 @@ export interface components {
             type: "reply";
             /** @description What is shown. */
             title: string;
-            /** @description What comes back when this is chosen. */
+            /** @description The payload of the reply when this is chosen. */
             payload: string;
         };
-        /** @description Opens a page. */
+        /** @description Opens a URL. */
         UrlButton: {
             /**
              * @description Says which kind it is: always `url` here. (enum property replaced by openapi-typescript)
@@ -990,7 +990,7 @@ export interface components {
             buttons?: components["schemas"]["Button"][] | null;
         };
         /**
-         * @description Content of TEMPLATE: what a push sent to its recipient. Only ever read, never sent by these APIs' callers.
+         * @description Content of TEMPLATE: what a push sent to its recipient. Callers only receive it.
          * @example {
          *       "templateId": "de300000-0000-4000-8000-00000000000e",
          *       "name": "order_ready",
@@ -1007,14 +1007,14 @@ export interface components {
             name: string;
             /** @description The template's text with its parameters filled in. */
             text: string;
-            /** @description What was filled in. */
+            /** @description The values of the placeholders. */
             parameters?: {
                 [key: string]: unknown;
             } | null;
         };
         /** @description A JWK Set. */
         KeySet: {
-            /** @description The keys that hold at the moment. */
+            /** @description The valid keys. */
             keys: {
                 /**
                  * @description Key type.
@@ -1036,44 +1036,44 @@ export interface components {
                  */
                 alg?: "EdDSA";
                 /**
-                 * @description What the key is for: signatures.
+                 * @description Use of the key: signatures.
                  * @enum {string}
                  */
                 use?: "sig";
             }[];
         };
-        /** @description The one error body of Parley: every status from 400 on has it. */
+        /** @description Parley's error body, of every status from 400 on. */
         Error: {
             /** @description The HTTP status. */
             statusCode: number;
-            /** @description Stable machine word. Branch on this, not on the message. */
+            /** @description Stable error code. Branch on this, not on the message. */
             code: string;
             /** @description A sentence for people. */
             message: string;
-            /** @description What is wrong with single fields, all of it at once. Only for errors of fields. */
+            /** @description All invalid fields. Only for errors of fields. */
             details?: components["schemas"]["ErrorField"][];
             /** @description The same as the header X-Request-Id. */
             requestId: string;
         };
-        /** @description One wrong field. */
+        /** @description One invalid field. */
         ErrorField: {
             /** @description Path of the field, for example data.choices[1].title. */
             field: string;
-            /** @description What is wrong with it. */
+            /** @description Description of the fault. */
             message: string;
         };
         /** @description A part of a TEXT message that a bot is still writing: the payload of the socket event `message.part`. The message itself follows as the event `message` with the same id and replaces what the parts have shown. Ignore a part whose `n` is not above the last one of its message, and parts of a message that is complete. A part with `offset` 0 replaces the text; one whose `n` is the next and whose `offset` is the length of the text is appended; ignore any other, for a part with `offset` 0 follows within seconds. */
         MessagePart: {
             /**
              * Format: uuid
-             * @description The id that the message will have.
+             * @description The id of the message.
              */
             messageId: string;
-            /** @description Rises with each part of the message. */
+            /** @description Increases with each part of the message. */
             n: number;
-            /** @description Where in the message the text begins, in UTF-16 code units (`length` in JavaScript). */
+            /** @description Position of the text in the message, in UTF-16 code units (`length` in JavaScript). */
             offset: number;
-            /** @description What the bot has written since the part before; with `offset` 0 all of it so far. */
+            /** @description Text since the previous part; with `offset` 0 the whole text so far. */
             text: string;
             /**
              * Format: uuid
@@ -1087,7 +1087,7 @@ export interface components {
             createdAt: string;
             /** @description Only with `offset` 0. */
             nameOfSender?: string;
-            /** @description True in the last part, which has no text: the message has been sent, or there will be none. */
+            /** @description True in the last part, which has no text: the message has been sent, or none will follow. */
             done?: boolean;
         };
     };
@@ -1104,7 +1104,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A fault of ours. The request may or may not have been carried out. */
+        /** @description An internal error. The request may or may not have been carried out. */
         InternalError: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1116,7 +1116,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Something that we need is away, or what stores messages is full (STREAM_FULL) or cannot be written, as with a full disk (STREAM_NOT_WRITABLE); nothing was accepted. The same request may succeed later. */
+        /** @description A dependency is unavailable, or the message store is full (STREAM_FULL) or not writable, for example because of a full disk (STREAM_NOT_WRITABLE); nothing was accepted. A retry may succeed. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1129,7 +1129,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Something that we need is away, or too many histories are being read at once (TOO_MANY_READS). The same request may succeed later. */
+        /** @description A dependency is unavailable, or too many histories are being read at once (TOO_MANY_READS). A retry may succeed. */
         HistoryUnavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1154,7 +1154,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description There is no visitor's token (TOKEN_MISSING), it is not sent as `Authorization: Bearer` (WRONG_AUTH_SCHEME), or it does not hold (UNAUTHORIZED): it is invalid or expired, it was revoked, or its visitor has not proved who they are where the application has come to require it. Register again. */
+        /** @description The visitor's token is missing (TOKEN_MISSING), not sent as `Authorization: Bearer` (WRONG_AUTH_SCHEME), or not valid (UNAUTHORIZED): it is malformed, expired or revoked, or the application now requires a verified identity that the visitor does not have. Register again. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1166,7 +1166,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The request comes from a page whose origin the application does not allow. The answer has no `Access-Control-Allow-Origin`, so that the page cannot read it. */
+        /** @description The application does not allow the origin of the requesting page. The response has no `Access-Control-Allow-Origin`, so that the page cannot read it. */
         OriginNotAllowed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1252,28 +1252,28 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
+        /** @description Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
         "Idempotency-Key": string;
     };
     requestBodies: never;
     headers: {
-        /** @description Id of this request, in our logs too. Taken over from the request when it has one of at most 128 letters, digits, dots, dashes and underscores; made otherwise. */
+        /** @description Id of this request, also in Parley's logs: the id of the request if it is valid (at most 128 letters, digits, dots, dashes and underscores), otherwise a generated one. */
         "X-Request-Id": string;
-        /** @description Seconds to wait before the same request is worth sending again. */
+        /** @description Seconds to wait before a retry. */
         "Retry-After": number;
-        /** @description Present when the request has an Origin that the application allows, or when it is not known yet which application is meant: without a list, widgets are embedded on any site. Credentials (cookies) are never used. */
+        /** @description Present if the application allows the request's Origin, or if the application is not known yet: without a list, widgets can be embedded on any site. Credentials (cookies) are never used. */
         "Access-Control-Allow-Origin": string;
         /** @description Changes when the content changes. */
         ETag: string;
-        /** @description How long an answer may be used again. */
+        /** @description How long the response may be cached. */
         "Cache-Control": string;
         /**
-         * @description Leads to the page before this one (RFC 8288); absent where there is none. The target is relative to the address of the request and keeps its `limit`. Browsers may read it.
+         * @description The previous page, with `rel="next"` (RFC 8288); absent on the first page of the history. The target is relative to the request's URL and keeps its `limit`. Exposed to browsers.
          * @example <?before=0198b1c6-4c40-7b53-9d1f-6a0f3f5a9e21&limit=50>; rel="next"
          */
         Link: string;
         /**
-         * @description How many messages of the other side the visitor has not read, counted to 100. Absent on pages with `before`. Browsers may read it.
+         * @description Number of unread messages from the other side, up to 100. Absent on pages with `before`. Exposed to browsers.
          * @example 2
          */
         "Parley-Unread": number;
@@ -1283,40 +1283,40 @@ export interface components {
          */
         "Parley-Read-Up-To": string;
         /**
-         * @description What the visitor wrote up to this time has been read by an agent. Absent before that, and on pages with `before`.
+         * @description An agent has read the visitor's messages up to this time. Absent before that, and on pages with `before`.
          * @example 2026-03-14T15:09:26.535Z
          */
         "Parley-Seen-Up-To": string;
         /**
-         * @description Whether an agent of the company is there to answer; absent where that is not known, and on pages with `before`.
+         * @description Whether an agent of the company is available; absent if it is not known, and on pages with `before`.
          * @example online
          */
         "Parley-Agents": "online" | "away";
-        /** @description `true` on an answer that was made for an earlier request with the same Idempotency-Key; absent on others. */
+        /** @description `true` if this is the response to an earlier request with the same Idempotency-Key; otherwise absent. */
         "Idempotency-Replayed": "true";
-        /** @description inline for images, audio and video that can do no harm; attachment for everything else, such as SVG, HTML and PDF. With the file's name (RFC 6266), in UTF-8 where it is not ASCII. */
+        /** @description inline for safe images, audio and video; attachment for everything else, such as SVG, HTML and PDF. With the file's name (RFC 6266), in UTF-8 if it is not ASCII. */
         "Content-Disposition": string;
-        /** @description The Content-Type is what the content is. */
+        /** @description The Content-Type matches the content. */
         "X-Content-Type-Options": "nosniff";
-        /** @description A file that is opened as a page can run nothing and is of no origin. */
+        /** @description A file that is opened as a page runs no scripts and has an opaque origin. */
         "Content-Security-Policy": string;
-        /** @description Pages of any site may show the file. */
+        /** @description Pages of any site may embed the file. */
         "Cross-Origin-Resource-Policy": "cross-origin";
-        /** @description Parts of the file can be asked for. */
+        /** @description Range requests are supported. */
         "Accept-Ranges": "bytes";
         /** @description When the file was sent. */
         "Last-Modified": string;
-        /** @description Which part this is. */
+        /** @description Number of the part. */
         "Content-Range": string;
         /** @description bytes *\/ and the size of the file. */
         "Unsatisfied-Range": string;
         /**
-         * @description The limits that count this request (draft-ietf-httpapi-ratelimit-headers): of each its name, how many requests (`q`) in how many seconds (`w`). Absent where no limit is set.
+         * @description The limits that apply to this request (draft-ietf-httpapi-ratelimit-headers): the name of each, its number of requests (`q`) and its window in seconds (`w`). Absent without limits.
          * @example "address";q=3000;w=60, "visitor";q=300;w=60
          */
         "RateLimit-Policy": string;
         /**
-         * @description Of each of these limits how many requests are left (`r`), and in how many seconds all are back (`t`). Servers share their counts in portions, so the number may be a little behind.
+         * @description For each of these limits, the remaining requests (`r`) and the seconds until the limit is fully available again (`t`). Servers share their counts in portions, so the number may lag slightly.
          * @example "address";r=2980;t=1, "visitor";r=297;t=1
          */
         RateLimit: string;
@@ -1331,11 +1331,11 @@ export interface operations {
             header?: {
                 /** @description An ETag of an earlier answer. */
                 "If-None-Match"?: string;
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
-                /** @description The chat application (appId). What is not a UUID is answered with 404 as well. */
+                /** @description The chat application (appId). A value that is not a UUID is answered with 404 as well. */
                 id: string;
             };
             cookie?: never;
@@ -1418,7 +1418,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1448,7 +1448,7 @@ export interface operations {
                     "application/json": components["schemas"]["Registered"];
                 };
             };
-            /** @description The body is wrong, fields are missing that the application requires, or the identity could not be verified. */
+            /** @description The body is invalid, required fields of the application are missing, or the identity could not be verified. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1461,7 +1461,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["OriginNotAllowed"];
-            /** @description The chat application does not exist, or is not one of the widget. */
+            /** @description The chat application does not exist, or does not belong to the widget. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1483,13 +1483,13 @@ export interface operations {
     getHistory: {
         parameters: {
             query?: {
-                /** @description How many messages the page has at most. Without `limit` and `before` the answer is the whole history; with `before` alone a page has 100. */
+                /** @description Maximum number of messages of a page. Without `limit` and `before` the response is the whole history; with `before` alone a page has 100. */
                 limit?: number;
-                /** @description Id of a message of the open chat: the page ends just before it. `Link` says it for you. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`. */
+                /** @description Id of a message of the open chat: the page ends just before it. Follow `Link` to get it. For example `0198b1c7-1a2b-7c3d-8e4f-5a6b7c8d9e0f`. */
                 before?: string;
             };
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1541,7 +1541,7 @@ export interface operations {
                     "application/json": components["schemas"]["Message"][];
                 };
             };
-            /** @description A query parameter is wrong, or `before` is not a message of the open chat. */
+            /** @description A query parameter is invalid, or `before` is not a message of the open chat. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1576,9 +1576,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
+                /** @description Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1605,7 +1605,7 @@ export interface operations {
                     "application/json": components["schemas"]["Message"];
                 };
             };
-            /** @description The body is wrong. */
+            /** @description The body is invalid. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1633,7 +1633,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The upload came too slowly, or took too long. */
+            /** @description The upload was too slow or took too long. */
             408: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1646,7 +1646,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["KeyInUse"];
-            /** @description The JSON body is larger than 1 MiB, the file is larger than 25 MiB (or what the operator has set), there is too much beside the file, or the files of the visitor or the application take up their quota (FILE_QUOTA_EXCEEDED). */
+            /** @description The JSON body is larger than 1 MiB, the file is larger than 25 MiB (or the operator's limit), the rest of the form is too large, or the visitor or the application has used up its quota of files (FILE_QUOTA_EXCEEDED). */
             413: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1673,7 +1673,7 @@ export interface operations {
             422: components["responses"]["KeyReused"];
             429: components["responses"]["TooManyMessages"];
             500: components["responses"]["InternalError"];
-            /** @description Something that we need is away, what stores messages or files is full (STREAM_FULL, FILE_STORE_FULL), cannot be written, as with a full disk (STREAM_NOT_WRITABLE), or too many files are being uploaded (TOO_MANY_UPLOADS); nothing was accepted. The same request may succeed later. */
+            /** @description A dependency is unavailable, the message or file store is full (STREAM_FULL, FILE_STORE_FULL) or not writable, for example because of a full disk (STREAM_NOT_WRITABLE), or too many files are being uploaded (TOO_MANY_UPLOADS); nothing was accepted. A retry may succeed. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1692,9 +1692,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The part that is wanted, such as bytes=0-1023 (RFC 9110, 14.2). */
+                /** @description The requested range, such as bytes=0-1023 (RFC 9110, 14.2). */
                 Range?: string;
-                /** @description An ETag or a time: where the file is another one, all of it is sent. */
+                /** @description An ETag or a time: if the file has changed, all of it is sent. */
                 "If-Range"?: string;
                 /** @description An ETag of an earlier answer. */
                 "If-None-Match"?: string;
@@ -1702,13 +1702,13 @@ export interface operations {
                 "If-Modified-Since"?: string;
                 /** @description An ETag that the file must have. */
                 "If-Match"?: string;
-                /** @description A time since which the file must be unchanged. */
+                /** @description The file must not have changed since this time. */
                 "If-Unmodified-Since"?: string;
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
-                /** @description The unguessable part of the address. */
+                /** @description The unguessable part of the URL. */
                 id: string;
                 /** @description The file's name. */
                 name: string;
@@ -1738,7 +1738,7 @@ export interface operations {
                     "*/*": unknown;
                 };
             };
-            /** @description The part that was asked for. */
+            /** @description The requested range. */
             206: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1776,7 +1776,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description There is no such file, or it has expired. */
+            /** @description The file does not exist or has expired. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1822,7 +1822,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
@@ -1833,7 +1833,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Noted. */
+            /** @description Recorded. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1844,7 +1844,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request has a query parameter, and takes none. */
+            /** @description The request has a query parameter, but the operation has none. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1879,7 +1879,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
@@ -1901,7 +1901,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request has a query parameter, and takes none. */
+            /** @description The request has a query parameter, but the operation has none. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1948,7 +1948,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -1971,7 +1971,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChatState"];
                 };
             };
-            /** @description The request has a query parameter, and takes none. */
+            /** @description The request has a query parameter, but the operation has none. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2006,7 +2006,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -2029,7 +2029,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChatState"];
                 };
             };
-            /** @description The request has a query parameter, and takes none. */
+            /** @description The request has a query parameter, but the operation has none. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2055,7 +2055,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The application does not offer it. */
+            /** @description The application does not offer a handover. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2076,9 +2076,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes the request safe to send again: the same key with the same request gets the first answer again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
+                /** @description Makes the request safe to retry: the same key with the same request gets the first response again, and nothing is done twice. 1 to 255 printable ASCII characters, a new one for each message, such as a UUID; as a string of RFC 8941 (in double quotes) or bare, which is the same key. Kept for 24 hours. For example `"8e03978e-40d5-43dd-bc93-6894a57f9324"` or `8e03978e-40d5-43dd-bc93-6894a57f9324`. */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -2104,7 +2104,7 @@ export interface operations {
                     "application/json": components["schemas"]["Message"];
                 };
             };
-            /** @description The body is wrong, or the key. */
+            /** @description The body or the Idempotency-Key is invalid. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2119,7 +2119,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["OriginNotAllowed"];
-            /** @description The application is gone. */
+            /** @description The application does not exist any more. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2132,7 +2132,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The chat is a bot's and the application offers no handover, or the first request with this key is still at work. */
+            /** @description The bot has the chat and the application offers no handover, or the first request with this key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2156,7 +2156,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
@@ -2171,7 +2171,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The rating is kept. */
+            /** @description The rating is stored. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2186,7 +2186,7 @@ export interface operations {
                     "application/json": components["schemas"]["ChatState"];
                 };
             };
-            /** @description The body is wrong. */
+            /** @description The body is invalid. */
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2235,7 +2235,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -2265,9 +2265,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of what the browser has. */
+                /** @description ETag of the cached file. */
                 "If-None-Match"?: string;
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -2289,7 +2289,7 @@ export interface operations {
                     "text/javascript; charset=utf-8": unknown;
                 };
             };
-            /** @description The browser's own is current. */
+            /** @description The cached file is current. */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -2305,7 +2305,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path?: never;
@@ -2325,7 +2325,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description Bytes that a visitor's file may have. */
+                        /** @description Maximum size of a visitor's file in bytes. */
                         maxFileBytes: number;
                     };
                 };
@@ -2338,9 +2338,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of what the browser has. */
+                /** @description ETag of the cached file. */
                 "If-None-Match"?: string;
-                /** @description Your own id for this request; it comes back in the answer. */
+                /** @description Your own id for this request; it is returned in the response. */
                 "X-Request-Id"?: string;
             };
             path: {
@@ -2366,7 +2366,7 @@ export interface operations {
                     "text/plain; charset=utf-8": unknown;
                 };
             };
-            /** @description The browser's own is current. */
+            /** @description The cached file is current. */
             304: {
                 headers: {
                     [name: string]: unknown;
