@@ -1,4 +1,4 @@
-// Writes src/generated from the OpenAPI documents: the types (openapi-typescript) and one table of operations for each API.
+// Generates src/generated from the OpenAPI documents: the types (openapi-typescript) and one table of operations per API.
 
 import openapiTS, { astToString } from 'openapi-typescript';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ async function write(name, document, table = '') {
   await writeFile(new URL(`src/generated/${name}.ts`, import.meta.url), notice + types.replaceAll(/[ \t]+$/gm, '') + table);
 }
 
-// What the browser loads, and the documents about the API itself, are no operations of a client.
+// Skips the files of the widget and the descriptions of the API, which a client does not call.
 const skipped = (operation) => operation.tags?.includes('Description') || operation.operationId.startsWith('getWidget');
 
 // answerOf returns how to parse the body of a successful response.

@@ -1,4 +1,4 @@
-// Builds the TypeScript unit tests, and runs them with node:test.
+// Bundles the TypeScript unit tests and runs them with node:test.
 
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';

@@ -1,12 +1,12 @@
-// Builds the panel into services/panel/internal/web/dist, where the panel embeds it:
+// Builds the panel's app into services/panel/internal/web/dist, which the panel service embeds:
 //
-//   index.html, preview.html      the two pages
-//   assets/<name>-<hash>.js, .css immutable
-//   widget.js, widget/            the shipped widget, as web/widget has built it: what the preview mounts
-//   *.br, *.gz                    the same, compressed
-//   manifest.json                 sizes and integrity of each file
+//   index.html, preview.html      the pages
+//   assets/<name>-<hash>.js, .css immutable assets
+//   widget.js, widget/            the widget as built by web/widget, for the preview
+//   *.br, *.gz                    compressed copies
+//   manifest.json                 size and integrity of each file
 //
-// A section is a chunk of its own. The build fails when the script of the first page, with the largest section, is over its budget.
+// Each section is a separate chunk. The build fails when the script of the first page plus the largest section exceeds the budget.
 
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
@@ -26,7 +26,7 @@ const widget = join(root, 'services/widget-api/internal/web/dist');
 
 const integrity = (bytes) => 'sha256-' + createHash('sha256').update(bytes).digest('base64');
 
-/** The licences of what is bundled, in one text. */
+/** Returns the licences of all bundled packages as one text. */
 async function licences(inputs) {
   const names = new Set(inputs.map((i) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(i)?.[1]).filter(Boolean));
   const texts = [];
@@ -39,7 +39,7 @@ async function licences(inputs) {
   return Buffer.from(texts.join('\n----\n\n'));
 }
 
-/** The script files that a page needs: the entry and what it imports statically. */
+/** Returns the script files that an entry needs: the entry and its transitive static imports. */
 function closure(outputs, entry, found = new Set()) {
   if (found.has(entry)) return found;
   found.add(entry);
@@ -56,18 +56,18 @@ async function main() {
     jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning',
   });
   const files = new Map(outputFiles.map((f) => [relative(join(here, 'out'), f.path), f.contents]));
-  const named = (source) => Object.entries(metafile.outputs).find(([, o]) => o.entryPoint === source)[0].replace(/^out\//, '');
-  const entry = named('src/main.tsx');
-  const statics = [...closure(metafile.outputs, 'out/' + entry)].map((f) => f.replace(/^out\//, '')).filter((f) => f !== entry);
+  const outputOf = (source) => Object.entries(metafile.outputs).find(([, o]) => o.entryPoint === source)[0].replace(/^out\//, '');
+  const entry = outputOf('src/main.tsx');
+  const staticImports = [...closure(metafile.outputs, 'out/' + entry)].map((f) => f.replace(/^out\//, '')).filter((f) => f !== entry);
   const fill = async (page, values) => Buffer.from((await readFile(join(here, 'src', page), 'utf8')).replace(/\{\{(\w+)\}\}/g, (_, key) => values[key]));
   files.set('index.html', await fill('index.html', {
-    style: '/' + named('src/styles/panel.css'), script: '/' + entry,
-    preload: statics.map((f) => `<link rel="modulepreload" href="/${f}">`).join('\n    '),
+    style: '/' + outputOf('src/styles/panel.css'), script: '/' + entry,
+    preload: staticImports.map((f) => `<link rel="modulepreload" href="/${f}">`).join('\n    '),
   }));
-  files.set('preview.html', await fill('preview/preview.html', { style: '/' + named('src/preview/preview.css'), script: '/' + named('src/preview/preview.ts') }));
+  files.set('preview.html', await fill('preview/preview.html', { style: '/' + outputOf('src/preview/preview.css'), script: '/' + outputOf('src/preview/preview.ts') }));
   files.set('assets/licenses.txt', await licences(Object.keys(metafile.inputs)));
 
-  // The preview shows one language.
+  // The preview only uses English.
   files.set('widget.js', await readFile(join(widget, 'widget.js')));
   for (const name of await readdir(join(widget, 'widget'))) if (/^(chat|en)-[0-9a-f]+\.js$/.test(name)) files.set(`widget/${name}`, await readFile(join(widget, 'widget', name)));
 
@@ -83,14 +83,14 @@ async function main() {
   }
   await writeFile(join(dist, 'manifest.json'), JSON.stringify(manifest, null, 2) + '\n');
 
-  const weigh = (names) => [...names].reduce((sum, f) => sum + manifest[f.replace(/^out\//, '')].gzip, 0);
+  const gzipSize = (names) => [...names].reduce((sum, f) => sum + manifest[f.replace(/^out\//, '')].gzip, 0);
   const first = closure(metafile.outputs, 'out/' + entry);
   const sections = [...first].flatMap((f) => metafile.outputs[f].imports).filter((i) => i.kind === 'dynamic-import');
-  const sizes = sections.map(({ path }) => weigh(closure(metafile.outputs, path, new Set(first))));
-  const size = Math.max(weigh(first), ...sizes);
-  console.log(`panel first page: ${size} bytes gzip of script, budget ${budget}; the shell alone ${weigh(first)}`);
+  const sizes = sections.map(({ path }) => gzipSize(closure(metafile.outputs, path, new Set(first))));
+  const size = Math.max(gzipSize(first), ...sizes);
+  console.log(`panel first page: ${size} bytes gzip of script, budget ${budget}; the shell alone ${gzipSize(first)}`);
   if (size > budget) {
-    console.error('the first page is over its budget');
+    console.error('the first page exceeds its budget');
     process.exitCode = 1;
   }
 }

@@ -1,10 +1,10 @@
-// Measures the widget in Chromium against a running standalone, in browser contexts without a cache:
+// Benchmarks the widget in Chromium against a running standalone, in browser contexts with an empty cache:
 //
 //   make run, then: node web/widget/bench.mjs http://127.0.0.1:8082
 //
-//   bare page    from the press on a button until a field that its click appends has been painted: what the machine takes anyway
-//   first open   from the press on the launcher until the form's first field has been painted
-//   typing       from a key until the frame after it, with 2,000 messages loaded
+//   bare page    from pointerdown on a button until the field that its click handler appends is painted: the baseline of the machine
+//   first open   from pointerdown on the launcher until the first form field is painted
+//   typing       from keydown until the next frame is painted, with 2,000 messages loaded
 
 import { chromium } from 'playwright-core';
 
@@ -21,31 +21,31 @@ function report(name, values, target) {
   console.log(`${name}: median ${at(0.5)} ms, p90 ${at(0.9)} ms, worst ${at(1)} ms of ${values.length}${target ? `; target ${target} ms` : ''}`);
 }
 
-/** How long the first open takes. */
+/** Measures the first open, in milliseconds. */
 async function firstOpen() {
   const page = await newPage();
   await page.goto(`${base}/demo`);
   await ready(page);
-  const took = await pressed(page, await shadowOf(page), page.getByRole('button', { name: 'Open chat' }));
+  const took = await clickToPaint(page, await shadowOf(page), page.getByRole('button', { name: 'Open chat' }));
   if (process.env.WATERFALL) console.log(await page.evaluate(() => performance.getEntriesByType('resource').map((r) => `${new URL(r.name).pathname} ${r.startTime.toFixed(0)}-${r.responseEnd.toFixed(0)}`).join('\n')));
   await page.context().close();
   return took;
 }
 
-/** The least that a page can do. */
+/** Measures the baseline: a click that appends one field. */
 async function barePage() {
   const page = await newPage();
   await page.setContent('<button>Open</button><form class="card"></form>');
   await page.evaluate(() => { document.querySelector('button').onclick = () => document.querySelector('form').append(document.createElement('input')); });
-  const took = await pressed(page, await page.evaluateHandle(() => document), page.locator('button'));
+  const took = await clickToPaint(page, await page.evaluateHandle(() => document), page.locator('button'));
   await page.context().close();
   return took;
 }
 
 const newPage = async () => (await browser.newContext({ viewport: { width: 1100, height: 850 }, locale: 'en-US' })).newPage();
 
-/** Presses the button, and returns the time until the form's first field has been painted. */
-async function pressed(page, root, button) {
+/** Clicks the button. Returns the time from pointerdown until the first form field is painted, in milliseconds. */
+async function clickToPaint(page, root, button) {
   const seen = page.evaluate(
     (root) =>
       new Promise((done) => {
@@ -71,7 +71,7 @@ async function pressed(page, root, button) {
   return seen;
 }
 
-/** The whole history is loaded, and the visitor types in the middle of it. */
+/** Measures typing with the whole history loaded and the transcript scrolled to its middle. */
 async function typing() {
   const start = Date.parse('2026-01-01T10:00:00Z');
   const all = Array.from({ length: 2000 }, (_, n) => ({
@@ -118,7 +118,7 @@ async function typing() {
 }
 
 const results = { bare: [], open: [] };
-await firstOpen(); // the first one warms the server up
+await firstOpen(); // warm up the server
 for (let n = 0; n < turns; n++) {
   results.bare.push(await barePage());
   results.open.push(await firstOpen());

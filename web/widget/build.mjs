@@ -1,11 +1,11 @@
 // Builds the widget into services/widget-api/internal/web/dist, where widget-api embeds it:
 //
-//   widget.js             the loader: what the script tag names
+//   widget.js             the loader, referenced by the script tag
 //   widget/<name>-<hash>.js   everything else, immutable
-//   *.br, *.gz            the same, compressed
-//   manifest.json         sizes and integrity of each file
+//   *.br, *.gz            compressed copies
+//   manifest.json         sizes and integrity hash of each file
 //
-// The build fails when the loader, the whole or the extras, which few visitors load, are heavier than their budget.
+// The build fails if the loader, the total or the extras (loaded on demand) exceed their size budgets.
 
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ const budgets = { loader: 3 * KB, everything: 45 * KB, extras: 3 * KB };
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '../..');
 const dist = join(root, 'services/widget-api/internal/web/dist');
-/** Style sheets are texts, minified. */
+/** Imports style sheets as minified text. */
 const styles = {
   name: 'styles',
   setup(b) {
@@ -33,7 +33,7 @@ const styles = {
   },
 };
 
-/** The module "languages": how each language is loaded. */
+/** Generates the module "languages", which maps each code to a dynamic import. */
 const languageTable = (codes, hash) => ({
   name: 'languages',
   setup(b) {
@@ -58,7 +58,7 @@ const hashOf = (...bytes) => bytes.reduce((hash, b) => hash.update(b), createHas
 
 const hashed = (name, bytes) => `widget/${name}-${hashOf(bytes)}.js`;
 
-/** The texts of each language, and its file. All have the hash of all: so the loader can ask for the visitor's at once. */
+/** The texts and files of all languages. The file names share one hash, so that the loader can compute the name of the visitor's language. */
 async function languages() {
   const texts = {}, bytes = {};
   for (const code of await languageCodes()) {
@@ -70,18 +70,18 @@ async function languages() {
   return { texts, hash, files: new Map(Object.entries(bytes).map(([code, contents]) => [`widget/${code}-${hash}.js`, contents])) };
 }
 
-/** Names of our own that neither another file of the widget nor another tab sees: they get short ones. */
-const internal = `dispatch reachable outbox storage announce spoken dropped onSent atEnd chosen subscribe sendText sendFile discard markRead setColours
-  loadOlder retryLoading formFields registered sheet newest answers transcript arrived accepted maySend blocked opened configs setSound addFile
-  putBlob removeBlob settings older unread phase notice slow preview seen behind heard leads alone rtl
-  typing agents writing readUpTo seenUpTo names clock changed stopWriting handOver retryAfter kick toEnd`.split(/\s+/);
+/** Property names to mangle: internal to the chat bundle, so neither the loader, a language file nor another tab uses them. */
+const internal = `dispatch reachable outbox storage announce announcement dropped onSent onEndVisible chosen subscribe sendText sendFile discard markRead setColours
+  loadOlder retryLoading formFields registered sheet newest answers transcript onReply refreshAfter accepted maySend blocked opened configs setSound addFile
+  putBlob removeBlob settings older unread phase notice slow preview seen scrolledUp heard isLeader isolated rtl
+  typing agents streaming readUpTo seenUpTo names clock changed stopStreaming handOver retryAfter scrollToEnd`.split(/\s+/);
 
 const mangleProps = new RegExp(`^(${[...internal, ...clients].join('|')})$`);
 
-/** What the chat gives to the extras (src/ui/extras.ts). */
+/** Exports that the chat provides to the extras (src/ui/extras.ts). */
 const shared = 'Fragment jsx jsxs ApiError text useEffect useRef useState Icon useScreen'.split(' ');
 
-/** In the extras, each module that the chat has as well is one module "chat", which the chat fills when it has loaded them. */
+/** Resolves the modules that the extras share with the chat to a stub "chat", whose exports the chat sets through `provide`. */
 const fromChat = {
   name: 'fromChat',
   setup(b) {
@@ -90,13 +90,13 @@ const fromChat = {
   },
 };
 
-/** What the chat loads only when it is needed. Both have the same short names: `mangleCache` is that of the chat. */
+/** Builds the extras, which the chat loads on demand. `mangleCache` is that of the chat, so that both use the same mangled names. */
 async function extras(mangleCache) {
   const result = await build({ ...common, entryPoints: ['src/extras.ts'], format: 'esm', mangleProps, mangleCache, plugins: [...common.plugins, fromChat] });
   return result.outputFiles[0].contents;
 }
 
-/** Everything but the loader, the languages and the extras. */
+/** Builds the chat: everything except the loader, the languages and the extras. */
 async function chat(codes, hash, mangleCache, extrasFile = '', extrasBytes = '') {
   const result = await build({
     ...common, entryPoints: ['src/chat.tsx'], format: 'esm', mangleProps, mangleCache, plugins: [...common.plugins, languageTable(codes, hash)],
@@ -104,7 +104,7 @@ async function chat(codes, hash, mangleCache, extrasFile = '', extrasBytes = '')
   });
   const { contents, text } = result.outputFiles[0];
   const quoted = clients.filter((name) => new RegExp(`\\.${name}\\b`).test(text));
-  if (quoted.length) throw new Error(`the official client also writes these names in quotes: ${quoted.join(' ')}`);
+  if (quoted.length) throw new Error(`socket.io-client also uses these property names as strings, so they cannot be mangled: ${quoted.join(' ')}`);
   return { bytes: contents, inputs: Object.keys(result.metafile.inputs), names: result.mangleCache };
 }
 
@@ -122,7 +122,7 @@ async function loader(chatFile, chatBytes, texts, languageHash) {
   return result.outputFiles[0].contents;
 }
 
-/** The licences of what is bundled, in one text. */
+/** Concatenates the licences of the bundled packages. */
 async function licences(inputs) {
   const names = new Set(inputs.map((i) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(i)?.[1]).filter(Boolean));
   const texts = [];
@@ -139,7 +139,7 @@ async function main() {
   const { texts, hash, files } = await languages();
   const languageFiles = [...files.keys()];
   const codes = Object.keys(texts);
-  const { names } = await chat(codes, hash, {}); // only for its short names
+  const { names } = await chat(codes, hash, {}); // first pass: only to compute the mangled names
   const extrasBytes = await extras(names);
   const extrasFile = hashed('extras', extrasBytes);
   files.set(extrasFile, extrasBytes);
@@ -148,7 +148,7 @@ async function main() {
   files.set(chatFile, chatBytes);
   const bytes = await loader(chatFile, chatBytes, texts, hash);
   files.set('widget.js', bytes);
-  files.set(hashed('loader', bytes), bytes); // for pages that pin it
+  files.set(hashed('loader', bytes), bytes); // for pages that pin a version
   files.set('widget/licenses.txt', await licences(inputs));
 
   for (const name of await readdir(dist).catch(() => [])) if (name !== '.gitignore') await rm(join(dist, name), { recursive: true });
@@ -164,12 +164,12 @@ async function main() {
   await writeFile(join(dist, 'manifest.json'), JSON.stringify(manifest, null, 2) + '\n');
 
   const gz = (file) => manifest[file].gzip;
-  const language = Math.max(...languageFiles.map(gz)); // a visitor loads one
+  const language = Math.max(...languageFiles.map(gz)); // a visitor loads one language
   const sizes = { loader: gz('widget.js'), everything: gz('widget.js') + gz(chatFile) + language, extras: gz(extrasFile) };
   for (const [name, size] of Object.entries(sizes)) {
     console.log(`widget ${name}: ${size} bytes gzip, budget ${budgets[name]}`);
     if (size > budgets[name]) {
-      console.error(`widget ${name} is over its budget`);
+      console.error(`widget ${name} exceeds its budget`);
       process.exitCode = 1;
     }
   }

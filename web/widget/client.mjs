@@ -1,11 +1,11 @@
-// Makes the official client lighter in the widget's bundle. It is for all platforms and both sides of the wire; here browsers talk to the gateway.
-// The version is pinned: these are its files and names.
+// Shrinks socket.io-client in the widget's bundle: drops code that browsers do not need or the gateway does not support.
+// File and property names are those of the pinned version.
 
 import { fileURLToPath } from 'node:url';
 
 const parser = fileURLToPath(new URL('src/state/parser.ts', import.meta.url));
 
-/** Long polling with XMLHttpRequest. Requests that end with the page are no errors. */
+/** HTTP long polling with XMLHttpRequest. Requests are aborted on pagehide without an error. */
 const polling = `
   import { Polling } from './polling.js';
   const running = new Set();
@@ -38,7 +38,7 @@ const polling = `
     }
   }`;
 
-/** WebSocket of browsers, without what other platforms need. */
+/** The WebSocket transport, for browsers only. */
 const websocket = `
   import { Transport } from '../transport.js';
   import { encodePacket } from 'engine.io-parser';
@@ -60,7 +60,7 @@ const websocket = `
     write(packets) {
       this.writable = false;
       for (const packet of packets) encodePacket(packet, true, (data) => this.transmit(data));
-      queueMicrotask(() => { // when the socket has taken them out of its buffer
+      queueMicrotask(() => { // drain must follow Socket.flush, which sets _prevBufferLen after send
         this.writable = true;
         this.emitReserved('drain');
       });
@@ -68,7 +68,7 @@ const websocket = `
     transmit(data) {
       try {
         this.ws.send(data);
-      } catch {} // closed already, and the event is on its way
+      } catch {} // already closed; the close event follows
     }
     doClose() {
       if (!this.ws) return;
@@ -79,9 +79,8 @@ const websocket = `
   }`;
 
 /**
- * What the gateway does not speak is left out of the official client: WebTransport, packets with binary attachments and binary frames. Its parser
- * of addresses is for browsers without URL, its transports are for Node.js, React Native and Internet Explorer too, and its entry point shares
- * connections between callers.
+ * An esbuild plugin that replaces modules of socket.io-client. It drops features that the gateway lacks (WebTransport, binary attachments
+ * and binary frames), support for Node.js, React Native and browsers without URL, and the entry point, which shares connections between callers.
  */
 export const slim = {
   name: 'slim',
@@ -109,8 +108,8 @@ export const slim = {
 };
 
 /**
- * Names that only the official client uses, among its own files: neither a page nor the browser sees them. Names that it also writes in quotes, such
- * as `io["_destroy"]`, must not be here.
+ * Property names to mangle: internal to socket.io-client and its dependencies, invisible to pages and the browser. Names that it also uses
+ * as strings, such as `io["_destroy"]`, must not be listed.
  */
 export const names = `_anyOutgoingListeners _anyListeners _callbacks _beforeunloadEventListener _offlineEventListener _opts _pingTimeoutTime
   _readyState _prevBufferLen _transportsByName _pingTimeoutTimer _pingInterval _pingTimeout _sendConnectPacket _filterUpgrades _addToQueue

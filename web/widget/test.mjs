@@ -1,4 +1,4 @@
-// Builds the unit tests, which are TypeScript, and runs them with node:test.
+// Bundles the TypeScript unit tests and runs them with node:test.
 
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ try {
   const codes = (await readdir(join(here, 'src/i18n'))).map((f) => f.replace('.ts', '')).filter((c) => c !== 'strings');
   await build({
     entryPoints: tests, bundle: true, platform: 'node', format: 'esm', outdir: out, outExtension: { '.js': '.mjs' }, jsx: 'automatic', jsxImportSource: 'preact', loader: { '.css': 'text' },
-    external: ['socket.io-parser'], // its build for Node.js is not for bundles
+    external: ['socket.io-parser'], // its Node.js build cannot be bundled
     plugins: [{
       name: 'languages',
       setup(b) {

@@ -1,5 +1,5 @@
-// Runs the example of the README with the TypeScript client: a visitor registers and writes, and the company looks the
-// chat up, answers and reads the answer's status. It reads .parley/demo.json.
+// Runs the example of the README with the TypeScript client: a visitor registers and sends a message, and the company finds
+// the chat, answers and reads the status of the answer. The argument is the path of .parley/demo.json.
 
 import { createClient, createWidget } from '@parley/client';
 import { readFile } from 'node:fs/promises';

@@ -4,7 +4,7 @@ type Success<R> = R extends { 200: infer A } ? A : R extends { 201: infer A } ? 
 
 type JSONOf<C> = C extends { 'application/json': infer B } ? B : never;
 
-/** What an operation answers: its JSON, nothing, or the Response with a file. */
+/** The result of an operation: the parsed JSON, nothing, or the Response with a file. */
 export type Answer<O> = O extends { responses: infer R }
   ? Success<R> extends { content: infer C } ? (C extends { 'application/json': infer B } ? B : Response) : void
   : never;
@@ -16,7 +16,7 @@ type BodyOf<O> = O extends { requestBody: { content: infer C } }
   ? { body: C extends { 'multipart/form-data': unknown } ? JSONOf<C> | FormData : JSONOf<C> }
   : { body?: undefined };
 
-/** What a call of an operation takes. */
+/** The parameters of a call of an operation. */
 export type Request<O> = PathOf<O> & QueryOf<O> & HeadersOf<O> & BodyOf<O> & Pick<Call, 'idempotencyKey' | 'signal'>;
 
 type Method<O> = Record<never, never> extends Request<O> ? (request?: Request<O>) => Promise<Answer<O>> : (request: Request<O>) => Promise<Answer<O>>;
@@ -25,13 +25,13 @@ type Listed<O> = Answer<O> extends readonly (infer Item)[] ? Item : never;
 
 type Lists<Operations> = { [Name in keyof Operations]: Answer<Operations[Name]> extends readonly unknown[] ? Name : never }[keyof Operations];
 
-/** One method for each operation of an API, named as in its OpenAPI document. */
+/** One method per operation of an API, named as in its OpenAPI document. */
 export type API<Operations, Names extends keyof Operations> = { readonly [Name in Names]: Method<Operations[Name]> } & {
-  /** The elements of a list, one page after the other. */
+  /** Iterates over all elements of a list, page by page. */
   all<Name extends Lists<Pick<Operations, Names>> & Names>(name: Name, request?: Request<Operations[Name]>): AsyncGenerator<Listed<Operations[Name]>>;
 };
 
-/** Makes the client of an API; header returns the header that carries a token. */
+/** Creates the client of an API; header returns the header with a token. */
 export function makeAPI<Operations, Names extends keyof Operations & string>(
   table: Readonly<Record<Names, Operation>>, options: Options, header: (token: string) => [string, string],
 ): API<Operations, Names> {
@@ -56,7 +56,7 @@ export function makeAPI<Operations, Names extends keyof Operations & string>(
   return { ...Object.fromEntries(methods), all } as API<Operations, Names>;
 }
 
-/** The query of the next page (RFC 8288). */
+/** Returns the query of the next page from a Link header (RFC 8288). */
 function nextQuery(link: string | null): Record<string, string> | undefined {
   const next = link?.match(/<([^>]*)>\s*;[^,]*\brel="?next"?/)?.[1];
   return next === undefined ? undefined : Object.fromEntries(new URL(next, 'http://page.invalid').searchParams);

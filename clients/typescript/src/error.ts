@@ -14,7 +14,7 @@ export class ParleyError extends Error {
     /** The code of the error; empty if the response did not come from Parley but, for example, from a proxy. */
     readonly code: string,
     message: string,
-    /** One for each invalid field. */
+    /** The errors of the invalid fields. */
     readonly details: readonly ErrorField[] = [],
     /** The id of the request, for support requests to the operator. */
     readonly requestId: string = '',

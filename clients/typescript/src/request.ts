@@ -1,40 +1,40 @@
 import { ParleyError } from './error.js';
 import { isRetryable, pauseBefore, sleep, type RetryOptions } from './retry.js';
 
-/** An operation of an API, as the generated tables have it. */
+/** An operation of an API, as in the generated tables. */
 export interface Operation {
   readonly method: string;
   readonly path: string;
-  /** It takes an Idempotency-Key. */
+  /** Whether the operation accepts an Idempotency-Key. */
   readonly keyed: boolean;
   readonly answer: 'json' | 'none' | 'raw';
 }
 
-/** How a client reaches its API. */
+/** The options of a client. */
 export interface Options {
   /** The address of the API, such as `https://api.example.com`. */
   baseUrl: string;
-  /** The token, or what returns the current one. Without it requests carry none. */
+  /** The token, or a function that returns the current one. Without it, requests have no token. */
   accessToken?: string | (() => string | undefined);
   retry?: RetryOptions;
-  /** The time of one attempt in milliseconds; 30,000 by default, 0: no limit. */
+  /** The timeout of one attempt in milliseconds; 30,000 by default, 0: no timeout. */
   timeout?: number;
-  /** In place of the global fetch. */
+  /** Replaces the global fetch. */
   fetch?: typeof fetch;
 }
 
-/** What a call hands over. */
+/** The parameters of a call. */
 export interface Call {
   path?: Record<string, string | number>;
   query?: Record<string, unknown>;
   headers?: Record<string, unknown>;
   body?: unknown;
-  /** Identifies what is asked for, over several calls; by default each call has its own. */
+  /** Makes repeated calls with the same key take effect once; by default each call has its own key. */
   idempotencyKey?: string;
   signal?: AbortSignal;
 }
 
-/** Sends a call, again where that is safe, and returns the success. */
+/** Sends a call, retries it when that is safe, and returns the successful response. */
 export async function send(options: Options, header: (token: string) => [string, string], operation: Operation, call: Call): Promise<Response> {
   const url = urlOf(options.baseUrl, operation.path, call);
   const repeatable = operation.method === 'GET' || operation.keyed;

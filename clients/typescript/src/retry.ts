@@ -10,16 +10,16 @@ export interface RetryOptions {
   maxPause?: number;
 }
 
-/** The pause in milliseconds before the next attempt, at least Retry-After; undefined: it exceeds the maximum pause. */
+/** Returns the pause in milliseconds before the next attempt, at least Retry-After; undefined if Retry-After exceeds the maximum pause. */
 export function pauseBefore(retry: number, retryAfter: string | null, options: RetryOptions, now: number = Date.now()): number | undefined {
   const maxPause = options.maxPause ?? 30_000;
   const backoff = Math.min((options.pause ?? 250) * 2 ** (retry - 1), maxPause) * (0.5 + Math.random() / 2);
-  const asked = askedFor(retryAfter, now);
-  return asked > maxPause ? undefined : Math.max(backoff, asked);
+  const requested = parseRetryAfter(retryAfter, now);
+  return requested > maxPause ? undefined : Math.max(backoff, requested);
 }
 
-/** The milliseconds of Retry-After (RFC 9110, section 10.2.3): seconds or a date. */
-function askedFor(retryAfter: string | null, now: number): number {
+/** Parses Retry-After, seconds or a date (RFC 9110, section 10.2.3), and returns milliseconds. */
+function parseRetryAfter(retryAfter: string | null, now: number): number {
   if (retryAfter === null) return 0;
   if (/^\d+$/.test(retryAfter)) return Number(retryAfter) * 1000;
   const at = Date.parse(retryAfter);
@@ -28,7 +28,7 @@ function askedFor(retryAfter: string | null, now: number): number {
 
 /**
  * Reports whether a failed attempt may be repeated. 429 and 503 mean that nothing was accepted. Other failures of the server or the
- * connection leave that open, so only idempotent requests are retried.
+ * connection may happen after the request took effect, so only idempotent requests are retried.
  */
 export function isRetryable(failure: unknown, repeatable: boolean): boolean {
   if (!(failure instanceof ParleyError)) return repeatable;

@@ -45,7 +45,7 @@ export async function verifyWebhook(keys: string | readonly string[], body: stri
 async function verifierOf(key: string) {
   const [, kind, encoded] = key.match(/^(whsec_|whpk_)(.+)$/) ?? [];
   const raw = decode(encoded ?? '');
-  if (!kind || raw.length === 0) throw new TypeError('a key of a webhook is whsec_ or whpk_ and base64');
+  if (!kind || raw.length === 0) throw new TypeError('a webhook key must be whsec_ or whpk_ followed by base64');
   const algorithm = kind === 'whsec_' ? { name: 'HMAC', hash: 'SHA-256' } : { name: 'Ed25519' };
   const imported = await crypto.subtle.importKey('raw', raw, algorithm, false, ['verify']);
   return {

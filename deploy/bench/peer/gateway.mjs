@@ -1,9 +1,9 @@
 // A Socket gateway written with the official Node packages: socket.io with its Redis adapter, visitor tokens verified
-// in the namespace's middleware, replies read from JetStream by one durable consumer shared by all gateways. The
-// realtime benchmark compares ours with it, so it follows the official advice on performance and memory, and does
-// nothing else.
+// in the middleware of the namespace, and replies read from JetStream by one durable consumer that all gateways share.
+// The realtime benchmark compares our gateway with it, so it follows the official advice on performance and memory, and
+// does nothing else.
 //
-// It reads the Socket gateway's settings from the environment: HTTP_ADDR, OPS_ADDR (/readyz only), NATS_URL, REDIS_URL,
+// It reads these settings of the Socket gateway from the environment: HTTP_ADDR, OPS_ADDR (/readyz only), NATS_URL, REDIS_URL,
 // JWKS_URL, REDIS_SHARDED.
 
 import { createPublicKey, verify } from "node:crypto";
@@ -16,13 +16,13 @@ import { Server } from "socket.io";
 
 const CONSUMER = "socket-gateway";
 
-/** The public keys of the JWKS by their id. */
+/** Returns the public keys of a JWKS, by key id. */
 async function fetchKeys(url) {
   const { keys } = await (await fetch(url)).json();
   return new Map(keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: "jwk" })]));
 }
 
-/** The claims of a visitor token; throws unless the token holds. */
+/** Returns the claims of a visitor token; throws if the token is invalid. */
 function verifyToken(token, keys) {
   const [head, body, signature] = token.split(".");
   const { alg, kid } = JSON.parse(Buffer.from(head, "base64url"));
@@ -41,7 +41,7 @@ function unauthorized() {
   return error;
 }
 
-/** The namespace into which visitors come, each into the room of its own. */
+/** Opens the namespace for visitors. Each visitor joins their own room. */
 function openNamespace(io, keys) {
   const visitors = io.of("/message");
   visitors.use((socket, next) => {
@@ -59,7 +59,7 @@ function openNamespace(io, keys) {
   return visitors;
 }
 
-/** Hands every reply of the stream to emit, once among all gateways. */
+/** Passes each reply of the stream to emit, on one of the gateways. */
 async function consumeReplies(url, emit) {
   const nc = await connect({ servers: url });
   const manager = await jetstreamManager(nc);

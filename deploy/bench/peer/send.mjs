@@ -1,6 +1,6 @@
-// POST /message/send written with Fastify and nats.js, in one process: token and chat are looked up in memory, a
-// compiled JSON schema validates the body, and the response follows the JetStream ack of the same event with the same
-// headers as ours. It has no limits, no idempotency and no validation by type. The benchmark compares ours with it.
+// POST /message/send written with Fastify and nats.js, in one process: it looks up token and chat in memory, validates the
+// body with a compiled JSON schema, publishes the same event with the same headers as our client-api, and responds after
+// the JetStream ack. It has no limits, no idempotency and no validation by type. The benchmark compares client-api with it.
 //
 // It reads NATS_URL, TOKEN, COMPANY_ID and CHATS (ids, separated by commas) from the environment, and prints
 // PEER_ADDR=host:port.

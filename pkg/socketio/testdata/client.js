@@ -1,5 +1,5 @@
-// Drives a server with the official client: node client.js <url> <websocket|polling|upgrade>
-// Exits 0 if everything came as it should; prints what did not.
+// Tests a server with the official client: node client.js <url> <websocket|polling|upgrade>
+// It exits with 0 if all checks pass, and prints the failure otherwise.
 const assert = require("node:assert");
 const { io } = require("socket.io-client");
 
@@ -7,23 +7,23 @@ const [url, mode] = process.argv.slice(2);
 const transports = mode === "upgrade" ? ["polling", "websocket"] : [mode];
 const options = { transports, forceNew: true, reconnectionDelay: 50, reconnectionDelayMax: 100 };
 const once = (emitter, event) => new Promise((resolve) => emitter.once(event, (...args) => resolve(args)));
-const ask = (socket, ...event) => socket.timeout(20000).emitWithAck(...event); // fails when the connection is lost
-const disconnects = []; // told with a failure, which a lost connection may explain
+const ask = (socket, ...event) => socket.timeout(20000).emitWithAck(...event); // rejects if the connection is lost
+const disconnects = []; // printed with a failure, because a lost connection may be its cause
 
-// connect opens a connection of its own. The reasons of its disconnects go into socket.reasons.
+// connect opens a new connection. It collects the reasons of disconnects in socket.reasons.
 function connect(namespace, auth) {
   const socket = io(url + namespace, { ...options, auth });
   socket.reasons = [];
   socket.on("disconnect", (reason, details) => {
     socket.reasons.push(reason);
-    const answer = details?.context?.responseText; // of the request that failed, with polling
-    const why = [details?.message, details?.description, answer].filter(Boolean);
+    const responseText = details?.context?.responseText; // the failed request of the polling transport
+    const why = [details?.message, details?.description, responseText].filter(Boolean);
     disconnects.push([`${namespace} ${JSON.stringify(auth)}: ${reason}`, ...why].join(", "));
   });
   return socket;
 }
 
-async function refused() {
+async function rejected() {
   const socket = connect("/message", { token: "bad" });
   const [err] = await once(socket, "connect_error");
   assert.strictEqual(err.message, "Unauthorized");
@@ -65,13 +65,13 @@ async function conversation() {
   await all;
   assert.deepStrictEqual(received, [...Array(500).keys()]);
 
-  const other = socket.io.socket("/other"); // over the same connection; connect() would join a second time, a breach
+  const other = socket.io.socket("/other"); // over the same connection; it connects by itself, and a second CONNECT would violate the protocol
   await once(other, "connect");
   other.disconnect();
   assert.strictEqual(await ask(socket, "echo", "still here"), "still here");
   assert.deepStrictEqual(socket.reasons, []);
 
-  const reconnected = once(socket, "connect"); // a lost connection comes back by itself
+  const reconnected = once(socket, "connect"); // the client reconnects after a lost connection
   socket.emit("drop-me");
   await reconnected;
   await (socket.emit("disconnect-me"), once(socket, "disconnect"));
@@ -94,7 +94,7 @@ function fail(code, err) {
   process.exit(code);
 }
 
-Promise.all([refused(), conversation(), heartbeat()]).then(
+Promise.all([rejected(), conversation(), heartbeat()]).then(
   () => process.exit(0),
   (err) => fail(1, err)
 );

@@ -1,4 +1,4 @@
-// The official client of version 2, which this server does not serve: prints the error it sees.
+// Connects with the official client of version 2, which this server does not support, and prints the resulting error.
 const io = require("socket.io-client-v2");
 const socket = io(process.argv[2], { transports: ["polling"], reconnection: false });
 socket.on("connect", () => { console.log("connected"); process.exit(1); });

@@ -1,10 +1,10 @@
-// Verifies deliveries with the official package standardwebhooks, and v1a signatures with the public key: a JSON object a line on stdin,
-// {verifier, headers, body}. It also sees that a forged body is refused.
+// Verifies webhook deliveries: v1 signatures with the official package standardwebhooks, v1a signatures with the public key. It reads one
+// JSON object {verifier, headers, body} per line from stdin, and checks that each delivery with a modified body is rejected.
 import { createPublicKey, verify } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';
 
-// The public key of a whpk_ in the form that node reads (RFC 8410).
+// Converts a whpk_ key to the DER encoding that Node reads (RFC 8410).
 function publicKey(verifier) {
   const der = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), Buffer.from(verifier.slice('whpk_'.length), 'base64')]);
   return createPublicKey({ key: der, format: 'der', type: 'spki' });

@@ -1,11 +1,10 @@
-// The official client, told by the environment what to do. It writes what happens to it as JSON lines, and ends with its
-// standard input.
+// Runs the official client, configured by environment variables. It prints its events as JSON lines, and exits when stdin closes.
 import { createInterface } from "node:readline";
 import { io } from "socket.io-client";
 
 const { GATEWAY_URL, TOKEN, TRANSPORT } = process.env;
 
-const say = (event, rest) => process.stdout.write(JSON.stringify({ event, ...rest }) + "\n");
+const report = (event, rest) => process.stdout.write(JSON.stringify({ event, ...rest }) + "\n");
 
 const socket = io(GATEWAY_URL + "/message", {
   auth: { token: TOKEN },
@@ -14,16 +13,16 @@ const socket = io(GATEWAY_URL + "/message", {
   reconnectionDelayMax: 200,
 });
 
-socket.on("connect", () => say("connect", { id: socket.id, transport: socket.io.engine.transport.name }));
-socket.on("connect_error", (err) => say("connect_error", { message: err.message, data: err.data }));
-socket.on("message", (data) => say("message", { data }));
-socket.on("disconnect", (reason) => say("disconnect", { reason }));
+socket.on("connect", () => report("connect", { id: socket.id, transport: socket.io.engine.transport.name }));
+socket.on("connect_error", (err) => report("connect_error", { message: err.message, data: err.data }));
+socket.on("message", (data) => report("message", { data }));
+socket.on("disconnect", (reason) => report("disconnect", { reason }));
 
-for (const event of ["typing", "read", "unread"]) socket.on(event, (data) => say(event, { data }));
+for (const event of ["typing", "read", "unread"]) socket.on(event, (data) => report(event, { data }));
 
-// Each line of the standard input is an event to emit, and its acknowledgement is told.
+// Each line of stdin is an event to emit. Its acknowledgement is printed.
 const lines = createInterface({ input: process.stdin });
-lines.on("line", (line) => socket.emit(...JSON.parse(line), (answer) => say("ack", { data: answer })));
+lines.on("line", (line) => socket.emit(...JSON.parse(line), (answer) => report("ack", { data: answer })));
 lines.on("close", () => {
   socket.disconnect();
   process.exit(0);

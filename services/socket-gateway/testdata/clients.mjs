@@ -1,10 +1,10 @@
-// Official clients, as many as the environment says, at one address. They write what happens to them as JSON lines, each with its
-// number, and end with their standard input. GATEWAY_URL is an address behind which there may be several gateways.
+// Runs CLIENTS official clients. They print their events as JSON lines with the number of the client, and exit when stdin closes.
+// GATEWAY_URL may be the address of a load balancer for several gateways.
 import { io } from "socket.io-client";
 
 const { GATEWAY_URL, TOKEN, TRANSPORTS, CLIENTS } = process.env;
 
-const say = (client, event, rest) => process.stdout.write(JSON.stringify({ client, event, ...rest }) + "\n");
+const report = (client, event, rest) => process.stdout.write(JSON.stringify({ client, event, ...rest }) + "\n");
 
 const sockets = Array.from({ length: Number(CLIENTS) }, (_, client) => {
   const socket = io(GATEWAY_URL + "/message", {
@@ -17,14 +17,14 @@ const sockets = Array.from({ length: Number(CLIENTS) }, (_, client) => {
   socket.on("connect", () => {
     const { engine } = socket.io;
     if (engine.transport.name === TRANSPORTS.split(",").at(-1)) {
-      say(client, "connect", { transport: engine.transport.name, sid: engine.id });
+      report(client, "connect", { transport: engine.transport.name, sid: engine.id });
       return;
     }
-    engine.once("upgrade", () => say(client, "connect", { transport: engine.transport.name, sid: engine.id }));
+    engine.once("upgrade", () => report(client, "connect", { transport: engine.transport.name, sid: engine.id }));
   });
-  socket.on("connect_error", (err) => say(client, "connect_error", { message: err.message, data: err.data }));
-  socket.on("message", (data) => say(client, "message", { data }));
-  socket.on("disconnect", (reason) => say(client, "disconnect", { reason }));
+  socket.on("connect_error", (err) => report(client, "connect_error", { message: err.message, data: err.data }));
+  socket.on("message", (data) => report(client, "message", { data }));
+  socket.on("disconnect", (reason) => report(client, "disconnect", { reason }));
   return socket;
 });
 

@@ -1,10 +1,10 @@
-// Clients of Socket.IO 2, as many as the environment says. They tell what happens to them like those of clients.mjs. The token is in the
-// query: these clients have no auth.
+// Runs CLIENTS clients of Socket.IO 2. They print the same events as clients.mjs. The token is in the query, because these clients do not
+// support auth.
 const io = require("socket.io-client-v2");
 
 const { GATEWAY_URL, TOKEN, TRANSPORTS, CLIENTS, FORCE_BASE64 } = process.env;
 
-const say = (client, event, rest) => process.stdout.write(JSON.stringify({ client, event, ...rest }) + "\n");
+const report = (client, event, rest) => process.stdout.write(JSON.stringify({ client, event, ...rest }) + "\n");
 
 const transports = TRANSPORTS.split(",");
 
@@ -20,15 +20,15 @@ const sockets = Array.from({ length: Number(CLIENTS) }, (_, client) => {
   socket.on("connect", () => {
     const { engine } = socket.io;
     if (engine.transport.name === transports[transports.length - 1]) {
-      say(client, "connect", { transport: engine.transport.name, sid: engine.id });
+      report(client, "connect", { transport: engine.transport.name, sid: engine.id });
       return;
     }
-    engine.once("upgrade", () => say(client, "connect", { transport: engine.transport.name, sid: engine.id }));
+    engine.once("upgrade", () => report(client, "connect", { transport: engine.transport.name, sid: engine.id }));
   });
-  socket.on("error", (data) => say(client, "error", { data }));
-  socket.on("connect_error", (err) => say(client, "connect_error", { message: err.message }));
-  socket.on("message", (...args) => say(client, "message", { data: args[0] }));
-  socket.on("disconnect", (reason) => say(client, "disconnect", { reason }));
+  socket.on("error", (data) => report(client, "error", { data }));
+  socket.on("connect_error", (err) => report(client, "connect_error", { message: err.message }));
+  socket.on("message", (...args) => report(client, "message", { data: args[0] }));
+  socket.on("disconnect", (reason) => report(client, "disconnect", { reason }));
   return socket;
 });
 

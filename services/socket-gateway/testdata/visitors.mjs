@@ -1,11 +1,11 @@
-// Official clients, one for each token, at one address, with no code for coming back. They write what happens to them as JSON
-// lines, each with its number, and end with their standard input.
+// Runs one official client per token, without custom code for recovery. They print their events as JSON lines with the number of the
+// client, and exit when stdin closes.
 import { io } from "socket.io-client";
 
 const { GATEWAY_URL, TOKENS, TRANSPORTS } = process.env;
 
 const sockets = JSON.parse(TOKENS).map((token, client) => {
-  const say = (event, rest) => process.stdout.write(JSON.stringify({ client, event, ...rest }) + "\n");
+  const report = (event, rest) => process.stdout.write(JSON.stringify({ client, event, ...rest }) + "\n");
   const socket = io(GATEWAY_URL + "/message", {
     auth: { token },
     transports: TRANSPORTS.split(","),
@@ -14,10 +14,10 @@ const sockets = JSON.parse(TOKENS).map((token, client) => {
     reconnectionDelayMax: 300,
     timeout: 5000,
   });
-  socket.on("connect", () => say("connect", { recovered: socket.recovered }));
-  socket.on("connect_error", (err) => say("connect_error", { message: err.message, active: socket.active }));
-  socket.on("message", (message, offset) => say("message", { n: message.data.n, offset }));
-  socket.on("disconnect", (reason) => say("disconnect", { reason }));
+  socket.on("connect", () => report("connect", { recovered: socket.recovered }));
+  socket.on("connect_error", (err) => report("connect_error", { message: err.message, active: socket.active }));
+  socket.on("message", (message, offset) => report("message", { n: message.data.n, offset }));
+  socket.on("disconnect", (reason) => report("disconnect", { reason }));
   return socket;
 });
 

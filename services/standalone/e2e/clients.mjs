@@ -1,8 +1,8 @@
-// A company and a visitor with the TypeScript client: a lost answer sends one message, and webhooks are verified.
+// Uses the TypeScript client as a company and as a visitor: a lost response does not duplicate a message, and webhooks are verified.
 //
 //   node clients.mjs '{"client":"http://...","widget":"http://...","accessToken":"...","appId":"..."}'
 //
-// It prints where it receives webhooks, reads the secret of that endpoint, and prints "done" at the end.
+// It prints the URL of its webhook receiver, reads the secret of that endpoint from stdin, and prints "done" at the end.
 
 import { createClient, createWidget, ParleyError, verifyWebhook } from '@parley/client';
 import assert from 'node:assert/strict';
@@ -14,13 +14,13 @@ const config = JSON.parse(process.argv[2]);
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 const deliveries = [];
-let arrived = () => {};
+let notify = () => {};
 const receiver = createServer(async (request, response) => {
   let body = '';
   for await (const part of request.setEncoding('utf8')) body += part;
   response.writeHead(204).end();
   deliveries.push({ body, headers: request.headers });
-  arrived();
+  notify();
 });
 await new Promise((listening) => receiver.listen(0, '127.0.0.1', listening));
 console.log(`listening http://127.0.0.1:${receiver.address().port}/`);
@@ -37,19 +37,19 @@ const [chat] = await company.listChats({ query: { email } });
 const { messageId } = await company.sendMessage({ body: { type: 'TEXT', data: { text: 'It is on its way.' }, chatId: chat.chatId } });
 
 const end = Date.now() + 30_000;
-while ((await company.getMessage({ path: { id: messageId } })).status === 'accepted') assert.ok(Date.now() < end, 'the message is stored');
-let times = 0;
+while ((await company.getMessage({ path: { id: messageId } })).status === 'accepted') assert.ok(Date.now() < end, 'the message is not stored within 30 seconds');
+let copies = 0;
 for await (const message of company.all('listMessages', { path: { id: chat.chatId }, query: { limit: 2 } })) {
-  if (message.type === 'TEXT' && message.data.text === 'It is on its way.') times++;
+  if (message.type === 'TEXT' && message.data.text === 'It is on its way.') copies++;
 }
-assert.equal(times, 1, 'one message was sent');
+assert.equal(copies, 1, 'the message is in the history once');
 
 for (;;) {
-  while (!deliveries.length) await new Promise((resolve) => (arrived = resolve));
+  while (!deliveries.length) await new Promise((resolve) => (notify = resolve));
   const { body, headers } = deliveries.shift();
   const event = await verifyWebhook(secret, body, headers);
   await assert.rejects(verifyWebhook(secret, `${body} `, headers));
-  if (event.data.chatId !== chat.chatId) continue; // of another test's visitor
+  if (event.data.chatId !== chat.chatId) continue; // the visitor of another test
   assert.equal(event.type, 'message.received');
   assert.equal(event.data.message.data.text, 'Where is my order?');
   break;

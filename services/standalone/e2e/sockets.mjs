@@ -1,5 +1,5 @@
-// The official socket.io-client under remote control: one JSON command a line on stdin, one JSON event a line on stdout.
-// It ends when stdin does.
+// Runs the official socket.io-client: it reads one JSON command per line from stdin, and prints one JSON event per line on stdout.
+// It exits when stdin closes.
 //
 //   {"op":"open","id":"a","url":"http://...","token":"...","transports":["websocket"]}
 //   {"op":"emit","id":"a","event":"name","args":[...],"ack":true}
@@ -10,7 +10,7 @@ import { io } from 'socket.io-client';
 
 const sockets = new Map();
 
-function say(id, kind, more = {}) {
+function report(id, kind, more = {}) {
   process.stdout.write(JSON.stringify({ id, kind, ...more }) + '\n');
 }
 
@@ -24,19 +24,19 @@ const operations = {
       reconnectionDelayMax: 500,
     });
     sockets.set(id, socket);
-    socket.io.on('open', () => socket.io.engine.once('upgrade', (t) => say(id, 'upgrade', { transport: t.name })));
-    socket.on('connect', () => say(id, 'connect', { transport: socket.io.engine.transport.name }));
-    socket.on('connect_error', (err) => say(id, 'connect_error', { message: err.message, data: err.data ?? null, active: socket.active }));
-    socket.on('disconnect', (reason) => say(id, 'disconnect', { message: reason }));
-    socket.onAny((event, ...args) => say(id, 'event', { event, args }));
+    socket.io.on('open', () => socket.io.engine.once('upgrade', (t) => report(id, 'upgrade', { transport: t.name })));
+    socket.on('connect', () => report(id, 'connect', { transport: socket.io.engine.transport.name }));
+    socket.on('connect_error', (err) => report(id, 'connect_error', { message: err.message, data: err.data ?? null, active: socket.active }));
+    socket.on('disconnect', (reason) => report(id, 'disconnect', { message: reason }));
+    socket.onAny((event, ...args) => report(id, 'event', { event, args }));
   },
   emit({ id, event, args, ack }) {
-    sockets.get(id).emit(event, ...args, ...(ack ? [(data) => say(id, 'ack', { data })] : []));
+    sockets.get(id).emit(event, ...args, ...(ack ? [(data) => report(id, 'ack', { data })] : []));
   },
   close({ id }) {
     sockets.get(id)?.disconnect();
     sockets.delete(id);
-    say(id, 'closed');
+    report(id, 'closed');
   },
 };
 

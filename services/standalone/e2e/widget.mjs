@@ -1,8 +1,8 @@
-// Uses a page as people do, in Debian's Chromium: one scenario of widget_scenarios.mjs, or of the module that the configuration names.
+// Runs one scenario in Chromium: a function exported by widget_scenarios.mjs, or by the module in the configuration.
 //
 //   node widget.mjs '{"scenario":"flow","site":"http://...","base":"http://...","appId":"...","executable":"chromium","shots":"a folder", ...}'
 //
-// What it measures goes to stdout, a line each, and "done" at the end. A failed check ends it with its words and exit code 1.
+// It prints each measurement as a line on stdout, and "done" at the end. A failed check prints its error on stderr and exits with code 1.
 
 import { chromium } from 'playwright-core';
 import { createInterface } from 'node:readline';
@@ -13,15 +13,15 @@ const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'
 const browser = await chromium.launch({ executablePath: config.executable, headless: true, args });
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-/** A browser context with a page on it that reports what must not happen. */
+/** Opens a page in a new browser context. The page records its errors, its requests and the violations of its policy. */
 async function open({ url = config.site, ready = true, ...options } = {}) {
   const context = options.context ?? (await browser.newContext({ viewport: { width: 1100, height: 850 }, locale: 'en-US', ...options }));
   context.setDefaultTimeout(30_000);
   const page = await context.newPage();
-  page.faults = [];
-  page.asked = [];
-  page.on('pageerror', (err) => page.faults.push(`page: ${err.message}`));
-  page.on('request', (r) => page.asked.push(r.url()));
+  page.errors = [];
+  page.requestedUrls = [];
+  page.on('pageerror', (err) => page.errors.push(err.stack || err.message));
+  page.on('request', (r) => page.requestedUrls.push(r.url()));
   await page.addInitScript(() => {
     window.violations = [];
     document.addEventListener('securitypolicyviolation', (e) => window.violations.push(`${e.violatedDirective} ${e.blockedURI}`));
@@ -32,16 +32,16 @@ async function open({ url = config.site, ready = true, ...options } = {}) {
   return page;
 }
 
-const say = (line) => process.stdout.write(line + '\n');
-const next = async () => (await lines.next()).value;
+const report = (line) => process.stdout.write(line + '\n');
+const nextCommand = async () => (await lines.next()).value;
 
 let failed = false;
 try {
-  await scenarios[config.scenario]({ config, browser, open, say, next });
+  await scenarios[config.scenario]({ config, browser, open, report, nextCommand });
 } catch (err) {
   failed = true;
   process.stderr.write(`${err.stack}\n`);
 }
 await browser.close();
-if (!failed) say('done');
+if (!failed) report('done');
 process.exit(failed ? 1 : 0);

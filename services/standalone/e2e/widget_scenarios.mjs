@@ -1,19 +1,15 @@
-// What a visitor does with the widget, and what must then be seen. Each exported function is one run of widget.mjs.
+// Scenarios of the chat widget. widget.mjs runs one exported function.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { build } from 'esbuild';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { abortRoute, axePath, axeRules, eventually, forgeScript, png, unique, write } from './page.mjs';
 
-const require = createRequire(import.meta.url);
-const axeSource = require.resolve('axe-core/axe.min.js');
-const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64');
-
-/** A picture with something to see on it. */
+/** A picture with visible content. */
 const picture = readFileSync(fileURLToPath(new URL('../../processor/internal/bot/assets/parley.png', import.meta.url)));
 
 const launcher = (page) => page.getByRole('button', { name: 'Open chat' });
@@ -21,8 +17,7 @@ const composer = (page) => page.getByLabel('Your message');
 const rows = (page) => page.locator('[role=log] article[data-id]');
 const ids = (page) => rows(page).evaluateAll((all) => all.map((e) => e.dataset.id));
 const texts = (page, selector = '.row .words') => page.locator(`[role=log] ${selector}`).allTextContents();
-const said = (page, text) => page.locator('[role=log]').getByText(text).first();
-const unique = () => `${Date.now()}${Math.floor(Math.random() * 1e6)}`;
+const messageWith = (page, text) => page.locator('[role=log]').getByText(text).first();
 
 async function register(page, { email = `ada${unique()}@example.com` } = {}) {
   await launcher(page).click();
@@ -33,70 +28,53 @@ async function register(page, { email = `ada${unique()}@example.com` } = {}) {
   return email;
 }
 
-async function write(page, text) {
-  await composer(page).fill(text);
-  await composer(page).press('Enter');
-}
-
-/** The company writes into the chat that the page shows. */
-async function companyWrites(page) {
+/** Sends a message from the company, with the curl command that the page shows. */
+async function sendFromCompany(page) {
   execFileSync('sh', ['-c', await page.locator('#curl').textContent()]);
 }
 
-/** A site of our own: it answers every path with what `serve` was last given. */
-async function ownSite() {
+/** Starts a site. It answers every path with the HTML that was last passed to `serve`. */
+async function startSite() {
   let html = '';
-  const server = createServer((_, answer) => answer.setHeader('Content-Type', 'text/html').end(html));
+  const server = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end(html));
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   return { url: `http://127.0.0.1:${server.address().port}/`, serve: (text) => { html = text; }, close: () => server.close() };
 }
 
 const tagOf = ({ base, appId }, more = '') => `<script async src="${base}/widget.js" data-app-id="${appId}" ${more}></script>`;
-const sockets = (page) => page.asked.filter((u) => u.includes('/socket.io/')).length;
+const socketRequests = (page) => page.requestedUrls.filter((u) => u.includes('/socket.io/')).length;
 
-async function eventually(what, check) {
-  const end = Date.now() + 30_000;
-  for (;;) {
-    try {
-      return await check();
-    } catch (err) {
-      if (Date.now() > end) throw new Error(`${what}: ${err.message}`, { cause: err });
-      await new Promise((done) => setTimeout(done, 50));
-    }
-  }
-}
-
-/** The whole session on a site with a strict policy. */
-export async function flow({ config, open, say }) {
+/** A complete session on a site with a strict Content-Security-Policy. */
+export async function flow({ config, open, report }) {
   const page = await open();
-  const own = (url) => new URL(url).origin === new URL(config.base).origin;
-  assert.deepEqual(page.asked.filter((u) => own(u) && !u.endsWith('favicon.svg')).map((u) => new URL(u).pathname), ['/widget.js'], 'before the first act only the loader is asked for');
+  const isOwn = (url) => new URL(url).origin === new URL(config.base).origin;
+  assert.deepEqual(page.requestedUrls.filter((u) => isOwn(u) && !u.endsWith('favicon.svg')).map((u) => new URL(u).pathname), ['/widget.js'], 'before the first interaction only the loader is requested');
   const stored = () => page.evaluate(async () => [Object.keys(localStorage), Object.keys(sessionStorage), (await indexedDB.databases()).map((d) => d.name), document.cookie]);
-  const nothing = [[], [], [], ''];
-  assert.deepEqual(await stored(), nothing, 'nothing is stored before the visitor acts');
+  const noData = [[], [], [], ''];
+  assert.deepEqual(await stored(), noData, 'nothing is stored before the first interaction');
 
   const start = Date.now();
   await launcher(page).click();
   await page.getByLabel('First name').waitFor();
-  say(`widget opened: ${Date.now() - start} ms`);
+  report(`widget opened: ${Date.now() - start} ms`);
   assert.equal(await page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.activeElement?.name), 'firstName', 'the focus goes to the first field');
-  assert.deepEqual(await stored(), nothing, 'opening stores nothing either');
+  assert.deepEqual(await stored(), noData, 'nothing is stored on opening');
 
-  const files = page.asked.filter(own).map((u) => new URL(u).pathname.replace(/(settings\/).*|-[0-9a-f]{8}/, '$1'));
-  assert.deepEqual(files.filter((f) => /^\/(widget|settings)/.test(f)).sort(), ['/settings/', '/widget.js', '/widget/chat.js', '/widget/en.js'], 'what the first screen needs is asked for once');
+  const files = page.requestedUrls.filter(isOwn).map((u) => new URL(u).pathname.replace(/(settings\/).*|-[0-9a-f]{8}/, '$1'));
+  assert.deepEqual(files.filter((f) => /^\/(widget|settings)/.test(f)).sort(), ['/settings/', '/widget.js', '/widget/chat.js', '/widget/en.js'], 'each file of the first screen is requested once');
   await page.getByLabel('Email').fill('no address');
   await page.getByRole('button', { name: 'Start the chat' }).click();
   await page.getByText('Please fill in this field.').waitFor();
   await page.getByLabel('First name').fill('Ada');
   await page.getByRole('button', { name: 'Start the chat' }).click();
-  await page.getByText('Please enter a valid email address.').waitFor(); // the server's answer, at the field
+  await page.getByText('Please enter a valid email address.').waitFor(); // the error from the server, at the field
   assert.equal(await page.getByLabel('Email').getAttribute('aria-invalid'), 'true');
   await page.getByLabel('Email').fill(`ada${unique()}@example.com`);
   await page.getByRole('button', { name: 'Start the chat' }).click();
-  await said(page, 'Hello, I am Polly, the demo bot.').waitFor();
+  await messageWith(page, 'Hello, I am Polly, the demo bot.').waitFor();
 
-  const evil = '<img src=x onerror="document.title=\'owned\'"> https://example.com/a';
-  await write(page, evil);
+  const markup = '<img src=x onerror="document.title=\'owned\'"> https://example.com/a';
+  await write(page, markup);
   await page.locator('.mine .words').filter({ hasText: 'onerror' }).waitFor();
   assert.equal(await page.locator('.mine .words a').first().getAttribute('rel'), 'noopener noreferrer nofollow');
   await write(page, 'menu');
@@ -116,13 +94,13 @@ export async function flow({ config, open, say }) {
   await composer(page).fill('my dot');
   await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.locator('.mine.t-image').filter({ hasText: 'my dot' }).waitFor();
-  await said(page, 'I got dot.png').waitFor();
+  await messageWith(page, 'I got dot.png').waitFor();
 
   const lines = await page.locator('#curl').textContent();
   assert.match(execFileSync('sh', ['-c', lines], { encoding: 'utf8' }), /Message sent successfully/);
-  await said(page, 'Hello from the company').waitFor();
+  await messageWith(page, 'Hello from the company').waitFor();
   const token = await page.evaluate((key) => JSON.parse(localStorage.getItem(key)).t, `parley.${config.appId}`);
-  await eventually('reading is stored', async () => {
+  await eventually('the message is marked as read on the server', async () => {
     const { headers } = await fetch(`${config.base}/message?limit=1`, { headers: { Authorization: `Bearer ${token}` } });
     assert.equal(headers.get('parley-unread'), '0');
   });
@@ -131,24 +109,24 @@ export async function flow({ config, open, say }) {
   await page.reload();
   await page.waitForFunction(() => window.Parley?.open);
   await launcher(page).click();
-  await said(page, 'Hello from the company').waitFor();
-  await eventually('the same messages after a reload', async () => assert.deepEqual(await ids(page), before));
-  assert.deepEqual(await page.evaluate(() => window.violations), [], 'the policy is not violated');
-  const third = page.asked.filter((u) => !own(u) && new URL(u).origin !== new URL(config.site).origin && !u.startsWith('data:'));
-  assert.deepEqual(third, [], 'no third host is asked');
+  await messageWith(page, 'Hello from the company').waitFor();
+  await eventually('the chat shows the same messages after a reload', async () => assert.deepEqual(await ids(page), before));
+  assert.deepEqual(await page.evaluate(() => window.violations), [], 'the Content-Security-Policy is not violated');
+  const foreign = page.requestedUrls.filter((u) => !isOwn(u) && new URL(u).origin !== new URL(config.site).origin && !u.startsWith('data:'));
+  assert.deepEqual(foreign, [], 'nothing is requested from other hosts');
   assert.equal(await page.evaluate(() => document.querySelectorAll('[style]').length + document.querySelector('body > div:last-of-type').shadowRoot.querySelectorAll('[style]').length), 0, 'no element has an inline style');
 
   await page.getByRole('button', { name: 'More options' }).click();
   await page.getByRole('button', { name: 'Delete this chat from this browser' }).click();
   await page.getByRole('button', { name: 'Delete', exact: true }).click();
   await page.getByLabel('First name').waitFor();
-  await eventually('everything is forgotten', async () => assert.deepEqual(await stored(), nothing));
-  assert.deepEqual(page.faults, []);
-  say('widget policy violations: 0, third hosts asked: 0');
+  await eventually('everything is deleted from the browser', async () => assert.deepEqual(await stored(), noData));
+  assert.deepEqual(page.errors, []);
+  report('widget policy violations: 0, requests to other hosts: 0');
 }
 
-/** A history of every type, and of what may be wrong with one. */
-function gallery(base) {
+/** A history with messages of every type, including an unknown type and pictures on other hosts. */
+function sampleHistory(base) {
   const now = Date.now();
   let n = 0;
   const m = (type, data, isFromSupport = true, ago = 60) => ({
@@ -175,7 +153,7 @@ function gallery(base) {
 
 const cors = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Allow-Headers': '*', 'Access-Control-Expose-Headers': 'Link', 'Cross-Origin-Resource-Policy': 'cross-origin' };
 
-/** Answers the history in the server's place, in pages. */
+/** Answers history requests with these messages, in pages. */
 async function withHistory(page, all) {
   await page.route(/\/message\?/, (route) => {
     const query = new URL(route.request().url()).searchParams;
@@ -186,8 +164,8 @@ async function withHistory(page, all) {
   await page.route(/\/read$/, (route) => route.fulfill({ status: 204, headers: cors }));
 }
 
-/** Every screen, in both directions and both schemes, through axe, with a picture of each. */
-export async function screens({ config, open, say }) {
+/** Checks every screen with axe and takes a screenshot: in both text directions, light and dark, on a desktop and on a phone. */
+export async function screens({ config, open, report }) {
   const url = `${config.base}/demo`;
   let findings = 0;
   let audited = 0;
@@ -198,72 +176,72 @@ export async function screens({ config, open, say }) {
           url, colorScheme: scheme, bypassCSP: true, reducedMotion: 'reduce',
           ...(phone && { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true }),
           before: async (p) => {
-            await withHistory(p, gallery(config.base));
+            await withHistory(p, sampleHistory(config.base));
             await p.addInitScript((code) => {
               window.Parley = [['setLanguage', code]];
             }, language);
           },
         });
-        await page.addScriptTag({ path: axeSource });
-        const look = async (name) => {
+        await page.addScriptTag({ path: axePath });
+        const checkScreen = async (name) => {
           await page.evaluate(() => document.fonts.ready);
-          const result = await page.evaluate(() => axe.run(document.querySelector('body > div:last-of-type'), { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+          const result = await page.evaluate((runOnly) => axe.run(document.querySelector('body > div:last-of-type'), { runOnly }), axeRules);
           audited++;
           for (const v of result.violations) {
             findings += v.nodes.length;
-            for (const n of v.nodes) say(`axe ${name} ${language} ${scheme}: ${v.id}: ${n.target.flat().join(' ')}: ${n.any.concat(n.all, n.none).map((c) => c.message).join('; ')}`);
+            for (const n of v.nodes) report(`axe ${name} ${language} ${scheme}: ${v.id}: ${n.target.flat().join(' ')}: ${n.any.concat(n.all, n.none).map((c) => c.message).join('; ')}`);
           }
           const file = ['widget', name, rtl ? 'rtl' : '', scheme === 'dark' ? 'dark' : '', phone ? 'phone' : ''].filter(Boolean).join('-');
-          const around = { x: rtl ? 0 : 620, y: 0, width: 480, height: 850 };
-          await page.screenshot({ path: join(config.shots, `${file}.png`), ...(!phone && !/launcher|chat/.test(name) && { clip: around }) });
+          const clip = { x: rtl ? 0 : 620, y: 0, width: 480, height: 850 };
+          await page.screenshot({ path: join(config.shots, `${file}.png`), ...(!phone && !/launcher|chat/.test(name) && { clip }) });
         };
-        await look('launcher');
+        await checkScreen('launcher');
         await page.evaluate(() => Parley.open());
         await page.locator('form.card input').first().waitFor();
-        await look('form');
+        await checkScreen('form');
         await page.locator('form.card .primary').click();
         await page.locator('form.card .error').first().waitFor();
-        await look('form-errors');
+        await checkScreen('form-errors');
         await page.locator('input[name=firstName]').fill('Ada');
         await page.locator('input[name=email]').fill(`ada${unique()}@example.com`);
         await page.locator('form.card .primary').click();
         await page.locator('.t-future_type').waitFor();
-        await look('chat');
+        await checkScreen('chat');
         const log = page.locator('[role=log]');
         await log.evaluate((e) => { e.scrollTop = 0; });
         await page.locator('.t-interactive').waitFor();
-        await look('types');
+        await checkScreen('types');
         await page.locator('.t-carousel').scrollIntoViewIfNeeded();
         await page.locator('.t-carousel img').first().waitFor();
-        await look('cards');
+        await checkScreen('cards');
         await page.locator('.t-audio').scrollIntoViewIfNeeded();
         await page.locator('.t-image img').first().waitFor();
-        await look('files');
+        await checkScreen('files');
         await page.locator('.thumb').first().click();
         await page.locator('.preview img').waitFor();
-        await look('preview');
+        await checkScreen('preview');
         await page.keyboard.press('Escape');
         await page.locator('.header .round').first().click();
         await page.locator('.menu').waitFor();
-        await look('menu');
+        await checkScreen('menu');
         await page.locator('.menu .item').last().click();
         await page.locator('.danger').waitFor();
-        await look('forget');
+        await checkScreen('forget');
         await page.keyboard.press('Escape');
-        assert.equal(await page.locator('.menu').count(), 0, 'Escape closes the menu, also when it asks');
+        assert.equal(await page.locator('.menu').count(), 0, 'Escape also closes the menu while it asks for confirmation');
         await page.locator('input[type=file]').first().setInputFiles([{ name: 'parcel.png', mimeType: 'image/png', buffer: picture }, { name: 'receipt.pdf', mimeType: 'application/pdf', buffer: Buffer.alloc(70_000, 120) }]);
         await page.locator('.staged li').last().waitFor();
         await page.locator('textarea').fill('The parcel and the receipt');
-        await look('staged');
+        await checkScreen('staged');
         const refuse = (route) => route.fulfill({ status: 413, headers: cors, json: { statusCode: 413, code: 'FILE_QUOTA', message: 'no' } });
         await page.route(/\/message$/, refuse);
         await page.locator('.sendbutton').click();
         await page.locator('.pending.bad').last().waitFor();
-        await eventually('both are refused', async () => assert.equal(await page.locator('.pending.bad').count(), 2));
-        await look('refused');
+        await eventually('both files are rejected', async () => assert.equal(await page.locator('.pending.bad').count(), 2));
+        await checkScreen('refused');
         for (let left = 2; left > 0; left--) {
           await page.locator('.pending.bad .textbutton').last().click();
-          await eventually('it is deleted', async () => assert.equal(await page.locator('.pending.bad').count(), left - 1));
+          await eventually(`${left - 1} rejected files are left`, async () => assert.equal(await page.locator('.pending.bad').count(), left - 1));
         }
         await page.unroute(/\/message$/, refuse);
         await page.context().setOffline(true);
@@ -271,39 +249,39 @@ export async function screens({ config, open, say }) {
         await page.locator('#parley-text').fill('Written without a connection');
         await page.locator('.sendbutton').click();
         await page.locator('.pending').waitFor();
-        await look('offline');
-        assert.ok(page.asked.every((u) => !u.includes('third.example')), 'no third host is asked for a picture');
+        await checkScreen('offline');
+        assert.ok(page.requestedUrls.every((u) => !u.includes('third.example')), 'no picture is requested from other hosts');
         if (phone) {
           const box = await page.locator('.p').boundingBox();
-          assert.deepEqual([box.x, box.y, box.width], [0, 0, 390], 'on a phone the chat fills the screen');
-          assert.ok((await page.locator('.p button:visible, .p input:visible, .p textarea').evaluateAll((all) => all.filter((e) => !e.disabled && e.getBoundingClientRect().width > 0 && (e.offsetWidth < 24 || e.offsetHeight < 24)).map((e) => e.outerHTML))).length === 0, 'what is touched has 24 px');
+          assert.deepEqual([box.x, box.y, box.width], [0, 0, 390], 'the chat fills the screen of a phone');
+          assert.ok((await page.locator('.p button:visible, .p input:visible, .p textarea').evaluateAll((all) => all.filter((e) => !e.disabled && e.getBoundingClientRect().width > 0 && (e.offsetWidth < 24 || e.offsetHeight < 24)).map((e) => e.outerHTML))).length === 0, 'touch targets have at least 24 px');
           assert.equal(await page.locator('textarea').evaluate((e) => parseFloat(getComputedStyle(e).fontSize)), 16);
         }
         assert.equal(await page.locator('.p').getAttribute('dir'), rtl ? 'rtl' : 'ltr');
 
-        // On the next page, with all of it unread; without its position in the stream, which has another greeting.
+        // The next page load counts all messages as unread. Its stored stream position is removed, because the stream contains another greeting.
         await page.evaluate((key) => {
           Parley.destroy();
           const { r, p, ...rest } = JSON.parse(localStorage.getItem(key));
           localStorage.setItem(key, JSON.stringify({ ...rest, n: 1 }));
         }, `parley.${config.appId}`);
-        await page.route(/\/message$/, refuse); // else the bot answers what was written offline, and that is unread too
+        await page.route(/\/message$/, refuse); // otherwise the bot answers the message written offline, and the answer is unread too
         await page.context().setOffline(false);
         await page.reload();
-        await page.addScriptTag({ path: axeSource });
+        await page.addScriptTag({ path: axePath });
         await page.getByRole('button', { name: /: 11$/ }).waitFor();
-        await look('launcher-unread');
-        assert.deepEqual(page.faults, []);
+        await checkScreen('launcher-unread');
+        assert.deepEqual(page.errors, []);
         await page.context().close();
       }));
     }
   }
-  say(`widget axe: ${findings} findings on ${audited} screens`);
+  report(`widget axe: ${findings} findings on ${audited} screens`);
   assert.equal(findings, 0);
 }
 
-/** The chat by keyboard alone, zoomed, and with forced colours. */
-export async function keyboard({ open, say }) {
+/** A chat with the keyboard only, zoomed, and with forced colours. */
+export async function keyboard({ open, report }) {
   const page = await open({ viewport: { width: 640, height: 480 }, forcedColors: 'active', reducedMotion: 'reduce' }); // 1280 x 960 at 200%
   const focused = () => page.evaluate(() => {
     const e = document.activeElement?.shadowRoot?.activeElement ?? document.activeElement;
@@ -328,43 +306,43 @@ export async function keyboard({ open, say }) {
   await page.keyboard.type('menu');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'What time is it?' }).waitFor();
-  await eventually('the answer is read out', async () => assert.match(await page.locator('[aria-live=polite]').textContent(), /^Polly: Here is what I can show you/));
-  assert.equal(await page.locator('[aria-live=polite], [aria-live=assertive], [role=alert]').count(), 1, 'one announcer');
+  await eventually('the answer is announced', async () => assert.match(await page.locator('[aria-live=polite]').textContent(), /^Polly: Here is what I can show you/));
+  assert.equal(await page.locator('[aria-live=polite], [aria-live=assertive], [role=alert]').count(), 1, 'there is one live region');
   for (let i = 0; i < 40 && (await focused()) !== 'Messages'; i++) await page.keyboard.press('Shift+Tab');
   await page.keyboard.press('ArrowUp'); // the newest message
-  await page.keyboard.press('Enter'); // into it
-  await eventually('Enter goes into the message', async () => assert.match(await focused(), /Show me a picture/));
+  await page.keyboard.press('Enter'); // moves the focus into the message
+  await eventually('Enter moves the focus into the message', async () => assert.match(await focused(), /Show me a picture/));
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   assert.match(await focused(), /What time is it/);
   await page.keyboard.press('Enter');
-  await said(page, /^Your message came at/).waitFor();
-  await page.keyboard.press('Escape'); // out of the message
+  await messageWith(page, /^Your message came at/).waitFor();
+  await page.keyboard.press('Escape'); // moves the focus out of the message
   await tabTo(/^More options/);
   await page.keyboard.press('Enter');
   await tabTo(/^Delete this chat/);
   await page.keyboard.press('Enter');
-  await eventually('the question has the focus, on what does no harm', async () => assert.equal(await focused(), 'Cancel'));
+  await eventually('Cancel has the focus in the confirmation', async () => assert.equal(await focused(), 'Cancel'));
   await page.keyboard.press('Escape');
-  await eventually('and gives it back', async () => assert.equal(await focused(), 'More options'));
+  await eventually('the focus is restored after the confirmation', async () => assert.equal(await focused(), 'More options'));
   await page.keyboard.press('Enter');
   await page.locator('.menu').waitFor();
   await tabTo(/^Messages$/);
-  assert.equal(await page.locator('.menu').count(), 0, 'the menu closes behind the focus');
+  assert.equal(await page.locator('.menu').count(), 0, 'the menu closes when the focus leaves it');
   await page.keyboard.press('Escape');
-  await eventually('Escape closes and gives the focus back', async () => assert.match(await focused(), /^Open chat/));
-  assert.deepEqual(page.faults, []);
-  say('widget keyboard: the whole chat');
+  await eventually('Escape closes the chat and restores the focus', async () => assert.match(await focused(), /^Open chat/));
+  assert.deepEqual(page.errors, []);
+  report('widget keyboard: a complete chat');
 }
 
-/** Each function of the API that the rest does not use, and each event. */
+/** Tests each event, and each function of the JavaScript API that no other scenario uses. */
 async function api(page, config) {
   await page.evaluate(() => {
     window.seen = [];
     window.once = () => seen.push('once');
     for (const e of ['open', 'close', 'message', 'unread', 'registered', 'error', 'state']) Parley.on(e, (detail) => seen.push([e, detail]));
     Parley.on('open', once);
-    Parley.on('open', () => { throw new Error("the site's own fault"); });
+    Parley.on('open', () => { throw new Error('an error of the site'); });
   });
   const seen = (event) => page.evaluate((event) => window.seen.filter((s) => s[0] === event).map((s) => s[1]), event);
   assert.equal(await page.evaluate(async () => (await Parley.ready()) === Parley), true);
@@ -372,32 +350,32 @@ async function api(page, config) {
   await page.evaluate(() => Parley.toggle());
   await page.getByLabel('First name').waitFor();
   await page.evaluate(() => (Parley.off('open', once), Parley.toggle(), Parley.toggle(), Parley.close(), Parley.close()));
-  assert.deepEqual(await page.evaluate(() => seen.filter((s) => s === 'once').length), 1, 'a listener that is taken off hears no more');
-  assert.deepEqual([(await seen('open')).length, (await seen('close')).length], [2, 2], 'once for each change');
+  assert.deepEqual(await page.evaluate(() => seen.filter((s) => s === 'once').length), 1, 'a removed listener receives no events');
+  assert.deepEqual([(await seen('open')).length, (await seen('close')).length], [2, 2], 'each change emits one event');
   await page.route(`${config.base}/register`, (route) => route.fulfill({ status: 503, headers: cors, json: { statusCode: 503, code: 'UNAVAILABLE', message: 'Try later.' } }));
   await page.evaluate(() => (Parley.identify({ userId: 'api', email: 'api@example.com', firstName: 'Ada' }), Parley.open()));
-  await eventually('the error is told', async () => assert.deepEqual(await seen('error'), [{ code: 'UNAVAILABLE', status: 503, message: 'Try later.' }]));
+  await eventually('the error event is emitted', async () => assert.deepEqual(await seen('error'), [{ code: 'UNAVAILABLE', status: 503, message: 'Try later.' }]));
   await page.unroute(`${config.base}/register`);
   await page.evaluate((userId) => Parley.identify({ userId, email: `${userId}@example.com`, firstName: 'Ada' }), `api-${unique()}`);
   await rows(page).first().waitFor();
   assert.match((await seen('registered'))[0].chatUserId, /^[0-9a-f-]{36}$/);
   await write(page, 'thanks');
-  await said(page, 'You are welcome.').waitFor();
-  await eventually('both messages are told', async () => assert.deepEqual((await seen('message')).map((m) => `${m.type} ${m.isFromSupport} ${m.data.text}`).sort(), ['TEXT false thanks', 'TEXT true You are welcome.']));
+  await messageWith(page, 'You are welcome.').waitFor();
+  await eventually('a message event is emitted for both messages', async () => assert.deepEqual((await seen('message')).map((m) => `${m.type} ${m.isFromSupport} ${m.data.text}`).sort(), ['TEXT false thanks', 'TEXT true You are welcome.']));
   await page.evaluate(() => Parley.close());
-  await page.evaluate(() => Parley.identify({ userId: 'somebody else', email: 'else@example.com', firstName: 'Eve' })); // ends the session of the first one
-  await eventually('registered again', async () => assert.equal(new Set((await seen('registered')).map((r) => r.chatUserId)).size, 2));
+  await page.evaluate(() => Parley.identify({ userId: 'somebody else', email: 'else@example.com', firstName: 'Eve' })); // ends the session of the first visitor
+  await eventually('the second visitor is registered', async () => assert.equal(new Set((await seen('registered')).map((r) => r.chatUserId)).size, 2));
   await page.evaluate(() => (Parley.open(), Parley.logout()));
-  await eventually('logged out', async () => assert.deepEqual(await page.evaluate(() => Object.keys(localStorage)), []));
+  await eventually('nothing is stored after logout', async () => assert.deepEqual(await page.evaluate(() => Object.keys(localStorage)), []));
   const states = await seen('state');
   for (const state of ['form', 'connecting', 'online']) assert.ok(states.includes(state), `${state} in ${states}`);
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
   await page.context().close();
 }
 
-/** The widget and the page that it lives in. */
-export async function life({ config, open, say }) {
-  const site = await ownSite();
+/** The life cycle of the widget in its page. */
+export async function life({ config, open, report }) {
+  const site = await startSite();
   const { url } = site;
   site.serve(`<!doctype html><html lang="en"><title>Site</title>${tagOf(config)}<body></body>`);
   await api(await open({ url }), config);
@@ -406,20 +384,20 @@ export async function life({ config, open, say }) {
   const hostile = '<style>*{all:unset!important;display:block!important;color:red!important;font-size:40px!important} div,button,:host{position:static!important;display:none!important} html{font-size:3px}</style>';
 
   let page = await open({ url, before: (p) => serve(p, `<!doctype html><html lang="de"><title>Site</title>${hostile}<script>window.seen=[];Parley=[['on','open',()=>seen.push('open')],['on','state',s=>seen.push(s)],['on','unread',n=>seen.push(n)],['open']]</script>${tag()}<body><h1>Site</h1></body>`) });
-  await page.getByLabel('Vorname').waitFor(); // the queue opened it, in the page's language
+  await page.getByLabel('Vorname').waitFor(); // the command queue opened it, in the language of the page
   assert.ok((await page.evaluate(() => seen)).includes('open'));
-  const look = await page.locator('.p').evaluate((e) => ({ width: e.offsetWidth, position: getComputedStyle(e).position, size: getComputedStyle(e).fontSize }));
-  assert.deepEqual(look, { width: 400, position: 'fixed', size: '15px' }, "the site's styles do not reach the widget");
+  const style = await page.locator('.p').evaluate((e) => ({ width: e.offsetWidth, position: getComputedStyle(e).position, size: getComputedStyle(e).fontSize }));
+  assert.deepEqual(style, { width: 400, position: 'fixed', size: '15px' }, "the site's styles do not reach the widget");
   await page.evaluate(() => Parley.setLanguage('fa'));
   await page.locator('.p[dir=rtl]').waitFor();
   await page.evaluate(() => (Parley.setLanguage('en'), Parley.setTheme('dark')));
   await page.locator('.p[data-theme=dark][dir=ltr]').waitFor();
   await page.evaluate(() => Parley.hide());
-  await eventually('hidden', async () => assert.equal(await page.getByRole('button', { name: 'Open chat' }).count(), 0));
+  await eventually('the launcher is hidden', async () => assert.equal(await page.getByRole('button', { name: 'Open chat' }).count(), 0));
   await page.evaluate(() => (Parley.show(), Parley.open()));
   await page.getByLabel('First name').fill('kept');
 
-  // Turbo replaces the body, and runs its scripts again.
+  // Turbo replaces the body and runs its scripts again.
   await page.evaluate((html) => {
     const body = document.createElement('body');
     body.innerHTML = '<h1>Next page</h1>';
@@ -430,10 +408,10 @@ export async function life({ config, open, say }) {
     body.append(script);
     return new Promise((done) => { script.onload = done; });
   }, { src: `${config.base}/widget.js`, appId: config.appId });
-  await eventually('the widget survives the change of the body', async () => assert.equal(await page.getByLabel('First name').inputValue(), 'kept'));
-  assert.equal(await page.evaluate(() => [...document.body.children].filter((e) => e.shadowRoot).length), 1, 'and there is one');
+  await eventually('the widget survives the replacement of the body', async () => assert.equal(await page.getByLabel('First name').inputValue(), 'kept'));
+  assert.equal(await page.evaluate(() => [...document.body.children].filter((e) => e.shadowRoot).length), 1, 'there is one widget');
 
-  // Who the site knows needs no form; storage that is blocked is no obstacle.
+  // A visitor identified by the site sees no form. The widget also works with blocked storage.
   await page.context().close();
   const user = `user-${unique()}`;
   page = await open({
@@ -447,14 +425,14 @@ export async function life({ config, open, say }) {
   });
   await page.evaluate((userId) => Parley.identify({ userId, firstName: 'Ada', email: `${userId}@example.com` }), user);
   await page.getByRole('button', { name: 'Help' }).click();
-  await said(page, 'Hello, I am Polly, the demo bot.').waitFor();
+  await messageWith(page, 'Hello, I am Polly, the demo bot.').waitFor();
   await page.getByText('Your browser stores nothing').waitFor();
   await write(page, 'thanks');
-  await said(page, 'You are welcome.').waitFor();
+  await messageWith(page, 'You are welcome.').waitFor();
   assert.ok((await page.locator('.p').boundingBox()).x < 50);
   await page.evaluate(() => Parley.logout());
   await page.getByLabel('First name').waitFor();
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
   await page.context().close();
 
   // Two widgets, each with its own application.
@@ -468,7 +446,7 @@ export async function life({ config, open, say }) {
   assert.equal(await page.evaluate(() => [Object.keys(Parley.widgets).length, [...document.body.children].filter((e) => e.shadowRoot).length].join()), '1,1');
   await page.context().close();
 
-  // A hundred times there and gone.
+  // Load and destroy the widget a hundred times.
   page = await open({ url, ready: false, before: async (p) => {
     await serve(p, '<!doctype html><html lang="en"><title>Site</title><body></body>');
     await p.addInitScript(() => {
@@ -515,96 +493,95 @@ export async function life({ config, open, say }) {
   await cycles(5);
   const before = await measure();
   await cycles(100);
-  const after = await eventually('timers end', async () => {
+  const after = await eventually('all timers have ended', async () => {
     const m = await measure();
     assert.equal(m.timers, 0);
     return m;
   });
-  say(`widget after 100 cycles: ${JSON.stringify(after)}`);
+  report(`widget after 100 cycles: ${JSON.stringify(after)}`);
   assert.deepEqual({ ...after, nodes: 0, jsEventListeners: 0 }, { ...before, timers: 0, nodes: 0, jsEventListeners: 0 });
   assert.ok(after.nodes <= before.nodes + 50 && after.jsEventListeners <= before.jsEventListeners + 5, `nodes and listeners are released: ${JSON.stringify([before, after])}`);
   assert.equal(await page.evaluate(() => 'Parley' in window), false);
   site.close();
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
 }
 
-/** Two tabs, one truth; and an outbox that outlives a reload without a connection. */
-export async function tabs({ open, say }) {
+/** Tabs of one browser share a socket and their state. The outbox survives a reload without a connection. */
+export async function tabs({ open, report }) {
   const one = await open();
   await register(one);
-  // What the second tab says over its channel comes too early to be of use: another tab sees a write to localStorage later.
-  const early = () => {
+  // Drop the data events that the second tab broadcasts: they may arrive before its write to localStorage is visible to the first tab.
+  const dropBroadcasts = () => {
     const { postMessage } = BroadcastChannel.prototype;
     BroadcastChannel.prototype.postMessage = function (event) {
-      if (!window.early || ['hello', 'ping', 'pong'].includes(event.kind)) postMessage.call(this, event);
+      if (!window.dropsBroadcasts || ['hello', 'ping', 'pong'].includes(event.kind)) postMessage.call(this, event);
     };
-    window.early = true;
+    window.dropsBroadcasts = true;
   };
-  const two = await open({ context: one.context(), before: (p) => p.addInitScript(early) });
+  const two = await open({ context: one.context(), before: (p) => p.addInitScript(dropBroadcasts) });
   await two.evaluate(() => Parley.open());
   await rows(two).first().waitFor();
   await write(two, 'from the second tab');
-  await said(two, 'You wrote “from the second tab”').waitFor();
-  await said(one, 'You wrote “from the second tab”').waitFor();
-  await eventually('both tabs show the same', async () => assert.deepEqual(await ids(one), await ids(two)));
-  await two.evaluate(() => { window.early = false; });
-  assert.ok(sockets(one) > 0 && sockets(two) === 0, 'one socket for both');
+  await messageWith(two, 'You wrote “from the second tab”').waitFor();
+  await messageWith(one, 'You wrote “from the second tab”').waitFor();
+  await eventually('both tabs show the same messages', async () => assert.deepEqual(await ids(one), await ids(two)));
+  await two.evaluate(() => { window.dropsBroadcasts = false; });
+  assert.ok(socketRequests(one) > 0 && socketRequests(two) === 0, 'both tabs share one socket');
 
   await two.evaluate(() => Parley.close());
   await one.evaluate(() => Parley.close());
 
-  // The tab with the socket goes: the other one takes over.
+  // The tab with the socket closes, and the other tab takes over.
   await one.close();
   await two.evaluate(() => Parley.open());
-  await eventually('the second tab has a socket', async () => assert.ok(sockets(two) > 0));
-  await write(two, 'after the first tab has gone');
-  await said(two, 'You wrote “after the first tab has gone”').waitFor();
+  await eventually('the second tab opens a socket', async () => assert.ok(socketRequests(two) > 0));
+  await write(two, 'after the first tab has closed');
+  await messageWith(two, 'You wrote “after the first tab has closed”').waitFor();
 
-  // Written while the server cannot be reached, kept over a reload, and sent once, in order.
-  const away = (route) => route.abort();
-  await two.context().route(/\/(message|socket\.io)/, away);
-  for (const text of ['first away', 'second away', 'third away']) await write(two, text);
-  await eventually('three wait', async () => assert.equal(await two.locator('.pending').count(), 3));
-  await two.clock.install({ time: Date.now() + 3600_000 }); // the page begins again an hour later
+  // Messages written while the server is unreachable survive a reload and are sent once, in order.
+  await two.context().route(/\/(message|socket\.io)/, abortRoute);
+  for (const text of ['first offline', 'second offline', 'third offline']) await write(two, text);
+  await eventually('three messages are pending', async () => assert.equal(await two.locator('.pending').count(), 3));
+  await two.clock.install({ time: Date.now() + 3600_000 }); // the reload happens an hour later
   await two.reload();
   await two.waitForFunction(() => window.Parley?.open);
   await two.evaluate(() => Parley.open());
-  await eventually('three still wait', async () => assert.equal(await two.locator('.pending').count(), 3));
-  await two.context().unroute(/\/(message|socket\.io)/, away);
+  await eventually('three messages are still pending after the reload', async () => assert.equal(await two.locator('.pending').count(), 3));
+  await two.context().unroute(/\/(message|socket\.io)/, abortRoute);
   await two.evaluate(() => dispatchEvent(new Event('online')));
-  await said(two, 'You wrote “third away”').waitFor();
-  const sent = (await texts(two, '.mine .words')).filter((t) => t.endsWith(' away'));
-  assert.deepEqual(sent, ['first away', 'second away', 'third away']);
+  await messageWith(two, 'You wrote “third offline”').waitFor();
+  const sent = (await texts(two, '.mine .words')).filter((t) => t.endsWith(' offline'));
+  assert.deepEqual(sent, ['first offline', 'second offline', 'third offline']);
 
-  // What comes while the chat is closed is counted, on the launcher, in the title and for the site.
+  // Messages received while the chat is closed are counted on the launcher and in the title.
   await eventually('the replies are read', async () => assert.equal(await two.getByRole('button', { name: /^Close chat: \d/ }).count(), 0));
   await two.evaluate(() => Parley.close());
   const title = await two.title();
-  await companyWrites(two);
+  await sendFromCompany(two);
   await two.getByRole('button', { name: 'Open chat: 1' }).waitFor();
-  await eventually('the title counts', async () => assert.equal(await two.title(), `(1) ${title}`));
-  await two.reload(); // a stored session with unread messages loads by itself
+  await eventually('the title shows one unread message', async () => assert.equal(await two.title(), `(1) ${title}`));
+  await two.reload(); // the widget loads a stored session with unread messages without interaction
   await two.getByRole('button', { name: 'Open chat: 1' }).click();
-  await eventually('read', async () => assert.equal(await two.title(), title));
+  await eventually('the title shows no count after reading', async () => assert.equal(await two.title(), title));
 
-  // A session that ends here ends everywhere, and leaves nothing.
+  // Ending the session in one tab ends it in all tabs and deletes all stored data.
   const three = await open({ context: two.context() });
   await three.evaluate(() => Parley.open());
-  await said(three, 'You wrote “third away”').waitFor();
+  await messageWith(three, 'You wrote “third offline”').waitFor();
   await three.evaluate(() => Parley.forget());
   for (const page of [two, three]) await page.getByLabel('First name').waitFor();
   await eventually('nothing is stored', async () => assert.deepEqual(await two.evaluate(() => Object.keys(localStorage)), []));
-  // And one that begins in one tab begins in the other.
+  // A session started in one tab starts in the other tab.
   await two.getByLabel('First name').fill('Ada');
   await two.getByLabel('Email').fill(`ada${unique()}@example.com`);
   await two.getByRole('button', { name: 'Start the chat' }).click();
   await rows(three).first().waitFor();
-  assert.deepEqual([...two.faults, ...three.faults], []);
-  say('widget tabs: one socket, one truth');
+  assert.deepEqual([...two.errors, ...three.errors], []);
+  report('widget tabs: one socket, one state');
 }
 
-/** Two thousand messages. */
-export async function scale({ config, open, say }) {
+/** A history of 2,000 messages. */
+export async function scale({ config, open, report }) {
   const start = Date.parse('2026-01-01T10:00:00Z');
   const all = Array.from({ length: 2000 }, (_, n) => ({
     id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`, createdAt: new Date(start + n * 400_000).toISOString(), type: 'TEXT',
@@ -612,33 +589,33 @@ export async function scale({ config, open, say }) {
   }));
   const page = await open({ url: `${config.base}/demo`, before: (p) => withHistory(p, all) });
   await register(page);
-  await said(page, 'message 1999').waitFor();
+  await messageWith(page, 'message 1999').waitFor();
   const log = page.locator('[role=log]');
-  for (let loaded = 50; loaded < 2000; ) {
-    const oldest = await page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.querySelector('[role=log] article').dataset.id);
-    await log.evaluate((e) => { e.scrollTop = 0; });
-    await eventually('older messages', async () => {
-      await log.evaluate((e) => { if (e.scrollTop > 900) e.scrollTop = 0; });
-      const now = await page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.querySelector('[role=log] article').dataset.id);
-      assert.ok(now < oldest);
-      loaded = 2000 - Number(now.slice(-12));
+  const oldestRendered = () => page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.querySelector('[role=log] article').dataset.id);
+  for (let oldest = await oldestRendered(); oldest > all[0].id;) {
+    // The scroll of one round may also load the page of the next round, so each round starts from the oldest id of the round before.
+    await eventually('older messages are rendered', async () => {
+      await log.evaluate((e) => { if (e.scrollTop > 0) e.scrollTop = 0; });
+      const now = await oldestRendered();
+      assert.ok(now < oldest, `got ${now}, want less than ${oldest}`);
+      oldest = now;
     });
   }
   await log.evaluate((e) => { e.scrollTop = 0; });
-  await said(page, 'This is the beginning of the conversation.').waitFor();
-  assert.ok((await rows(page).count()) < 120, `few of 2,000 messages are in the document: ${await rows(page).count()}`);
+  await messageWith(page, 'This is the beginning of the conversation.').waitFor();
+  assert.ok((await rows(page).count()) < 120, `only a few of the 2,000 messages are in the document: ${await rows(page).count()}`);
   assert.deepEqual((await texts(page)).slice(0, 2).map((t) => t.trim().split(' with')[0]), ['message 0', 'message 1']);
 
-  // What the visitor looks at stays where it is, whatever arrives.
+  // The visible messages keep their position while the visitor types.
   await log.evaluate((e) => { e.scrollTop = e.scrollHeight / 2; });
-  const middle = () => page.evaluate(() => {
+  const firstVisible = () => page.evaluate(() => {
     const root = document.querySelector('body > div:last-of-type').shadowRoot;
     const top = root.querySelector('[role=log]').getBoundingClientRect().top;
     const row = [...root.querySelectorAll('[role=log] article[data-id]')].find((e) => e.getBoundingClientRect().top > top + 100);
     return [row.dataset.id, Math.round(row.getBoundingClientRect().top - top)];
   });
-  await new Promise((done) => setTimeout(done, 300)); // the pages around are measured
-  const held = await middle();
+  await new Promise((done) => setTimeout(done, 300)); // the adjacent pages have been measured
+  const anchor = await firstVisible();
   await composer(page).focus();
   const latency = await page.evaluate(async () => {
     const area = document.querySelector('body > div:last-of-type').shadowRoot.querySelector('textarea');
@@ -652,98 +629,97 @@ export async function scale({ config, open, say }) {
     }
     return took.sort((a, b) => a - b)[15];
   });
-  say(`widget input latency with 2,000 messages: ${latency.toFixed(1)} ms (median of 30)`);
-  assert.ok(latency < 500, `typing is not held up by the messages: ${latency} ms`); // 50 on a machine of its own
-  const now = await middle();
-  assert.ok(now[0] === held[0] && Math.abs(now[1] - held[1]) <= 2, `the visitor's place: got ${now}, want ${held}`);
+  report(`widget input latency with 2,000 messages: ${latency.toFixed(1)} ms (median of 30)`);
+  assert.ok(latency < 500, `the messages do not slow down typing: ${latency} ms`); // about 50 ms on an idle machine
+  const now = await firstVisible();
+  assert.ok(now[0] === anchor[0] && Math.abs(now[1] - anchor[1]) <= 2, `the scroll position changed: got ${now}, want ${anchor}`);
   await page.getByRole('button', { name: /Go to the newest|new message/ }).click();
-  await said(page, 'message 1999').waitFor();
-  assert.deepEqual(page.faults, []);
+  await messageWith(page, 'message 1999').waitFor();
+  assert.deepEqual(page.errors, []);
 }
 
-/** Gateways are killed and come back, the network too: nothing is lost, nothing twice, all in order. The test pulls the strings. */
-export async function comingBack({ open, say, next }) {
+/** Gateways and the network fail and recover: no message is lost or duplicated, and the order is kept. The Go test sends the commands. */
+export async function comingBack({ open, report, nextCommand }) {
   const page = await open();
   await register(page);
   await write(page, 'before');
-  await said(page, 'You wrote “before”').waitFor();
+  await messageWith(page, 'You wrote “before”').waitFor();
   const wanted = ['before'];
   for (let round = 0; ; round++) {
-    say(`ready ${round}`);
-    const order = await next();
-    if (order === 'end') break;
-    if (order === 'offline') await page.context().setOffline(true);
+    report(`ready ${round}`);
+    const command = await nextCommand();
+    if (command === 'end') break;
+    if (command === 'offline') await page.context().setOffline(true);
     const text = `round ${round}`;
     await write(page, text);
     wanted.push(text);
-    if (order === 'offline') {
+    if (command === 'offline') {
       await page.getByText('You are offline.').first().waitFor();
       await page.context().setOffline(false);
     }
-    await said(page, `You wrote “${text}”`).waitFor();
+    await messageWith(page, `You wrote “${text}”`).waitFor();
   }
   const mine = (await texts(page, '.mine .words')).map((t) => t.trim());
-  assert.deepEqual(mine, wanted, 'each message once, in order');
+  assert.deepEqual(mine, wanted, 'each message is shown once, in order');
   const answers = (await texts(page, '.theirs .words')).filter((t) => t.startsWith('You wrote')).map((t) => /“(.*?)”/.exec(t)[1]);
-  assert.deepEqual(answers, wanted, 'each answer once, in order');
-  assert.deepEqual(page.faults, []);
-  say(`widget coming back: ${wanted.length} of ${wanted.length} messages, 0 lost, 0 doubled`);
+  assert.deepEqual(answers, wanted, 'each answer is shown once, in order');
+  assert.deepEqual(page.errors, []);
+  report(`widget coming back: ${wanted.length} of ${wanted.length} messages, 0 lost, 0 duplicated`);
 }
 
-/** The tab with the socket crashes, or hangs: another one takes over, and nothing is missing. */
-export async function takeover({ open, say }) {
+/** The tab with the socket crashes or hangs: another tab takes over, and no message is lost. */
+export async function takeover({ open, report }) {
   const one = await open();
   await register(one);
   const two = await open({ context: one.context() });
   await two.evaluate(() => Parley.open());
   await rows(two).first().waitFor();
-  await eventually('the first tab has the socket', async () => assert.ok(sockets(one) > 0 && sockets(two) === 0));
+  await eventually('the first tab has the socket', async () => assert.ok(socketRequests(one) > 0 && socketRequests(two) === 0));
   await write(two, 'before');
-  await said(two, 'You wrote “before”').waitFor();
+  await messageWith(two, 'You wrote “before”').waitFor();
 
-  // A reply comes while no tab has a socket, and the history does not have it yet: the stream does.
+  // A reply is published while no tab has a socket. It is in the stream, but not in the history yet.
   const history = await two.evaluate(async () => {
     const { t } = JSON.parse(localStorage.getItem(Object.keys(localStorage).find((k) => /^parley\.[^.]+$/.test(k))));
     return (await fetch(`${new URL(document.querySelector('script[data-app-id]').src).origin}/message?limit=50`, { headers: { Authorization: `Bearer ${t}` } })).json();
   });
   const stale = (route) => (route.request().method() === 'GET' ? route.fulfill({ json: history, headers: cors }) : route.fallback());
-  const away = (route) => route.abort();
   await two.route(/\/message\?/, stale);
-  await two.route(/\/socket\.io\//, away);
+  await two.route(/\/socket\.io\//, abortRoute);
   const crashed = new Promise((done) => one.once('crash', done));
   void (await one.context().newCDPSession(one)).send('Page.crash').catch(() => {});
   await crashed;
-  await eventually('the second tab tries to connect', async () => assert.ok(sockets(two) > 0));
-  await companyWrites(two);
-  await two.unroute(/\/socket\.io\//, away);
-  await said(two, 'Hello from the company').waitFor();
+  await eventually('the second tab tries to connect', async () => assert.ok(socketRequests(two) > 0));
+  await sendFromCompany(two);
+  await two.unroute(/\/socket\.io\//, abortRoute);
+  await messageWith(two, 'Hello from the company').waitFor();
   await two.unroute(/\/message\?/, stale);
 
-  // A tab that hangs keeps its lock, and loses it to one that has something to send.
+  // A hanging tab keeps its lock until another tab has a message to send and steals the lock.
   const three = await open({ context: two.context() });
   await three.evaluate(() => Parley.open());
-  await said(three, 'Hello from the company').waitFor();
+  await messageWith(three, 'Hello from the company').waitFor();
   let hangs = true;
   const woken = two.evaluate(() => {
     const end = Date.now() + 6_000;
     while (Date.now() < end);
   }).then(() => { hangs = false; });
   await write(three, 'while the leader hangs');
-  await said(three, 'You wrote “while the leader hangs”').waitFor();
-  assert.ok(sockets(three) > 0, 'the third tab has a socket');
-  say(`widget takeover: ${hangs ? 'while the other tab hung' : 'after the other tab had woken up'}`);
+  await messageWith(three, 'You wrote “while the leader hangs”').waitFor();
+  assert.ok(socketRequests(three) > 0, 'the third tab has a socket');
+  report(`widget takeover: ${hangs ? 'while the other tab hung' : 'after the other tab had woken up'}`);
   await woken;
   await write(two, 'after waking');
-  await said(two, 'You wrote “after waking”').waitFor();
-  await said(three, 'You wrote “after waking”').waitFor();
-  await eventually('both tabs show the same', async () => assert.deepEqual(await ids(two), await ids(three)));
-  assert.deepEqual((await texts(two, '.mine .words')).map((t) => t.trim()), ['before', 'while the leader hangs', 'after waking'], 'each once, in order');
-  assert.deepEqual([...two.faults, ...three.faults], []);
+  await messageWith(two, 'You wrote “after waking”').waitFor();
+  await messageWith(three, 'You wrote “after waking”').waitFor();
+  await eventually('both tabs show the same messages', async () => assert.deepEqual(await ids(two), await ids(three)));
+  assert.deepEqual((await texts(two, '.mine .words')).map((t) => t.trim()), ['before', 'while the leader hangs', 'after waking'], 'each message is shown once, in order');
+  assert.deepEqual([...two.errors, ...three.errors], []);
 }
 
-/** One sound for a message, however many tabs there are, and none when it is turned off in one of them. */
-export async function sound({ open, say }) {
-  const tones = (p) => p.addInitScript(() => {
+/** A message plays one sound regardless of the number of tabs, and none after sound is turned off in one tab. */
+export async function sound({ open, report }) {
+  const countTones = (p) => p.addInitScript(() => {
     window.tones = 0;
     const { createOscillator } = AudioContext.prototype;
     AudioContext.prototype.createOscillator = function () {
@@ -751,22 +727,22 @@ export async function sound({ open, say }) {
       return createOscillator.call(this);
     };
   });
-  const one = await open({ before: tones });
+  const one = await open({ before: countTones });
   await register(one);
-  const two = await open({ context: one.context(), before: tones });
+  const two = await open({ context: one.context(), before: countTones });
   await launcher(two).click();
   await rows(two).first().waitFor();
-  const heard = async () => (await Promise.all([one, two].map((p) => p.evaluate(() => window.tones / 2)))).reduce((a, b) => a + b);
+  const soundsPlayed = async () => (await Promise.all([one, two].map((p) => p.evaluate(() => window.tones / 2)))).reduce((a, b) => a + b);
   const unread = async (n) => {
     for (const page of [one, two]) await page.getByRole('button', { name: `Open chat: ${n}` }).waitFor();
   };
   await write(two, 'in sight');
-  for (const page of [one, two]) await said(page, 'You wrote “in sight”').waitFor();
-  assert.equal(await heard(), 0, 'what is seen makes no sound');
+  for (const page of [one, two]) await messageWith(page, 'You wrote “in sight”').waitFor();
+  assert.equal(await soundsPlayed(), 0, 'a visible message plays no sound');
   for (const page of [one, two]) await page.evaluate(() => Parley.close());
-  await companyWrites(two);
+  await sendFromCompany(two);
   await unread(1);
-  await eventually('it sounds', async () => assert.equal(await heard(), 1));
+  await eventually('one sound is played', async () => assert.equal(await soundsPlayed(), 1));
 
   await two.evaluate(() => Parley.open());
   await two.getByRole('button', { name: 'More options' }).click();
@@ -775,22 +751,22 @@ export async function sound({ open, say }) {
   await two.evaluate(() => Parley.close());
   await one.evaluate(() => Parley.open());
   await one.getByRole('button', { name: 'More options' }).click();
-  await one.getByRole('button', { name: 'Turn sound on' }).waitFor(); // off here too
+  await one.getByRole('button', { name: 'Turn sound on' }).waitFor(); // off in this tab too
   await one.evaluate(() => Parley.close());
   await launcher(one).waitFor();
-  await companyWrites(two);
+  await sendFromCompany(two);
   await unread(1);
-  assert.equal(await heard(), 1, 'no sound when it is off');
+  assert.equal(await soundsPlayed(), 1, 'no sound is played when sound is off');
   await two.reload();
   await two.getByRole('button', { name: 'Open chat: 1' }).click();
   await two.getByRole('button', { name: 'More options' }).click();
-  await two.getByRole('button', { name: 'Turn sound on' }).waitFor(); // remembered
-  assert.deepEqual([...one.faults, ...two.faults], []);
-  say('widget sound: one for two tabs, none when off');
+  await two.getByRole('button', { name: 'Turn sound on' }).waitFor(); // the setting is stored
+  assert.deepEqual([...one.errors, ...two.errors], []);
+  report('widget sound: one for two tabs, none when off');
 }
 
-/** Files that are dropped, pasted, cancelled, refused and sent again. */
-export async function files({ open, say }) {
+/** Files are dropped, pasted, picked, cancelled, rejected and sent again. */
+export async function files({ open, report }) {
   const page = await open();
   await register(page);
   const transfer = (name, type, size) => page.evaluateHandle(([name, type, size]) => {
@@ -804,7 +780,7 @@ export async function files({ open, say }) {
   await panel.dispatchEvent('dragenter', dropped);
   await page.getByText('Drop files here to send them').waitFor();
   await panel.dispatchEvent('dragleave', dropped);
-  await eventually('the sign goes with the file', async () => assert.equal(await page.locator('.drop').count(), 0));
+  await eventually('the drop hint disappears when the file is dragged away', async () => assert.equal(await page.locator('.drop').count(), 0));
   await panel.dispatchEvent('dragenter', dropped);
   assert.equal(await panel.evaluate((e, dataTransfer) => e.dispatchEvent(new DragEvent('dragover', { dataTransfer, bubbles: true, cancelable: true })), dropped.dataTransfer), false, 'a file may be dropped');
   await panel.dispatchEvent('drop', dropped);
@@ -814,35 +790,35 @@ export async function files({ open, say }) {
   const pasted = await transfer('pasted.txt', 'text/plain', 30);
   await composer(page).evaluate((e, clipboardData) => e.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true })), pasted);
   await page.locator('.staged').getByText('pasted.txt').waitFor();
-  const picked = async (...names) => {
+  const pick = async (...names) => {
     const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.getByRole('button', { name: 'Attach files' }).click()]);
     await chooser.setFiles(names.map((name) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(name.startsWith('large') ? 400_000 : 10, 120) })));
   };
-  await picked('unwanted.txt');
+  await pick('unwanted.txt');
   await page.getByRole('button', { name: 'Remove unwanted.txt' }).click();
   await write(page, 'two files');
   for (const name of ['dropped.txt', 'pasted.txt']) await page.locator('.mine.t-file').filter({ hasText: name }).waitFor();
-  assert.equal(await page.locator('.mine.t-file').filter({ hasText: 'two files' }).count(), 1, 'the text is the caption of the first one');
+  assert.equal(await page.locator('.mine.t-file').filter({ hasText: 'two files' }).count(), 1, 'the text is the caption of one file');
   assert.equal(await page.locator('.mine').filter({ hasText: 'unwanted' }).count(), 0);
 
-  // A slow upload shows how far it is, and is stopped.
+  // A slow upload shows its progress and can be cancelled.
   const client = await page.context().newCDPSession(page);
-  const slow = (bytes) => client.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: bytes });
+  const limitUpload = (bytes) => client.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: bytes });
   await client.send('Network.enable');
-  await slow(40_000);
-  await picked('large.txt');
+  await limitUpload(40_000);
+  await pick('large.txt');
   await page.getByRole('button', { name: 'Send', exact: true }).click();
-  await eventually('progress', async () => assert.ok((await page.locator('progress').evaluate((e) => e.value)) > 0));
+  await eventually('the upload shows progress', async () => assert.ok((await page.locator('progress').evaluate((e) => e.value)) > 0));
   await write(page, 'after the file');
   await page.getByRole('button', { name: 'Cancel sending large.txt' }).click();
-  await slow(-1);
-  await said(page, 'You wrote “after the file”').waitFor();
-  assert.equal(await page.locator('.mine').filter({ hasText: 'large.txt' }).count(), 0, 'it is gone');
+  await limitUpload(-1);
+  await messageWith(page, 'You wrote “after the file”').waitFor();
+  assert.equal(await page.locator('.mine').filter({ hasText: 'large.txt' }).count(), 0, 'the cancelled file is removed');
 
-  // A file that the server refuses stays, over a reload too, until the visitor sends it again.
+  // A file that the server rejects stays in the chat, even after a reload, until the visitor sends it again.
   const refuse = (route) => (route.request().method() === 'POST' ? route.fulfill({ status: 413, headers: cors, json: { statusCode: 413, code: 'FILE_QUOTA', message: 'no' } }) : route.fallback());
   await page.context().route(/\/message$/, refuse);
-  await picked('refused.txt');
+  await pick('refused.txt');
   await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.locator('.bad').filter({ hasText: 'refused.txt' }).waitFor();
   await page.reload();
@@ -852,25 +828,25 @@ export async function files({ open, say }) {
   await page.context().unroute(/\/message$/, refuse);
   await page.getByRole('button', { name: 'Send again' }).click();
   await page.locator('.mine.t-file:not(.pending)').filter({ hasText: 'refused.txt' }).waitFor();
-  await said(page, 'I got refused.txt').waitFor();
-  assert.equal(await page.locator('.mine').filter({ hasText: 'refused.txt' }).count(), 1, 'once');
-  await eventually('no file waits any more', async () => assert.deepEqual(await page.evaluate(async () => {
+  await messageWith(page, 'I got refused.txt').waitFor();
+  assert.equal(await page.locator('.mine').filter({ hasText: 'refused.txt' }).count(), 1, 'the file is shown once');
+  await eventually('no file is left in the outbox', async () => assert.deepEqual(await page.evaluate(async () => {
     const [{ name }] = await indexedDB.databases();
     const db = await new Promise((done) => { const r = indexedDB.open(name); r.onsuccess = () => done(r.result); });
     const keys = await new Promise((done) => { const r = db.transaction('files').objectStore('files').getAllKeys(); r.onsuccess = () => done(r.result); });
     db.close();
     return keys;
   }), []));
-  assert.deepEqual(page.faults, []);
-  say('widget files: dropped, pasted, picked, cancelled, sent again');
+  assert.deepEqual(page.errors, []);
+  report('widget files: dropped, pasted, picked, cancelled, sent again');
 }
 
-/** A phone: the keyboard takes half of the screen, and nothing of the chat is under it. */
-export async function phone({ config, open, say }) {
+/** On a phone the keyboard covers half of the screen, and does not cover the chat. */
+export async function phone({ config, open, report }) {
   const page = await open({
     url: `${config.base}/demo`, viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true,
     before: (p) => p.addInitScript(() => {
-      // Chromium shows no keyboard here: the visual viewport says what it would say with one.
+      // Headless Chromium has no on-screen keyboard, so the visual viewport is faked.
       const shown = {};
       for (const key of ['height', 'offsetTop']) {
         const { get } = Object.getOwnPropertyDescriptor(VisualViewport.prototype, key);
@@ -884,7 +860,7 @@ export async function phone({ config, open, say }) {
   });
   await launcher(page).tap();
   await page.getByLabel('First name').waitFor();
-  assert.notEqual(await page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.activeElement?.tagName), 'INPUT', 'the keyboard does not come up by itself');
+  assert.notEqual(await page.evaluate(() => document.querySelector('body > div:last-of-type').shadowRoot.activeElement?.tagName), 'INPUT', 'opening the chat does not focus an input, which would show the keyboard');
   await page.getByLabel('First name').fill('Ada');
   await page.getByLabel('Email').fill(`ada${unique()}@example.com`);
   await page.getByRole('button', { name: 'Start the chat' }).tap();
@@ -895,44 +871,44 @@ export async function phone({ config, open, say }) {
   await camera.setFiles([{ name: 'photo.png', mimeType: 'image/png', buffer: png }]);
   await page.getByRole('button', { name: 'Remove photo.png' }).tap();
   for (let i = 0; i < 6; i++) await write(page, `line ${i}`);
-  await said(page, 'You wrote “line 5”').waitFor();
+  await messageWith(page, 'You wrote “line 5”').waitFor();
   await page.evaluate(() => keyboard(420, 60));
   const panel = async () => {
     const { x, y, width, height } = await page.locator('.p').boundingBox();
     return [x, y, width, height];
   };
-  await eventually('the chat takes what is left', async () => assert.deepEqual(await panel(), [0, 60, 390, 420]));
+  await eventually('the chat fills the screen above the keyboard', async () => assert.deepEqual(await panel(), [0, 60, 390, 420]));
   const area = await composer(page).boundingBox();
   assert.ok(area.y >= 60 && area.y + area.height <= 480, `the composer is above the keyboard: ${JSON.stringify(area)}`);
-  await eventually('the newest message is in sight', async () => {
+  await eventually('the newest message is visible', async () => {
     const { y, height } = await rows(page).last().boundingBox();
     assert.ok(y > 60 && y + height <= area.y + 1, `${y} ${height}`);
   });
   await page.evaluate(() => keyboard(undefined, undefined));
-  await eventually('and the screen again', async () => assert.deepEqual(await panel(), [0, 0, 390, 780]));
+  await eventually('the chat fills the screen again', async () => assert.deepEqual(await panel(), [0, 0, 390, 780]));
   await page.evaluate(() => Object.defineProperty(visualViewport, 'scale', { value: 2, configurable: true }));
   await page.evaluate(() => keyboard(390, 100)); // zoomed with two fingers
-  await eventually('who zooms does not change the chat', async () => assert.deepEqual(await panel(), [0, 0, 390, 780]));
+  await eventually('zooming does not resize the chat', async () => assert.deepEqual(await panel(), [0, 0, 390, 780]));
   await page.locator('.header').getByRole('button', { name: 'Close chat' }).tap();
   await launcher(page).waitFor();
-  assert.deepEqual(page.faults, []);
-  say('widget phone: the composer stays above the keyboard');
+  assert.deepEqual(page.errors, []);
+  report('widget phone: the composer stays above the keyboard');
 }
 
-/** Pages that change without a load: a new body, and view transitions. */
-export async function navigation({ config, open, say }) {
-  const site = await ownSite();
+/** Navigation without a page load: a replaced body and view transitions. */
+export async function navigation({ config, open, report }) {
+  const site = await startSite();
   site.serve(`<!doctype html><html lang="en"><title>Site</title>${tagOf(config)}<body><main>First</main></body>`);
   const page = await open({ url: site.url });
   await page.evaluate(() => { window.seen = []; for (const e of ['open', 'close']) Parley.on(e, () => seen.push(e)); });
   await register(page);
   await write(page, 'before');
-  await said(page, 'You wrote “before”').waitFor();
+  await messageWith(page, 'You wrote “before”').waitFor();
   const visit = (name, transition) => page.evaluate(async ({ name, transition, src, appId }) => {
     const swap = () => {
       const body = document.createElement('body');
       body.innerHTML = `<main>${name}</main>`;
-      const script = document.createElement('script'); // a tag in the body runs on each visit
+      const script = document.createElement('script'); // a script in the body runs on each visit
       script.src = src;
       script.dataset.appId = appId;
       body.append(script);
@@ -950,41 +926,41 @@ export async function navigation({ config, open, say }) {
     await visit(name, transition);
     await page.getByRole('main').getByText(name).waitFor();
     await eventually('there is one widget', async () => assert.equal(await page.evaluate(() => [...document.body.children].filter((e) => e.shadowRoot).length), 1));
-    assert.equal(await composer(page).inputValue(), 'half a sen', `what was being written, after ${name}`);
-    await said(page, 'You wrote “before”').waitFor();
+    assert.equal(await composer(page).inputValue(), 'half a sen', `the composer keeps its text after ${name}`);
+    await messageWith(page, 'You wrote “before”').waitFor();
   }
   await composer(page).press('End');
   await page.keyboard.type('tence');
   await composer(page).press('Enter');
-  await said(page, 'You wrote “half a sentence”').waitFor();
+  await messageWith(page, 'You wrote “half a sentence”').waitFor();
   assert.deepEqual(await page.evaluate(() => [seen, Object.keys(Parley.widgets).length]), [['open'], 1]);
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
   site.close();
-  say('widget navigation: a new body and view transitions');
+  report('widget navigation: a new body and view transitions');
 }
 
-/** The package of bundlers: load(), and the React component, on a page with trusted types. */
-export async function packaged({ config, open, say }) {
+/** The npm package: load() and the React component, on a page with trusted types. */
+export async function packaged({ config, open, report }) {
   const folder = fileURLToPath(new URL('../../../web/widget/package', import.meta.url));
   const source = `
     import { createElement, StrictMode, useState } from 'react';
     import { createRoot } from 'react-dom/client';
     import { load } from './index.js';
     import { ParleyWidget } from './react.js';
-    const place = ${JSON.stringify({ baseUrl: config.base, appId: config.appId })};
-    window.begin = () => load({ ...place, position: 'left', theme: 'dark', color: '#123456' });
+    const target = ${JSON.stringify({ baseUrl: config.base, appId: config.appId })};
+    window.begin = () => load({ ...target, position: 'left', theme: 'dark', color: '#123456' });
     let root;
     const seen = (window.seen = []);
     const App = ({ initial }) => {
       const [props, setProps] = useState(initial);
       window.change = (more) => setProps({ ...props, ...more });
-      return createElement(ParleyWidget, { ...place, ...props, onLoad: (parley) => { window.parley = parley; parley.on('state', (s) => seen.push(s)); } });
+      return createElement(ParleyWidget, { ...target, ...props, onLoad: (parley) => { window.parley = parley; parley.on('state', (s) => seen.push(s)); } });
     };
     window.mount = (props) => { root = createRoot(document.querySelector('main')); root.render(createElement(StrictMode, null, createElement(App, { initial: props }))); };
     window.unmount = () => root.unmount();
   `;
   const { outputFiles: [{ text: script }] } = await build({ stdin: { contents: source, resolveDir: folder }, bundle: true, format: 'iife', write: false, logLevel: 'silent', define: { 'process.env.NODE_ENV': '"development"' } });
-  const site = await ownSite();
+  const site = await startSite();
   site.serve(`<!doctype html><html lang="en"><title>Site</title>
     <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'nonce-n' 'strict-dynamic'; connect-src ${config.base} ${config.base.replace('http', 'ws')}; img-src ${config.base}; require-trusted-types-for 'script'; trusted-types parley">
     <body><main></main><script nonce="n">${script.replaceAll('</script', '<\\/script')}</script></body>`);
@@ -994,7 +970,7 @@ export async function packaged({ config, open, say }) {
   await page.evaluate(() => {
     window.parley = begin();
     parley.on('open', () => seen.push('open'));
-    parley.open(); // waits until it is there
+    parley.open(); // queued until the widget is loaded
     return parley.ready();
   });
   await page.locator('.p[data-theme=dark]').waitFor();
@@ -1004,11 +980,11 @@ export async function packaged({ config, open, say }) {
   await page.evaluate(() => parley.destroy());
   assert.equal(await elements(), 0);
   await page.evaluate(() => { const p = begin(); p.open(); p.destroy(); return new Promise((done) => setTimeout(done, 300)); });
-  assert.equal(await elements(), 0, 'one that is destroyed before it is there does not come');
+  assert.equal(await elements(), 0, 'a widget destroyed before it is loaded does not appear');
 
   // StrictMode mounts, unmounts and mounts again.
   await page.evaluate(() => mount({ lang: 'de' }));
-  await eventually('one widget', async () => assert.equal(await elements(), 1));
+  await eventually('there is one widget after StrictMode has mounted twice', async () => assert.equal(await elements(), 1));
   await page.evaluate(() => parley.open());
   await page.getByLabel('Vorname').waitFor();
   await page.evaluate(() => change({ lang: 'en', theme: 'dark' }));
@@ -1016,21 +992,21 @@ export async function packaged({ config, open, say }) {
   await page.locator('.p[data-theme=dark]').waitFor();
   const user = `react-${unique()}`;
   await page.evaluate((userId) => change({ identity: { userId, firstName: 'Ada', email: `${userId}@example.com` } }), user);
-  await said(page, 'Hello, I am Polly, the demo bot.').waitFor();
+  await messageWith(page, 'Hello, I am Polly, the demo bot.').waitFor();
   await page.evaluate(() => change({ identity: undefined })); // logged out
   await page.getByLabel('First name').waitFor();
   await page.evaluate(() => unmount());
-  await eventually('it goes with the component', async () => assert.equal(await elements(), 0));
+  await eventually('unmounting the component removes the widget', async () => assert.equal(await elements(), 0));
   assert.equal(await page.evaluate(() => 'Parley' in window), false);
-  assert.deepEqual([await page.evaluate(() => window.violations), page.faults], [[], []]);
+  assert.deepEqual([await page.evaluate(() => window.violations), page.errors], [[], []]);
   site.close();
-  say('widget package: load() and React, policy violations: 0');
+  report('widget package: load() and React, policy violations: 0');
 }
 
-/** Who visitors are is proved by the company's server, and their token is renewed before it expires. The test signs for both. */
-export async function identity({ config, open, say, next }) {
-  const ask = async (line) => (say(line), next());
-  const site = await ownSite();
+/** The company's server proves the identity of visitors, and tokens are renewed before they expire. The Go test signs the proofs and tokens. */
+export async function identity({ config, open, report, nextCommand }) {
+  const request = async (line) => (report(line), nextCommand());
+  const site = await startSite();
   const { verifiedAppId: appId } = config;
   const key = `parley.${appId}`;
   site.serve(`<!doctype html><html lang="en"><title>Site</title>${tagOf({ ...config, appId })}<body></body>`);
@@ -1042,83 +1018,97 @@ export async function identity({ config, open, say, next }) {
   await page.evaluate(() => (Parley.identify({ email: 'ada@example.com', identityToken: 'not a token' }), Parley.open()));
   await page.getByText(/Identity could not be verified/).waitFor();
   const userId = `user-${unique()}`;
-  const proof = await ask(`prove ${userId}`);
+  const proof = await request(`prove ${userId}`);
   await page.evaluate((identityToken) => Parley.identify({ identityToken }), proof);
   await page.getByLabel('Your message').waitFor();
-  const [[, fault], [, { chatUserId }]] = await page.evaluate(() => seen);
-  assert.equal(fault.status, 400);
+  const [[, error], [, { chatUserId }]] = await page.evaluate(() => seen);
+  assert.equal(error.status, 400);
   assert.match(chatUserId, /^[0-9a-f-]{36}$/);
   assert.ok(!JSON.stringify(await stored(page)).includes(proof), 'the proof is not stored');
   await page.context().close();
   page = await open({ url: site.url });
-  const userHash = await ask(`hash ${userId}`);
+  const userHash = await request(`hash ${userId}`);
   await page.evaluate((identity) => (Parley.identify(identity), Parley.open()), { userId, userHash });
   await page.getByLabel('Your message').waitFor();
-  assert.equal(claims((await stored(page)).t).sub, chatUserId, 'the same visitor by hash and by token');
+  assert.equal(claims((await stored(page)).t).sub, chatUserId, 'the hash and the token identify the same visitor');
   await page.context().close();
 
-  // A visitor of the form, whom only the token proves: it is renewed in place, on the server's notice and when it is old.
+  // A visitor who registered with the form is identified only by the token. The widget renews it on the server's notice and when it is old.
   page = await open({ url: site.url });
   await launcher(page).click();
   await page.getByLabel('Email').fill(`ada${unique()}@example.com`);
   await page.getByRole('button', { name: 'Start the chat' }).click();
   await page.getByLabel('Your message').waitFor();
   const visitor = claims((await stored(page)).t).sub;
-  for (const [what, issued, expires] of [['a token that the server says is expiring', 0, 63], ['a token in its last days', -2_000_000, 90_000]]) {
-    const token = await ask(`token ${visitor} ${issued} ${expires}`);
+  for (const [what, issued, expires] of [['a token with an expiry notice from the server', 0, 63], ['a token close to its expiry', -2_000_000, 90_000]]) {
+    const token = await request(`token ${visitor} ${issued} ${expires}`);
     await page.evaluate(([key, t]) => localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)), t })), [key, token]);
-    await page.reload(); // the page does not say who the visitor is
+    await page.reload(); // the page does not identify the visitor
     await page.waitForFunction(() => window.Parley?.open);
     await page.evaluate(() => Parley.open());
     await eventually(`${what} is renewed`, async () => assert.notEqual((await stored(page)).t, token));
     const renewed = claims((await stored(page)).t);
-    assert.equal(renewed.sub, visitor, 'for the same visitor');
+    assert.equal(renewed.sub, visitor, 'the renewed token is for the same visitor');
     assert.ok(renewed.exp > claims(token).exp);
     await page.locator('.p[data-connection=online]').waitFor();
   }
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
   site.close();
-  say('widget identity: proved by token and by hash; two tokens renewed');
+  report('widget identity: proved by token and by hash; two tokens renewed');
 }
 
-/** The chat, the settings or the session are not to be had: the visitor is told, nothing is thrown at the page, and it comes back. */
-export async function broken({ config, open, say }) {
-  const site = await ownSite();
+/** The chat, the settings or the session are unavailable: the widget shows an error, throws none at the page, and recovers. */
+export async function broken({ config, open, report }) {
+  const site = await startSite();
   site.serve(`<!doctype html><html lang="en"><title>Site</title>${tagOf(config)}<body></body>`);
   let page = await open({ url: site.url });
   const failures = () => page.evaluate(() => window.failures);
   const listen = () => page.evaluate(() => { window.failures = []; Parley.on('error', (e) => failures.push(e.code)); });
   const chat = /\/widget\/chat-/;
 
-  // A chat whose bytes are not those of the release does not run.
-  const forged = async (route) => {
-    const answer = await route.fetch();
-    await route.fulfill({ response: answer, body: `${await answer.text()};window.forged=true` });
-  };
+  // A modified chat script does not run.
   await listen();
-  await page.route(chat, forged);
+  await page.route(chat, forgeScript);
   await launcher(page).click();
-  await eventually('it is refused', async () => assert.ok((await failures()).includes('LOAD_FAILED')));
-  assert.equal(await page.evaluate(() => window.forged), undefined, 'the forged chat has not run');
+  await eventually('loading the modified chat fails', async () => assert.ok((await failures()).includes('LOAD_FAILED')));
+  assert.equal(await page.evaluate(() => window.forged), undefined, 'the modified chat has not run');
   await launcher(page).getByText('!').waitFor();
-  await page.unroute(chat, forged);
+  await page.unroute(chat, forgeScript);
   await page.context().close();
 
-  // The chat cannot be loaded; the next click tries again. Then the settings cannot.
+  // The chat fails to load, and the next click tries again. Then the settings fail to load.
   page = await open({ url: site.url });
   await listen();
-  const away = (route) => route.abort();
-  await page.route(chat, away);
+  await page.route(chat, abortRoute);
   await launcher(page).click();
-  await eventually('it is told', async () => assert.ok((await failures()).length > 0));
-  await page.unroute(chat, away);
-  await page.route(/\/settings\//, away);
+  await eventually('an error event is emitted', async () => assert.ok((await failures()).length > 0));
+  await page.unroute(chat, abortRoute);
+  await page.route(/\/settings\//, abortRoute);
   await launcher(page).click();
   await page.getByText('The chat could not be loaded.').waitFor();
-  await page.unroute(/\/settings\//, away);
+  await page.unroute(/\/settings\//, abortRoute);
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.getByLabel('First name').waitFor();
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
+  await page.context().close();
+
+  // A page with a stored session opens during an outage. It loads by itself when the server is available again.
+  page = await open({ url: site.url });
+  await register(page);
+  const requests = { settings: 0, message: 0 };
+  const outage = /\/(settings|message|socket\.io)\b/;
+  const countAndAbort = (route) => {
+    requests[outage.exec(route.request().url())[1]]++;
+    return route.abort();
+  };
+  await page.route(outage, countAndAbort);
+  await page.reload();
+  await launcher(page).click();
+  await page.getByText('The chat could not be loaded.').waitFor();
+  await eventually('the history is requested again after the settings', async () => assert.ok(requests.settings > 0 && requests.message > 2));
+  await page.unroute(outage, countAndAbort);
+  await rows(page).first().waitFor();
+  assert.deepEqual(page.errors, []);
   await page.context().close();
 
   // The application does not exist.
@@ -1126,10 +1116,10 @@ export async function broken({ config, open, say }) {
   page = await open({ url: site.url });
   await launcher(page).click();
   await page.getByText('The chat is not available on this site.').waitFor();
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
   await page.context().close();
 
-  // The server ends the session of a visitor whom it does not know from this page.
+  // The server rejects the stored token.
   site.serve(`<!doctype html><html lang="en"><title>Site</title>${tagOf(config)}<body></body>`);
   page = await open({ url: site.url });
   await register(page);
@@ -1138,13 +1128,13 @@ export async function broken({ config, open, say }) {
   await page.waitForFunction(() => window.Parley?.open);
   await page.evaluate(() => Parley.open());
   await page.getByText('Your session has ended. Please introduce yourself again.').waitFor();
-  assert.deepEqual(page.faults, []);
+  assert.deepEqual(page.errors, []);
   site.close();
-  say('widget broken: told, and tried again');
+  report('widget broken: errors shown, and retried');
 }
 
-/** A bot writes while it thinks: the bubble grows, is read out once, can be stopped, and survives a lost connection. */
-export async function streaming({ config, open, say }) {
+/** A streamed answer of a bot: the bubble grows, is announced once, can be stopped, and survives a lost connection. */
+export async function streaming({ config, open, report }) {
   const page = await open();
   await register(page);
   const writing = page.locator('[role=log] .writing');
@@ -1152,7 +1142,7 @@ export async function streaming({ config, open, say }) {
   const words = async () => (await writing.locator('.words').textContent()) ?? '';
   const grows = async () => {
     const before = (await words()).length;
-    await eventually('it grows', async () => assert.ok((await words()).length > before));
+    await eventually('the bubble grows', async () => assert.ok((await words()).length > before));
   };
   const whole = () => page.locator('[role=log] article[data-id] .words').filter({ hasText: 'only that is kept in the history' });
 
@@ -1161,12 +1151,12 @@ export async function streaming({ config, open, say }) {
   await grows();
   await writing.getByText('language model').waitFor();
   await page.screenshot({ path: join(config.shots, 'widget-streaming.png') });
-  assert.doesNotMatch(await announced.textContent(), /word by word/, 'parts are not read out');
+  assert.doesNotMatch(await announced.textContent(), /word by word/, 'parts are not announced');
   const id = await writing.getAttribute('data-key');
   await whole().waitFor();
-  assert.equal(await writing.count(), 0, 'the message takes the place of what was shown');
-  assert.deepEqual((await ids(page)).filter((i) => i === id), [id], 'with the same id, once');
-  await eventually('the message is read out', async () => assert.match(await announced.textContent(), /^Polly: This answer comes word by word/));
+  assert.equal(await writing.count(), 0, 'the message replaces the partial answer');
+  assert.deepEqual((await ids(page)).filter((i) => i === id), [id], 'the message has the id of the partial answer and is shown once');
+  await eventually('the message is announced', async () => assert.match(await announced.textContent(), /^Polly: This answer comes word by word/));
 
   await write(page, 'stream');
   await writing.waitFor();
@@ -1174,7 +1164,7 @@ export async function streaming({ config, open, say }) {
   await writing.getByRole('button', { name: 'Stop' }).click();
   await writing.waitFor({ state: 'detached' });
   const [all, stopped] = await Promise.all([whole().first(), rows(page).last().locator('.words')].map((l) => l.textContent()));
-  assert.ok(stopped.trim() && all.startsWith(stopped.trim()) && stopped.length < all.length, `stopped: ${stopped}`); // as far as it was
+  assert.ok(stopped.trim() && all.startsWith(stopped.trim()) && stopped.length < all.length, `stopped: ${stopped}`); // the stopped answer is a prefix of the whole answer
 
   await write(page, 'stream');
   await writing.waitFor();
@@ -1182,7 +1172,7 @@ export async function streaming({ config, open, say }) {
   await page.context().setOffline(true);
   await page.locator('.banner').waitFor();
   await page.context().setOffline(false);
-  await eventually('all of it after the outage', async () => assert.equal(await whole().count(), 2));
+  await eventually('the whole answer is shown after the outage', async () => assert.equal(await whole().count(), 2));
   assert.equal(await writing.count(), 0);
 
   await write(page, 'stream');
@@ -1190,7 +1180,7 @@ export async function streaming({ config, open, say }) {
   await page.reload();
   await page.waitForFunction(() => window.Parley?.open);
   await launcher(page).click();
-  await eventually('all of it after a reload', async () => assert.equal(await whole().count(), 3));
-  assert.deepEqual(page.faults, []);
-  say('widget: a streamed answer grows, stops, and survives an outage and a reload');
+  await eventually('the whole answer is shown after a reload', async () => assert.equal(await whole().count(), 3));
+  assert.deepEqual(page.errors, []);
+  report('widget: a streamed answer grows, stops, and survives an outage and a reload');
 }

@@ -1,5 +1,5 @@
-// The panel's app. Reading order: main.tsx, state.ts (who is signed in), shell.tsx (navigation and sections), api/ (the server), then a
-// folder for each section.
+// The panel's app. Reading order: main.tsx, state.ts (the session), shell.tsx (navigation and sections), api/ (calls to the server), then
+// one folder per section.
 
 import { render } from 'preact';
 import { startRouter } from './lib/router.js';

@@ -3,12 +3,12 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { session as api } from './api/api.js';
 import { live } from './api/live.js';
 import { formatCompact, initials } from './lib/format.js';
-import { navigate, usePlace } from './lib/router.js';
+import { navigate, useRoute } from './lib/router.js';
 import { useStore } from './lib/store.js';
 import { CompanyDialog } from './people/company.js';
 import { SignIn } from './signin/signin.js';
 import { AcceptInvitation } from './signin/invitation.js';
-import { app, can, choose, signedOut, start } from './state.js';
+import { app, can, selectCompany, signedOut, start } from './state.js';
 import { strings } from './strings.js';
 import { applyTheme, theme } from './theme.js';
 import { Avatar, Empty, Failed, Skeleton } from './ui/states.js';
@@ -26,7 +26,7 @@ interface Section {
   label: string;
   icon: GlyphName;
   permission: Permission | undefined;
-  /** Whether it needs a company; an operator may have none yet. */
+  /** Whether the section needs a company. An operator may have none yet. */
   company: boolean;
   hidden?: boolean;
   load(): Promise<{ default: ComponentType }>;
@@ -49,13 +49,13 @@ const loaded = new Map<string, ComponentType>();
 
 export function App() {
   const { phase, error, expired } = useStore(app);
-  const place = usePlace();
+  const route = useRoute();
   return (
     <>
       {phase === 'starting' && <div class="boot" role="status" aria-label={strings.loading}><Logo /></div>}
       {phase === 'failed' && <main class="boot"><Failed error={error} retry={() => void start()} /></main>}
-      {place.parts[0] === 'invitation' && phase !== 'starting' && phase !== 'failed'
-        ? <AcceptInvitation token={place.parts[1] ?? ''} />
+      {route.parts[0] === 'invitation' && phase !== 'starting' && phase !== 'failed'
+        ? <AcceptInvitation token={route.parts[1] ?? ''} />
         : <>
             {phase === 'signedOut' && <SignIn expired={!!expired} />}
             {phase === 'signedIn' && <Shell />}
@@ -67,7 +67,7 @@ export function App() {
 
 function Shell() {
   const { session, company, companies } = useStore(app);
-  const place = usePlace();
+  const route = useRoute();
   const count = useStore(unread);
   const liveState = useStore(live.state);
   const [drawer, setDrawer] = useState(false);
@@ -86,7 +86,7 @@ function Shell() {
     };
   }, []);
 
-  // The live events and the count of unread chats, for the company that is chosen.
+  // Live events and the count of unread chats belong to the selected company.
   useEffect(() => {
     if (!can('inbox') || !company) return;
     live.start();
@@ -99,15 +99,15 @@ function Shell() {
   }, [company?.id]);
 
   const allowed = sections.filter((s) => s.permission === undefined || can(s.permission));
-  const current = allowed.find((s) => s.path === place.parts[0]);
+  const current = allowed.find((s) => s.path === route.parts[0]);
   const first = allowed.find((s) => s.path === 'inbox') ?? allowed[0]!;
   useEffect(() => {
-    if (!place.parts[0]) navigate('/' + first.path, { replace: true });
+    if (!route.parts[0]) navigate('/' + first.path, { replace: true });
     setDrawer(false);
-  }, [place.path]);
+  }, [route.path]);
 
-  // A new section is read out from its heading on.
-  const section = place.parts[0];
+  // Focus the main element when the section changes, so that screen readers read the new section from its heading.
+  const section = route.parts[0];
   const before = useRef(section);
   useEffect(() => {
     if (before.current !== section) main.current?.focus();
@@ -121,11 +121,11 @@ function Shell() {
     return () => removeEventListener('keydown', escape);
   }, [drawer]);
 
-  /** Another company's chats and applications are not found in this one. */
+  /** Leaves the open item first, because it does not exist in the other company. */
   const open = (c: Company) => {
     if (c.id === company?.id) return;
     navigate('/' + (current ?? first).path);
-    choose(c);
+    selectCompany(c);
   };
   const signOut = async () => {
     await api.signOut().catch(() => {});
@@ -195,7 +195,7 @@ function Shell() {
         {!online && <p class="offline" role="status"><Glyph name="alert" size={16} />{strings.offline}</p>}
         {online && liveState === 'lost' && current?.path === 'inbox' && <p class="offline" role="status"><Glyph name="alert" size={16} />{strings.notLive}</p>}
         <main ref={main} id="main" tabIndex={-1} class={current?.path === 'inbox' ? 'fill' : undefined}>
-          {!current && place.parts[0] && <Page title={strings.notFound}><Empty icon="search" title={strings.notFound} action={<a class="btn secondary" href={`#/${first.path}`}><span>{first.label}</span></a>}>{strings.notFoundLead}</Empty></Page>}
+          {!current && route.parts[0] && <Page title={strings.notFound}><Empty icon="search" title={strings.notFound} action={<a class="btn secondary" href={`#/${first.path}`}><span>{first.label}</span></a>}>{strings.notFoundLead}</Empty></Page>}
           {current && (current.company && !company
             ? <Page title={current.label}><Empty icon="building" title={strings.noCompanyYet} action={can('companies') && <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>{strings.people.newCompany}</Button>}>{strings.noCompanyLead}</Empty></Page>
             : <SectionView key={`${current.path} ${company?.id}`} section={current} />)}
@@ -206,7 +206,7 @@ function Shell() {
   );
 }
 
-/** A section is loaded when it is shown first. */
+/** Loads the code of a section on its first display. */
 function SectionView({ section }: { section: Section }) {
   const [, draw] = useState(0);
   const [error, setError] = useState<unknown>();

@@ -11,17 +11,17 @@ interface App {
   error?: unknown;
   meta?: Meta;
   session?: Session;
-  /** An operator's companies; others have one. */
+  /** All companies for an operator, the user's own company otherwise. */
   companies: Company[];
-  /** The company that the sections show. */
+  /** The company shown in the sections. */
   company?: Company | undefined;
-  /** The session has ended while the page was open. */
+  /** Whether the session expired while the page was open. */
   expired?: boolean;
 }
 
 export const app = new Store<App>({ phase: 'starting', companies: [] });
 
-const CHOSEN = 'parley.panel.company';
+const COMPANY_KEY = 'parley.panel.company';
 
 export const can = (permission: Permission): boolean => !!app.value.session?.permissions.includes(permission);
 
@@ -48,20 +48,26 @@ export async function signedIn(session: Session): Promise<void> {
   client.csrfToken = session.csrfToken;
   client.onSignedOut = () => signedOut(true);
   const all = session.company ? [session.company] : await companies.list();
-  const chosen = session.company ?? all.find((c) => c.id === remembered()) ?? all[0];
+  const chosen = session.company ?? all.find((c) => c.id === storedCompanyId()) ?? all[0];
   app.update((a) => ({ ...a, phase: 'signedIn', session, companies: all, expired: false }));
-  choose(chosen);
+  selectCompany(chosen);
 }
 
-/** An operator works in one company at a time. */
-export function choose(company: Company | undefined): void {
+/** Selects a company. An operator works in one company at a time. */
+export function selectCompany(company: Company | undefined): void {
   const operator = !app.value.session?.company;
   client.companyId = operator && company ? company.id : '';
-  if (operator && company) localStorage.setItem(CHOSEN, company.id);
+  if (operator && company) {
+    try {
+      localStorage.setItem(COMPANY_KEY, company.id);
+    } catch {
+      // Storage is blocked: the selection lasts until the page is closed.
+    }
+  }
   app.update((a) => ({ ...a, company, companies: company && !a.companies.some((c) => c.id === company.id) ? [...a.companies, company] : a.companies.map((c) => (c.id === company?.id ? company : c)) }));
 }
 
-export function renewed(session: Session): void {
+export function updateSession(session: Session): void {
   client.csrfToken = session.csrfToken;
   app.update((a) => ({ ...a, session }));
 }
@@ -74,9 +80,9 @@ export function signedOut(expired = false): void {
   app.update((a) => ({ phase: 'signedOut', companies: [], expired, ...(a.meta && { meta: a.meta }) }));
 }
 
-function remembered(): string {
+function storedCompanyId(): string {
   try {
-    return localStorage.getItem(CHOSEN) ?? '';
+    return localStorage.getItem(COMPANY_KEY) ?? '';
   } catch {
     return '';
   }

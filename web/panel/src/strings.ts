@@ -1,4 +1,4 @@
-/** Every text of the panel. A text with values is a function. */
+/** All texts of the panel. A text with parameters is a function. */
 
 import type { RenderKey } from '@parley/shared/render/content.js';
 
@@ -8,7 +8,7 @@ const render: Record<RenderKey, string> & { cards: readonly [string, string]; pi
   unsupported: 'This message cannot be shown here.', cards: ['card', 'cards'],
 };
 
-/** What a code of the API means here, where the server's own text says less. */
+/** Messages for error codes of the API. They replace the server's message. */
 const codes: Record<string, string> = {
   INVALID_CREDENTIALS: 'The email address or the password is wrong.',
   INVALID_CODE: 'That code is wrong or has expired. Enter the current one.',
@@ -23,7 +23,7 @@ const codes: Record<string, string> = {
   EMAIL_TAKEN: 'A user with this email address exists already.',
   LAST_OWNER: 'A company needs at least one owner. Make somebody else owner first.',
   WRONG_PASSWORD: 'The password is wrong.',
-  TOO_MANY_ENDPOINTS: 'The company has as many endpoints as it may have. Delete one first.',
+  TOO_MANY_ENDPOINTS: 'The company has reached its limit of endpoints. Delete one first.',
   ENDPOINT_DISABLED: 'The endpoint is disabled. Enable it first.',
 };
 
@@ -31,7 +31,7 @@ const signIn = {
   title: 'Sign in', heading: 'Sign in to Parley', lead: 'Answer your visitors and manage your applications.', email: 'Email', password: 'Password', submit: 'Sign in', busy: 'Signing in…',
   code: 'Authentication code', codeHint: 'The six digits that your authenticator app shows.', otherAccount: 'Use another account', or: 'or',
   oidc: (name: string) => `Continue with ${name}`, oidcFailed: 'Signing in through your identity provider failed. Try again, or use your password.',
-  expired: 'Your session has ended. Sign in again; you come back to where you were.', foot: 'No account? Ask an owner of your company for an invitation.',
+  expired: 'Your session has ended. Sign in again to return to where you were.', foot: 'No account? Ask an owner of your company for an invitation.',
 };
 
 const invitation = {
@@ -49,13 +49,13 @@ const tokens = {
   effect: 'Changes take effect on every server within a second.', empty: 'No access tokens yet', emptyLead: 'Create a token to send messages from your systems.',
   revokeTitle: 'Revoke this token?', revokeLead: (name: string) => `Systems that use "${name}" are refused within a second. This cannot be undone.`, revoked: (name: string) => `"${name}" is revoked`,
   rotateTitle: (name: string) => `Rotate "${name}"`, rotateLead: 'You get a new token. The old one keeps working for the overlap, so that you can change your systems without interruption.', overlap: 'Overlap', overlapHint: 'How long the old one keeps working.', overlaps,
-  secret: 'Token', secretTitle: (name: string) => `Token "${name}" is ready`, secretOnce: 'Copy it now. It is not stored and is never shown again.', secretDone: 'I have copied it', curl: 'Try it', curlHint: 'Put the id of one of your chats in place of CHAT_ID. It stands in the details of each chat in the inbox.',
+  secret: 'Token', secretTitle: (name: string) => `Token "${name}" is ready`, secretOnce: 'Copy it now. It is not stored and is never shown again.', secretDone: 'I have copied it', curl: 'Try it', curlHint: 'Put the id of one of your chats in place of CHAT_ID. You find it in the details of each chat in the inbox.',
   oldEnds: (at: string) => `The old token works until ${at}.`,
 };
 
 const applications = {
   title: 'Applications', one: 'Application', lead: 'An application is a chat on one of your sites: its look, its form, and where it may be embedded.', create: 'New application', createAction: 'Create application',
-  empty: 'No applications yet', emptyLead: 'Create one to put the chat on your site.', name: 'Title', nameHint: 'Visitors see it in the header of the chat.', botName: 'Bot name', botNameHint: 'Stands on the messages of the bot.', botIs: (name: string) => `Bot: ${name}`,
+  empty: 'No applications yet', emptyLead: 'Create one to put the chat on your site.', name: 'Title', nameHint: 'Visitors see it in the header of the chat.', botName: 'Bot name', botNameHint: 'Shown on the messages of the bot.', botIs: (name: string) => `Bot: ${name}`,
   origins: (n: number) => (n === 1 ? '1 origin' : `${n} origins`), anyOrigin: 'Any origin', defaultGreeting: 'Hello! How can we help you?', goneLead: 'The application does not exist, or belongs to another company.',
   tabs: { look: 'Look', form: 'Form and greetings', support: 'Agents and hours', install: 'Install', security: 'Identity and files' }, readOnly: 'Your role may look at applications but not change them.', saved: 'Application saved', unsaved: 'You have unsaved changes.', discard: 'Discard',
   leave: 'Leave without saving your changes?', changedMeanwhile: 'Somebody else has saved this application meanwhile. Load the new version; your changes are lost.', loadNew: 'Load', texts: 'Texts', colours: 'Colours', coloursLead: 'Empty fields have the widget’s own colours. In the dark theme, surfaces are dark and your primary colour stays.',
@@ -74,16 +74,16 @@ const applications = {
   originWrong: (right?: string) => (right ? `An origin has no path. Did you mean ${right}?` : 'Write an origin such as https://www.example.com.'), afterSaving: 'Takes effect when you save.',
   verification: 'Identity verification', verificationLead: 'Visitors who are signed in on your site prove it with a hash (userHash) that your server makes with the identity secret.',
   verifications: { off: ['Off', 'Anybody may give any email address, phone number or customer number.'], session: ['For sessions', 'A visitor who has proved who they are comes back to their chats. Others get chats of their own.'], required: ['Required', 'Registration without a valid hash is refused.'] } as Record<'off' | 'session' | 'required', [string, string]>,
-  verificationSet: (mode: string) => `Identity verification: ${mode.toLowerCase()}`, needsSecret: 'Create an identity secret first.', secrets: 'Identity secrets', secretsLead: 'Keep the secret on your server. It never belongs into a page.', noSecret: 'There is no secret yet.', makeSecret: 'Create secret', rotateSecret: 'Rotate secret', makeAction: 'Create',
-  makeLead: 'The secret is shown once. Put it where your server makes the hashes.', secretOverlapHint: 'How long hashes of the old secret are accepted.', newSecret: 'Identity secret', identitySecret: 'Secret', secretUse: 'The hash of a customer number, in the shell', secretMade: (at: string) => `Created ${at}`, secretEnds: (at: string) => `Until ${at}`, current: 'Current',
+  verificationSet: (mode: string) => `Identity verification: ${mode.toLowerCase()}`, needsSecret: 'Create an identity secret first.', secrets: 'Identity secrets', secretsLead: 'Keep the secret on your server. It must never appear in a page.', noSecret: 'There is no secret yet.', makeSecret: 'Create secret', rotateSecret: 'Rotate secret', makeAction: 'Create',
+  makeLead: 'The secret is shown once. Store it on the server that computes the hashes.', secretOverlapHint: 'How long hashes of the old secret are accepted.', newSecret: 'Identity secret', identitySecret: 'Secret', secretUse: 'The hash of a customer number, in the shell', secretMade: (at: string) => `Created ${at}`, secretEnds: (at: string) => `Until ${at}`, current: 'Current',
   files: 'Files', filesLead: 'Files that visitors send are deleted after this time. It counts for files sent from now on.', retention: 'Keep for days', retentionHint: 'Empty: as long as the installation keeps files.', asService: 'Default',
   previewTexts: { device: 'Device', desktop: 'Desktop', phone: 'Phone', theme: 'Theme', stage: 'Shows', form: 'Form', chat: 'Chat', closed: 'Closed', title: 'Preview of the widget', note: 'This is the widget that your visitors get, with your unsaved settings. Nothing that you type here is sent.' },
 };
 
 const templates = {
-  title: 'Templates', one: 'Template', lead: 'Approved texts that reach a visitor after the 24-hour window, or before a conversation.', create: 'New template', empty: 'No templates yet', emptyLead: 'Write one and submit it for approval.', name: 'Name', nameHint: 'Only your company sees it.', text: 'Text', textHint: 'Placeholders stand in double braces, such as {{orderNumber}}. {{username}} is the recipient’s name.', status: 'Status',
+  title: 'Templates', one: 'Template', lead: 'Approved texts that reach a visitor after the 24-hour window, or before a conversation.', create: 'New template', empty: 'No templates yet', emptyLead: 'Write one and submit it for approval.', name: 'Name', nameHint: 'Only your company sees it.', text: 'Text', textHint: 'Write placeholders in double braces, such as {{orderNumber}}. {{username}} is the recipient’s name.', status: 'Status',
   statuses: { draft: 'Draft', pending: 'Waiting for approval', approved: 'Approved', rejected: 'Rejected' },
-  statusLeads: { draft: 'Only an approved template can be sent.', pending: 'An owner looks at it.', approved: 'It can be sent.', rejected: 'Change it and submit it again.' },
+  statusLeads: { draft: 'Only an approved template can be sent.', pending: 'An owner reviews it.', approved: 'It can be sent.', rejected: 'Change it and submit it again.' },
   waiting: (n: string) => `${n} waiting for your approval.`, templateForms: ['template is', 'templates are'] as const, submit: 'Submit for approval', submitted: 'Template submitted', approve: 'Approve', approved: 'Template approved', reject: 'Reject', rejected: 'Template rejected', rejectTitle: 'Reject this template?', reason: 'Reason', reasonHint: 'The author reads it.',
   saved: 'Template saved', saveUnapproves: 'Saving makes it a draft again.', unapproveTitle: 'Save as a draft?', unapproveLead: 'The template is approved now. After the change it must be approved again before it can be sent.', leave: 'Leave without saving the template?', goneLead: 'The template does not exist, or belongs to another company.',
   defaults: 'Defaults of the placeholders', defaultsHint: 'Used when a push gives no value. Without a default a value is required.', noDefault: 'No default: required', previewLead: 'Try values; they are not stored.', previewEmpty: 'The text appears here.', username: 'Recipient’s name', sampleName: 'Ada Lovelace', missing: (names: string) => `Without a value: ${names}`,
@@ -92,10 +92,10 @@ const templates = {
 };
 
 const support = {
-  saved: 'Settings saved', agents: 'Agents and bot', agentsLead: 'When people answer in place of the bot. The bot hands over by itself where its answer says so.', handoverButton: 'Offer “Talk to a person”', handoverButtonHint: 'Visitors can ask for an agent at any time. Outside of the business hours they leave a message.',
+  saved: 'Settings saved', agents: 'Agents and bot', agentsLead: 'When people answer instead of the bot. The bot can also hand a chat over itself.', handoverButton: 'Offer “Talk to a person”', handoverButtonHint: 'Visitors can ask for an agent at any time. Outside of the business hours they leave a message.',
   agentsOnly: 'No bot: agents answer from the first message', agentsOnlyHint: 'For new chats.', rating: 'Ask for a rating', ratingHint: 'When an agent closes a chat, the visitor can give one to five stars and a comment.', average: (n: number, count: number) => `★ ${n.toFixed(1)} (${count})`, ratedIn: (days: number, n: number) => (n === 1 ? `1 rating in ${days} days` : `${n} ratings in ${days} days`), noRatings: (days: number) => `No ratings in ${days} days.`,
-  hours: 'Business hours', hoursLead: 'Outside of them, visitors who wait for an agent see when you are back and can leave a message.', limited: 'Agents are there at certain times only', limitedHint: 'Otherwise always.', timeZone: 'Time zone', timeZoneHint: 'Such as Europe/Berlin. Summer time is taken into account.', week: 'Days of the week', closed: 'Closed', nextDay: 'next day',
-  days: { monday: 'Monday', tuesday: 'Tuesday', wednesday: 'Wednesday', thursday: 'Thursday', friday: 'Friday', saturday: 'Saturday', sunday: 'Sunday' }, dates: 'Holidays and other dates', datesLead: 'They take the place of the weekday’s hours.', date: (n: number) => `Date ${n}`, addDate: 'Add date', removeDate: (date: string) => `Remove ${date}`,
+  hours: 'Business hours', hoursLead: 'Outside of them, visitors who wait for an agent see when you are back and can leave a message.', limited: 'Agents are available only at certain times', limitedHint: 'Otherwise always.', timeZone: 'Time zone', timeZoneHint: 'Such as Europe/Berlin. Summer time is taken into account.', week: 'Days of the week', closed: 'Closed', nextDay: 'next day',
+  days: { monday: 'Monday', tuesday: 'Tuesday', wednesday: 'Wednesday', thursday: 'Thursday', friday: 'Friday', saturday: 'Saturday', sunday: 'Sunday' }, dates: 'Holidays and other dates', datesLead: 'They replace the hours of the weekday.', date: (n: number) => `Date ${n}`, addDate: 'Add date', removeDate: (date: string) => `Remove ${date}`,
   from: (day: string, n: number) => `${day}, from (${n})`, to: (day: string, n: number) => `${day}, until (${n})`, addInterval: (day: string) => `Add hours on ${day}`, removeInterval: (day: string, n: number) => `Remove hours ${n} on ${day}`,
 };
 
@@ -114,13 +114,13 @@ const inbox = {
   closeTitle: 'Close this chat?', closeAction: 'Close chat', closeLead: 'The visitor’s next message opens a new chat.', closed: 'Chat closed', closedNote: 'This chat is closed. A new message of the visitor opens another one.',
   assignMe: 'Assign to me', nameYou: (name: string) => `${name} (you)`, visitor: 'Visitor', email: 'Email', userId: 'Customer no.', nothingKnown: 'The visitor has given nothing but a name.', verified: (by: string) => `Verified by ${by}`, verifiedBy: { userId: 'customer number', email: 'email', phone: 'phone' } as Record<string, string>, notVerified: 'Identity not verified', chat: 'Chat', channel: 'Channel', channels: { widget: 'Website', phone: 'Phone' }, started: 'Started', closedAt: 'Closed', window: 'Window', until: (at: string) => `Until ${at}`, ended: (at: string) => `Ended ${at}`, chatId: 'Chat id', privacy: 'Export or erase this visitor', openOriginal: 'Open in a new tab',
   reply: 'Your reply', placeholder: (name: string) => `Reply to ${name}…`, caption: 'Add a caption…', attach: 'Attach files', offerChoices: 'Offer choices', useTemplate: 'Send a template', enterSends: 'Enter sends, Shift+Enter breaks the line', send: 'Send', tooLong: (n: number) => `At most ${n} characters can be sent.`, staged: 'Files ready to send', removeFile: (name: string) => `Remove ${name}`, replyTakesOver: 'The bot is answering. Your reply takes the chat over, and the bot falls silent.',
-  windowNote: (at: string) => `The 24-hour window ended ${at}. Only an approved template can be sent now; a new message of the visitor opens the window again.`, question: 'Question', answers: 'Answers', answer: (n: number) => `Answer ${n}`, removeAnswer: (n: number) => `Remove answer ${n}`, addAnswer: 'Add answer', oneAnswer: 'Write at least one answer.', answersTwice: 'Each answer may stand once.', noTemplates: 'No approved templates', noTemplatesLead: 'Write one in the section Templates and have it approved.', templateAfterWindow: 'The visitor gets it when they next open the chat.',
+  windowNote: (at: string) => `The 24-hour window ended ${at}. Only an approved template can be sent now; a new message of the visitor opens the window again.`, question: 'Question', answers: 'Answers', answer: (n: number) => `Answer ${n}`, removeAnswer: (n: number) => `Remove answer ${n}`, addAnswer: 'Add answer', oneAnswer: 'Write at least one answer.', answersTwice: 'Each answer may appear only once.', noTemplates: 'No approved templates', noTemplatesLead: 'Write one in the section Templates and have it approved.', templateAfterWindow: 'The visitor gets it when they next open the chat.',
 };
 
 const streams = {
-  title: 'Streams', lead: 'What waits, what is processed, and what was given up, in every stream of the installation.', overview: 'Overview', dead: 'Dead letters', trace: 'Trace a message', tail: 'Live tail', pause: 'Pause', resume: 'Resume', asOf: (at: string) => `As of ${at}, every 3 seconds`, stale: 'These numbers are not current.', none: 'No streams', noneLead: 'The streams have not been created yet.',
+  title: 'Streams', lead: 'Waiting, processed and failed events in every stream of the installation.', overview: 'Overview', dead: 'Dead letters', trace: 'Trace a message', tail: 'Live tail', pause: 'Pause', resume: 'Resume', asOf: (at: string) => `As of ${at}, every 3 seconds`, stale: 'These numbers are not current.', none: 'No streams', noneLead: 'The streams have not been created yet.',
   messages: (n: string) => `${n} events`, of: (max: string) => `of ${max}`, in: (rate: string) => `${rate} in`, last: (ago: string) => `last ${ago}`, perSecond: (n: string) => `${n}/s`, fill: (percent: number) => `${percent} % full`, noConsumers: 'No consumers read this stream.', consumersOf: (name: string) => `Consumers of ${name}`, consumer: 'Consumer', state: 'State', pending: 'Waiting', inFlight: 'In flight', redelivered: 'Redelivered', oldest: 'Oldest', rate: 'Rate', active: 'Active',
-  health: { good: 'Up to date', behind: 'Behind', away: 'Nobody reads' }, partitions: (n: number) => `${n} partitions`, partition: (n: number) => `Partition ${n}`, stream: 'Stream', anyValue: 'Any', chosen: (n: number) => `${n} chosen`, drop: 'Delete', redrive: 'Redrive', redriveChosen: 'Redrive chosen', redriveAll: 'Redrive all', noDead: 'No dead letters', noDeadLead: 'Every event has been processed, or still waits for its turn.', noDeadFilter: 'None match the filter.', chooseAll: 'Choose all', choose: (n: number) => `Choose letter ${n}`, when: 'When', event: 'Event', unknownEvent: 'Unknown event', reason: 'Reason', attempts: 'Attempts', letter: (n: number) => `Dead letter #${n}`, subject: 'Subject', eventId: 'Event id', messageId: 'Message id', payload: 'Payload', headers: 'Headers',
+  health: { good: 'Up to date', behind: 'Behind', inactive: 'No reader' }, partitions: (n: number) => `${n} partitions`, partition: (n: number) => `Partition ${n}`, stream: 'Stream', anyValue: 'Any', chosen: (n: number) => `${n} chosen`, drop: 'Delete', redrive: 'Redrive', redriveChosen: 'Redrive chosen', redriveAll: 'Redrive all', noDead: 'No dead letters', noDeadLead: 'Every event has been processed, or still waits for its turn.', noDeadFilter: 'None match the filter.', chooseAll: 'Choose all', choose: (n: number) => `Choose letter ${n}`, when: 'When', event: 'Event', unknownEvent: 'Unknown event', reason: 'Reason', attempts: 'Attempts', letter: (n: number) => `Dead letter #${n}`, subject: 'Subject', eventId: 'Event id', messageId: 'Message id', payload: 'Payload', headers: 'Headers',
   dropTitle: 'Delete dead letters?', dropLead: 'What is deleted is never processed. This cannot be undone.', dropAction: (n: number) => `Delete ${n}`, dropped: (n: number) => `${n} deleted`, redriveTitle: 'Redrive dead letters?', redriveLead: 'Each event is published again, for the consumer that gave it up only.', redriveAction: (n: number) => `Redrive ${n}`, redriven: (n: number) => `${n} redriven`, dryRun: (n: string) => `Dry run: ${n}. Nothing has happened yet.`, letterForms: ['letter', 'letters'] as const, results: 'Results', result: 'Result', someFailed: (n: number) => `${n} failed.`,
   traceHint: 'A message of a company, a visitor, a bot or an agent.', traceAction: 'Trace', traceEmpty: 'Follow one message', traceEmptyLead: 'From the request, through the streams and their consumers, to the browser.', noTrace: 'No trace of this message', noTraceLead: 'Check the id. Events are kept as long as the streams keep them.', traceOf: 'What became of it', again: 'Refresh', asSteps: 'Steps', asJson: 'JSON', company: 'Company', inStream: (stream: string, sequence: string) => `${stream} #${sequence}`, tried: (n: number) => `${n} attempts`, plus: (ms: number) => `+${ms} ms`, steps: { accepted: 'Accepted', stored: 'In the history', delivered: 'Delivered to the browser', read: 'Read', failed: 'Failed' },
   kind: 'Kind', since: 'From', sinces: [['0s', 'Now'], ['10m', '10 minutes ago'], ['1h', '1 hour ago'], ['24h', '1 day ago']] as [string, string][], paused: 'Paused', tailStates: { connecting: 'Connecting…', open: 'Live', lost: 'Not live' }, tailLost: 'The connection has ended. Resume to begin again.', tailEmpty: 'Nothing has passed yet', tailEmptyLead: 'Events appear here as they pass.',
@@ -133,7 +133,7 @@ const people = {
 };
 
 const audit = {
-  title: 'Audit log', lead: 'Every change: who made it, when, and what was there before and after.', when: 'When', who: 'Who', what: 'What', target: 'Concerns', changes: 'Changes', changesOf: (action: string) => `Changes of ${action}`, everything: 'Everything', targets: { token: 'Access tokens', application: 'Applications', template: 'Templates', chat: 'Chats', user: 'People', visitor: 'Visitors', company: 'Company', session: 'Sessions' } as Record<string, string>, empty: 'Nothing yet', emptyLead: 'Changes appear here.', noChanges: 'No fields changed.', id: 'Id:',
+  title: 'Audit log', lead: 'Every change: who made it, when, and the values before and after.', when: 'When', who: 'Who', what: 'What', target: 'Concerns', changes: 'Changes', changesOf: (action: string) => `Changes of ${action}`, everything: 'Everything', targets: { token: 'Access tokens', application: 'Applications', template: 'Templates', chat: 'Chats', user: 'People', visitor: 'Visitors', company: 'Company', session: 'Sessions' } as Record<string, string>, empty: 'Nothing yet', emptyLead: 'Changes appear here.', noChanges: 'No fields changed.', id: 'Id:',
 };
 
 const visitors = {

@@ -29,6 +29,6 @@ export function applyTheme(t: Theme): void {
     if (t === 'auto') localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, t);
   } catch {
-    // blocked: it holds as long as the page
+    // storage is blocked: the choice lasts until the page is closed
   }
 }

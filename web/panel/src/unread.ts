@@ -2,7 +2,7 @@ import { chats } from './api/api.js';
 import { live } from './api/live.js';
 import { Store } from './lib/store.js';
 
-/** How many open chats have something unread; at most 100 are counted. */
+/** The number of open chats with unread messages, counted up to 100. */
 export const unread = new Store<{ count: number; more: boolean }>({ count: 0, more: false });
 
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -12,7 +12,7 @@ export function refreshUnread(): void {
   timer = setTimeout(() => void chats.unread().then((n) => unread.set(n), () => {}), 200);
 }
 
-/** Counts again when something has happened that may change the count. */
+/** Reloads the count after each live event that may change it. */
 export function startUnread(): () => void {
   const stops = [
     live.on('message', (e) => !e.message.isFromSupport && refreshUnread()),

@@ -26,13 +26,13 @@ async function until(check: () => boolean) {
   assert.ok(check());
 }
 
-test('messages stand in the order of the history, each once, and a status never steps back', () => {
+test('merged messages are in history order without duplicates, and a status never regresses', () => {
   const all = merged([message('a', 1), message('c', 3, { status: 'read' })], [message('b', 2), message('c', 3, { status: 'delivered' })]);
   assert.deepEqual(all.map((m) => m.id), ['a', 'b', 'c']);
   assert.equal(all[2]!.status, 'read');
 });
 
-test('what fails for a passing reason is sent again with the same key', async () => {
+test('a transient failure is retried with the same key', async () => {
   const keys: string[] = [];
   const { c, waits } = conversation({
     send: (_, key) => {
@@ -45,11 +45,11 @@ test('what fails for a passing reason is sent again with the same key', async ()
   await until(() => c.state.value.pending.length === 0);
   assert.equal(keys.length, 3);
   assert.equal(new Set(keys).size, 1);
-  assert.equal(waits[0]! >= 4000, true, 'Retry-After is kept');
+  assert.equal(waits[0]! >= 4000, true, 'the delay respects Retry-After');
   assert.deepEqual(c.state.value.messages.map((m) => m.id), ['m']);
 });
 
-test('what is refused stays, and is sent again only when the agent wants it', async () => {
+test('a rejected message stays in the list, and is sent again only on retry', async () => {
   let refuse = true;
   const keys = new Set<string>();
   const { c } = conversation({
@@ -66,7 +66,7 @@ test('what is refused stays, and is sent again only when the agent wants it', as
   assert.equal(keys.size, 1);
 });
 
-test('replies are sent in their order', async () => {
+test('replies are sent in order', async () => {
   const sent: string[] = [];
   let release = () => {};
   const { c } = conversation({
@@ -84,7 +84,7 @@ test('replies are sent in their order', async () => {
   assert.deepEqual(sent, ['one', 'two']);
 });
 
-test('a live event and the answer make one message', async () => {
+test('a live event and the response result in one message', async () => {
   const { c } = conversation({ send: () => Promise.resolve(message('m', 1, { status: 'accepted' })) });
   c.send({ type: 'TEXT', data: { text: 'hello' } });
   c.onMessage(message('m', 1, { status: 'delivered' }));
@@ -92,7 +92,7 @@ test('a live event and the answer make one message', async () => {
   assert.deepEqual(c.state.value.messages.map((m) => [m.id, m.status]), [['m', 'delivered']]);
 });
 
-test('older pages stand above; after a reset that does not reach what is shown, the newest page is the beginning', async () => {
+test('older pages are prepended; after a reset, a newest page without overlap replaces all messages', async () => {
   let pages = [{ messages: [message('c', 3), message('d', 4)], more: true }, { messages: [message('a', 1), message('b', 2)], more: false }];
   const { c } = conversation({ page: (before) => Promise.resolve(before ? pages[1]! : pages[0]!) });
   await c.load();
@@ -105,34 +105,34 @@ test('older pages stand above; after a reset that does not reach what is shown, 
   assert.equal(c.state.value.older, 'more');
 });
 
-test('others are forgotten when nothing is heard of them; oneself is not among them', () => {
+test('viewers expire without presence events and exclude the current agent', () => {
   const { c } = conversation({});
   const event = { chatId: 'c', expiresInSeconds: 30 };
   c.onPresence({ ...event, userId: 'me', name: 'Me' }, 0);
   c.onPresence({ ...event, userId: 'x', name: 'X' }, 0);
-  assert.deepEqual(c.state.value.looking.map((l) => l.userId), ['x']);
+  assert.deepEqual(c.state.value.viewers.map((l) => l.userId), ['x']);
   c.expire(29_999);
-  assert.equal(c.state.value.looking.length, 1);
+  assert.equal(c.state.value.viewers.length, 1);
   c.expire(30_000);
-  assert.equal(c.state.value.looking.length, 0);
+  assert.equal(c.state.value.viewers.length, 0);
 });
 
-test('typing of the visitor and of others ends with a message of that side; one\'s own is not shown', () => {
+test('a message ends the typing of its side, and the agent\'s own typing is not shown', () => {
   const { c } = conversation({ clock: { now: () => 0, set: () => 0, clear() {} } });
   const typing = (more: object) => c.onTyping({ visitorId: 'v', appId: 'a', side: 'support', at: at(1), ...more });
   typing({ side: 'visitor' });
   typing({ userId: 'me', name: 'Me' });
   typing({ userId: 'x', name: 'X' });
-  assert.equal(c.state.value.visitorTypes, true);
+  assert.equal(c.state.value.visitorTyping, true);
   assert.deepEqual(c.state.value.typing, ['X']);
   c.onMessage(message('m', 2));
-  assert.equal(c.state.value.visitorTypes, true, 'somebody else wrote');
+  assert.equal(c.state.value.visitorTyping, true, 'a message from support does not end the typing of the visitor');
   assert.deepEqual(c.state.value.typing, []);
   c.onMessage(message('v', 2, { isFromSupport: false }));
-  assert.equal(c.state.value.visitorTypes, false);
+  assert.equal(c.state.value.visitorTyping, false);
 });
 
-test('how far the visitor has read only advances, and a status never steps back', async () => {
+test('seenUpTo only advances, and a status never regresses', async () => {
   const { c } = conversation({ page: () => Promise.resolve({ messages: [message('a', 1, { status: 'delivered' })], more: false, seenUpTo: at(1) }) });
   await c.load();
   c.onSeen(at(3));

@@ -8,7 +8,7 @@ test('durations show their two largest units', () => {
   }
 });
 
-test('times are as short as they stay clear', () => {
+test('times are as short as possible without ambiguity', () => {
   const now = new Date(2026, 4, 20, 12, 0).getTime();
   assert.equal(formatShort(new Date(2026, 4, 20, 9, 5).getTime(), now), '09:05');
   assert.equal(formatShort(new Date(2026, 4, 19, 9, 5).getTime(), now), 'May 19');
@@ -20,7 +20,7 @@ test('times are as short as they stay clear', () => {
   assert.equal(formatAgo(now - 2 * 3_600_000 - 1000, now), '2 h ago');
 });
 
-test('numbers, sizes and names', () => {
+test('numbers, sizes and initials', () => {
   assert.equal(count(1, ['chat', 'chats']), '1 chat');
   assert.equal(count(1200, ['chat', 'chats']), '1,200 chats');
   assert.equal(formatBytes(1536), '1.5 kB');

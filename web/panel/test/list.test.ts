@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ChatList, matches, placed } from '../src/inbox/list.js';
+import { ChatList, matches, insertSorted } from '../src/inbox/list.js';
 import type { Chat, Message } from '../src/api/types.js';
 
 const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
@@ -48,25 +48,25 @@ test('a visitor\'s message moves its chat to the top and makes it unread; a repl
 test('a visitor\'s message is counted once, also after a reply that is newer', async () => {
   const { l } = await list([{ items: [chat('a', 10, { visitorWroteAt: at(10), unread: true, unreadCount: 1, lastMessage: message('reply', 12, true) })], next: '' }]);
   l.onMessage({ chatId: 'a', message: message('1', 10) });
-  assert.equal(l.find('a')!.unreadCount, 1, 'the answer has counted it');
+  assert.equal(l.find('a')!.unreadCount, 1, 'the response already counts this message');
   l.onMessage({ chatId: 'a', message: message('2', 11) });
   l.onMessage({ chatId: 'a', message: message('2', 11) });
   assert.equal(l.find('a')!.unreadCount, 2);
   assert.equal(l.find('a')!.lastMessage!.id, 'reply');
 });
 
-test('a chat that is not in the list is asked for once', async () => {
+test('a chat that is not in the list is requested once', async () => {
   const { l, asked, ids } = await list([{ items: [chat('a', 30)], next: '' }], { known: [chat('n', 60)] });
   l.onMessage({ chatId: 'n', message: message('1', 60) });
   l.onRegistered({ appId: 'app', chatId: 'n', visitorId: 'v' });
   await settled();
   assert.deepEqual(asked, ['n']);
   assert.deepEqual(ids(), ['n', 'a']);
-  assert.equal(l.find('n')!.lastMessage?.id, '1', 'the answer may be older than the event');
+  assert.equal(l.find('n')!.lastMessage?.id, '1', 'the event is applied, because the response may be older');
   assert.equal(l.find('n')!.unread, true);
 });
 
-test('a chat that no longer matches leaves, unless it is open on the screen', async () => {
+test('a chat that no longer matches leaves the list, unless it is open', async () => {
   const first = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }]);
   first.l.onChat({ chatId: 'b', control: 'agent', assigneeId: 'x', closedAt: at(50) });
   assert.deepEqual(first.ids(), ['a']);
@@ -77,7 +77,7 @@ test('a chat that no longer matches leaves, unless it is open on the screen', as
   assert.deepEqual(second.l.find('b')!.assignee, { id: 'x', name: 'agent x' });
 });
 
-test('pages are joined without doubles, and short pages of a search go on', async () => {
+test('pages are joined without duplicates, and short pages load the next one', async () => {
   const { l, ids } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '1' }, { items: [chat('b', 20), chat('c', 10)], next: '' }]);
   await settled();
   assert.deepEqual(ids(), ['a', 'b', 'c']);
@@ -91,14 +91,14 @@ test('filters', () => {
   assert.ok(!matches(c, { unread: true }, 'me'));
   assert.ok(!matches({ ...c, status: 'closed' }, { status: 'open' }, 'me'));
   assert.ok(matches({ ...c, status: 'pending' }, { status: 'open' }, 'me'));
-  assert.deepEqual(placed([chat('a', 3), chat('b', 1)], chat('c', 2)).map((x) => x.id), ['a', 'c', 'b']);
+  assert.deepEqual(insertSorted([chat('a', 3), chat('b', 1)], chat('c', 2)).map((x) => x.id), ['a', 'c', 'b']);
 });
 
-test('a rating is shown at once, and the latest one counts', async () => {
+test('a rating is shown at once, and the latest rating wins', async () => {
   const { l } = await list([{ items: [chat('a', 30), chat('b', 20)], next: '' }]);
   const rated = (score: number, minute: number) => l.onRated({ chatId: 'b', appId: 'app', rating: { score, ratedAt: at(minute) } });
   rated(2, 31);
   rated(4, 33);
-  rated(2, 31); // again, after a reconnect
+  rated(2, 31); // delivered again after a reconnect
   assert.equal(l.find('b')!.rating?.score, 4);
 });

@@ -8,7 +8,7 @@ import { stepsOf } from '../src/streams/trace.js';
 import { placeholders, renderTemplate } from '../src/templates/placeholders.js';
 import { curlFor, quote } from '../src/tokens/curl.js';
 
-test('what the panel does not know of the widget\'s settings stays', () => {
+test('unknown widget settings are kept', () => {
   const configs = { somethingNew: { a: [1] }, primaryBackgroundColor: '#123456', formInputs: ['email', 'orderNumber'], requiredFields: ['email'] };
   assert.deepEqual(withKey(configs, 'primaryBackgroundColor', ''), { somethingNew: { a: [1] }, formInputs: ['email', 'orderNumber'], requiredFields: ['email'] });
   const changed = withField(configs, 'firstName', 'required');
@@ -18,7 +18,7 @@ test('what the panel does not know of the widget\'s settings stays', () => {
   assert.deepEqual(formFields(configs).find((f) => f.name === 'orderNumber'), { name: 'orderNumber', mode: 'optional' });
 });
 
-test('greetings and origins that are empty are not sent', () => {
+test('empty greetings and origins are not sent', () => {
   const d = cleaned({ name: ' Shop ', botName: 'Polly', widgetConfigs: withGreetings({ x: 1 }, ['Hello', ' ']), allowedOrigins: ['https://a.example', ''], fileRetentionSeconds: 0 });
   assert.deepEqual(d, { name: 'Shop', botName: 'Polly', widgetConfigs: { x: 1, greetingMessages: [{ content: 'Hello' }] }, allowedOrigins: ['https://a.example'], fileRetentionSeconds: 0 });
   assert.deepEqual(greetings({}), []);
@@ -31,20 +31,20 @@ test('colours and their contrast', () => {
   assert.deepEqual(unreadable({ primaryTextColor: '#0f766e' }).map((u) => u.text), ['primaryTextColor']);
 });
 
-test('origins as a browser names them', () => {
+test('origins are normalized as browsers send them', () => {
   assert.equal(originOf('https://www.example.com/shop?x'), 'https://www.example.com');
   assert.equal(originOf('www.example.com'), 'https://www.example.com');
   assert.equal(originOf('ftp://x'), undefined);
   assert.equal(originOf('not an origin'), undefined);
 });
 
-test('placeholders are read as the server reads them', () => {
+test('placeholders are parsed as on the server', () => {
   assert.deepEqual(placeholders('Hello {{ username }}, {{order}} and {{order}}: {{open'), ['username', 'order']);
   const t = { text: 'Hi {{username}}, {{order}}{{nothing}}!', parameters: [{ name: 'order', default: '1042' }] };
   assert.equal(renderTemplate(t, { username: 'Ada' }), 'Hi Ada, 1042!');
 });
 
-test('the curl line holds in a shell', () => {
+test('the curl command is quoted for the shell', () => {
   assert.equal(quote("it's"), `'it'\\''s'`);
   assert.equal(
     curlFor('https://api.example.com/', 'pat_1'),
@@ -52,18 +52,18 @@ test('the curl line holds in a shell', () => {
   );
 });
 
-test('rates compare two answers', () => {
+test('rates are computed from two responses', () => {
   const answer = (at: string, n: number) => ({ at, streams: [{ name: 'INBOUND', messages: n, bytes: 0, maxBytes: 0, lastSequence: n, consumers: [{ name: 'bot', pending: 0, ackPending: 0, redelivered: 0, oldestAgeSeconds: 0, read: true, deliveredSequence: n - 5, ackFloor: 0, partitions: [] }] }] });
   const now = answer('2026-01-01T00:00:02.000Z', 120);
   assert.deepEqual(ratesOf(undefined, now), { streams: {}, consumers: {} });
   assert.deepEqual(ratesOf(answer('2026-01-01T00:00:00.000Z', 100), now), { streams: { INBOUND: 10 }, consumers: { 'INBOUND bot': 10 } });
   const c = { pending: 3, ackPending: 0, oldestAgeSeconds: 90, read: true };
   assert.equal(healthOf(c), 'behind');
-  assert.equal(healthOf({ ...c, read: false }), 'away');
+  assert.equal(healthOf({ ...c, read: false }), 'inactive');
   assert.equal(healthOf({ ...c, oldestAgeSeconds: 2 }), 'good');
 });
 
-test('a trace is told in the order of its times', () => {
+test('the steps of a trace are in chronological order', () => {
   const steps = stepsOf({
     messageId: 'm', status: { acceptedAt: '2026-01-01T00:00:00.000Z', storedAt: '2026-01-01T00:00:00.020Z', deliveredAt: '2026-01-01T00:00:00.090Z' }, stored: { chatId: 'c', type: 'TEXT', createdAt: '2026-01-01T00:00:00.000Z' },
     events: [{ time: '2026-01-01T00:00:00.010Z', stream: 'INBOUND', sequence: 7, consumers: [{ name: 'bot', state: 'dead', lastError: 'no' }] }], deadLetters: [{ sequence: 3, time: '2026-01-01T00:00:01.000Z', reason: 'no' }],
@@ -72,11 +72,11 @@ test('a trace is told in the order of its times', () => {
   assert.equal(steps[1]!.kind, 'bad');
 });
 
-test('differences name the path that has changed', () => {
+test('differences are listed by path', () => {
   assert.deepEqual(differences({ name: 'a', w: { c: '#000', d: 1 } }, { name: 'a', w: { c: '#fff', d: 1 }, x: true }), [{ path: 'w.c', before: '#000', after: '#fff' }, { path: 'x', after: 'true' }]);
 });
 
-test('browsers by what they say of themselves', () => {
+test('browsers are recognized by their User-Agent', () => {
   assert.equal(browserOf('Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0'), 'Edge, Windows');
   assert.equal(browserOf(''), 'Unknown browser');
 });

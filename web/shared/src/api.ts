@@ -5,34 +5,34 @@ export interface Settings { id: string; botName: string; name: string; widgetCon
 
 export interface FieldError { field: string; message: string }
 
-/** An answer that is not 2xx, or none at all: then the status is 0. */
+/** A response other than 2xx. Status 0 is a network error. */
 export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string, readonly details: FieldError[] = [], readonly retryAfter = 0) {
     super(message);
   }
 }
 
-export interface Page { messages: Message[]; more: boolean; reading: Reading }
+export interface Page { messages: Message[]; more: boolean; readState: ReadState }
 
-/** What the server says beside the newest page of the history; empty where it does not say it. */
-export interface Reading {
-  /** Id of the newest message that the visitor has read, here or elsewhere. */
+/** Read state from the response headers of the newest history page. Fields without a header are empty. */
+export interface ReadState {
+  /** Id of the newest message that the visitor has read on any device. */
   readUpTo: string;
-  /** Up to when the company has read what the visitor wrote. */
+  /** The company has read the visitor's messages up to this time. */
   seenUpTo: string;
   agents: string;
 }
 
 export interface Upload { promise: Promise<Message>; abort(): void }
 
-/** The visitor's latest chat, and whether agents are there. */
+/** The visitor's latest chat and the availability of agents. */
 export interface ChatState {
   chatId: string;
   status: string;
   waiting: boolean;
   handoverBy: string;
   handoverOffered: boolean;
-  /** Until when it may be rated; empty: it may not. */
+  /** End of the rating period; empty if the chat cannot be rated. */
   rateableUntil: string;
   rating?: { score: number; comment: string };
   available: boolean;
@@ -41,15 +41,15 @@ export interface ChatState {
 
 export interface Limits { maxFileBytes: number }
 
-/** One base address, and the token of one visitor. */
+/** A client for one base URL and one visitor's token. */
 export class Api {
   token = '';
 
   constructor(readonly base: string) {}
 
-  /** `early` is an answer that has been asked for already. */
-  async settings(appId: string, early?: Response): Promise<Settings> {
-    const s = object(await (early?.ok ? early.json() : this.#json('GET', `settings/${encodeURIComponent(appId)}`)));
+  /** `prefetched` is the response of a request that is already under way. */
+  async settings(appId: string, prefetched?: Response): Promise<Settings> {
+    const s = object(await (prefetched?.ok ? prefetched.json() : this.#json('GET', `settings/${encodeURIComponent(appId)}`)));
     return { id: text(s.id), botName: text(s.botName), name: text(s.name), widgetConfigs: object(s.widgetConfigs) };
   }
 
@@ -58,7 +58,7 @@ export class Api {
     return { maxFileBytes: Number(l.maxFileBytes) || 0 };
   }
 
-  /** With `token` it renews that one: the same visitor goes on. */
+  /** Registers a visitor and returns the access token. With `token`, renews that token for the same visitor. */
   async register(body: Data, token = ''): Promise<string> {
     const headers = token ? { Authorization: `Bearer ${token}` } : undefined;
     return text(object(await this.#json('POST', 'register', body, headers)).accessToken);
@@ -66,22 +66,22 @@ export class Api {
 
   async history(limit: number, before?: string): Promise<Page> {
     const query = before ? `&before=${encodeURIComponent(before)}` : '';
-    const answer = await this.#fetch('GET', `message?limit=${limit}${query}`);
-    const messages = list(await answer.json()).map(readMessage).filter((m): m is Message => !!m);
-    const header = (name: string) => answer.headers.get(name) ?? '';
-    const reading = { readUpTo: header('Parley-Read-Up-To'), seenUpTo: header('Parley-Seen-Up-To'), agents: header('Parley-Agents') };
-    return { messages, more: /rel="?next/.test(header('Link')), reading };
+    const response = await this.#fetch('GET', `message?limit=${limit}${query}`);
+    const messages = list(await response.json()).map(readMessage).filter((m): m is Message => !!m);
+    const header = (name: string) => response.headers.get(name) ?? '';
+    const readState = { readUpTo: header('Parley-Read-Up-To'), seenUpTo: header('Parley-Seen-Up-To'), agents: header('Parley-Agents') };
+    return { messages, more: /rel="?next/.test(header('Link')), readState };
   }
 
   async send(body: Data, key: string): Promise<Message> {
-    return accepted(await this.#json('POST', 'message', body, { 'Idempotency-Key': key }));
+    return parseMessage(await this.#json('POST', 'message', body, { 'Idempotency-Key': key }));
   }
 
   read(id: string): Promise<Response> {
     return this.#fetch('POST', `message/${encodeURIComponent(id)}/read`);
   }
 
-  /** The visitor wants no more of a message that a bot is writing. */
+  /** Stops a message that a bot is streaming. */
   stop(id: string): Promise<Response> {
     return this.#fetch('POST', `message/${encodeURIComponent(id)}/stop`);
   }
@@ -95,14 +95,14 @@ export class Api {
   }
 
   async leaveMessage(body: Data, key: string): Promise<Message> {
-    return accepted(await this.#json('POST', 'chat/offline-message', body, { 'Idempotency-Key': key }));
+    return parseMessage(await this.#json('POST', 'chat/offline-message', body, { 'Idempotency-Key': key }));
   }
 
   async rate(chatId: string, body: Data): Promise<ChatState> {
     return chatState(await this.#json('POST', `chat/${encodeURIComponent(chatId)}/rating`, body));
   }
 
-  /** Sends a file. XMLHttpRequest, because fetch does not tell how far it is. */
+  /** Uploads a file. Uses XMLHttpRequest because fetch reports no upload progress. */
   upload(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): Upload {
     const form = new FormData();
     if (caption) form.append('caption', caption);
@@ -114,9 +114,9 @@ export class Api {
       xhr.setRequestHeader('Idempotency-Key', key);
       xhr.upload.onprogress = (e) => e.lengthComputable && progress(e.loaded / e.total);
       xhr.onload = () => {
-        const body = parse(xhr.responseText);
-        if (xhr.status < 300) resolve(accepted(body));
-        else reject(problem(xhr.status, body, xhr.getResponseHeader('Retry-After')));
+        const body = parseJson(xhr.responseText);
+        if (xhr.status < 300) resolve(parseMessage(body));
+        else reject(apiError(xhr.status, body, xhr.getResponseHeader('Retry-After')));
       };
       xhr.onerror = xhr.onabort = xhr.ontimeout = () => reject(new ApiError(0, 'NETWORK', 'network'));
       xhr.send(form);
@@ -131,14 +131,14 @@ export class Api {
   async #fetch(method: string, path: string, body?: Data, headers: Record<string, string> = {}): Promise<Response> {
     if (/^(message|chat)/.test(path)) headers.Authorization = `Bearer ${this.token}`;
     if (body) headers['Content-Type'] = 'application/json';
-    let answer: Response;
+    let response: Response;
     try {
-      answer = await fetch(this.base + path, { method, headers, credentials: 'omit', ...(body && { body: JSON.stringify(body) }) });
+      response = await fetch(this.base + path, { method, headers, credentials: 'omit', ...(body && { body: JSON.stringify(body) }) });
     } catch {
       throw new ApiError(0, 'NETWORK', 'network');
     }
-    if (!answer.ok) throw problem(answer.status, parse(await answer.text().catch(() => '')), answer.headers.get('Retry-After'));
-    return answer;
+    if (!response.ok) throw apiError(response.status, parseJson(await response.text().catch(() => '')), response.headers.get('Retry-After'));
+    return response;
   }
 }
 
@@ -152,13 +152,13 @@ function chatState(value: unknown): ChatState {
   };
 }
 
-function accepted(value: unknown): Message {
+function parseMessage(value: unknown): Message {
   const m = readMessage(value);
-  if (!m) throw new ApiError(502, 'MALFORMED', 'malformed answer');
+  if (!m) throw new ApiError(502, 'MALFORMED', 'malformed response');
   return m;
 }
 
-function parse(body: string): unknown {
+function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
@@ -166,7 +166,7 @@ function parse(body: string): unknown {
   }
 }
 
-function problem(status: number, body: unknown, retryAfter: string | null): ApiError {
+function apiError(status: number, body: unknown, retryAfter: string | null): ApiError {
   const e = object(body);
   const details = list(e.details).map((d) => ({ field: text(d.field), message: text(d.message) }));
   return new ApiError(status, text(e.code), text(e.message), details, Number(retryAfter) || 0);

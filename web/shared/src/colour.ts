@@ -26,20 +26,23 @@ export function contrast(a: Rgb, b: Rgb): number {
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
-/** a with a share of b, from 0 to 1. */
+/** Mixes a share of b, from 0 to 1, into a. */
 export const mix = (a: Rgb, b: Rgb, share: number): Rgb => a.map((v, i) => v + (b[i]! - v) * share) as Rgb;
 
 export const WHITE: Rgb = [255, 255, 255];
 export const BLACK: Rgb = [0, 0, 0];
 
-/** The colour nearest to front that can be read on every one of backs: towards white or black until the ratio is reached. */
-export function readable(front: Rgb, backs: Rgb[], ratio = 4.5): Rgb {
-  const enough = (c: Rgb) => backs.every((b) => contrast(parseHex(toHex(c))!, b) >= ratio);
+/**
+ * Mixes black or white into foreground until its contrast with every background reaches the ratio. Returns the nearest such colour, else
+ * black or white.
+ */
+export function readable(foreground: Rgb, backgrounds: Rgb[], ratio = 4.5): Rgb {
+  const sufficient = (c: Rgb) => backgrounds.every((b) => contrast(parseHex(toHex(c))!, b) >= ratio);
   for (let share = 0; share <= 1; share += 0.05) {
-    for (const end of luminance(backs[0]!) > 0.18 ? [BLACK, WHITE] : [WHITE, BLACK]) {
-      const c = mix(front, end, share);
-      if (enough(c)) return c;
+    for (const end of luminance(backgrounds[0]!) > 0.18 ? [BLACK, WHITE] : [WHITE, BLACK]) {
+      const c = mix(foreground, end, share);
+      if (sufficient(c)) return c;
     }
   }
-  return contrast(WHITE, backs[0]!) >= contrast(BLACK, backs[0]!) ? WHITE : BLACK;
+  return contrast(WHITE, backgrounds[0]!) >= contrast(BLACK, backgrounds[0]!) ? WHITE : BLACK;
 }

@@ -1,4 +1,4 @@
-/** The message record of the Widget API, as it comes: a client ignores what it does not know and survives what is missing. */
+/** The message record of the Widget API. Clients ignore unknown fields and tolerate missing ones. */
 export type MessageType =
   | 'TEXT' | 'IMAGE' | 'VIDEO' | 'AUDIO' | 'FILE' | 'MULTIPLE_CHOICE' | 'MULTIPLE_CHOICE_REPLY' | 'INTERACTIVE' | 'CAROUSEL' | 'TEMPLATE';
 
@@ -15,14 +15,14 @@ export interface Message {
 
 export type Data = Record<string, unknown>;
 
-/** What a visitor chooses: a choice of MULTIPLE_CHOICE, or a reply button. */
+/** The visitor's selection: a MULTIPLE_CHOICE option or a reply button. */
 export interface Choice { text: string; payload: string; replyTo: string }
 
 export interface Button { kind: 'reply' | 'url' | 'phone'; title: string; value: string }
 
 export interface Card { title: string; subtitle: string; imageUrl: string; buttons: Button[] }
 
-/** Reads a record that came over the wire; undefined where it cannot be shown at all. */
+/** Parses a message record; undefined without an id. An invalid createdAt becomes the current time. */
 export function readMessage(value: unknown): Message | undefined {
   const m = object(value);
   const id = text(m.id);
@@ -52,11 +52,11 @@ export function list(value: unknown): Data[] {
   return Array.isArray(value) ? value.map(object) : [];
 }
 
-/** The choices of MULTIPLE_CHOICE. */
+/** The options of a MULTIPLE_CHOICE message. */
 export const choicesOf = (d: Data): Button[] =>
   list(d.choices).map((c) => reply(c)).filter((b) => b.title !== '');
 
-/** The buttons of INTERACTIVE and of a card. */
+/** The buttons of an INTERACTIVE message or a carousel card. */
 export const buttonsOf = (d: Data): Button[] =>
   list(d.buttons).map(button).filter((b) => b.title !== '');
 
@@ -73,20 +73,20 @@ function reply(b: Data): Button {
   return { kind: 'reply', title: text(b.title) || text(b.payload), value: text(b.payload) || text(b.title) };
 }
 
-/** A message in plain words: for the announcer, the page's title and notifications. */
+/** A message as plain text, for live regions, titles and notifications. */
 export function summary(m: Message, name: (kind: 'picture' | 'video' | 'audio' | 'file') => string): string {
   const d = m.data;
   const kind = ({ IMAGE: 'picture', VIDEO: 'video', AUDIO: 'audio', FILE: 'file' } as const)[m.type as 'IMAGE'];
   if (kind) return [name(kind), text(d.caption) || text(d.fileName)].filter(Boolean).join(': ');
   if (m.type === 'CAROUSEL') return cardsOf(d).map((c) => c.title).join(', ');
-  if (m.type === 'INTERACTIVE') return [part(d.header), part(d.body)].filter(Boolean).join('. ');
+  if (m.type === 'INTERACTIVE') return [sectionText(d.header), sectionText(d.body)].filter(Boolean).join('. ');
   return text(d.text);
 }
 
-/** A part of an interactive message: a text, or an object with one. */
-export const part = (value: unknown): string => text(value) || text(object(value).text);
+/** The text of an INTERACTIVE section, which is a string or an object with a `text` member. */
+export const sectionText = (value: unknown): string => text(value) || text(object(value).text);
 
-/** Messages in the order of the history: by time, then by id. */
+/** Whether a precedes b in the history: ordered by createdAt, then by id. */
 export function before(a: Message, b: Message): boolean {
   return a.createdAt < b.createdAt || (a.createdAt === b.createdAt && a.id < b.id);
 }

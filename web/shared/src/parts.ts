@@ -1,22 +1,22 @@
-/** Messages that a bot is still writing, as the socket event `message.part` brings them. */
+/** Messages that a bot is still streaming, received as `message.part` socket events. */
 import { object, text } from './message.js';
 
 export interface Part {
   messageId: string;
-  /** Rises with each part of the message. */
+  /** Sequence number; increases with each part of the message. */
   n: number;
-  /** Where the text begins, in UTF-16 code units. 0: the text is all of the message so far. */
+  /** Start of the text in the message, in UTF-16 code units. 0 means that the text is the whole message so far. */
   offset: number;
   text: string;
   createdAt: string;
-  /** Only with offset 0. */
+  /** Set only if offset is 0. */
   nameOfSender: string;
-  /** No more parts come. */
+  /** No further parts follow. */
   done: boolean;
 }
 
-/** What is known of a message that is being written. */
-export interface Writing { messageId: string; n: number; text: string; createdAt: string; nameOfSender: string; done: boolean }
+/** The accumulated state of a streamed message. */
+export interface StreamedMessage { messageId: string; n: number; text: string; createdAt: string; nameOfSender: string; done: boolean }
 
 export function readPart(value: unknown): Part | undefined {
   const p = object(value);
@@ -27,8 +27,8 @@ export function readPart(value: unknown): Part | undefined {
   return { messageId, n, offset, text: text(p.text), createdAt: text(p.createdAt), nameOfSender: text(p.nameOfSender), done: p.done === true };
 }
 
-/** The message after a part. It is the same object where the part changes nothing: an old one, or one before which something is missing. */
-export function extend(w: Writing | undefined, p: Part): Writing | undefined {
+/** Applies a part. Returns the same object if the part changes nothing: a duplicate, an old part, or a part after a gap. */
+export function applyPart(w: StreamedMessage | undefined, p: Part): StreamedMessage | undefined {
   const same = w?.messageId === p.messageId;
   if (same && p.n <= w!.n) return w;
   if (p.done) return same ? { ...w!, n: p.n, done: true } : w;

@@ -1,11 +1,11 @@
 /**
- * Who types. The server only says that somebody does: nothing says that somebody has stopped, so nothing that is lost can leave it on the
- * screen. It ends six seconds after it was last heard, or with a message of that side.
+ * Lifetime of a typing indicator, in milliseconds. The protocol has no "stopped typing" event, so a lost event cannot leave the indicator
+ * on the screen: it ends six seconds after the last `typing` event, or with a message from that side.
  */
-export const TYPING_LIFE = 6_000;
+export const TYPING_TTL = 6_000;
 
-/** How often a client says that it types, at most. The server takes one in two seconds. */
-export const TYPING_PAUSE = 2_500;
+/** Minimum interval between `typing` events of a client. The server accepts one every two seconds. */
+export const TYPING_INTERVAL = 2_500;
 
 export interface Clock {
   now(): number;
@@ -15,49 +15,49 @@ export interface Clock {
 
 const browser: Clock = { now: () => performance.now(), set: (act, ms) => setTimeout(act, ms), clear: (timer) => clearTimeout(timer as number) };
 
-/** Those of one side who type. */
+/** The typing indicators of one side of the chat. */
 export class Typing {
-  /** Their names, in the order in which they began; a name may be empty. */
+  /** Names of the typing participants, in order of start; a name may be empty. */
   names: string[] = [];
-  readonly #until = new Map<string, number>();
+  readonly #expiry = new Map<string, number>();
   #newest = '';
   #timer: unknown;
 
   constructor(readonly changed: (names: string[]) => void, readonly clock: Clock = browser) {}
 
-  /** Somebody types, as the server said at the time `at`. What is not later than the side's newest message had been typed before it. */
+  /** Handles a `typing` event with the server time `at`. Ignores an event that is not later than the side's newest message. */
   heard(name: string, at: string): void {
     if (at && at <= this.#newest) return;
-    this.#until.set(name, this.clock.now() + TYPING_LIFE);
+    this.#expiry.set(name, this.clock.now() + TYPING_TTL);
     this.#update();
   }
 
-  /** A message of that side: it ends what was typed before. */
+  /** Handles a message from that side, which ends its typing indicators. */
   message(createdAt: string): void {
     if (createdAt > this.#newest) this.#newest = createdAt;
-    else if (this.#newest && createdAt < this.#newest) return; // an old one, of the history
+    else if (this.#newest && createdAt < this.#newest) return; // an older message, loaded with the history
     this.clear();
   }
 
   clear(): void {
-    this.#until.clear();
+    this.#expiry.clear();
     this.#update();
   }
 
   #update(): void {
     this.clock.clear(this.#timer);
     const now = this.clock.now();
-    for (const [name, until] of this.#until) if (until <= now) this.#until.delete(name);
-    if (this.#until.size) this.#timer = this.clock.set(() => this.#update(), Math.min(...this.#until.values()) - now);
-    const names = [...this.#until.keys()];
+    for (const [name, until] of this.#expiry) if (until <= now) this.#expiry.delete(name);
+    if (this.#expiry.size) this.#timer = this.clock.set(() => this.#update(), Math.min(...this.#expiry.values()) - now);
+    const names = [...this.#expiry.keys()];
     if (names.join('\n') === this.names.join('\n') && names.length === this.names.length) return;
     this.names = names;
     this.changed(names);
   }
 }
 
-/** Lets one call in each pause through, the first at once. */
-export function throttle(act: () => void, pause = TYPING_PAUSE, now: () => number = () => performance.now()): () => void {
+/** Leading-edge throttle: calls `act` at most once per pause. */
+export function throttle(act: () => void, pause = TYPING_INTERVAL, now: () => number = () => performance.now()): () => void {
   let next = -Infinity;
   return () => {
     if (now() < next) return;

@@ -1,15 +1,15 @@
-/** Returns the URL when following it can do no harm, else undefined. Relative URLs count from base. */
+/** Returns the URL if it is http(s) without credentials, else undefined. Relative URLs are resolved against base. */
 export function safeLink(url: string, base?: string): string | undefined {
   return parse(url, base, ['http:', 'https:']);
 }
 
-/** tel: for a number as people write it. */
+/** Returns a tel: URL for a phone number in human notation, else undefined. */
 export function telLink(phone: string): string | undefined {
   return /^\s*\+?[0-9 ()-]*[0-9][0-9 ()-]*$/.test(phone) ? `tel:${phone.replace(/[^0-9+]/g, '')}` : undefined;
 }
 
-/** Whether url is on one of the origins. */
-export function isOn(url: string, origins: string[]): boolean {
+/** Whether the origin of url is in the list. "data:" in the list allows data: URLs. */
+export function isFromOrigins(url: string, origins: string[]): boolean {
   try {
     const u = new URL(url);
     return origins.includes(u.origin) || (u.protocol === 'data:' && origins.includes('data:'));
@@ -36,23 +36,23 @@ function parse(url: string, base: string | undefined, protocols: string[]): stri
   }
 }
 
-/** A piece of a text: words, or a link in them. */
-export interface Piece { text: string; href?: string }
+/** A segment of a text: plain text, or a link if `href` is set. */
+export interface Segment { text: string; href?: string }
 
 const LINK = /\bhttps?:\/\/[^\s<>"'“”«»]+|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+/giu;
 
-/** Finds the web and mail addresses in a text. What closes a sentence or a bracket does not belong to them. */
-export function pieces(text: string): Piece[] {
-  const found: Piece[] = [];
+/** Splits a text into plain segments and links (web and email). A link excludes trailing punctuation and an unmatched closing bracket. */
+export function linkify(text: string): Segment[] {
+  const found: Segment[] = [];
   let end = 0;
   for (const match of text.matchAll(LINK)) {
-    let word = match[0].replace(/[.,;:!?،؛؟。、]+$/u, '');
-    if (word.endsWith(')') && !word.includes('(')) word = word.slice(0, -1);
-    const href = word.includes('://') ? safeLink(word) : `mailto:${word}`;
+    let address = match[0].replace(/[.,;:!?،؛؟。、]+$/u, '');
+    if (address.endsWith(')') && !address.includes('(')) address = address.slice(0, -1);
+    const href = address.includes('://') ? safeLink(address) : `mailto:${address}`;
     if (!href) continue;
     if (match.index > end) found.push({ text: text.slice(end, match.index) });
-    found.push({ text: word, href });
-    end = match.index + word.length;
+    found.push({ text: address, href });
+    end = match.index + address.length;
   }
   if (end < text.length) found.push({ text: text.slice(end) });
   return found;

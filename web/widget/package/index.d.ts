@@ -3,13 +3,13 @@ export type Theme = 'auto' | 'light' | 'dark';
 export interface Identity {
   userId?: string;
   email?: string;
-  /** 11 to 12 digits. */
+  /** 11 or 12 digits. */
   phone?: string;
   firstName?: string;
   lastName?: string;
-  /** HMAC-SHA256 of userId, email or phone, in hexadecimal, made by your server. */
+  /** HMAC-SHA256 of userId, email or phone, hex-encoded. Computed by your server. */
   userHash?: string;
-  /** A JWT that your company has signed, made by your server. */
+  /** A JWT signed by your server. */
   identityToken?: string;
   [other: string]: unknown;
 }
@@ -55,24 +55,24 @@ export interface Parley {
 }
 
 export interface Options {
-  /** Address of the Widget API, such as https://chat.example.com */
+  /** Base URL of the Widget API, such as https://chat.example.com */
   baseUrl: string;
   appId: string;
-  /** Of the page's Content-Security-Policy. */
+  /** Nonce from the page's Content-Security-Policy. */
   nonce?: string;
   lang?: string;
   theme?: Theme;
   position?: 'left' | 'right';
-  /** "none": the page opens the chat itself. */
+  /** "none" hides the launcher; the page opens the chat itself. */
   launcher?: 'none';
-  /** Colour of the launcher before the settings are known, such as #0f766e. */
+  /** Colour of the launcher until the settings are loaded, such as #0f766e. */
   color?: string;
-  /** Further origins that pictures, sound and video may come from. */
+  /** Additional origins from which pictures, audio and video may be loaded. */
   mediaOrigins?: string[];
   websocket?: 'on' | 'off';
 }
 
-/** Loads the widget; calls wait until it is there. On a server it does nothing. */
+/** Loads the widget. Calls are queued until it is ready. Does nothing during server-side rendering. */
 export function load(options: Options): Parley;
 
 declare global {

@@ -5,5 +5,5 @@ export interface ParleyWidgetProps extends Options {
   onLoad?: (parley: Parley) => void;
 }
 
-/** The widget for as long as the component is on the page. */
+/** Shows the widget while the component is mounted. */
 export function ParleyWidget(props: ParleyWidgetProps): null;

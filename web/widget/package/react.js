@@ -2,8 +2,8 @@ import { useEffect, useRef, useState } from 'react';
 import { load } from './index.js';
 
 /**
- * The widget for as long as the component is on the page. `onLoad` gets its API. It follows `identity` (without one the session of the
- * last one ends), `lang` and `theme`; the other options hold from the first time.
+ * Shows the widget while the component is mounted. `onLoad` receives its API. Changes of `identity`, `lang` and `theme` are applied;
+ * removing `identity` ends the session. A change of `baseUrl` or `appId` reloads the widget. Changes of other options are ignored.
  */
 export function ParleyWidget({ onLoad, identity, ...options }) {
   const [parley, setParley] = useState();

@@ -1,4 +1,4 @@
-// The chat: everything that the loader asks for when the visitor opens the widget.
+// Entry point of the chat module, which the loader imports on demand.
 
 import { render } from 'preact';
 import { summary, type Message } from '@parley/shared/message.js';
@@ -15,8 +15,8 @@ import { launcherColours, themeRules } from './ui/theme.js';
 import { noticeText } from './ui/support.js';
 import type { Transcript } from './ui/transcript.js';
 
-/** How often relative times are written again. */
-const MINUTE = 30_000;
+/** Interval at which relative times are updated. */
+const TIME_REFRESH_INTERVAL = 30_000;
 
 export async function mount(host: Host): Promise<Chat> {
   const screen = new ChatScreen(host);
@@ -27,41 +27,41 @@ export async function mount(host: Host): Promise<Chat> {
 class ChatScreen implements Chat {
   readonly #host: Host;
   readonly #session: Session;
-  readonly #place = document.createElement('div');
-  readonly #look = new CSSStyleSheet();
+  readonly #container = document.createElement('div');
+  readonly #styles = new CSSStyleSheet();
   readonly #colours = new CSSStyleSheet();
-  readonly #sizes = new Sheet();
+  readonly #viewportSheet = new Sheet();
   readonly #extras: Extras;
   readonly #transcript: { current: Transcript | null } = { current: null };
   #language!: Language;
-  #spoken = { text: '', count: 0 };
-  #cameFrom: Element | null = null;
+  #announcement = { text: '', count: 0 };
+  #focusBeforeOpen: Element | null = null;
   #clock: ReturnType<typeof setInterval> | undefined;
-  #title: { shown: string; own: string } | undefined;
+  #shownTitle: { shown: string; own: string } | undefined;
   #frame = 0;
-  #late: ReturnType<typeof setTimeout> | undefined;
-  #ended = false;
+  #fallbackTimer: ReturnType<typeof setTimeout> | undefined;
+  #destroyed = false;
 
   constructor(host: Host) {
     this.#host = host;
-    this.#session = new Session({ host, arrived: (m) => this.#arrived(m) });
-    this.#session.subscribe(() => this.#changed());
-    this.#extras = new Extras(host, () => this.#draw());
-    this.#look.replaceSync(styles);
-    this.#place.className = 'place';
-    host.root.adoptedStyleSheets = [...host.root.adoptedStyleSheets, this.#look, this.#colours, this.#sizes.sheet];
-    host.root.append(this.#place);
-    window.visualViewport?.addEventListener('resize', this.#viewport);
-    window.visualViewport?.addEventListener('scroll', this.#viewport);
-    document.addEventListener('visibilitychange', this.#seen);
+    this.#session = new Session({ host, onReply: (m) => this.#onReply(m) });
+    this.#session.subscribe(() => this.#onStateChange());
+    this.#extras = new Extras(host, () => this.#scheduleRender());
+    this.#styles.replaceSync(styles);
+    this.#container.className = 'container';
+    host.root.adoptedStyleSheets = [...host.root.adoptedStyleSheets, this.#styles, this.#colours, this.#viewportSheet.sheet];
+    host.root.append(this.#container);
+    window.visualViewport?.addEventListener('resize', this.#onViewportChange);
+    window.visualViewport?.addEventListener('scroll', this.#onViewportChange);
+    document.addEventListener('visibilitychange', this.#onVisibilityChange);
   }
 
   async start(): Promise<void> {
     this.#colours.replaceSync(themeRules({}));
     const starting = this.#session.start();
     this.#language = await loadLanguage(this.#host.language);
-    this.#labels();
-    this.#draw();
+    this.#updateLabels();
+    this.#scheduleRender();
     void starting;
   }
 
@@ -70,28 +70,28 @@ class ChatScreen implements Chat {
   }
 
   open(): void {
-    if (this.isOpen || this.#ended) return;
+    if (this.isOpen || this.#destroyed) return;
     const { root } = this.#host;
-    this.#cameFrom = document.activeElement === root.host ? root.activeElement : document.activeElement;
-    this.#clock = setInterval(() => this.#draw(), MINUTE);
-    this.#viewport();
+    this.#focusBeforeOpen = document.activeElement === root.host ? root.activeElement : document.activeElement;
+    this.#clock = setInterval(() => this.#scheduleRender(), TIME_REFRESH_INTERVAL);
+    this.#onViewportChange();
     this.#session.opened();
-    this.#host.dress();
+    this.#host.refresh();
     this.#host.emit('open');
-    this.#drawNow();
+    this.#renderNow();
     this.#transcript.current?.restore();
   }
 
   readonly close = (): void => {
     if (!this.isOpen) return;
-    const inside = this.#place.contains(this.#host.root.activeElement);
+    const inside = this.#container.contains(this.#host.root.activeElement);
     clearInterval(this.#clock);
     this.#session.dispatch({ type: 'open', open: false });
-    this.#drawNow();
-    this.#host.dress();
+    this.#renderNow();
+    this.#host.refresh();
     this.#host.emit('close');
     if (!inside) return;
-    const back = this.#cameFrom instanceof HTMLElement && this.#cameFrom !== document.body && this.#cameFrom.isConnected ? this.#cameFrom : this.#host.launcher;
+    const back = this.#focusBeforeOpen instanceof HTMLElement && this.#focusBeforeOpen !== document.body && this.#focusBeforeOpen.isConnected ? this.#focusBeforeOpen : this.#host.launcher;
     back.focus({ preventScroll: true });
   };
 
@@ -110,15 +110,15 @@ class ChatScreen implements Chat {
   setLanguage(): void {
     const wanted = this.#host.language;
     void loadLanguage(wanted).then((language) => {
-      if (this.#ended || wanted !== this.#host.language) return;
+      if (this.#destroyed || wanted !== this.#host.language) return;
       this.#language = language;
-      this.#labels();
-      this.#draw();
+      this.#updateLabels();
+      this.#scheduleRender();
     });
   }
 
   setTheme(): void {
-    this.#draw();
+    this.#scheduleRender();
   }
 
   reattached(): void {
@@ -126,55 +126,55 @@ class ChatScreen implements Chat {
   }
 
   destroy(): void {
-    this.#ended = true;
+    this.#destroyed = true;
     clearInterval(this.#clock);
     cancelAnimationFrame(this.#frame);
-    clearTimeout(this.#late);
-    this.#untitle();
+    clearTimeout(this.#fallbackTimer);
+    this.#restoreTitle();
     this.#session.destroy();
-    window.visualViewport?.removeEventListener('resize', this.#viewport);
-    window.visualViewport?.removeEventListener('scroll', this.#viewport);
-    document.removeEventListener('visibilitychange', this.#seen);
-    render(null, this.#place);
-    this.#place.remove();
+    window.visualViewport?.removeEventListener('resize', this.#onViewportChange);
+    window.visualViewport?.removeEventListener('scroll', this.#onViewportChange);
+    document.removeEventListener('visibilitychange', this.#onVisibilityChange);
+    render(null, this.#container);
+    this.#container.remove();
   }
 
-  #labels(): void {
+  #updateLabels(): void {
     this.#host.closeLabel = this.#language.t('close');
-    this.#host.dress();
+    this.#host.refresh();
   }
 
-  #before: State | undefined;
-  #changed(): void {
-    if (this.#ended) return;
+  #previousState: State | undefined;
+  #onStateChange(): void {
+    if (this.#destroyed) return;
     const { state } = this.#session;
-    const before = this.#before;
-    this.#before = state;
+    const before = this.#previousState;
+    this.#previousState = state;
     if (state.settings && state.settings !== before?.settings) {
       const configs = state.settings.widgetConfigs;
       this.#colours.replaceSync(themeRules(configs));
       this.#session.setColours(...launcherColours(configs));
     }
-    if (before && state.connection !== before.connection && state.open && this.#language) this.#tell(state, before);
-    if (before && state.typing.length > before.typing.length && state.open && this.#language) this.#announce(this.#typing(state.typing));
-    if (state.unread !== before?.unread) this.#retitle(state.unread);
-    this.#draw();
+    if (before && state.connection !== before.connection && state.open && this.#language) this.#announceConnection(state, before);
+    if (before && state.typing.length > before.typing.length && state.open && this.#language) this.#announce(this.#typingText(state.typing));
+    if (state.unread !== before?.unread) this.#showUnreadTitle(state.unread);
+    this.#scheduleRender();
   }
 
-  /** Who types, in words; it is read out once, not again while it goes on. */
-  #typing(names: string[]): string {
+  /** Text of the typing announcement. */
+  #typingText(names: string[]): string {
     const settings = this.#session.state.settings;
     return this.#language!.t('typing', { name: names.filter(Boolean).join(', ') || settings?.botName || settings?.name || '' });
   }
 
-  /** Reads a change of the connection out, but not the first connection. */
-  #tell(state: State, before: State): void {
+  /** Announces a connection change, but not the first successful connection. */
+  #announceConnection(state: State, before: State): void {
     const c = state.connection;
     if (c === 'offline' || c === 'unavailable' || c === 'reconnecting') this.#announce(this.#language.t(c));
     else if (c === 'online' && before.connection !== 'connecting' && before.connection !== 'idle') this.#announce(this.#language.t('online'));
   }
 
-  #arrived(m: Message): void {
+  #onReply(m: Message): void {
     const { state } = this.#session;
     if (!this.#language) return;
     const seen = state.open && document.visibilityState === 'visible' && document.hasFocus();
@@ -184,50 +184,50 @@ class ChatScreen implements Chat {
   }
 
   readonly #announce = (text: string): void => {
-    this.#spoken = { text, count: this.#spoken.count + 1 };
-    this.#draw();
+    this.#announcement = { text, count: this.#announcement.count + 1 };
+    this.#scheduleRender();
   };
 
-  /** The number of unread messages stands in the page's title. */
-  #retitle(unread: number): void {
-    this.#untitle();
+  /** Shows the unread count in the page title. */
+  #showUnreadTitle(unread: number): void {
+    this.#restoreTitle();
     this.#host.launcher.title = unread && this.#language ? this.#language.n('unread', unread) : '';
     if (!unread || !this.#language) return;
     const own = document.title;
     const shown = this.#language.t('titleUnread', { n: this.#language.number(unread), title: own });
     document.title = shown;
-    this.#title = { shown, own };
+    this.#shownTitle = { shown, own };
   }
 
-  #untitle(): void {
-    if (this.#title && document.title === this.#title.shown) document.title = this.#title.own;
-    this.#title = undefined;
+  #restoreTitle(): void {
+    if (this.#shownTitle && document.title === this.#shownTitle.shown) document.title = this.#shownTitle.own;
+    this.#shownTitle = undefined;
   }
 
-  readonly #seen = (): void => {
-    if (document.visibilityState === 'visible') this.#draw();
+  readonly #onVisibilityChange = (): void => {
+    if (document.visibilityState === 'visible') this.#scheduleRender();
   };
 
-  /** On phones the keyboard covers the page: the panel takes what is left. Who zooms in sees a part of it, as of any page. */
-  readonly #viewport = (): void => {
+  /** Fits the panel into the visual viewport above the on-screen keyboard. A pinch-zoomed page keeps the full size. */
+  readonly #onViewportChange = (): void => {
     const v = window.visualViewport;
     if (!v) return;
     const zoomed = v.scale > 1.01;
-    this.#sizes.set('--height', zoomed ? '100%' : `${v.height}px`);
-    this.#sizes.set('--top', zoomed ? '0' : `${v.offsetTop}px`);
+    this.#viewportSheet.set('--height', zoomed ? '100%' : `${v.height}px`);
+    this.#viewportSheet.set('--top', zoomed ? '0' : `${v.offsetTop}px`);
   };
 
-  #draw(): void {
+  #scheduleRender(): void {
     if (this.#frame) return;
-    this.#frame = requestAnimationFrame(this.#drawNow);
-    this.#late = setTimeout(this.#drawNow, 100); // a page that nobody sees has no frames, but its state goes on
+    this.#frame = requestAnimationFrame(this.#renderNow);
+    this.#fallbackTimer = setTimeout(this.#renderNow, 100); // a hidden page gets no animation frames, but its state still changes
   }
 
-  readonly #drawNow = (): void => {
+  readonly #renderNow = (): void => {
     cancelAnimationFrame(this.#frame);
-    clearTimeout(this.#late);
+    clearTimeout(this.#fallbackTimer);
     this.#frame = 0;
-    if (this.#ended || !this.#language) return;
+    if (this.#destroyed || !this.#language) return;
     render(
       <Panel
         host={this.#host}
@@ -237,12 +237,12 @@ class ChatScreen implements Chat {
         extras={this.#extras}
         announce={this.#announce}
         close={this.close}
-        sheet={this.#sizes}
-        now={Math.floor(Date.now() / MINUTE) * MINUTE}
-        spoken={this.#spoken}
+        sheet={this.#viewportSheet}
+        now={Math.floor(Date.now() / TIME_REFRESH_INTERVAL) * TIME_REFRESH_INTERVAL}
+        announcement={this.#announcement}
         transcript={this.#transcript}
       />,
-      this.#place,
+      this.#container,
     );
   };
 }

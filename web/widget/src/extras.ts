@@ -1,5 +1,4 @@
-// What few visitors see: the rating, the offline form and the picture over the whole panel. The chat loads this file when it first needs
-// one of them (ui/extras.ts).
+// Rarely used UI: rating, offline form and picture preview. ui/extras.ts loads this module on first use.
 
 export { provide } from 'chat';
 export { OfflineForm } from './ui/offline.js';

@@ -1,4 +1,4 @@
-/** What the loader and the chat know of each other. Types only: neither pulls the other into its file. */
+/** The interface between loader and chat. Types only, so that neither bundle includes the other. */
 
 export type Theme = 'auto' | 'light' | 'dark';
 
@@ -8,16 +8,16 @@ export interface Identity {
   phone?: string;
   firstName?: string;
   lastName?: string;
-  /** HMAC-SHA256 of userId, email or phone, made by the site's server. */
+  /** HMAC-SHA256 of userId, email or phone, hex-encoded. Computed by the site's server. */
   userHash?: string;
-  /** A JWT that the company has signed, made by the site's server. */
+  /** A JWT signed by the site's server. */
   identityToken?: string;
   [other: string]: unknown;
 }
 
 export type EventName = 'open' | 'close' | 'message' | 'unread' | 'registered' | 'error' | 'state';
 
-/** The part of the widget that is there from the first moment, as the chat sees it. */
+/** The loader as seen by the chat. */
 export interface Host {
   readonly base: string;
   readonly appId: string;
@@ -26,31 +26,31 @@ export interface Host {
   readonly launcher: HTMLButtonElement;
   readonly mediaOrigins: string[];
   /**
-   * Whether a WebSocket may be tried. A page whose tag has a nonce has a policy, and one that names the widget's address without its
-   * wss: form would refuse and report it: there the socket stays with HTTP unless the tag says otherwise.
+   * Whether to try WebSocket. A script tag with a nonce implies a CSP. If its connect-src lacks the wss: origin, the browser blocks and
+   * reports the attempt, so such pages use HTTP long polling unless data-websocket enables WebSocket.
    */
   readonly websocket: boolean;
   language: string;
   theme: Theme;
   identity?: Identity | undefined;
-  /** The answer of GET /settings, asked for beside the chat; for the first use. */
+  /** Response of GET /settings, requested in parallel with the chat module. Consumed by the first use. */
   settingsAnswer?: Promise<Response | undefined> | undefined;
   emit(event: EventName, detail?: unknown): void;
-  /** Requests a module that is imported next. One whose bytes are not those of the integrity does not run. */
+  /** Preloads a module before its import. A module that does not match the integrity hash does not run. */
   preload(file: string, integrity: string): HTMLLinkElement;
-  /** The number on the launcher. */
+  /** Sets the unread count on the launcher. */
   badge(unread: number): void;
-  /** The launcher's colours. */
+  /** Sets the launcher's colours. */
   paint(back: string | undefined, front: string | undefined): void;
-  /** What the launcher says while the chat is open. */
+  /** Accessible name of the launcher while the chat is open. */
   closeLabel?: string;
-  /** Brings the launcher's label and state up to date. */
-  dress(): void;
-  /** Under which the session is stored; what else is stored begins with it. */
+  /** Updates the launcher's badge, ARIA attributes, direction and position. */
+  refresh(): void;
+  /** Storage key of the session record, and prefix of all other keys. */
   readonly key: string;
 }
 
-/** The chat, as the loader drives it. */
+/** The chat as seen by the loader. */
 export interface Chat {
   open(): void;
   close(): void;
@@ -64,13 +64,13 @@ export interface Chat {
   destroy(): void;
 }
 
-/** What a session leaves in localStorage under the host's key, so far as the loader reads it. */
+/** The members of the session record in localStorage that the loader reads. */
 export interface Stored {
-  /** The visitor's token. */
+  /** The visitor's access token. */
   t?: string;
   /** Unread messages. */
   n?: number;
-  /** Something is not done: a message unsent, or an answer that is waited for. */
+  /** Work is pending: an unsent message or an awaited reply. */
   w?: boolean;
   /** The launcher's colours. */
   c?: [back: string, front: string];

@@ -7,7 +7,7 @@ export type TextKey = { [K in keyof Strings]: Strings[K] extends string ? K : ne
 export type PluralKey = { [K in keyof Strings]: Strings[K] extends string ? never : K }[keyof Strings];
 export type Values = Record<string, string | number>;
 
-/** One language: its texts, and numbers, times and plurals as Intl writes them. */
+/** The texts of one language, and its number, date and plural formats from Intl. */
 export class Language {
   readonly rtl: boolean;
   readonly #plural: Intl.PluralRules;
@@ -24,7 +24,7 @@ export class Language {
     this.#time = new Intl.DateTimeFormat(locale, { timeStyle: 'short' });
     const date = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(locale, options).format;
     const [full, weekday, long] = [date({ dateStyle: 'full' }), date({ weekday: 'long' }), date({ dateStyle: 'long' })];
-    // The full style of the Persian calendar has the year first, which nobody writes.
+    // dateStyle "full" puts the year first in the Persian calendar, which is unusual in Persian.
     this.#day = code === 'fa' ? (at) => `${weekday(at)} ${long(at)}` : full;
     this.#full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
     this.#relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' });
@@ -43,7 +43,7 @@ export class Language {
 
   percent = (share: number): string => new Intl.NumberFormat(this.locale, { style: 'percent' }).format(share);
 
-  /** 1,536 is "1.5 kB", in the language's own words. */
+  /** Formats a size with its localised unit: 1,536 is "1.5 kB". */
   bytes(n: number): string {
     const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'];
     const i = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
@@ -54,7 +54,7 @@ export class Language {
   time = (at: number): string => this.#time.format(at);
   full = (at: number): string => this.#full.format(at);
 
-  /** A minute, an hour ago; then the time of the day. */
+  /** A relative time within the last hour, otherwise the time of day. */
   ago(at: number, now: number): string {
     const minutes = Math.round((at - now) / 60_000);
     if (minutes > -1) return this.#relative.format(0, 'second');
@@ -62,28 +62,28 @@ export class Language {
     return this.time(at);
   }
 
-  /** The heading of a day. */
+  /** Heading of a day in the transcript. */
   day(at: number, now: number): string {
     const days = Math.round((midnight(at) - midnight(now)) / 86_400_000);
     return days === 0 ? this.t('today') : days === -1 ? this.t('yesterday') : this.#day(at);
   }
 }
 
-/** The first moment of the day, where the visitor is. */
+/** Start of the day in the local time zone. */
 export const midnight = (at: number): number => new Date(at).setHours(0, 0, 0, 0);
 
 export function fill(text: string, values: Values = {}): string {
   return text.replace(/\{(\w+)\}/g, (all, name: string) => (name in values ? String(values[name]) : all));
 }
 
-/** Loads the language of a tag such as "pt-BR"; English where there is none. */
+/** Loads the language of a BCP 47 tag such as "pt-BR"; falls back to English. */
 export async function loadLanguage(tag: string): Promise<Language> {
   const code = tag.toLowerCase().split(/[-_]/)[0]!;
   const known = code in languages ? code : 'en';
   return new Language(known, (await languages[known]!()).default, locale(tag, known));
 }
 
-/** The tag itself, where Intl knows it and it is of that language: "en-GB" writes dates in its own way. */
+/** The canonical tag if it is valid and of that language, because regions such as "en-GB" have their own formats; else the code. */
 function locale(tag: string, code: string): string {
   try {
     const [known] = Intl.getCanonicalLocales(tag.replace(/_/g, '-'));

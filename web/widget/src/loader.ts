@@ -1,5 +1,5 @@
-// The loader: the launcher, the API object and nothing else. It asks for the chat only when the visitor opens it, or when a
-// stored session has something for the visitor. It stores nothing.
+// The loader: only the launcher and the API object. It loads the chat when the visitor opens it, or when the stored session has unread
+// messages or pending work. It writes nothing to storage.
 
 import type { Chat, EventName, Host, Identity, Stored, Theme } from './host.js';
 import styles from './loader.css';
@@ -16,7 +16,7 @@ type Command = [name: string, ...args: unknown[]] | ((api: Api) => void);
 const win = globalThis as unknown as { Parley?: (Api & { widgets?: Record<string, Api> }) | Command[] };
 const doc = globalThis.document;
 
-/** What is called before the chat is there, and what the loader keeps of it. */
+/** API methods forwarded to the chat. The value is the Host field that stores the argument, if any. */
 const forwarded = { identify: 'identity', setLanguage: 'language', setTheme: 'theme', logout: '', forget: '', close: '' } as const;
 
 function mount(script: HTMLScriptElement) {
@@ -25,12 +25,12 @@ function mount(script: HTMLScriptElement) {
   const base = script.src.replace(/widget(\/loader-[^/]*)?\.js([?#].*)?$/, '');
   const before = win.Parley;
   const registry: Record<string, Api> = (before && !Array.isArray(before) && before.widgets) || {};
-  if (!appId || registry[appId]) return; // Turbo runs the tag again on each visit
+  if (!appId || registry[appId]) return; // Turbo evaluates the script tag again on each visit
 
   const element = doc.createElement('div');
   const root = element.attachShadow({ mode: 'open' });
-  const [look, colours] = (root.adoptedStyleSheets = [new CSSStyleSheet(), new CSSStyleSheet()]);
-  look!.replaceSync(styles);
+  const [baseStyles, colourStyles] = (root.adoptedStyleSheets = [new CSSStyleSheet(), new CSSStyleSheet()]);
+  baseStyles!.replaceSync(styles);
   const launcher = doc.createElement('button');
   launcher.type = 'button';
   const badge = doc.createElement('span');
@@ -41,7 +41,7 @@ function mount(script: HTMLScriptElement) {
   let chat: Chat | undefined;
   let loading: Promise<void> | undefined;
   let failures = 0;
-  let gone = false;
+  let destroyed = false;
   let unread = 0;
 
   const host: Host = {
@@ -56,15 +56,15 @@ function mount(script: HTMLScriptElement) {
         try {
           if (name === event) f(detail);
         } catch (err) {
-          console.error(err); // the site's own fault does not stop the chat
+          console.error(err); // an exception in a site's listener must not break the chat
         }
       }
     },
     paint(back, front) {
       const hex = (colour: unknown) => (/^#\w{3,8}$/.test(colour as string) ? colour : 'initial');
-      colours!.replaceSync(`:host{--back:${hex(back)};--front:${hex(front)};view-transition-name:parley-${CSS.escape(appId)}}`);
+      colourStyles!.replaceSync(`:host{--back:${hex(back)};--front:${hex(front)};view-transition-name:parley-${CSS.escape(appId)}}`);
     },
-    dress() {
+    refresh() {
       const rtl = /ar|fa|he/.test(language());
       const open = !!chat?.isOpen;
       badge.textContent = unread ? (unread > 99 ? '99+' : String(unread)) : '';
@@ -82,7 +82,7 @@ function mount(script: HTMLScriptElement) {
     badge(n) {
       if (n !== unread) host.emit('unread', n);
       unread = n;
-      host.dress();
+      host.refresh();
     },
   };
 
@@ -90,7 +90,7 @@ function mount(script: HTMLScriptElement) {
     try {
       return (JSON.parse(localStorage.getItem(host.key)!) as Stored) ?? {};
     } catch {
-      return {}; // blocked, or not ours
+      return {}; // storage blocked, or not JSON
     }
   };
 
@@ -98,17 +98,17 @@ function mount(script: HTMLScriptElement) {
 
   async function fetchChat() {
     launcher.className = 'busy';
-    // A browser may remember that a module failed, by its address.
+    // Browsers may cache a failed module by its URL, so a retry needs another URL.
     const file = __CHAT__ + (failures ? `?${failures}` : '');
-    // All that the first screen needs, at once: the chat would ask for the others only when it is there.
+    // Request everything that the first screen needs in parallel; the chat would request the rest only after it is loaded.
     const links = [host.preload(file, __INTEGRITY__)];
     if (__LABELS__[language()]) links.push(host.preload(`widget/${language()}-${__LANGUAGES__}.js`, ''));
     host.settingsAnswer = fetch(`${base}settings/${encodeURIComponent(appId)}`, { credentials: 'omit' }).catch(() => undefined);
     try {
       const module = (await import(base + file)) as { mount(host: Host): Promise<Chat> };
-      if (gone) return;
+      if (destroyed) return;
       chat = await module.mount(host);
-      if (gone) chat.destroy();
+      if (destroyed) chat.destroy();
     } catch (err) {
       loading = undefined;
       failures++;
@@ -120,13 +120,13 @@ function mount(script: HTMLScriptElement) {
   }
 
   const load = () => (loading ??= fetchChat());
-  /** Does it when the chat is loaded; a failure has been told. */
-  const later = async (act: (chat: Chat) => void) => {
+  /** Loads the chat, then calls act. If loading fails, `error` is already emitted. */
+  const whenLoaded = async (act: (chat: Chat) => void) => {
     await load();
-    if (chat && !gone) act(chat);
+    if (chat && !destroyed) act(chat);
   };
 
-  const open = () => void later((c) => c.open());
+  const open = () => void whenLoaded((c) => c.open());
   const toggle = () => (chat?.isOpen ? chat.close() : open());
 
   const api: Api = {
@@ -153,11 +153,11 @@ function mount(script: HTMLScriptElement) {
       else (api[command[0]] as (...args: unknown[]) => void)?.(...command.slice(1));
     },
     destroy() {
-      gone = true;
+      destroyed = true;
       chat?.destroy();
       removeEventListener('storage', onStorage);
       doc.removeEventListener('click', onClick);
-      watch.disconnect();
+      observer.disconnect();
       listeners.length = 0;
       element.remove();
       delete registry[appId];
@@ -169,34 +169,34 @@ function mount(script: HTMLScriptElement) {
   };
   for (const name of Object.keys(forwarded) as (keyof typeof forwarded)[]) {
     api[name] = (value?: unknown) => {
-      const kept = forwarded[name];
-      if (kept) (host as unknown as Record<string, unknown>)[kept] = value;
+      const hostField = forwarded[name];
+      if (hostField) (host as unknown as Record<string, unknown>)[hostField] = value;
       else if (name !== 'close') host.identity = undefined;
-      host.dress();
-      // A session that is stored ends, even if nobody has opened the chat on this page.
-      if (loading || (!kept && name !== 'close' && stored().t)) void later((c) => c[name](value as Identity));
+      host.refresh();
+      // logout and forget end a stored session even if the chat was not opened on this page.
+      if (loading || (!hostField && name !== 'close' && stored().t)) void whenLoaded((c) => c[name](value as Identity));
     };
   }
 
   const onStorage = (e: StorageEvent) => {
     if (e.key === host.key && !chat) host.badge(stored().n ?? 0);
   };
-  /** A site's own launcher: any element with data-parley-open. */
+  /** A click on an element with data-parley-open, the site's own launcher. */
   const onClick = (e: Event) => {
     const own = (e.target as Element).closest?.('[data-parley-open]');
     if (own && [appId, ''].includes(own.getAttribute('data-parley-open')!)) toggle();
   };
-  /** Pages that change their body without a load, such as those of Turbo, take the widget's element with it. */
+  /** Re-attaches the element after client-side navigation, such as Turbo's, has replaced the body. */
   const attach = () => {
-    if (gone || element.isConnected || !doc.body) return;
+    if (destroyed || element.isConnected || !doc.body) return;
     doc.body.append(element);
-    watch.observe(doc.documentElement, { childList: true });
-    watch.observe(doc.body, { childList: true });
+    observer.observe(doc.documentElement, { childList: true });
+    observer.observe(doc.body, { childList: true });
     chat?.reattached();
   };
-  const watch = new MutationObserver(attach);
+  const observer = new MutationObserver(attach);
 
-  launcher.onpointerdown = load; // the click follows
+  launcher.onpointerdown = load; // start loading before the click event
   launcher.onclick = toggle;
   launcher.hidden = data.launcher === 'none';
   addEventListener('storage', onStorage);
@@ -210,7 +210,7 @@ function mount(script: HTMLScriptElement) {
   const s = stored();
   unread = s.n ?? 0;
   host.paint(s.c?.[0] ?? data.color!, s.c?.[1]);
-  host.dress();
+  host.refresh();
   attach();
   if (!doc.body) doc.addEventListener('DOMContentLoaded', attach, { once: true });
   if (s.t && (s.n || s.w)) void load();

@@ -1,4 +1,4 @@
-/** Two soft tones. They are made here: a file would be one more request, and a policy may forbid it. */
+/** Plays two soft tones. They are synthesised because an audio file needs a request, and the site's CSP may forbid it. */
 async function play(): Promise<void> {
   const audio = new AudioContext();
   const gain = audio.createGain();
@@ -19,13 +19,13 @@ async function play(): Promise<void> {
 
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
-/** Plays once for a message, in whichever tab comes first, and once for several that come together. */
+/** Plays the chime once per message across tabs, and once for messages that arrive together. The first tab to get the lock plays. */
 export async function chime(key: string, id: string): Promise<void> {
-  if (navigator.userActivation && !navigator.userActivation.hasBeenActive) return; // browsers would refuse
+  if (navigator.userActivation && !navigator.userActivation.hasBeenActive) return; // browsers block audio before the first user activation
   if (!navigator.locks) return play();
   const once = (name: string, act: () => Promise<unknown>) => navigator.locks.request(name, { ifAvailable: true }, (lock) => (lock ? act() : undefined));
   await once(`${key}.${id}`, async () => {
     await once(`${key}.sound`, play);
-    await pause(5_000); // for tabs that hear of it late
+    await pause(5_000); // holds the lock for tabs that receive the message late
   });
 }

@@ -8,7 +8,7 @@ const load = async (code: string): Promise<Strings> => ((await import(`../src/i1
 
 const CODES = ['ar', 'de', 'es', 'fa', 'fr', 'he', 'hi', 'id', 'it', 'ja', 'ko', 'nl', 'pl', 'pt', 'ru', 'tr', 'uk', 'vi', 'zh'];
 
-/** The texts that equal the English ones, and are right: no others may. */
+/** Texts that are correctly identical to English. No other text may be. */
 const SAME_AS_ENGLISH: Partial<Record<keyof Strings, string[]>> = {
   saidBy: CODES.filter((code) => !['fr', 'ja', 'zh'].includes(code)),
   titleUnread: CODES,
@@ -21,21 +21,21 @@ const SAME_AS_ENGLISH: Partial<Record<keyof Strings, string[]>> = {
   file: ['id', 'it'],
 };
 
-/** Languages that write nothing in Latin letters but the values. */
+/** Languages whose texts have no Latin letters outside placeholders. */
 const NOT_LATIN = ['ar', 'fa', 'he', 'hi', 'ja', 'ko', 'ru', 'uk', 'zh'];
 
 const keys = Object.keys(en) as (keyof Strings)[];
 const isPlural = (value: string | Plural): value is Plural => typeof value !== 'string';
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map((m) => m[1]!).sort();
 
-/** Every text of a language, by its key and, in a plural, its category: "unread.few". */
+/** All texts of a language. Plural texts are named by key and category, such as "unread.few". */
 const texts = (strings: Strings): [name: string, key: keyof Strings, text: string][] =>
   keys.flatMap((key) => {
     const value = strings[key];
     return isPlural(value) ? Object.entries(value).map(([c, t]): [string, keyof Strings, string] => [`${key}.${c}`, key, t]) : [[key, key, value]];
   });
 
-/** The categories of a language; `single` holds those that stand for one number, such as "one" in German and not in Russian. */
+/** The plural categories of a language. `single` has those that match exactly one number, such as "one" in German but not in Russian. */
 function categories(code: string) {
   const rules = new Intl.PluralRules(code);
   const numbers = new Map<string, number>();
@@ -60,33 +60,33 @@ for (const code of ['en', ...CODES]) {
       const want = placeholders(isPlural(source) ? source.other : source);
       const got = placeholders(text);
       const category = name.slice(key.length + 1);
-      // "Two messages" needs no number.
-      if (!(got.length === 0 && single.has(category))) assert.deepEqual(got, want, `values in ${name}: ${text}`);
+      // A category for exactly one number may spell the number out, as in "two messages".
+      if (!(got.length === 0 && single.has(category))) assert.deepEqual(got, want, `placeholders in ${name}: ${text}`);
     }
   });
 
   test(`${code}: well written`, async () => {
     for (const [name, key, text] of texts(await load(code))) {
-      const say = (what: string) => `${what} in ${name}: ${JSON.stringify(text)}`;
+      const failure = (what: string) => `${what} in ${name}: ${JSON.stringify(text)}`;
       const words = text.replace(/\{\w+\}/g, '');
-      assert.match(words, /[\p{L}\p{P}]/u, say('nothing'));
-      assert.doesNotMatch(text, /^\s|\s$|\s\s|\t|\n/, say('stray space'));
-      assert.doesNotMatch(text, /\.\.\.|["']/, say('typewriter punctuation'));
-      assert.doesNotMatch(text, /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/, say('direction mark'));
-      assert.equal(text, text.normalize('NFC'), say('decomposed letters'));
-      if (code !== 'en') assert.equal(texts(en).some(([, k, t]) => k === key && t === text), !!SAME_AS_ENGLISH[key]?.includes(code), say('as in English, or not, against the list'));
-      if (NOT_LATIN.includes(code)) assert.doesNotMatch(words, /\p{Script=Latin}/u, say('Latin letters'));
-      if (code === 'fa') assert.doesNotMatch(text, /[يكىة\d٠-٩]/, say('Arabic letters, or digits that are not Persian'));
-      if (code === 'fr') assert.doesNotMatch(text, /[^\u00a0\u202f][:;?!]/, say('colon without a no-break space'));
-      if (code === 'de') assert.doesNotMatch(text, /[^\u00a0]…/, say('ellipsis without a no-break space'));
-      if (code === 'es') assert.equal(text.includes('?'), text.includes('¿'), say('half a question'));
-      if (['ar', 'fa'].includes(code)) assert.doesNotMatch(text, /[,;?]/, say('Latin comma, semicolon or question mark'));
-      if (['ja', 'zh'].includes(code) && key !== 'titleUnread') assert.doesNotMatch(words, /[,;:?!.()]/, say('narrow punctuation'));
+      assert.match(words, /[\p{L}\p{P}]/u, failure('empty text'));
+      assert.doesNotMatch(text, /^\s|\s$|\s\s|\t|\n/, failure('stray space'));
+      assert.doesNotMatch(text, /\.\.\.|["']/, failure('ASCII ellipsis or quotes'));
+      assert.doesNotMatch(text, /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/, failure('bidi control character'));
+      assert.equal(text, text.normalize('NFC'), failure('text not in NFC'));
+      if (code !== 'en') assert.equal(texts(en).some(([, k, t]) => k === key && t === text), !!SAME_AS_ENGLISH[key]?.includes(code), failure('SAME_AS_ENGLISH does not match'));
+      if (NOT_LATIN.includes(code)) assert.doesNotMatch(words, /\p{Script=Latin}/u, failure('Latin letters'));
+      if (code === 'fa') assert.doesNotMatch(text, /[يكىة\d٠-٩]/, failure('Arabic letters, or digits that are not Persian'));
+      if (code === 'fr') assert.doesNotMatch(text, /[^\u00a0\u202f][:;?!]/, failure('colon without a no-break space'));
+      if (code === 'de') assert.doesNotMatch(text, /[^\u00a0]…/, failure('ellipsis without a no-break space'));
+      if (code === 'es') assert.equal(text.includes('?'), text.includes('¿'), failure('unpaired question mark'));
+      if (['ar', 'fa'].includes(code)) assert.doesNotMatch(text, /[,;?]/, failure('Latin comma, semicolon or question mark'));
+      if (['ja', 'zh'].includes(code) && key !== 'titleUnread') assert.doesNotMatch(words, /[,;:?!.()]/, failure('half-width punctuation'));
     }
   });
 }
 
-test('every number takes the form of its language', async () => {
+test('numbers select the plural form of the language', async () => {
   const unread: Record<string, [n: number, text: string][]> = {
     en: [[1, '{n} unread message'], [0, '{n} unread messages']],
     ar: [[0, 'لا رسائل غير مقروءة'], [1, 'رسالة واحدة غير مقروءة'], [2, 'رسالتان غير مقروءتين'], [103, '{n} رسائل غير مقروءة'], [11, '{n} رسالة غير مقروءة']],

@@ -7,13 +7,13 @@ import { Language, loadLanguage } from '../src/i18n.js';
 
 test('there are twenty languages', () => assert.equal(Object.keys(languages).length, 20));
 
-test('a tag finds its language, and an unknown one English', async () => {
+test('loads the language of a tag, and English for an unknown one', async () => {
   assert.equal((await loadLanguage('en-GB')).locale, 'en-GB');
   assert.equal((await loadLanguage('xx')).code, 'en');
   assert.equal((await loadLanguage('not a tag!')).code, 'en');
 });
 
-test('plurals, sizes and days are those of the language', () => {
+test('formats plurals, sizes and dates in the language', () => {
   const l = new Language('en', en);
   assert.equal(l.n('newMessages', 1), '1 new message');
   assert.equal(l.n('newMessages', 1200), '1,200 new messages');

@@ -5,15 +5,15 @@ import type { Data, Message } from '@parley/shared/message.js';
 import { Outbox, type OutboxConfig } from '../src/state/outbox.js';
 import { Storage } from '../src/state/storage.js';
 
-/** localStorage of one site; it outlives the page. */
-class Local extends Map<string, string> {
+/** Fake localStorage of one origin; shared by successive pages. */
+class FakeStorage extends Map<string, string> {
   getItem = (k: string) => this.get(k) ?? null;
   setItem = (k: string, v: string) => void this.set(k, v);
   removeItem = (k: string) => void this.delete(k);
 }
-const site = () => new Proxy(new Local(), { ownKeys: (m) => [...m.keys()], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }), get: (m, k) => Reflect.get(m, k) }) as unknown as globalThis.Storage;
+const fakeLocalStorage = () => new Proxy(new FakeStorage(), { ownKeys: (m) => [...m.keys()], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }), get: (m, k) => Reflect.get(m, k) }) as unknown as globalThis.Storage;
 
-/** A server that answers each key once, as the Widget API does, and fails as it is told to. */
+/** Fake server: idempotent by key like the Widget API, with scripted failures. */
 class Server {
   accepted = new Map<string, string>();
   order: string[] = [];
@@ -24,15 +24,15 @@ class Server {
     const text = String((body.data as Data).text);
     if (!this.accepted.has(key)) this.order.push(text);
     this.accepted.set(key, text);
-    if (failure === 'lost') throw new ApiError(0, 'NETWORK', 'the answer was lost');
+    if (failure === 'lost') throw new ApiError(0, 'NETWORK', 'response lost');
     return { id: key, createdAt: new Date().toISOString(), type: 'TEXT', data: { text }, nameOfSender: 'Ada', isFromSupport: false };
   }
   upload(): never {
-    throw new Error('no files here');
+    throw new Error('unexpected upload');
   }
 }
 
-interface Page { outbox: Outbox; accepted: string[]; idle(): Promise<void>; wake(): void }
+interface Page { outbox: Outbox; accepted: string[]; idle(): Promise<void>; runTimers(): void }
 
 function page(local: globalThis.Storage, server: Server, more: Partial<OutboxConfig> = {}): Page {
   const accepted: string[] = [];
@@ -46,7 +46,7 @@ function page(local: globalThis.Storage, server: Server, more: Partial<OutboxCon
   return {
     outbox, accepted,
     idle: () => new Promise((done) => setImmediate(() => setImmediate(done))),
-    wake() {
+    runTimers() {
       const due = timers;
       timers = [];
       due.forEach((f) => f());
@@ -56,22 +56,22 @@ function page(local: globalThis.Storage, server: Server, more: Partial<OutboxCon
 const text = (t: string) => ({ type: 'TEXT' as const, data: { text: t } });
 const down = (status = 0) => new ApiError(status, 'DOWN', 'down');
 
-test('messages arrive in order, each once, although answers are lost and the server is away', async () => {
+test('delivers messages once and in order despite lost responses and server failures', async () => {
   const server = new Server();
-  const p = page(site(), server);
+  const p = page(fakeLocalStorage(), server);
   server.failures = [down(), 'lost', down(503), 'lost'];
   for (const t of ['a', 'b', 'c']) p.outbox.add(text(t));
   for (let i = 0; i < 8; i++) {
     await p.idle();
-    p.wake();
+    p.runTimers();
   }
   assert.deepEqual(server.order, ['a', 'b', 'c']);
   assert.deepEqual(p.accepted, ['a', 'b', 'c']);
   assert.equal(p.outbox.items.length, 0);
 });
 
-test('what was not sent outlives the page, and is sent once by the next one', async () => {
-  const local = site();
+test('an unsent message survives a reload and is delivered once', async () => {
+  const local = fakeLocalStorage();
   const server = new Server();
   const first = page(local, server);
   server.failures = ['lost'];
@@ -80,15 +80,15 @@ test('what was not sent outlives the page, and is sent once by the next one', as
   first.outbox.stop();
   const second = page(local, server);
   assert.equal(second.outbox.items.length, 1);
-  second.outbox.kick();
+  second.outbox.flush();
   await second.idle();
   assert.deepEqual(server.order, ['written before the reload']);
   assert.deepEqual(second.accepted, ['written before the reload']);
 });
 
-test('what the server refuses waits for the visitor, and does not hold up the next', async () => {
+test('a rejected message waits for a manual retry and does not block the next one', async () => {
   const server = new Server();
-  const p = page(site(), server);
+  const p = page(fakeLocalStorage(), server);
   server.failures = [new ApiError(400, 'VALIDATION_ERROR', 'no')];
   p.outbox.add(text('refused'));
   p.outbox.add(text('next'));
@@ -99,27 +99,27 @@ test('what the server refuses waits for the visitor, and does not hold up the ne
   p.outbox.retry(item!.key);
   await p.idle();
   assert.deepEqual(server.order, ['next', 'refused']);
-  assert.notEqual([...server.accepted.keys()][1], item!.key, 'a refused key is not used again');
+  assert.notEqual([...server.accepted.keys()][1], item!.key, 'a rejected key is not reused');
 });
 
-test('a message that may have arrived is not sent again once its key is forgotten', async () => {
+test('a message that may have been delivered is not resent after its key has expired', async () => {
   const server = new Server();
   let now = 1_000;
-  const p = page(site(), server, { now: () => now });
+  const p = page(fakeLocalStorage(), server, { now: () => now });
   server.failures = ['lost'];
   p.outbox.add(text('a day ago'));
   await p.idle();
   now += 24 * 3600_000;
-  p.wake();
+  p.runTimers();
   await p.idle();
   assert.equal(p.outbox.items[0]?.failed, 'TOO_OLD');
   assert.deepEqual(server.order, ['a day ago']);
 });
 
-test('a message waits for as long as its session does not hold, and a removed one is not sent', async () => {
+test('a message waits while the session is unauthorised, and a removed one is not sent', async () => {
   const server = new Server();
   const blocked: number[] = [];
-  const p = page(site(), server, { blocked: (e) => blocked.push(e.status) });
+  const p = page(fakeLocalStorage(), server, { blocked: (e) => blocked.push(e.status) });
   server.failures = [down(401)];
   p.outbox.add(text('mine'));
   await p.idle();

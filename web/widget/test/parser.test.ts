@@ -16,8 +16,8 @@ function decoded(d: Decodes, text: string): unknown {
   return packet;
 }
 
-// An empty text is no packet here; there it is a CONNECT.
-test('packets are read as the official parser reads them', () => {
+// The empty string is not covered: this parser rejects it, the official one reads CONNECT.
+test('decodes packets like socket.io-parser', () => {
   const texts = [
     '0', '0{"sid":"a"}', '0/message,{"sid":"a","pid":"b"}', '0/message,', '0/message', '0[]', '0"a"', '0/message,null',
     '1', '1/message,', '1/message,{}', '2', '2["message",{"text":"2, [3] /4"},"17"]', '2/message,["typing",{"name":"\u2028\n"}]'.replace('\n', '\\n'),
@@ -27,7 +27,7 @@ test('packets are read as the official parser reads them', () => {
   for (const text of texts) assert.deepEqual(decoded(new Decoder(), text), decoded(new OfficialDecoder(), text), text);
 });
 
-test('packets of events are written as the official parser writes them', () => {
+test('encodes packets like socket.io-parser', () => {
   const packets = [
     { type: 0, nsp: '/message', data: { token: 't', pid: 'p' } }, { type: 1, nsp: '/message' }, { type: 2, nsp: '/', data: ['a', { b: [1] }] },
     { type: 2, nsp: '/message', id: 0, data: ['read', { id: 'x' }] }, { type: 3, nsp: '/message', id: 12, data: [] }, { type: 2, nsp: '/message', data: ['é\u2028', null] },
@@ -35,6 +35,6 @@ test('packets of events are written as the official parser writes them', () => {
   for (const p of packets) assert.deepEqual(new Encoder().encode(p), new OfficialEncoder().encode(p as never));
 });
 
-test('binary packets are refused', () => {
+test('rejects binary packets', () => {
   for (const text of ['51-["a",{"_placeholder":true,"num":0}]', '61-/message,1[]']) assert.equal(decoded(new Decoder(), text), 'refused');
 });

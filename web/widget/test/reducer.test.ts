@@ -9,7 +9,7 @@ const message = (n: number, isFromSupport = true): Message => ({
 const ids = (s: State) => s.messages.map((m) => Number(m.id.slice(3)));
 const add = (s: State, ...messages: Message[]) => reduce(s, { type: 'messages', messages });
 
-test('messages are in the order of the history, each once, however they come', () => {
+test('keeps messages in history order without duplicates, in any order of arrival', () => {
   let s = add(initial, message(5), message(6));
   s = add(s, message(7));
   s = add(s, message(2), message(3));
@@ -18,8 +18,8 @@ test('messages are in the order of the history, each once, however they come', (
   assert.equal(add(s, message(3)), s, 'a known message changes nothing');
 });
 
-test('a message keeps its ordinal when older ones are found', () => {
-  const ordinal = (s: State, id: string) => s.base + s.messages.findIndex((m) => m.id === id);
+test('a message keeps its ordinal when older ones are loaded', () => {
+  const ordinal = (s: State, id: string) => s.firstOrdinal + s.messages.findIndex((m) => m.id === id);
   let s = add(initial, message(50), message(51));
   const before = ordinal(s, 'id-00051');
   s = add(s, message(10), message(11), message(12));
@@ -28,18 +28,18 @@ test('a message keeps its ordinal when older ones are found', () => {
   assert.equal(ordinal(s, 'id-00051'), before);
 });
 
-test('what the other side wrote since the last reading is unread', () => {
+test('counts messages from the other side after the read cursor as unread', () => {
   let s = add(initial, message(1), message(2, false), message(3), message(4));
   assert.equal(s.unread, 3);
   const { createdAt, id } = message(3);
   s = reduce(s, { type: 'read', read: [createdAt, id] });
   assert.equal(s.unread, 1);
   s = reduce(s, { type: 'read', read: [message(1).createdAt, message(1).id] });
-  assert.equal(s.unread, 1, 'reading never goes back');
+  assert.equal(s.unread, 1, 'the read cursor never moves back');
   assert.equal(newestReply(s)?.id, message(4).id);
 });
 
-test('a session that ends takes its messages along, and keeps what was not sent when the server ended it', () => {
+test('the end of a session removes its messages, but keeps the outbox if the server ended it', () => {
   const item = { key: 'k', at: 1, body: { type: 'TEXT' as const, data: { text: 'hi' } } };
   let s = reduce(add({ ...initial, phase: 'chat' }, message(1)), { type: 'outbox', outbox: [item] });
   const ended = reduce(s, { type: 'ended', notice: 'sessionEnded' });

@@ -3,26 +3,26 @@ import { test } from 'node:test';
 import { contrast, parseHex, readable, toHex } from '@parley/shared/colour.js';
 import { buttonsOf, readMessage } from '@parley/shared/message.js';
 import { drawSvg } from '@parley/shared/render/picture.js';
-import { isOn, pieces, safeLink, telLink } from '@parley/shared/url.js';
+import { isFromOrigins, linkify, safeLink, telLink } from '@parley/shared/url.js';
 import { load } from '../package/index.js';
 import { palette } from '../src/ui/theme.js';
 
-test('only addresses that do no harm become links', () => {
+test('only safe URLs become links', () => {
   for (const url of ['javascript:alert(1)', 'data:text/html,x', ' vbscript:x', 'https://user:pass@bank.example', 'file:///etc/passwd', '']) assert.equal(safeLink(url), undefined, url);
   assert.equal(safeLink('HTTPS://Example.com/a b'), 'https://example.com/a%20b');
   assert.equal(telLink('+98 (21) 123-45'), 'tel:+982112345');
   assert.equal(telLink('1;ext=javascript:'), undefined);
-  assert.ok(isOn('https://chat.example/f', ['https://chat.example']) && !isOn('https://chat.example.evil/f', ['https://chat.example']));
+  assert.ok(isFromOrigins('https://chat.example/f', ['https://chat.example']) && !isFromOrigins('https://chat.example.evil/f', ['https://chat.example']));
 });
 
-test('links are found in a text, without what ends the sentence', () => {
-  const found = pieces('See https://a.example/x(1), or (https://b.example/y). Mail me@c.example!').filter((p) => p.href).map((p) => p.href);
+test('finds links in a text without trailing punctuation', () => {
+  const found = linkify('See https://a.example/x(1), or (https://b.example/y). Mail me@c.example!').filter((p) => p.href).map((p) => p.href);
   assert.deepEqual(found, ['https://a.example/x(1)', 'https://b.example/y', 'mailto:me@c.example']);
   const evil = '<img src=x onerror=alert(1)>';
-  assert.deepEqual(pieces(evil), [{ text: evil }]);
+  assert.deepEqual(linkify(evil), [{ text: evil }]);
 });
 
-test('an icon of a data: URL is drawn without what is no shape', () => {
+test('renders an SVG data: URL without elements outside the allowlist', () => {
   const svg = (inside: string) => 'data:image/svg+xml,' + encodeURIComponent(`<svg viewBox="0 0 9 9" onload="alert(1)"><script>alert(2)</script>${inside}</svg>`);
   const drawn = JSON.stringify(drawSvg(svg('<circle r="4" fill="#fff" onclick="x()"/><image href="https://third.example/x"/><path d="M0 0" fill="url(https://third.example)"/>'), '')) ?? '';
   assert.match(drawn, /circle/);
@@ -30,7 +30,7 @@ test('an icon of a data: URL is drawn without what is no shape', () => {
   assert.doesNotMatch(drawn, /alert|script|image|third|onclick|onload/);
 });
 
-test('texts that nobody could read are repaired, others stay', () => {
+test('raises insufficient text contrast and keeps sufficient colours', () => {
   assert.equal(toHex(readable(parseHex('#ffffff')!, [parseHex('#0f766e')!])), '#ffffff');
   for (const [front, back] of [['#ffffff', '#ffee00'], ['#777777', '#808080'], ['#000000', '#111111'], ['#0000ff', '#ff0000']] as const) {
     const c = readable(parseHex(front)!, [parseHex(back)!]);
@@ -49,14 +49,14 @@ test('texts that nobody could read are repaired, others stay', () => {
   }
 });
 
-test('a record that lacks what it should have can still be shown', () => {
+test('reads message records with missing or invalid fields', () => {
   assert.equal(readMessage({}), undefined);
   const m = readMessage({ id: 'x', createdAt: 'yesterday', data: [1], type: 7, isFromSupport: 'true' });
   assert.deepEqual([m?.type, m?.data, m?.isFromSupport], ['7', {}, false]);
   assert.deepEqual(buttonsOf({ buttons: [null, { title: 'A', payload: 'a' }, { type: 'url', url: 'https://x.example' }] }).map((b) => b.kind), ['reply', 'url']);
 });
 
-test('on a server the package does nothing', async () => {
+test('the npm package does nothing without a DOM', async () => {
   const parley = load({ baseUrl: 'https://chat.example', appId: 'a' });
   parley.open();
   parley.on('message', () => assert.fail());

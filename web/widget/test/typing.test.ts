@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { throttle, Typing, TYPING_LIFE, type Clock } from '@parley/shared/typing.js';
+import { throttle, Typing, TYPING_TTL, type Clock } from '@parley/shared/typing.js';
 
-/** A clock that stands until it is advanced. */
+/** A fake clock, advanced manually. */
 class FakeClock implements Clock {
   at = 0;
   timers = new Map<number, { due: number; act: () => void }>();
@@ -28,26 +28,26 @@ class FakeClock implements Clock {
 
 const time = (s: number) => new Date(1_700_000_000_000 + s * 1000).toISOString();
 
-function watch() {
+function setup() {
   const clock = new FakeClock();
   const seen: string[] = [];
   const typing = new Typing((names) => seen.push(names.join('+')), clock);
   return { clock, seen, typing };
 }
 
-test('typing ends by itself: no event is needed for it', () => {
-  const { clock, seen, typing } = watch();
+test('a typing indicator expires without an event', () => {
+  const { clock, seen, typing } = setup();
   typing.heard('Nora', time(0));
-  clock.advance(TYPING_LIFE - 1);
+  clock.advance(TYPING_TTL - 1);
   assert.deepEqual(typing.names, ['Nora']);
   clock.advance(1);
   assert.deepEqual(typing.names, []);
   assert.deepEqual(seen, ['Nora', '']);
-  assert.equal(clock.timers.size, 0, 'nothing runs on');
+  assert.equal(clock.timers.size, 0, 'no timer is left');
 });
 
-test('typing goes on as long as it is heard, and each name ends by itself', () => {
-  const { clock, seen, typing } = watch();
+test('typing events extend the indicator, and each name expires separately', () => {
+  const { clock, seen, typing } = setup();
   typing.heard('Nora', time(0));
   clock.advance(2_000);
   typing.heard('Jo', time(2));
@@ -59,26 +59,26 @@ test('typing goes on as long as it is heard, and each name ends by itself', () =
   assert.deepEqual(seen, ['Nora', 'Nora+Jo', 'Nora', '']);
 });
 
-test('a message ends typing, also when the typing that it ends arrives after it', () => {
-  const { typing, clock } = watch();
+test('a message ends typing, even if an earlier typing event arrives after it', () => {
+  const { typing, clock } = setup();
   typing.heard('Nora', time(0));
   typing.message(time(3));
   assert.deepEqual(typing.names, []);
-  typing.heard('Nora', time(2)); // it was overtaken by the message
+  typing.heard('Nora', time(2)); // sent before the message, received after it
   typing.heard('Nora', time(3));
   assert.deepEqual(typing.names, []);
-  typing.heard('Nora', time(4)); // the next message
+  typing.heard('Nora', time(4)); // typing of the next message
   assert.deepEqual(typing.names, ['Nora']);
-  typing.message(time(1)); // an old one comes with the history
+  typing.message(time(1)); // an old message, loaded with the history
   assert.deepEqual(typing.names, ['Nora']);
-  clock.advance(TYPING_LIFE);
+  clock.advance(TYPING_TTL);
   assert.deepEqual(typing.names, []);
 });
 
-test('a client says that it types at most once in a pause', () => {
+test('throttles typing events to one per pause', () => {
   let now = 0;
-  let said = 0;
-  const say = throttle(() => said++, 2_500, () => now);
-  for (; now < 10_000; now += 100) say();
-  assert.equal(said, 4);
+  let calls = 0;
+  const send = throttle(() => calls++, 2_500, () => now);
+  for (; now < 10_000; now += 100) send();
+  assert.equal(calls, 4);
 });

@@ -1,8 +1,8 @@
-// Emits with the official emitter: node emitter.js <port> <room> <socket id> <gone id>
+// Emits with the official emitter: node emitter.js <redis port> <room> <socket id> <id to disconnect>
 const { Emitter } = require("@socket.io/redis-emitter");
 const Redis = require("ioredis");
 
-const [port, room, id, gone] = process.argv.slice(2);
+const [port, room, id, disconnectId] = process.argv.slice(2);
 const client = new Redis(Number(port), "127.0.0.1");
 
 async function main() {
@@ -12,8 +12,8 @@ async function main() {
   io.to(id).emit("private", Buffer.from([1, 2, 3]), { nested: Buffer.from([4]) });
   io.emit("all");
   io.in(room).socketsJoin(["late", 42]);
-  io.to("late").emit("late"); // joins may take their time: not asserted
-  io.in(gone).disconnectSockets();
+  io.to("late").emit("late"); // not asserted, because the join may take effect later
+  io.in(disconnectId).disconnectSockets();
   await client.quit();
 }
 main();

@@ -1,5 +1,5 @@
-// An official server as a second node: node peer.js <redis port> <classic|sharded>
-// Prints its HTTP port, then obeys commands from stdin, one JSON array a line, and prints answers.
+// Runs the official server as a second node: node peer.js <redis port> <classic|sharded>
+// It prints its HTTP port, then executes commands from stdin, one JSON array per line, and prints the results.
 const { createServer } = require("http");
 const { Server } = require("socket.io");
 const { createAdapter, createShardedAdapter } = require("@socket.io/redis-adapter");
@@ -13,8 +13,8 @@ const adapter = mode === "sharded" ? createShardedAdapter(pub, sub) : createAdap
 const http = createServer();
 const io = new Server(http, { adapter });
 const nsp = io.of("/message");
-const subscribed = () => sub.ping(); // answered behind the subscriptions, for which the adapter does not wait
-const say = (...values) => console.log(JSON.stringify(values));
+const subscribed = () => sub.ping(); // Redis answers after the subscriptions, for which the adapter does not wait
+const report = (...values) => console.log(JSON.stringify(values));
 
 nsp.on("connection", async (socket) => {
   socket.join(socket.handshake.auth.room);
@@ -24,7 +24,7 @@ nsp.on("connection", async (socket) => {
 nsp.on("to-servers", (...args) => {
   const ack = args[args.length - 1];
   if (typeof ack === "function") ack("node");
-  say("server-side", args[0]);
+  report("server-side", args[0]);
 });
 
 const commands = {
@@ -33,32 +33,32 @@ const commands = {
   emitAll: (...args) => nsp.emit(...args),
   emitAck: async (room, ...args) => {
     try {
-      say("acks", await nsp.to(room).timeout(3000).emitWithAck(...args));
+      report("acks", await nsp.to(room).timeout(3000).emitWithAck(...args));
     } catch (e) {
-      say("acks", e.message);
+      report("acks", e.message);
     }
   },
   fetch: async (room) => {
     const sockets = await nsp.in(room).fetchSockets();
-    say("fetched", sockets.map((s) => [s.id, [...s.rooms], s.data, typeof s.handshake.auth]));
+    report("fetched", sockets.map((s) => [s.id, [...s.rooms], s.data, typeof s.handshake.auth]));
   },
-  allRooms: async () => say("rooms", mode === "sharded" ? [] : [...(await nsp.adapter.allRooms())]),
+  allRooms: async () => report("rooms", mode === "sharded" ? [] : [...(await nsp.adapter.allRooms())]),
   join: (room, other) => nsp.in(room).socketsJoin(other),
   leave: (room, other) => nsp.in(room).socketsLeave(other),
   disconnect: (room) => nsp.in(room).disconnectSockets(),
   serverSide: (...args) => nsp.serverSideEmit(...args),
   serverSideAck: async (...args) => {
     try {
-      say("answers", await nsp.serverSideEmitWithAck(...args));
+      report("answers", await nsp.serverSideEmitWithAck(...args));
     } catch (e) {
-      say("answers", e.message);
+      report("answers", e.message);
     }
   },
 };
 
 http.listen(0, "127.0.0.1", async () => {
   await subscribed();
-  say("listening", http.address().port);
+  report("listening", http.address().port);
 });
 readline
   .createInterface({ input: process.stdin })

@@ -5,7 +5,7 @@ import { useLoad } from '../lib/load.js';
 import { useStore } from '../lib/store.js';
 import { SessionList } from '../people/sessions.js';
 import { MIN_PASSWORD } from '../signin/invitation.js';
-import { app, renewed, signedOut } from '../state.js';
+import { app, updateSession, signedOut } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
@@ -24,7 +24,7 @@ export default function Account() {
   const [enabling, setEnabling] = useState(false);
   const [disabling, setDisabling] = useState(false);
   const [leaving, setLeaving] = useState(false);
-  const setTotp = (totp: boolean) => renewed({ ...session!, user: { ...user, totp } });
+  const setTotp = (totp: boolean) => updateSession({ ...session!, user: { ...user, totp } });
   return (
     <Page title={s.title}>
       <Card title={user.name || user.email}>
@@ -64,7 +64,7 @@ function PasswordCard({ done }: { done(): void }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>();
   const errors = fieldErrors(problem);
-  const wrong = isCode(problem, 'WRONG_PASSWORD');
+  const wrongPassword = isCode(problem, 'WRONG_PASSWORD');
   const submit = async (e: Event) => {
     e.preventDefault();
     setTried(true);
@@ -72,7 +72,7 @@ function PasswordCard({ done }: { done(): void }) {
     setBusy(true);
     setProblem(undefined);
     try {
-      renewed(await api.password({ current, new: next }));
+      updateSession(await api.password({ current, new: next }));
       setCurrent('');
       setNext('');
       setTried(false);
@@ -87,9 +87,9 @@ function PasswordCard({ done }: { done(): void }) {
   return (
     <Card title={s.password} lead={s.passwordLead}>
       <form class="stack narrow" noValidate onSubmit={(e) => void submit(e)}>
-        {!!problem && !wrong && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
+        {!!problem && !wrongPassword && !Object.keys(errors).length && <Notice kind="bad">{messageOf(problem)}</Notice>}
         <input type="hidden" autoComplete="username" value={app.value.session!.user.email} />
-        <Field label={s.currentPassword} required error={wrong ? s.wrongPassword : errors.current ?? (tried && !current ? strings.required : undefined)}><PasswordInput autoComplete="current-password" value={current} change={setCurrent} /></Field>
+        <Field label={s.currentPassword} required error={wrongPassword ? s.wrongPassword : errors.current ?? (tried && !current ? strings.required : undefined)}><PasswordInput autoComplete="current-password" value={current} change={setCurrent} /></Field>
         <Field label={s.newPassword} hint={strings.invitation.passwordHint(MIN_PASSWORD)} required error={errors.new ?? (tried && next.length < MIN_PASSWORD ? strings.invitation.passwordShort(MIN_PASSWORD) : undefined)}><PasswordInput autoComplete="new-password" value={next} change={setNext} /></Field>
         <div><Button type="submit" busy={busy}>{s.changePassword}</Button></div>
       </form>
@@ -119,7 +119,7 @@ function AskPassword({ title, action, close, run }: { title: string; action: str
   );
 }
 
-/** The password, then the secret for the app, then a code from it: nothing counts before that. */
+/** Asks for the password, shows the secret, then asks for a code. Two-factor authentication is enabled only after a correct code. */
 function EnableTotp({ close, done }: { close(): void; done(): void }) {
   const [offer, setOffer] = useState<{ secret: string; uri: string }>();
   const [code, setCode] = useState('');

@@ -1,9 +1,9 @@
 import { readMessage, object, text, type Data } from '@parley/shared/message.js';
 import type { Chunk } from '../lib/load.js';
 import { client } from './client.js';
-import type { Delivery, MadeWebhook, WebhookEndpoint, Webhooks } from './types.js';
+import type { Delivery, WebhookWithSecrets, WebhookEndpoint, Webhooks } from './types.js';
 import type {
-  Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Invitation, Letter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, SignedIn, Streams,
+  Agent, Application, ApplicationDraft, AuditEntry, Chat, Company, Invitation, DeadLetter, Message, MessageStatus, Meta, NewToken, Parameter, Ratings, Receipt, RedriveResult, Role, Session, UserSession, Streams,
   Support, Template, TestPush, Token, User, Verification, Visitor, VisitorPresence,
 } from './types.js';
 
@@ -21,7 +21,7 @@ export const session = {
   current: () => get<Session>('session'),
   signIn: (body: { email: string; password: string; code?: string }) => post<Session>('session', body),
   signOut: () => remove<void>('session'),
-  all: (signal?: Signal) => get<{ sessions: SignedIn[] }>('sessions', {}, signal).then((a) => a.sessions),
+  all: (signal?: Signal) => get<{ sessions: UserSession[] }>('sessions', {}, signal).then((a) => a.sessions),
   end: (session: string) => remove<void>(`sessions/${id(session)}`),
   endAll: () => remove<void>('sessions'),
   password: (body: { current: string; new: string }) => put<Session>('password', body),
@@ -72,7 +72,7 @@ export const templates = {
   test: (template: string, body: { source: string; username?: string; values: Record<string, string> }) => post<TestPush>(`templates/${id(template)}/test`, body),
 };
 
-/** A message as the panel shows it; undefined where it cannot be shown. */
+/** Parses a message. Returns undefined when it is malformed. */
 export function messageFrom(value: unknown): Message | undefined {
   const m = readMessage(value);
   const status = text(object(value).status) as MessageStatus;
@@ -117,9 +117,9 @@ export interface RedriveBody { sequences?: number[]; stream?: string; consumer?:
 
 export const streams = {
   list: (signal?: Signal) => get<Streams>('streams', {}, signal),
-  letters: (f: { stream?: string; consumer?: string }, cursor: string, signal?: Signal): Promise<Chunk<Letter>> =>
-    get<{ letters: Letter[]; next: number | null }>('dead-letters', { ...f, after: cursor, limit: 50 }, signal).then((a) => ({ items: a.letters, next: a.next === null ? '' : String(a.next) })),
-  letter: (sequence: number, signal?: Signal) => get<Letter>(`dead-letters/${sequence}`, {}, signal),
+  deadLetters: (f: { stream?: string; consumer?: string }, cursor: string, signal?: Signal): Promise<Chunk<DeadLetter>> =>
+    get<{ letters: DeadLetter[]; next: number | null }>('dead-letters', { ...f, after: cursor, limit: 50 }, signal).then((a) => ({ items: a.letters, next: a.next === null ? '' : String(a.next) })),
+  deadLetter: (sequence: number, signal?: Signal) => get<DeadLetter>(`dead-letters/${sequence}`, {}, signal),
   redrive: (body: RedriveBody) => post<{ dryRun: boolean; results: RedriveResult[] }>('dead-letters/redrive', body),
   drop: (body: { sequences: number[]; dryRun: boolean }) => post<{ dryRun: boolean; results: RedriveResult[] }>('dead-letters/drop', body),
   trace: (message: string, signal?: Signal) => get<Data>(`trace/${id(message)}`, {}, signal),
@@ -127,13 +127,13 @@ export const streams = {
 
 export const people = {
   users: (signal?: Signal) => get<{ users: User[] }>('users', {}, signal).then((a) => a.users),
-  /** The operators of the installation: they belong to no company. */
+  /** The operators of the installation. Operators belong to no company. */
   operators: (signal?: Signal) => get<{ users: User[] }>('users', { companyId: '' }, signal).then((a) => a.users.filter((u) => u.role === 'operator')),
   invite: (body: { email: string; name?: string; role: Role }) => client.call<{ user: User; invitationUrl: string }>('users', { method: 'POST', body, ...(body.role === 'operator' && { query: { companyId: '' } }) }),
   inviteAgain: (user: string) => post<{ user: User; invitationUrl: string }>(`users/${id(user)}/invitation`),
   change: (user: string, body: { name?: string; role?: Role; disabled?: boolean }) => patch<User>(`users/${id(user)}`, body),
   remove: (user: string) => remove<void>(`users/${id(user)}`),
-  sessions: (user: string, signal?: Signal) => get<{ sessions: SignedIn[] }>(`users/${id(user)}/sessions`, {}, signal).then((a) => a.sessions),
+  sessions: (user: string, signal?: Signal) => get<{ sessions: UserSession[] }>(`users/${id(user)}/sessions`, {}, signal).then((a) => a.sessions),
   endSessions: (user: string) => remove<void>(`users/${id(user)}/sessions`),
   audit: (target: string, cursor: string, signal?: Signal): Promise<Chunk<AuditEntry>> =>
     get<{ entries: AuditEntry[]; next: string | number | null }>('audit', { target, before: cursor, limit: 50 }, signal).then((a) => ({ items: a.entries, next: a.next === null ? '' : String(a.next) })),
@@ -146,10 +146,10 @@ export interface WebhookDraft { url: string; description: string; events: string
 
 export const webhooks = {
   list: (signal?: Signal) => get<Webhooks>('webhooks', {}, signal),
-  create: (draft: WebhookDraft) => post<MadeWebhook>('webhooks', draft),
+  create: (draft: WebhookDraft) => post<WebhookWithSecrets>('webhooks', draft),
   update: (endpoint: string, draft: WebhookDraft) => patch<WebhookEndpoint>(`webhooks/${id(endpoint)}`, draft),
   remove: (endpoint: string) => remove<void>(`webhooks/${id(endpoint)}`),
-  rotate: (endpoint: string, overlapSeconds: number) => post<MadeWebhook>(`webhooks/${id(endpoint)}/rotate`, { overlapSeconds }),
+  rotate: (endpoint: string, overlapSeconds: number) => post<WebhookWithSecrets>(`webhooks/${id(endpoint)}/rotate`, { overlapSeconds }),
   enable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/enable`),
   disable: (endpoint: string) => post<WebhookEndpoint>(`webhooks/${id(endpoint)}/disable`),
   test: (endpoint: string) => post<Delivery>(`webhooks/${id(endpoint)}/test`),

@@ -4,12 +4,12 @@ import { strings } from '../strings.js';
 
 export { ApiError };
 
-/** An answer's request id, for a report to the operator. */
-const ids = new WeakMap<object, string>();
+/** The request ids of failed calls, for reports to the operator. */
+const requestIds = new WeakMap<object, string>();
 
-export const problemId = (err: unknown): string => (typeof err === 'object' && err ? (ids.get(err) ?? '') : '');
+export const requestIdOf = (err: unknown): string => (typeof err === 'object' && err ? (requestIds.get(err) ?? '') : '');
 
-/** What a person should read of an error. */
+/** Returns the message of an error for the user. */
 export function messageOf(err: unknown): string {
   if (!(err instanceof ApiError)) return strings.unexpected;
   if (err.status === 0) return strings.offlineError;
@@ -19,7 +19,7 @@ export function messageOf(err: unknown): string {
   return strings.codes[err.code] ?? (err.message || strings.unexpected);
 }
 
-/** What is wrong with each field, by its path. */
+/** Returns the error of each field, by its path. */
 export function fieldErrors(err: unknown): Record<string, string> {
   return err instanceof ApiError ? Object.fromEntries(err.details.map((d) => [d.field, capital(d.message)])) : {};
 }
@@ -39,12 +39,12 @@ export interface Call {
   signal?: AbortSignal;
 }
 
-/** One origin, one session. The cookie holds the session; the script only knows the CSRF token. */
+/** The client of the panel's API, on the same origin. The session is in an HttpOnly cookie; the script only holds the CSRF token. */
 export class Client {
   csrfToken = '';
-  /** The company that an operator works in. */
+  /** The company that an operator has selected. */
   companyId = '';
-  /** The session has ended while the page was open. */
+  /** Called when the session has expired while the page is open. */
   onSignedOut: () => void = () => {};
 
   url(path: string, query: Query = {}): string {
@@ -62,19 +62,19 @@ export class Client {
       sent['Content-Type'] = 'application/json';
       init.body = JSON.stringify(body);
     }
-    let answer: Response;
+    let response: Response;
     try {
-      answer = await fetch(this.url(path, query), init);
+      response = await fetch(this.url(path, query), init);
     } catch (err) {
       if (signal?.aborted) throw err;
       throw new ApiError(0, 'NETWORK', 'network');
     }
-    const raw = await answer.text().catch(() => '');
-    if (!answer.ok) throw this.#problem(answer.status, parse(raw), answer.headers.get('Retry-After'));
+    const raw = await response.text().catch(() => '');
+    if (!response.ok) throw this.#problem(response.status, parse(raw), response.headers.get('Retry-After'));
     return (raw ? parse(raw) : undefined) as T;
   }
 
-  /** Sends a file. XMLHttpRequest, because fetch does not tell how far it is. */
+  /** Uploads a file with XMLHttpRequest, because fetch reports no upload progress. */
   upload<T>(path: string, form: FormData, headers: Record<string, string>, progress: (share: number) => void): { promise: Promise<T>; abort(): void } {
     const xhr = new XMLHttpRequest();
     const promise = new Promise<T>((resolve, reject) => {
@@ -93,7 +93,7 @@ export class Client {
     const e = object(body);
     const details: FieldError[] = list(e.details).map((d) => ({ field: text(d.field), message: text(d.message) }));
     const err = new ApiError(status, text(e.code), text(e.message), details, Number(retryAfter) || 0);
-    if (text(e.requestId)) ids.set(err, text(e.requestId));
+    if (text(e.requestId)) requestIds.set(err, text(e.requestId));
     if (status === 401 && err.code === 'UNAUTHORIZED') this.onSignedOut();
     return err;
   }

@@ -12,7 +12,7 @@ export interface LiveEvents {
   status: { chatId: string; messageId: string; status: 'delivered' | 'read' | 'failed' };
   typing: { visitorId: string; appId: string; side: 'visitor' | 'support'; userId?: string; name?: string; at: string };
   seen: { chatId: string; messageId: string; upTo: string };
-  /** Everything has to be loaded again. */
+  /** The client has to reload all data. */
   reset: Record<string, never>;
 }
 
@@ -23,8 +23,8 @@ type Listener<K extends keyof LiveEvents> = (event: LiveEvents[K]) => void;
 const RETRY = 3_000;
 
 /**
- * The live events of the inbox. EventSource resumes by itself; where it gives up (an answer that is not 200), a new one goes on from the last
- * id.
+ * The live events of the inbox. EventSource reconnects automatically. When it gives up (a response other than 200), a new EventSource
+ * continues after the last event id.
  */
 export class Live {
   readonly state = new Store<LiveState>('connecting');
@@ -70,7 +70,7 @@ export class Live {
     this.#connect();
   };
 
-  #tell(name: string, data: unknown): void {
+  #emit(name: string, data: unknown): void {
     for (const f of [...(this.#listeners.get(name) ?? [])]) f(data as never);
   }
 
@@ -80,7 +80,7 @@ export class Live {
     const resumed = this.#lastId !== '';
     source.addEventListener('ready', (e) => {
       if (e.lastEventId) this.#lastId = e.lastEventId;
-      if (this.#wasLive && !resumed) this.#tell('reset', {}); // nothing said where to go on
+      if (this.#wasLive && !resumed) this.#emit('reset', {}); // without a last id, events may have been missed
       this.#wasLive = true;
       this.state.set('live');
     });
@@ -90,7 +90,7 @@ export class Live {
       if (source.readyState === EventSource.CLOSED) {
         clearTimeout(this.#retry);
         this.#retry = setTimeout(this.#again, RETRY);
-        void client.call('session').catch(() => {}); // a session that has ended says so here
+        void client.call('session').catch(() => {}); // an expired session answers 401 here
       }
     };
     for (const name of ['message', 'chat', 'registered', 'rated', 'read', 'presence', 'status', 'typing', 'seen', 'reset'] as const) {
@@ -103,7 +103,7 @@ export class Live {
         } catch {
           return;
         }
-        this.#tell(name, data);
+        this.#emit(name, data);
       });
     }
   }

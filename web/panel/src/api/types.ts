@@ -1,4 +1,4 @@
-/** What the panel's API answers with; services/panel/openapi.json describes it. */
+/** The responses of the panel's API, described in services/panel/openapi.json. */
 import type { Data, Message as WidgetMessage } from '@parley/shared/message.js';
 
 export type Role = 'operator' | 'owner' | 'developer' | 'agent';
@@ -26,7 +26,7 @@ export interface Session { user: User; company: Company | null; permissions: Per
 
 export interface Meta { version: string; widgetBaseUrl: string; clientBaseUrl: string; oidc: { name: string } | null }
 
-export interface SignedIn { id: string; createdAt: string; lastSeenAt: string; expiresAt: string; address: string; userAgent: string; current: boolean }
+export interface UserSession { id: string; createdAt: string; lastSeenAt: string; expiresAt: string; address: string; userAgent: string; current: boolean }
 
 export interface Invitation { email: string; name: string; role: Role; companyName?: string }
 
@@ -50,12 +50,12 @@ export interface ApplicationDraft { name: string; botName: string; widgetConfigs
 
 export type Day = 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday';
 
-/** A part of a day, as HH:MM; what ends before it begins ends on the next day. */
+/** A part of a day, as HH:MM. An interval whose end is before its start ends on the next day. */
 export interface Interval { from: string; to: string }
 
 export interface Hours { timeZone: string; week?: Partial<Record<Day, Interval[]>>; dates?: { date: string; intervals: Interval[] }[] }
 
-/** How agents serve an application's visitors; without hours always. */
+/** The agent settings of an application. Without hours, agents are always available. */
 export interface Support { hours?: Hours | undefined; handoverButton: boolean; agentsOnly: boolean; rating: boolean }
 
 export interface Ratings { appId: string; count: number; average: number; scores: number[] }
@@ -105,7 +105,7 @@ export interface Chat {
   unreadCount: number;
   control: 'bot' | 'agent';
   controlledSince?: string;
-  /** The agents have it, and none has taken it. */
+  /** Handed over to agents, but not assigned yet. */
   waiting: boolean;
   handover?: Handover | undefined;
   rating?: { score: number; comment?: string; ratedAt: string };
@@ -114,12 +114,11 @@ export interface Chat {
   lastMessage: Message | null;
 }
 
-/** Why agents have a chat. */
+/** Why a chat was handed over to agents. */
 export interface Handover { by: 'bot' | 'visitor' | 'offline_form'; reason?: string; note?: string; at: string }
 
 export interface Agent { id: string; name: string; online?: boolean }
 
-/** Whether a visitor is connected. */
 export interface VisitorPresence { online: boolean; lastSeenAt?: string }
 
 export interface Partition { partition: number; pending: number; ackPending: number; redelivered: number; oldestAgeSeconds: number; activeAt?: string; read: boolean }
@@ -130,7 +129,7 @@ export interface Stream { name: string; messages: number; bytes: number; maxByte
 
 export interface Streams { at: string; streams: Stream[] }
 
-export interface Letter {
+export interface DeadLetter {
   sequence: number;
   time: string;
   stream: string;
@@ -170,9 +169,9 @@ export interface WebhookEndpoint {
   id: string;
   url: string;
   description: string;
-  /** None: all. */
+  /** Empty means all events. */
   events: string[];
-  /** Names only. */
+  /** The names, without values. */
   headers: string[];
   ordered: boolean;
   signatures: string[];
@@ -187,8 +186,8 @@ export interface WebhookEndpoint {
 
 export interface Webhooks { endpoints: WebhookEndpoint[]; types: string[]; retentionDays: number }
 
-/** An endpoint with what its deliveries are verified with, shown once. */
-export interface MadeWebhook { endpoint: WebhookEndpoint; secrets: string[] }
+/** An endpoint with its signing secrets, which are returned only once. */
+export interface WebhookWithSecrets { endpoint: WebhookEndpoint; secrets: string[] }
 
 export interface Delivery {
   id: string;

@@ -4,7 +4,7 @@ import { fieldErrors, messageOf } from '../api/client.js';
 import type { Application, Ratings } from '../api/types.js';
 import { initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
-import { navigate, usePlace } from '../lib/router.js';
+import { navigate, useRoute } from '../lib/router.js';
 import { useRule } from '../lib/sheet.js';
 import { can } from '../state.js';
 import { strings } from '../strings.js';
@@ -20,7 +20,7 @@ import { Editor } from './editor.js';
 const s = strings.applications;
 
 export default function Applications() {
-  const { parts } = usePlace();
+  const { parts } = useRoute();
   return parts[1] ? <Editor key={parts[1]} id={parts[1]} tab={parts[2] ?? 'look'} /> : <List />;
 }
 

@@ -18,7 +18,7 @@ export const COLOURS = [
 
 export type ColourKey = (typeof COLOURS)[number]['key'];
 
-/** The colour that the widget shows: the setting, else its own; a visitor's bubbles have the primary colour. */
+/** Returns the effective colour of the widget: the setting, or the default. The visitor's bubbles default to the primary colour. */
 export function shownColour(configs: Data, key: ColourKey): string {
   const own = text(configs[key]);
   if (parseHex(own)) return own;
@@ -26,7 +26,7 @@ export function shownColour(configs: Data, key: ColourKey): string {
   return otherwise || shownColour(configs, 'primaryBackgroundColor');
 }
 
-/** A text and the surfaces that it stands on, where it cannot be read: the widget moves the text's colour there. */
+/** Returns the configured text colours with a contrast below 4.5:1 to their background. The widget adjusts these text colours. */
 export function unreadable(configs: Data): { text: ColourKey; ratio: number }[] {
   const pairs: [ColourKey, ColourKey][] = [
     ['primaryTextColor', 'primaryBackgroundColor'],
@@ -46,7 +46,7 @@ export const FORM_FIELDS = ['firstName', 'lastName', 'email', 'phone', 'userId']
 
 const names = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string') : []);
 
-/** The form's fields, the known ones first, then what the settings name beside them. */
+/** Returns the fields of the form: the known fields first, then the others from the settings. */
 export function formFields(configs: Data): { name: string; mode: FieldMode }[] {
   const shown = names(configs.formInputs);
   const required = names(configs.requiredFields);
@@ -62,7 +62,7 @@ export const greetings = (configs: Data): string[] => list(configs.greetingMessa
 
 export const withGreetings = (configs: Data, contents: string[]): Data => ({ ...configs, greetingMessages: contents.map((content) => ({ content })) });
 
-/** Sets a key, or takes it away; what the panel does not know stays. */
+/** Sets a key, or removes it when the value is empty. Unknown settings are kept. */
 export function withKey(configs: Data, key: string, value: string): Data {
   const { [key]: _, ...rest } = configs;
   return value.trim() ? { ...configs, [key]: value.trim() } : rest;
@@ -72,17 +72,17 @@ export const draftOf = (a: Application): ApplicationDraft => ({ name: a.name, bo
 
 export const same = (a: ApplicationDraft, b: ApplicationDraft): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What is sent: without greetings and origins that are empty. */
+/** Returns the draft to send, without empty greetings and origins. */
 export function cleaned(d: ApplicationDraft): ApplicationDraft {
   const { greetingMessages, ...rest } = d.widgetConfigs;
-  const said = greetings(d.widgetConfigs).filter((g) => g.trim());
+  const contents = greetings(d.widgetConfigs).filter((g) => g.trim());
   return {
     ...d, name: d.name.trim(), botName: d.botName.trim(), allowedOrigins: d.allowedOrigins.map((o) => o.trim()).filter(Boolean),
-    widgetConfigs: greetingMessages === undefined ? rest : withGreetings(rest, said),
+    widgetConfigs: greetingMessages === undefined ? rest : withGreetings(rest, contents),
   };
 }
 
-/** An origin as a browser names it; undefined for what is none. */
+/** Returns the origin of a URL or host name, or undefined when the value is neither. */
 export function originOf(value: string): string | undefined {
   try {
     const u = new URL(value.includes('://') ? value : `https://${value}`);

@@ -32,7 +32,7 @@ export function Editor({ id, tab }: { id: string; tab: string }) {
   const d = draft ?? (data && draftOf(data));
   const dirty = !!draft && !!data && !same(cleaned(draft), cleaned(draftOf(data)));
   useEffect(() => {
-    setGuard(dirty ? (path) => path.startsWith(`/applications/${id}`) || window.confirm(s.leave) : undefined); // its tabs keep what is not saved
+    setGuard(dirty ? (path) => path.startsWith(`/applications/${id}`) || window.confirm(s.leave) : undefined); // the tabs of the editor share the draft
     return () => setGuard(undefined);
   }, [dirty]);
   const change = (c: Partial<ApplicationDraft>) => d && writable && setDraft({ ...d, ...c });
@@ -129,23 +129,23 @@ function Colour({ name, configs, change, error }: { name: ColourKey; configs: Da
   const id = useId();
   const own = text(configs[name]);
   const shown = toHex(parseHex(shownColour(configs, name))!);
-  const wrong = own && !parseHex(own) ? s.colourWrong : error;
+  const problem = own && !parseHex(own) ? s.colourWrong : error;
   return (
     <div class="colour">
       <label for={id}>{s.colourNames[name]}</label>
       <div class="colour-line">
         <input type="color" aria-label={s.pick(s.colourNames[name])} value={shown} onInput={(e) => change(withKey(configs, name, e.currentTarget.value))} />
-        <input id={id} class="input mono" spellcheck={false} autoComplete="off" value={own} placeholder={shown} aria-invalid={wrong ? true : undefined} aria-describedby={wrong ? `${id}-error` : undefined} onInput={(e) => change(withKey(configs, name, e.currentTarget.value))} />
+        <input id={id} class="input mono" spellcheck={false} autoComplete="off" value={own} placeholder={shown} aria-invalid={problem ? true : undefined} aria-describedby={problem ? `${id}-error` : undefined} onInput={(e) => change(withKey(configs, name, e.currentTarget.value))} />
         {own && <IconButton small icon="close" label={s.resetColour(s.colourNames[name])} onClick={() => change(withKey(configs, name, ''))} />}
       </div>
-      {wrong && <p class="error" id={`${id}-error`}>{wrong}</p>}
+      {problem && <p class="error" id={`${id}-error`}>{problem}</p>}
     </div>
   );
 }
 
 function FormTab({ d, configs, errors }: PartProps & Pick<Changes, 'configs'>) {
   const c = d.widgetConfigs;
-  const said = greetings(c);
+  const contents = greetings(c);
   const [other, setOther] = useState('');
   const add = () => {
     if (other.trim()) configs(withField({ ...c, formInputs: [...formFields(c).filter((f) => f.mode !== 'hidden').map((f) => f.name), other.trim()] }, other.trim(), 'optional'));
@@ -169,15 +169,15 @@ function FormTab({ d, configs, errors }: PartProps & Pick<Changes, 'configs'>) {
         </div>
       </Card>
       <Card title={s.greetings} lead={s.greetingsLead}>
-        {said.map((g, i) => (
+        {contents.map((g, i) => (
           <div key={i} class="row-flex top-line">
             <Field hidden class="grow-1" label={s.greeting(i + 1)} error={errors[`widgetConfigs.greetingMessages[${i}].content`]}>
-              <TextArea rows={2} value={g} spellcheck placeholder={s.greeting(i + 1)} change={(v) => configs(withGreetings(c, said.map((old, j) => (j === i ? v : old))))} />
+              <TextArea rows={2} value={g} spellcheck placeholder={s.greeting(i + 1)} change={(v) => configs(withGreetings(c, contents.map((old, j) => (j === i ? v : old))))} />
             </Field>
-            <IconButton icon="trash" label={s.removeGreeting(i + 1)} onClick={() => configs(withGreetings(c, said.filter((_, j) => j !== i)))} />
+            <IconButton icon="trash" label={s.removeGreeting(i + 1)} onClick={() => configs(withGreetings(c, contents.filter((_, j) => j !== i)))} />
           </div>
         ))}
-        <div><Button small icon="plus" onClick={() => configs(withGreetings(c, [...said, '']))}>{s.addGreeting}</Button></div>
+        <div><Button small icon="plus" onClick={() => configs(withGreetings(c, [...contents, '']))}>{s.addGreeting}</Button></div>
       </Card>
     </>
   );
@@ -185,8 +185,8 @@ function FormTab({ d, configs, errors }: PartProps & Pick<Changes, 'configs'>) {
 
 function Install({ app: a, d, change, errors, dirty }: PartProps & Pick<Changes, 'change'> & { app: Application; dirty: boolean }) {
   const listed = d.allowedOrigins;
-  const wrong = (o: string) => o.trim() !== '' && originOf(o) !== o.trim();
-  const faults = Object.entries(errors).filter(([k]) => k.startsWith('allowedOrigins'));
+  const isInvalid = (o: string) => o.trim() !== '' && originOf(o) !== o.trim();
+  const originErrors = Object.entries(errors).filter(([k]) => k.startsWith('allowedOrigins'));
   return (
     <>
       <Card title={s.embed} lead={s.embedLead}>
@@ -200,13 +200,13 @@ function Install({ app: a, d, change, errors, dirty }: PartProps & Pick<Changes,
         {!listed.length && <Notice kind="info">{s.anyOriginLead}</Notice>}
         {listed.map((o, i) => (
           <div key={i} class="row-flex top-line">
-            <Field hidden class="grow-1" label={s.origin(i + 1)} error={wrong(o) ? s.originWrong(originOf(o)) : errors[`allowedOrigins[${i}]`]}>
-              <TextInput type="url" value={o} placeholder="https://www.example.com" change={(v) => change({ allowedOrigins: listed.map((old, j) => (j === i ? v : old)) })} onBlur={() => wrong(o) && originOf(o) && change({ allowedOrigins: listed.map((old, j) => (j === i ? originOf(o)! : old)) })} />
+            <Field hidden class="grow-1" label={s.origin(i + 1)} error={isInvalid(o) ? s.originWrong(originOf(o)) : errors[`allowedOrigins[${i}]`]}>
+              <TextInput type="url" value={o} placeholder="https://www.example.com" change={(v) => change({ allowedOrigins: listed.map((old, j) => (j === i ? v : old)) })} onBlur={() => isInvalid(o) && originOf(o) && change({ allowedOrigins: listed.map((old, j) => (j === i ? originOf(o)! : old)) })} />
             </Field>
             <IconButton icon="trash" label={s.removeOrigin(i + 1)} onClick={() => change({ allowedOrigins: listed.filter((_, j) => j !== i) })} />
           </div>
         ))}
-        {faults.length > 0 && <Notice kind="bad">{faults.map(([, m]) => m).join(' ')}</Notice>}
+        {originErrors.length > 0 && <Notice kind="bad">{originErrors.map(([, m]) => m).join(' ')}</Notice>}
         <div><Button small icon="plus" onClick={() => change({ allowedOrigins: [...listed, ''] })}>{s.addOrigin}</Button></div>
         {dirty && <p class="faint">{s.afterSaving}</p>}
       </Card>
@@ -297,5 +297,5 @@ function Security({ app: a, d, change, errors, put, writable }: PartProps & Pick
   );
 }
 
-/** The visitor's userHash, for a try in the shell; a site's server makes it. */
+/** Returns a shell command that computes userHash. On a real site, the site's server computes it. */
 const hashExample = (secret: string): string => `printf %s "$USER_ID" | openssl dgst -sha256 -hmac '${secret}'`;

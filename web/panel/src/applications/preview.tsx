@@ -5,12 +5,12 @@ import { app } from '../state.js';
 import { strings } from '../strings.js';
 import { theme } from '../theme.js';
 import { Segmented } from '../ui/field.js';
-import type { PreviewOrder, PreviewStage, PreviewTheme } from '../preview/order.js';
+import type { PreviewState, PreviewStage, PreviewTheme } from '../preview/state.js';
 import { cleaned } from './draft.js';
 
 const s = strings.applications.previewTexts;
 
-/** The shipped widget in a frame, with what has not been saved yet. */
+/** The shipped widget in a frame, with the unsaved settings. */
 export function Preview({ draft, stage: first }: { draft: ApplicationDraft; stage: PreviewStage }) {
   const { meta } = useStore(app);
   const panelTheme = useStore(theme);
@@ -21,18 +21,18 @@ export function Preview({ draft, stage: first }: { draft: ApplicationDraft; stag
   const [ready, setReady] = useState(false);
   useEffect(() => setStage(first), [first]);
   useEffect(() => {
-    const hear = (e: MessageEvent) => {
+    const onMessage = (e: MessageEvent) => {
       if (e.source === frame.current?.contentWindow && e.origin === location.origin && (e.data as { kind?: string } | null)?.kind === 'preview-ready') setReady(true);
     };
-    addEventListener('message', hear);
-    return () => removeEventListener('message', hear);
+    addEventListener('message', onMessage);
+    return () => removeEventListener('message', onMessage);
   }, []);
   const d = cleaned(draft);
-  const order: PreviewOrder = {
+  const state: PreviewState = {
     kind: 'preview', stage, theme: look, mediaOrigin: meta?.widgetBaseUrl ? new URL(meta.widgetBaseUrl).origin : '',
     settings: { id: 'preview', name: d.name, botName: d.botName, widgetConfigs: d.widgetConfigs },
   };
-  const text = JSON.stringify(order);
+  const text = JSON.stringify(state);
   useEffect(() => {
     if (!ready) return;
     const timer = setTimeout(() => frame.current?.contentWindow?.postMessage(JSON.parse(text), location.origin), 200);

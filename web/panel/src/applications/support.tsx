@@ -17,14 +17,14 @@ const DAYS: Day[] = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'sa
 
 const workday: Interval[] = [{ from: '09:00', to: '17:00' }];
 
-/** Nine to five from Monday to Friday, where the browser is. */
-const usual = (): Hours => ({
+/** Monday to Friday, 9:00 to 17:00, in the browser's time zone. */
+const defaultHours = (): Hours => ({
   timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
   week: Object.fromEntries(DAYS.slice(0, 5).map((d) => [d, workday])),
   dates: [],
 });
 
-/** How agents serve the application's visitors: what is set here is saved by itself. */
+/** The agent settings of an application. They are saved separately from its other settings. */
 export function SupportTab({ app: a, put, writable }: { app: Application; put(a: Application): void; writable: boolean }) {
   const [draft, setDraft] = useState<Support>(a.support);
   const [busy, setBusy] = useState(false);
@@ -49,7 +49,7 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
       setBusy(false);
     }
   };
-  const others = Object.entries(errors).filter(([name]) => !shown(name, hours));
+  const others = Object.entries(errors).filter(([name]) => !hasField(name, hours));
   return (
     <>
       <Card title={s.agents} lead={s.agentsLead}>
@@ -59,7 +59,7 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
         <RatingSummary appId={a.id} />
       </Card>
       <Card title={s.hours} lead={s.hoursLead}>
-        <Checkbox label={s.limited} hint={s.limitedHint} disabled={!writable} checked={!!hours} change={(on) => change({ hours: on ? usual() : undefined })} />
+        <Checkbox label={s.limited} hint={s.limitedHint} disabled={!writable} checked={!!hours} change={(on) => change({ hours: on ? defaultHours() : undefined })} />
         {hours && (
           <>
             <Field label={s.timeZone} hint={s.timeZoneHint} error={errors['hours.timeZone']}>
@@ -70,7 +70,7 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
               {DAYS.map((day) => (
                 <li key={day}>
                   <span class="day-name">{s.days[day]}</span>
-                  <Intervals name={s.days[day]} path={`hours.week.${day}`} errors={errors} writable={writable} value={hours.week?.[day] ?? []} change={(all) => setHours({ week: without({ ...hours.week, [day]: all }) })} />
+                  <Intervals name={s.days[day]} path={`hours.week.${day}`} errors={errors} writable={writable} value={hours.week?.[day] ?? []} change={(all) => setHours({ week: withoutClosedDays({ ...hours.week, [day]: all }) })} />
                 </li>
               ))}
             </ul>
@@ -107,11 +107,11 @@ export function SupportTab({ app: a, put, writable }: { app: Application; put(a:
   );
 }
 
-/** Whether an error has a field of its own to stand at. */
-const shown = (name: string, hours: Hours | undefined): boolean => !!hours && /^hours\.(timeZone|week\.\w+\[|dates\[\d+\]\.(date|intervals\[))/.test(name);
+/** Whether an input field shows the error with this path. */
+const hasField = (name: string, hours: Hours | undefined): boolean => !!hours && /^hours\.(timeZone|week\.\w+\[|dates\[\d+\]\.(date|intervals\[))/.test(name);
 
-/** A week without the days that have no hours. */
-const without = (week: Partial<Record<Day, Interval[]>>): Partial<Record<Day, Interval[]>> => Object.fromEntries(Object.entries(week).filter(([, all]) => all.length));
+/** Removes the days without intervals from a week. */
+const withoutClosedDays = (week: Partial<Record<Day, Interval[]>>): Partial<Record<Day, Interval[]>> => Object.fromEntries(Object.entries(week).filter(([, all]) => all.length));
 
 interface IntervalsProps { name: string; path: string; errors: Record<string, string>; writable: boolean; value: Interval[]; change(all: Interval[]): void }
 
@@ -138,7 +138,7 @@ function Intervals({ name, path, errors, writable, value, change }: IntervalsPro
   );
 }
 
-/** What visitors have said in the last days; nothing while they have said nothing. */
+/** The average rating of an application in the last days. */
 function RatingSummary({ appId }: { appId: string }) {
   const data = useRatings();
   const own = data?.ratings.find((r) => r.appId === appId);
@@ -146,17 +146,17 @@ function RatingSummary({ appId }: { appId: string }) {
   return <p class="muted">{own ? <><Average ratings={own} /> {s.ratedIn(data.days, own.count)}</> : s.noRatings(data.days)}</p>;
 }
 
-/** How long after its event the sums have a rating: it is stored after it was published. */
-const SUMMED = 1_000;
+/** The delay between a rating event and the reload, in milliseconds: the rating is stored after its event is published. */
+const RELOAD_DELAY = 1_000;
 
-/** How visitors have rated their chats, loaded again when one does. */
+/** Loads the ratings of all applications, and reloads them after each new rating. */
 export function useRatings() {
   const { data, reload } = useLoad((signal) => api.ratings(signal), []);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const stop = live.on('rated', () => {
       clearTimeout(timer);
-      timer = setTimeout(reload, SUMMED);
+      timer = setTimeout(reload, RELOAD_DELAY);
     });
     return () => {
       stop();
@@ -166,7 +166,7 @@ export function useRatings() {
   return data;
 }
 
-/** The mean of an application's ratings. */
+/** The average rating of an application, as a badge. */
 export function Average({ ratings: r }: { ratings: Ratings }) {
   return <Badge kind={r.average >= 4 ? 'good' : r.average >= 3 ? 'plain' : 'warn'}>{s.average(r.average, r.count)}</Badge>;
 }

@@ -15,7 +15,7 @@ function read(): Alerts {
   }
 }
 
-/** What an agent wants to hear and see of new messages; kept in this browser. */
+/** The notification settings of an agent, stored in this browser. */
 export const alerts = new Store<Alerts>(read());
 
 export function setAlerts(change: Partial<Alerts>): void {
@@ -23,13 +23,13 @@ export function setAlerts(change: Partial<Alerts>): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(alerts.value));
   } catch {
-    // blocked: it holds as long as the page
+    // storage is blocked: the setting lasts until the page is closed
   }
 }
 
 export const canNotify = (): boolean => 'Notification' in globalThis;
 
-/** Asks the browser; only after a press, so that it may. */
+/** Requests permission for desktop notifications. Call it from a user gesture, as browsers require. */
 export async function requestDesktop(): Promise<boolean> {
   if (!canNotify()) return false;
   const granted = Notification.permission === 'granted' || (await Notification.requestPermission()) === 'granted';
@@ -39,10 +39,10 @@ export async function requestDesktop(): Promise<boolean> {
 
 let lastSound = 0;
 
-/** Two soft tones, made here. Of several tabs, one plays. */
+/** Plays two soft synthesized tones. A lock lets only one of several tabs play. */
 export function chime(): void {
   if (!alerts.value.sound || Date.now() - lastSound < 1500) return;
-  if (navigator.userActivation && !navigator.userActivation.hasBeenActive) return; // browsers would refuse
+  if (navigator.userActivation && !navigator.userActivation.hasBeenActive) return; // browsers block sound before the first user gesture
   lastSound = Date.now();
   const play = async () => {
     const audio = new AudioContext();

@@ -21,15 +21,15 @@ export interface ComposerHandle { focus(): void }
 export interface ComposerProps {
   chat: Chat;
   conversation: Conversation;
-  /** The agent types. */
+  /** Called while the agent types. */
   typing(): void;
   handle: { current: ComposerHandle | null };
 }
 
-/** The most characters of a text message. */
-const MAX = 4096;
+/** The maximum length of a text message, in characters. */
+const MAX_LENGTH = 4096;
 
-/** What stands unsent in each chat, as long as the page is open. */
+/** The unsent text and files of each chat, until the page is closed. */
 const drafts = new Map<string, { text: string; files: File[] }>();
 
 export function Composer({ chat, conversation, typing, handle }: ComposerProps) {
@@ -68,7 +68,7 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
     setText(value);
     if (value) typing();
   };
-  const tooLong = [...text].length > MAX;
+  const tooLong = [...text].length > MAX_LENGTH;
   const ready = (text.trim() !== '' || files.length > 0) && !tooLong;
   const send = () => {
     if (!ready) return;
@@ -141,7 +141,7 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
         <IconButton icon="choices" label={s.offerChoices} onClick={() => setChoices(true)} />
         {can('templates.read') && <IconButton icon="template" label={s.useTemplate} onClick={() => setTemplates(true)} />}
         <span class="grow-1" />
-        {tooLong ? <span class="error" role="alert">{s.tooLong(MAX)}</span> : <span class="send-hint" aria-hidden="true">{s.enterSends}</span>}
+        {tooLong ? <span class="error" role="alert">{s.tooLong(MAX_LENGTH)}</span> : <span class="send-hint" aria-hidden="true">{s.enterSends}</span>}
         <Button kind="primary" icon="send" onClick={send} aria-disabled={!ready} class={ready ? '' : 'idle'}>{s.send}</Button>
       </div>
       {choices && (
@@ -161,22 +161,22 @@ export function Composer({ chat, conversation, typing, handle }: ComposerProps) 
 
 const MAX_CHOICES = 10;
 
-/** A question with answers that the visitor can press. */
+/** Composes a question with answers as buttons. */
 function ChoicesDialog({ text, close, send }: { text: string; close(): void; send(data: { text: string; choices: { title: string; payload: string }[] }): void }) {
   const [question, setQuestion] = useState(text);
   const [titles, setTitles] = useState(['', '']);
   const [tried, setTried] = useState(false);
   const given = titles.map((t) => t.trim()).filter(Boolean);
-  const twice = new Set(given).size !== given.length;
+  const hasDuplicates = new Set(given).size !== given.length;
   const submit = () => {
     setTried(true);
-    if (!question.trim() || given.length < 1 || twice) return;
+    if (!question.trim() || given.length < 1 || hasDuplicates) return;
     send({ text: question.trim(), choices: given.map((title) => ({ title, payload: title })) });
     close();
   };
   return (
     <Dialog title={s.offerChoices} close={close} onSubmit={submit} footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" icon="send">{s.send}</Button></>}>
-      <Field label={s.question} required error={tried && !question.trim() ? strings.required : undefined}><TextInput value={question} change={setQuestion} spellcheck maxLength={MAX} /></Field>
+      <Field label={s.question} required error={tried && !question.trim() ? strings.required : undefined}><TextInput value={question} change={setQuestion} spellcheck maxLength={MAX_LENGTH} /></Field>
       <fieldset class="stack tight">
         <legend class="legend">{s.answers}</legend>
         {titles.map((t, i) => (
@@ -187,7 +187,7 @@ function ChoicesDialog({ text, close, send }: { text: string; close(): void; sen
             {titles.length > 1 && <IconButton icon="close" label={s.removeAnswer(i + 1)} onClick={() => setTitles(titles.filter((_, j) => j !== i))} />}
           </div>
         ))}
-        {twice && <p class="error" role="alert">{s.answersTwice}</p>}
+        {hasDuplicates && <p class="error" role="alert">{s.answersTwice}</p>}
         {titles.length < MAX_CHOICES && <div><Button small kind="quiet" icon="plus" onClick={() => setTitles([...titles, ''])}>{s.addAnswer}</Button></div>}
       </fieldset>
     </Dialog>

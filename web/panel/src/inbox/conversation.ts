@@ -5,18 +5,18 @@ import type { LiveEvents } from '../api/live.js';
 import type { Message } from '../api/types.js';
 import { Store } from '../lib/store.js';
 
-/** What an agent has sent and the server has not answered yet. */
+/** A message that is queued, being sent, or rejected. */
 export interface Pending {
   key: string;
   at: number;
   body?: Data;
   file?: { blob: Blob; name: string; caption: string };
   share: number;
-  /** Why it was not sent; absent while it is on its way. */
+  /** Why sending failed; absent while the message is queued or being sent. */
   problem?: unknown;
 }
 
-export interface Looking { userId: string; name: string; until: number }
+export interface Viewer { userId: string; name: string; until: number }
 
 export interface ConversationState {
   messages: Message[];
@@ -24,12 +24,12 @@ export interface ConversationState {
   ready: boolean;
   error?: unknown;
   pending: Pending[];
-  looking: Looking[];
-  /** Up to when the visitor has read. */
+  viewers: Viewer[];
+  /** The time up to which the visitor has read. */
   seenUpTo: string;
-  /** The visitor types. */
-  visitorTypes: boolean;
-  /** Agents who type, but for this one, and the bot. */
+  
+  visitorTyping: boolean;
+  /** The names of the other agents who are typing; empty for the bot. */
   typing: string[];
 }
 
@@ -44,10 +44,10 @@ export interface ConversationConfig {
   clock?: Clock;
 }
 
-/** How often what failed for a passing reason is sent again, with the same Idempotency-Key: it is sent once. */
+/** The maximum number of attempts after transient errors. All attempts use one Idempotency-Key, so that the message is sent once. */
 const ATTEMPTS = 6;
 
-/** Puts messages into the order of the history; of two with the same id the later one counts, but a status never steps back. */
+/** Merges messages in history order. Of two messages with the same id the later one wins, but a status never regresses. */
 export function merged(old: Message[], more: Message[]): Message[] {
   const all = new Map(old.map((m) => [m.id, m]));
   for (const m of more) {
@@ -65,11 +65,11 @@ function statusOf(a: Message, b: Message): Pick<Message, 'status'> {
   return status ? { status } : {};
 }
 
-const passing = (err: unknown) => err instanceof ApiError && (err.status === 0 || err.status === 409 && err.code === 'IDEMPOTENCY_IN_PROGRESS' || err.status === 429 || err.status === 502 || err.status === 503 || err.status === 504) && err.code !== 'ABORTED';
+const isTransient = (err: unknown) => err instanceof ApiError && (err.status === 0 || err.status === 409 && err.code === 'IDEMPOTENCY_IN_PROGRESS' || err.status === 429 || err.status === 502 || err.status === 503 || err.status === 504) && err.code !== 'ABORTED';
 
-/** One open chat: its messages, what is being sent, and who else looks at it. */
+/** One open chat: its messages, the messages being sent, and the other agents viewing it. */
 export class Conversation {
-  readonly state = new Store<ConversationState>({ messages: [], older: 'loading', ready: false, pending: [], looking: [], seenUpTo: '', visitorTypes: false, typing: [] });
+  readonly state = new Store<ConversationState>({ messages: [], older: 'loading', ready: false, pending: [], viewers: [], seenUpTo: '', visitorTyping: false, typing: [] });
   readonly #run = new AbortController();
   readonly #uploads = new Map<string, { abort(): void }>();
   readonly #config: ConversationConfig;
@@ -79,7 +79,7 @@ export class Conversation {
 
   constructor(config: ConversationConfig) {
     this.#config = config;
-    this.#visitor = new Typing((names) => this.#set({ visitorTypes: names.length > 0 }), config.clock);
+    this.#visitor = new Typing((names) => this.#set({ visitorTyping: names.length > 0 }), config.clock);
     this.#others = new Typing((names) => this.#set({ typing: names }), config.clock);
   }
 
@@ -92,9 +92,9 @@ export class Conversation {
     try {
       const { messages, more, seenUpTo = '' } = await this.#config.page('', this.#run.signal);
       const { ready, older, messages: old } = this.state.value;
-      // After a reset the newest page may not reach what is shown: then what is older is asked for again.
-      const reaches = !ready || !more || messages.some((m) => old.some((o) => o.id === m.id));
-      this.#set({ messages: reaches ? merged(old, messages) : messages, older: ready && reaches ? older : more ? 'more' : 'none', ready: true });
+      // After a reset the newest page may not overlap the loaded messages. Then it replaces them, and older messages are loaded again on demand.
+      const overlaps = !ready || !more || messages.some((m) => old.some((o) => o.id === m.id));
+      this.#set({ messages: overlaps ? merged(old, messages) : messages, older: ready && overlaps ? older : more ? 'more' : 'none', ready: true });
       this.onSeen(seenUpTo);
     } catch (error) {
       if (!this.#run.signal.aborted) this.#set({ error });
@@ -124,7 +124,7 @@ export class Conversation {
     (m.isFromSupport ? this.#others : this.#visitor).message(m.createdAt);
   }
 
-  /** A status of a message that is shown; it never steps back. */
+  /** Updates the status of a loaded message. A status never regresses. */
   onStatus(messageId: string, status: Message['status']): void {
     const known = this.state.value.messages.find((m) => m.id === messageId);
     if (known && status) this.#set({ messages: merged(this.state.value.messages, [{ ...known, status }]) });
@@ -136,21 +136,21 @@ export class Conversation {
     else this.#others.heard(e.name ?? '', e.at);
   }
 
-  /** The visitor has read everything up to a time. */
+  /** The visitor has read all messages up to a time. */
   onSeen(upTo: string): void {
     if (upTo > this.state.value.seenUpTo) this.#set({ seenUpTo: upTo });
   }
 
   onPresence(e: LiveEvents['presence'], now = Date.now()): void {
     if (e.userId === this.#config.me) return;
-    const rest = this.state.value.looking.filter((l) => l.userId !== e.userId);
-    this.#set({ looking: [...rest, { userId: e.userId, name: e.name, until: now + e.expiresInSeconds * 1000 }].sort((a, b) => (a.name < b.name ? -1 : 1)) });
+    const rest = this.state.value.viewers.filter((l) => l.userId !== e.userId);
+    this.#set({ viewers: [...rest, { userId: e.userId, name: e.name, until: now + e.expiresInSeconds * 1000 }].sort((a, b) => (a.name < b.name ? -1 : 1)) });
   }
 
-  /** Forgets those who have not been heard of. */
+  /** Removes the viewers whose presence has expired. */
   expire(now = Date.now()): void {
-    const { looking } = this.state.value;
-    if (looking.some((l) => l.until <= now)) this.#set({ looking: looking.filter((l) => l.until > now) });
+    const { viewers } = this.state.value;
+    if (viewers.some((l) => l.until <= now)) this.#set({ viewers: viewers.filter((l) => l.until > now) });
   }
 
   send(body: Data): void {
@@ -176,7 +176,7 @@ export class Conversation {
 
   #enqueue(item: Pending): void {
     this.#set({ pending: [...this.state.value.pending, item] });
-    this.#queue = this.#queue.then(() => this.#deliver(item.key)); // in their order, one after the other
+    this.#queue = this.#queue.then(() => this.#deliver(item.key)); // one at a time, in order
   }
 
   #patch(key: string, change: (p: Pending) => Pending): void {
@@ -193,7 +193,7 @@ export class Conversation {
         this.#config.sent(message);
         return;
       } catch (problem) {
-        if (!passing(problem) || attempt === ATTEMPTS) {
+        if (!isTransient(problem) || attempt === ATTEMPTS) {
           this.#patch(key, (p) => ({ ...p, problem }));
           return;
         }

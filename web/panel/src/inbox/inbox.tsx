@@ -5,7 +5,7 @@ import { live } from '../api/live.js';
 import type { Agent, Application, Chat } from '../api/types.js';
 import { formatFull, formatShort, initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
-import { navigate, setQuery, usePlace } from '../lib/router.js';
+import { navigate, setQuery, useRoute } from '../lib/router.js';
 import { useStore } from '../lib/store.js';
 import { app } from '../state.js';
 import { strings } from '../strings.js';
@@ -42,20 +42,20 @@ function filterOf(query: URLSearchParams): ChatFilter {
 }
 
 export default function Inbox() {
-  const place = usePlace();
+  const route = useRoute();
   const me = app.value.session!.user;
-  const chatId = place.parts[0] === 'inbox' ? (place.parts[1] ?? '') : '';
+  const chatId = route.parts[0] === 'inbox' ? (route.parts[1] ?? '') : '';
   const agents = useLoad((signal) => api.agents(signal), []).data ?? [];
   const apps = useLoad((signal) => applications.list(signal), []).data ?? [];
   const liveState = useStore(live.state);
   const [help, setHelp] = useState(false);
   const [filters, setFilters] = useState(false);
-  const query = place.query.toString();
+  const query = route.query.toString();
   const searchInput = useRef<HTMLInputElement>(null);
   const [, tick] = useState(0);
   useTitle(strings.nav.inbox);
 
-  // What the long-lived model reads of the screen.
+  // The ChatList outlives each render, so it reads the current values through a ref.
   const now = useRef({ chatId, agents, apps });
   now.current = { chatId, agents, apps };
 
@@ -71,7 +71,7 @@ export default function Inbox() {
   );
   const state = useStore(list.state);
 
-  useEffect(() => list.show(filterOf(place.query)), [query]);
+  useEffect(() => list.show(filterOf(route.query)), [query]);
   useEffect(() => () => list.stop(), []);
   useEffect(() => {
     const stops = [
@@ -104,7 +104,7 @@ export default function Inbox() {
     if (next) open(next.id);
   };
 
-  // Single keys, while nobody writes.
+  // Single-key shortcuts, except while an input has the focus.
   useEffect(() => {
     const keys = (e: KeyboardEvent) => {
       const at = e.target as HTMLElement;
@@ -125,9 +125,9 @@ export default function Inbox() {
     return () => removeEventListener('keydown', keys);
   });
 
-  const view = (place.query.get('view') ?? 'open') as View;
-  const active = ['app', 'assignee', 'control', 'pending'].filter((k) => place.query.get(k)).length;
-  const filtered = active > 0 || !!place.query.get('q') || view !== 'open';
+  const view = (route.query.get('view') ?? 'open') as View;
+  const active = ['app', 'assignee', 'control', 'pending'].filter((k) => route.query.get(k)).length;
+  const filtered = active > 0 || !!route.query.get('q') || view !== 'open';
 
   return (
     <div class={chatId ? 'inbox has-chat' : 'inbox'}>
@@ -142,14 +142,14 @@ export default function Inbox() {
             <IconButton icon="filter" label={active ? s.filtersActive(active) : s.filters} aria-expanded={filters} onClick={() => setFilters(!filters)} class={active ? 'marked' : ''} />
             <IconButton icon="keyboard" label={s.shortcuts} onClick={() => setHelp(true)} />
           </div>
-          <Search inputRef={searchInput} value={place.query.get('q') ?? ''} />
+          <Search inputRef={searchInput} value={route.query.get('q') ?? ''} />
           <Segmented<View> label={s.view} value={view} change={(v) => setQuery({ view: v === 'open' ? undefined : v })} options={(['open', 'waiting', 'unread', 'mine', 'closed'] as View[]).map((v) => ({ value: v, label: s.views[v] }))} />
           {filters && (
             <div class="filters">
-              <Field label={s.application}><Select value={place.query.get('app') ?? ''} change={(v) => setQuery({ app: v })} options={[{ value: '', label: s.all }, ...apps.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
-              <Field label={s.assignee}><Select disabled={view === 'mine' || view === 'waiting'} value={place.query.get('assignee') ?? ''} change={(v) => setQuery({ assignee: v })} options={[{ value: '', label: s.anybody }, { value: 'none', label: s.nobody }, ...agents.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
-              <Field label={s.handledBy}><Select disabled={view === 'waiting'} value={place.query.get('control') ?? ''} change={(v) => setQuery({ control: v })} options={[{ value: '', label: s.all }, { value: 'bot', label: s.bot }, { value: 'agent', label: s.agent }]} /></Field>
-              <Field label={s.status}><Select disabled={view === 'closed'} value={place.query.get('pending') ?? ''} change={(v) => setQuery({ pending: v })} options={[{ value: '', label: s.allOpen }, { value: '1', label: s.statuses.pending }]} /></Field>
+              <Field label={s.application}><Select value={route.query.get('app') ?? ''} change={(v) => setQuery({ app: v })} options={[{ value: '', label: s.all }, ...apps.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
+              <Field label={s.assignee}><Select disabled={view === 'mine' || view === 'waiting'} value={route.query.get('assignee') ?? ''} change={(v) => setQuery({ assignee: v })} options={[{ value: '', label: s.anybody }, { value: 'none', label: s.nobody }, ...agents.map((a) => ({ value: a.id, label: a.name }))]} /></Field>
+              <Field label={s.handledBy}><Select disabled={view === 'waiting'} value={route.query.get('control') ?? ''} change={(v) => setQuery({ control: v })} options={[{ value: '', label: s.all }, { value: 'bot', label: s.bot }, { value: 'agent', label: s.agent }]} /></Field>
+              <Field label={s.status}><Select disabled={view === 'closed'} value={route.query.get('pending') ?? ''} change={(v) => setQuery({ pending: v })} options={[{ value: '', label: s.allOpen }, { value: '1', label: s.statuses.pending }]} /></Field>
               {active > 0 && <Button small kind="quiet" onClick={() => setQuery({ app: '', assignee: '', control: '', pending: '' })}>{s.clearFilters}</Button>}
             </div>
           )}
@@ -190,7 +190,7 @@ export default function Inbox() {
   );
 }
 
-/** Arrow keys walk through the rows. */
+/** Moves the focus between rows with the arrow keys, Home and End. */
 function rowKeys(e: KeyboardEvent, more: () => void) {
   const box = e.currentTarget as HTMLElement;
   const rows = [...box.querySelectorAll<HTMLElement>('a.chat-row')];
@@ -297,7 +297,7 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
           {c.unread && <span class="count">{c.unreadCount > 99 ? '99+' : Math.max(1, c.unreadCount)}<span class="sr"> {s.unread}</span></span>}
         </span>
         <span class="chat-line marks">
-          <Holder chat={c} me={me} />
+          <AssigneeMark chat={c} me={me} />
           {c.status === 'pending' && <span>{s.statuses.pending}</span>}
           {c.status === 'closed' && <span>{s.statuses.closed}</span>}
           {c.rating && <span>{s.stars(c.rating.score)}</span>}
@@ -310,7 +310,7 @@ function ChatRow({ chat: c, current, query, showApp, me }: RowProps) {
   );
 }
 
-function Holder({ chat: c, me }: { chat: Chat; me: string }) {
+function AssigneeMark({ chat: c, me }: { chat: Chat; me: string }) {
   if (c.waiting) return <span class="warn"><Glyph name="hand" size={14} />{c.handover ? (c.handover.reason || s.handoverBy[c.handover.by]) : s.waiting}</span>;
   if (c.assignee) return <span class={c.assignee.id === me ? 'mine' : ''}><Glyph name="account" size={14} />{c.assignee.id === me ? s.you : c.assignee.name}</span>;
   if (c.control === 'agent') return <span><Glyph name="account" size={14} />{s.unassigned}</span>;

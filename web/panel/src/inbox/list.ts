@@ -8,10 +8,10 @@ export interface ListState { items: Chat[]; next: string; ready: boolean; loadin
 
 const empty: ListState = { items: [], next: '', ready: false, loading: true };
 
-/** The order of the list: last activity first. */
-export const later = (a: Chat, b: Chat): number => (a.activityAt > b.activityAt ? -1 : a.activityAt < b.activityAt ? 1 : a.id > b.id ? -1 : a.id < b.id ? 1 : 0);
+/** Sorts chats by their last activity, latest first. */
+export const byActivity = (a: Chat, b: Chat): number => (a.activityAt > b.activityAt ? -1 : a.activityAt < b.activityAt ? 1 : a.id > b.id ? -1 : a.id < b.id ? 1 : 0);
 
-/** Whether a chat belongs into a list with this filter. A search is the server's: only a chat that it has found belongs there. */
+/** Whether a chat matches a filter. It ignores the search text, which only the server can match. */
 export function matches(c: Chat, f: ChatFilter, me: string): boolean {
   if (f.appId && c.appId !== f.appId) return false;
   if (f.status && (f.status === 'open' ? c.status === 'closed' : c.status !== f.status)) return false;
@@ -22,9 +22,9 @@ export function matches(c: Chat, f: ChatFilter, me: string): boolean {
   return true;
 }
 
-export function placed(items: Chat[], chat: Chat): Chat[] {
+export function insertSorted(items: Chat[], chat: Chat): Chat[] {
   const rest = items.filter((c) => c.id !== chat.id);
-  const at = rest.findIndex((c) => later(chat, c) < 0);
+  const at = rest.findIndex((c) => byActivity(chat, c) < 0);
   return at < 0 ? [...rest, chat] : [...rest.slice(0, at), chat, ...rest.slice(at)];
 }
 
@@ -33,19 +33,19 @@ export interface ListConfig {
   get(id: string): Promise<Chat>;
   me: string;
   agentName(id: string): string;
-  /** The chat that is open on the screen: it stays in the list though it no longer matches. */
+  /** The id of the open chat. It stays in the list even if it no longer matches the filter. */
   current(): string;
-  /** Whether the chat is open and seen, so that what comes is read. */
+  /** Whether the chat is open in a focused window, so that new messages count as read. */
   seen(id: string): boolean;
 }
 
-/** The list of chats, kept up to date by the live events. */
+/** The list of chats. Live events keep it up to date. */
 export class ChatList {
   readonly state = new Store<ListState>(empty);
   #filter: ChatFilter = {};
   #run = new AbortController();
-  /** Chats that are asked for, with what has happened to them meanwhile: the answer may be older. */
-  readonly #asked = new Map<string, ((c: Chat) => Chat)[]>();
+  /** Chats being loaded, with the changes to apply to the response, which may be older than the events. */
+  readonly #requested = new Map<string, ((c: Chat) => Chat)[]>();
 
   constructor(readonly config: ListConfig) {}
 
@@ -89,7 +89,7 @@ export class ChatList {
           const items = cursor ? [...s.items, ...page.items.filter((c) => !known.has(c.id))] : page.items;
           return { items, next: page.next, ready: true, loading: false };
         });
-        // A page of a search may be short, even empty, and have a next one.
+        // A page of a search may be short or empty although more pages follow.
         if (page.next && this.state.value.items.length < 20) this.more();
       },
       (error: unknown) => {
@@ -102,33 +102,33 @@ export class ChatList {
     return this.state.value.items.find((c) => c.id === id);
   }
 
-  /** Takes over what the server has answered for a chat. */
+  /** Adds or updates a chat. A chat that does not match the filter is removed, unless it is the open chat. A search result gets no new chats. */
   put(chat: Chat): void {
     const known = this.find(chat.id);
     const stays = (matches(chat, this.#filter, this.config.me) && (known || !this.#filter.q)) || (known && this.config.current() === chat.id);
-    this.state.update((s) => ({ ...s, items: stays ? placed(s.items, chat) : s.items.filter((c) => c.id !== chat.id) }));
+    this.state.update((s) => ({ ...s, items: stays ? insertSorted(s.items, chat) : s.items.filter((c) => c.id !== chat.id) }));
   }
 
   #change(id: string, change: (c: Chat) => Chat): void {
     const known = this.find(id);
     if (known) this.put(change(known));
-    else void this.#ask(id, change);
+    else void this.#request(id, change);
   }
 
-  /** Asks for a chat that is not in the list: once, however many events name it meanwhile. */
-  async #ask(id: string, change: (c: Chat) => Chat): Promise<void> {
-    const waiting = this.#asked.get(id);
+  /** Loads a chat that is not in the list. Further events for the same chat share the request. */
+  async #request(id: string, change: (c: Chat) => Chat): Promise<void> {
+    const waiting = this.#requested.get(id);
     if (waiting) waiting.push(change);
     if (waiting || this.#filter.q) return;
     const changes = [change];
-    this.#asked.set(id, changes);
+    this.#requested.set(id, changes);
     try {
       const chat = await this.config.get(id);
       this.put(changes.reduce((c, f) => f(c), chat));
     } catch {
-      // not ours to see, or away: the next load brings it
+      // not visible to this user, or the server is unreachable: the next load returns the chat
     } finally {
-      this.#asked.delete(id);
+      this.#requested.delete(id);
     }
   }
 
@@ -136,14 +136,14 @@ export class ChatList {
     const fromVisitor = !message.isFromSupport;
     this.#change(chatId, (c) => {
       const newer = !c.lastMessage || c.lastMessage.createdAt <= message.createdAt;
-      const isNews = !c.visitorWroteAt || c.visitorWroteAt < message.createdAt;
+      const isUncounted = !c.visitorWroteAt || c.visitorWroteAt < message.createdAt;
       return {
         ...c,
         ...(newer && { lastMessage: message }),
         ...(fromVisitor && {
           activityAt: message.createdAt > c.activityAt ? message.createdAt : c.activityAt, unread: !this.config.seen(chatId), inWindow: true,
-          // An answer counts the visitor's messages up to visitorWroteAt; the last message may be a reply that is newer than this one.
-          ...(isNews && { visitorWroteAt: message.createdAt }), unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (isNews ? 1 : 0),
+          // The server has counted the visitor's messages up to visitorWroteAt. lastMessage may be a newer reply, so it cannot be used here.
+          ...(isUncounted && { visitorWroteAt: message.createdAt }), unreadCount: this.config.seen(chatId) ? 0 : c.unreadCount + (isUncounted ? 1 : 0),
           windowExpiresAt: new Date(Date.parse(message.createdAt) + 86_400_000).toISOString(), status: c.status === 'pending' ? 'active' : c.status,
         }),
       };
@@ -159,7 +159,7 @@ export class ChatList {
   }
 
   onRegistered(e: LiveEvents['registered']): void {
-    if (!this.find(e.chatId)) void this.#ask(e.chatId, (c) => c);
+    if (!this.find(e.chatId)) void this.#request(e.chatId, (c) => c);
   }
 
   onRead(e: LiveEvents['read']): void {
@@ -174,7 +174,7 @@ export function applyChat(c: Chat, e: LiveEvents['chat'], agentName: (id: string
   return { ...c, control: e.control, assignee, waiting, handover: e.handover, ...(e.closedAt && { closedAt: e.closedAt, status: 'closed' as const, inWindow: false }) };
 }
 
-/** The latest rating counts: an answer of the server may be newer than the event. */
+/** Keeps the latest rating. A response of the server may be newer than the event. */
 export function applyRating(c: Chat, e: LiveEvents['rated']): Chat {
   return c.rating && c.rating.ratedAt > e.rating.ratedAt ? c : { ...c, rating: e.rating };
 }

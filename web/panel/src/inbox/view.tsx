@@ -28,8 +28,8 @@ const s = strings.inbox;
 
 export interface ViewProps { chatId: string; list: ChatList; agents: Agent[]; apps: Application[]; query: string }
 
-/** How often the others hear that this chat is open here. */
-const PRESENCE = 20_000;
+/** The interval of presence updates to other agents, in milliseconds. */
+const PRESENCE_INTERVAL = 20_000;
 
 export function ConversationView({ chatId, list, agents, apps, query }: ViewProps) {
   const me = app.value.session!.user;
@@ -43,11 +43,11 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const [picture, setPicture] = useState<{ url: string; name: string }>();
   const [now, setNow] = useState(Date.now());
   const composer = useRef<ComposerHandle>(null);
-  const [there, setThere] = useState<VisitorPresence>();
+  const [visitorPresence, setVisitorPresence] = useState<VisitorPresence>();
   const chat = listed ?? own;
   const visitorId = useRef('');
   visitorId.current = chat?.visitor.id ?? '';
-  const sayTyping = useMemo(() => throttle(() => void api.typing(chatId).catch(() => {})), []);
+  const sendTyping = useMemo(() => throttle(() => void api.typing(chatId).catch(() => {})), []);
 
   const conversation = useMemo(
     () =>
@@ -58,7 +58,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
         sendFile: (...args) => api.sendFile(chatId, ...args),
         sent: (message) => {
           list.onMessage({ chatId, message });
-          void refresh(); // the first reply takes the chat over
+          void refresh(); // the first reply takes the chat over from the bot
         },
       }),
     [],
@@ -95,9 +95,9 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   useEffect(() => {
     void refresh();
     void conversation.load().then(markRead);
-    const tell = () => void api.presence(chatId).then((a) => setThere(a.visitor), () => {});
-    tell();
-    const pulse = setInterval(tell, PRESENCE);
+    const sendPresence = () => void api.presence(chatId).then((a) => setVisitorPresence(a.visitor), () => {});
+    sendPresence();
+    const pulse = setInterval(sendPresence, PRESENCE_INTERVAL);
     const clock = setInterval(() => {
       conversation.expire();
       setNow(Date.now());
@@ -106,7 +106,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       live.on('message', (e) => {
         if (e.chatId !== chatId) return;
         conversation.onMessage(e.message);
-        if (!e.message.isFromSupport) setThere((t) => t && { online: true });
+        if (!e.message.isFromSupport) setVisitorPresence((t) => t && { online: true });
         markRead();
       }),
       live.on('chat', (e) => {
@@ -120,9 +120,9 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
       live.on('typing', (e) => {
         if (e.visitorId !== visitorId.current) return;
         conversation.onTyping(e);
-        if (e.side === 'visitor') setThere((t) => t && { online: true });
+        if (e.side === 'visitor') setVisitorPresence((t) => t && { online: true });
       }),
-      live.state.subscribe((state) => state === 'live' && tell()),
+      live.state.subscribe((state) => state === 'live' && sendPresence()),
       live.on('reset', () => {
         void conversation.load();
         void refresh();
@@ -138,7 +138,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
     };
   }, []);
 
-  // A list that was asked for before the chat was read may still say that it is unread.
+  // A list requested before the chat was read may still mark the chat as unread.
   useEffect(() => {
     if (listed?.unread && lastRead.current && lastRead.current === conversation.state.value.messages.findLast((m) => !m.isFromSupport)?.id) list.onRead({ chatId });
   }, [listed?.unread]);
@@ -202,8 +202,8 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   const closed = chat?.status === 'closed';
   const back = `/inbox${query ? `?${query}` : ''}`;
   const botName = apps.find((a) => a.id === chat?.appId)?.botName ?? '';
-  const others = state.looking.filter((l) => l.until > now);
-  const writing = [...(state.visitorTypes && chat ? [chat.visitor.name] : []), ...state.typing.map((name) => name || botName || s.support)];
+  const others = state.viewers.filter((l) => l.until > now);
+  const writing = [...(state.visitorTyping && chat ? [chat.visitor.name] : []), ...state.typing.map((name) => name || botName || s.support)];
   return (
     <>
       <section class="conversation" aria-label={chat ? s.conversationWith(chat.visitor.name) : s.conversation}>
@@ -219,7 +219,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
                     {closed ? <Badge>{s.statuses.closed}</Badge> : chat.control === 'bot' ? <Badge kind="accent"><Glyph name="bot" size={14} />{s.botAnswers}</Badge> : <Badge kind="good"><Glyph name="account" size={14} />{chat.assignee ? (chat.assignee.id === me.id ? s.withYou : s.with(chat.assignee.name)) : s.waiting}</Badge>}
                     <WindowMark chat={chat} now={now} />
                     {chat.rating && <Badge kind={chat.rating.score >= 4 ? 'good' : chat.rating.score >= 3 ? 'plain' : 'warn'}>{s.stars(chat.rating.score)}</Badge>}
-                    {there && !closed && <ThereMark there={there} now={now} />}
+                    {visitorPresence && !closed && <PresenceMark presence={visitorPresence} now={now} />}
                   </p>
                 </div>
                 {others.length > 0 && (
@@ -255,7 +255,7 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
             handle={composer}
             chat={chat}
             conversation={conversation}
-            typing={sayTyping}
+            typing={sendTyping}
           />
         )}
       </section>
@@ -279,15 +279,15 @@ export function ConversationView({ chatId, list, agents, apps, query }: ViewProp
   );
 }
 
-/** Whether the visitor has the chat's page open. */
-function ThereMark({ there, now }: { there: VisitorPresence; now: number }) {
-  if (there.online) return <span class="there on"><span class="there-dot" />{s.visitorOnline}</span>;
-  if (!there.lastSeenAt) return <span class="there"><span class="there-dot" />{s.visitorAway}</span>;
-  const ago = Math.max(0, now - Date.parse(there.lastSeenAt)) / 1000;
-  return <span class="there" title={formatFull(there.lastSeenAt)}><span class="there-dot" />{s.visitorSeen(ago < 60 ? strings.justNow : strings.ago(formatDuration(Math.floor(ago / 60) * 60)))}</span>;
+/** Shows whether the visitor is online. */
+function PresenceMark({ presence, now }: { presence: VisitorPresence; now: number }) {
+  if (presence.online) return <span class="there on"><span class="there-dot" />{s.visitorOnline}</span>;
+  if (!presence.lastSeenAt) return <span class="there"><span class="there-dot" />{s.visitorAway}</span>;
+  const ago = Math.max(0, now - Date.parse(presence.lastSeenAt)) / 1000;
+  return <span class="there" title={formatFull(presence.lastSeenAt)}><span class="there-dot" />{s.visitorSeen(ago < 60 ? strings.justNow : strings.ago(formatDuration(Math.floor(ago / 60) * 60)))}</span>;
 }
 
-/** How long the company may still write. */
+/** Shows how long messages without a template can still be sent. */
 function WindowMark({ chat, now }: { chat: Chat; now: number }) {
   if (chat.status === 'closed') return null;
   const left = (Date.parse(chat.windowExpiresAt) - now) / 1000;
@@ -297,7 +297,7 @@ function WindowMark({ chat, now }: { chat: Chat; now: number }) {
 
 interface LogProps {
   messages: Message[];
-  /** Up to when the visitor has read. */
+  /** The time up to which the visitor has read. */
   seenUpTo: string;
   pending: Pending[];
   older: 'loading' | 'more' | 'none' | 'failed';
@@ -310,10 +310,10 @@ interface LogProps {
   now: number;
 }
 
-const GROUP = 5 * 60_000;
+const GROUP_SPAN = 5 * 60_000;
 const at = (m: Message) => Date.parse(m.createdAt);
 const sameDay = (a: Message, b: Message) => new Date(at(a)).toDateString() === new Date(at(b)).toDateString();
-const joined = (a: Message | undefined, b: Message | undefined) => !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && at(b) - at(a) < GROUP && sameDay(a, b);
+const grouped = (a: Message | undefined, b: Message | undefined) => !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && at(b) - at(a) < GROUP_SPAN && sameDay(a, b);
 
 function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, render, botName, me, visitor, now }: LogProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -330,7 +330,7 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
       seen.current = messages.at(-1)?.id ?? '';
       if (unseen) setUnseen(0);
     } else {
-      if (first !== before.current.first) b.scrollTop += b.scrollHeight - before.current.height; // older ones stand above what is read
+      if (first !== before.current.first) b.scrollTop += b.scrollHeight - before.current.height; // keep the scroll position when older messages are prepended
       const from = messages.findIndex((m) => m.id === seen.current);
       setUnseen(from < 0 ? 0 : messages.slice(from + 1).filter((m) => !m.isFromSupport).length);
     }
@@ -348,7 +348,8 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
   }, []);
 
   const scrolled = () => {
-    const b = box.current!;
+    const b = box.current;
+    if (!b) return; // a scroll event may arrive after the chat was closed
     sticky.current = b.scrollHeight - b.scrollTop - b.clientHeight < 60;
     if (sticky.current && unseen) {
       seen.current = messages.at(-1)?.id ?? '';
@@ -356,7 +357,7 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
     }
     if (b.scrollTop < 400 && older === 'more') loadOlder();
   };
-  const toEnd = () => {
+  const scrollToEnd = () => {
     sticky.current = true;
     box.current!.scrollTop = box.current!.scrollHeight;
   };
@@ -394,20 +395,20 @@ function Log({ messages, seenUpTo, pending, older, loadOlder, conversation, rend
           {pending.map((p) => <PendingRow key={p.key} item={p} conversation={conversation} />)}
         </div>
       </div>
-      {unseen > 0 && <button type="button" class="to-end" onClick={toEnd}><Glyph name="down" size={16} />{count(unseen, s.newMessages)}</button>}
+      {unseen > 0 && <button type="button" class="to-end" onClick={scrollToEnd}><Glyph name="down" size={16} />{count(unseen, s.newMessages)}</button>}
     </div>
   );
 }
 
-/** What became of a message: who has read a later one has read it too. */
+/** Returns the status of a message. The visitor has read all messages from support up to seenUpTo. */
 const statusOf = (m: Message, seenUpTo: string): Message['status'] =>
   m.isFromSupport && m.status !== 'failed' && m.createdAt <= seenUpTo ? 'read' : m.status;
 
-interface RowProps { m: Message; status: Message['status']; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** What the avatar's colour follows from. */ colour: string; visitor: string; now: number }
+interface RowProps { m: Message; status: Message['status']; prev: Message | undefined; next: Message | undefined; chosen: string | undefined; render: Render; kind: 'visitor' | 'own' | 'agent' | 'robot'; /** The key that determines the avatar's colour. */ colour: string; visitor: string; now: number }
 
 function Row({ m, status, prev, next, chosen, render, kind, colour, visitor, now }: RowProps) {
-  const first = !joined(prev, m);
-  const last = !joined(m, next);
+  const first = !grouped(prev, m);
+  const last = !grouped(m, next);
   const name = m.nameOfSender || (kind === 'visitor' ? visitor : s.support);
   const heading = (!prev || !sameDay(prev, m)) && <h3 class="day"><span>{formatDay(m.createdAt, now)}</span></h3>;
   if (m.isFromSupport && text(m.data.notice)) {

@@ -18,7 +18,7 @@ export const formatTime = (at: number | string): string => time.format(new Date(
 export const formatClock = (at: number | string): string => clock.format(new Date(at));
 export const formatFull = (at: number | string): string => full.format(new Date(at));
 
-/** 'n chat' or 'n chats', from two forms of the strings. */
+/** Formats a number with its noun, such as '1 chat' or '2 chats'. */
 export const count = (n: number, [one, other]: readonly [string, string]): string => `${number.format(n)} ${plural.select(n) === 'one' ? one : other}`;
 
 export function formatBytes(n: number): string {
@@ -29,7 +29,7 @@ export function formatBytes(n: number): string {
 
 const midnight = (at: number) => new Date(at).setHours(0, 0, 0, 0);
 
-/** The date as short as it stays clear: the time today, then the day, then the year with it. */
+/** Formats a date briefly: only the time for today, the day for this year, otherwise the day with the year. */
 export function formatShort(at: number | string, now = Date.now()): string {
   const t = new Date(at).getTime();
   if (midnight(t) === midnight(now)) return time.format(t);
@@ -38,7 +38,7 @@ export function formatShort(at: number | string, now = Date.now()): string {
 
 export const formatDate = (at: number | string): string => dayYear.format(new Date(at));
 
-/** The heading of a day in a conversation. */
+/** Formats the heading of a day in a conversation. */
 export function formatDay(at: number | string, now = Date.now()): string {
   const t = new Date(at).getTime();
   const days = Math.round((midnight(t) - midnight(now)) / 86_400_000);
@@ -49,7 +49,7 @@ export function formatDay(at: number | string, now = Date.now()): string {
 
 const units = [[86_400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']] as const;
 
-/** 93,600 s is "1 d 2 h": the two largest units. */
+/** Formats a duration in its two largest units: 93,600 s is "1 d 2 h". */
 export function formatDuration(seconds: number): string {
   let rest = Math.max(0, Math.round(seconds));
   const parts: string[] = [];
@@ -63,7 +63,7 @@ export function formatDuration(seconds: number): string {
   return parts.join(' ') || '0 s';
 }
 
-/** "just now", "5 min ago", then the date. */
+/** Formats a time as "just now", "5 min ago" or, after a day, a date. */
 export function formatAgo(at: number | string, now = Date.now()): string {
   const seconds = (now - new Date(at).getTime()) / 1000;
   if (seconds < 45) return strings.justNow;
@@ -71,7 +71,7 @@ export function formatAgo(at: number | string, now = Date.now()): string {
   return formatShort(at, now);
 }
 
-/** The first letters of a name, for an avatar. */
+/** Returns the initials of a name, for an avatar. */
 export function initials(name: string): string {
   const words = name.trim().split(/[\s@._-]+/).filter(Boolean);
   return ((words[0]?.[0] ?? '?') + (words.length > 1 ? words[1]![0]! : '')).toUpperCase();

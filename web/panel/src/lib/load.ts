@@ -8,14 +8,14 @@ export interface Loaded<T> {
   set(change: (old: T) => T): void;
 }
 
-/** Loads when the dependencies change. What comes late for older ones is dropped. */
+/** Loads when the dependencies change. Late responses for earlier dependencies are dropped. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[]): Loaded<T> {
   const [state, setState] = useState<{ data?: T | undefined; error?: unknown; loading: boolean }>({ loading: true });
   const [round, setRound] = useState(0);
   const known = useRef<unknown[]>();
   useEffect(() => {
     const stop = new AbortController();
-    const same = known.current?.every((d, i) => d === deps[i]); // a reload keeps what is shown
+    const same = known.current?.every((d, i) => d === deps[i]); // a reload keeps the current data
     known.current = deps;
     setState((s) => ({ data: same ? s.data : undefined, loading: true }));
     load(stop.signal).then(
@@ -37,7 +37,7 @@ export interface Pages<T> {
   items: T[];
   error: unknown;
   loading: boolean;
-  /** Whether the first page has come. */
+  /** Whether the first page has been loaded. */
   ready: boolean;
   more: boolean;
   loadMore(): void;
@@ -45,7 +45,7 @@ export interface Pages<T> {
   set(change: (old: T[]) => T[]): void;
 }
 
-/** A list in pages: the next one is asked for by the cursor that came with the one before. */
+/** Loads a list page by page, with the cursor from the previous page. */
 export function usePages<T>(load: (cursor: string, signal: AbortSignal) => Promise<Chunk<T>>, deps: unknown[]): Pages<T> {
   interface State { items: T[]; next: string; ready: boolean; loading: boolean; error?: unknown }
   const [state, setState] = useState<State>({ items: [], next: '', ready: false, loading: true });

@@ -1,10 +1,10 @@
 import { Store, useStore } from './store.js';
 
-/** Where the page is: the fragment's path in parts, and its query. */
-export interface Place { parts: string[]; query: URLSearchParams; path: string }
+/** The current route: the path of the fragment, its segments, and its query. */
+export interface Route { parts: string[]; query: URLSearchParams; path: string }
 
-/** Reads a fragment such as "#/inbox/3f…?status=open". */
-export function parsePlace(hash: string): Place {
+/** Parses a fragment such as "#/inbox/3f…?status=open". */
+export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   return { path: '/' + path, parts: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
@@ -17,25 +17,25 @@ function decode(part: string): string {
   }
 }
 
-/** Asked before the page goes to another path; false keeps it where it is. */
+/** Called before navigation to another path; false cancels the navigation. */
 type Guard = (path: string) => boolean;
 
 let guard: Guard | undefined;
 
-export const place = new Store<Place>(parsePlace(globalThis.location?.hash ?? ''));
+export const route = new Store<Route>(parseRoute(globalThis.location?.hash ?? ''));
 
-export const usePlace = (): Place => useStore(place);
+export const useRoute = (): Route => useStore(route);
 
-/** Goes to a path such as "/inbox/3f…". */
+/** Navigates to a path such as "/inbox/3f…". */
 export function navigate(path: string, { replace = false } = {}): void {
   if (!replace && guard && !guard(path)) return;
   history[replace ? 'replaceState' : 'pushState'](null, '', '#' + path);
-  place.set(parsePlace(location.hash));
+  route.set(parseRoute(location.hash));
 }
 
-/** Changes the query without a step in the history. */
+/** Changes the query without a new history entry. */
 export function setQuery(values: Record<string, string | undefined>): void {
-  const { path, query } = place.value;
+  const { path, query } = route.value;
   const changed = new URLSearchParams(query);
   for (const [key, value] of Object.entries(values)) {
     if (value) changed.set(key, value);
@@ -43,7 +43,7 @@ export function setQuery(values: Record<string, string | undefined>): void {
   }
   const text = changed.toString();
   history.replaceState(null, '', '#' + path + (text ? `?${text}` : ''));
-  place.set(parsePlace(location.hash));
+  route.set(parseRoute(location.hash));
 }
 
 export function setGuard(f: Guard | undefined): void {
@@ -52,18 +52,18 @@ export function setGuard(f: Guard | undefined): void {
 
 export function startRouter(): void {
   let last = location.hash;
-  const moved = () => {
+  const onLocationChange = () => {
     if (location.hash === last) return;
     if (guard && !guard(location.hash.slice(1))) {
       history.pushState(null, '', last || '#/');
       return;
     }
     last = location.hash;
-    place.set(parsePlace(last));
+    route.set(parseRoute(last));
   };
-  addEventListener('hashchange', moved);
-  addEventListener('popstate', moved);
-  place.subscribe(() => {
+  addEventListener('hashchange', onLocationChange);
+  addEventListener('popstate', onLocationChange);
+  route.subscribe(() => {
     last = location.hash;
   });
   addEventListener('beforeunload', (e) => {

@@ -2,7 +2,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 
 let next = 0;
 
-/** A rule for one element whose properties only the running page knows. No element needs a style attribute. */
+/** A CSS rule with properties that are computed at run time. It replaces the style attribute, which the Content-Security-Policy forbids. */
 export class Rule {
   readonly name = `rule-${next++}`;
   readonly #sheet = new CSSStyleSheet();
@@ -22,7 +22,7 @@ export class Rule {
   }
 }
 
-/** The class of a rule with these properties. */
+/** Returns the class name of a rule with these properties. */
 export function useRule(properties: Record<string, string>): string {
   const rule = useMemo(() => new Rule(), []);
   useEffect(() => () => rule.remove(), []);

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** A value with listeners: state that several parts of the page share. */
+/** A value with listeners, for state that several components share. */
 export class Store<T> {
   #value: T;
   readonly #listeners = new Set<(value: T) => void>();
@@ -29,11 +29,11 @@ export class Store<T> {
   }
 }
 
-/** The store's value; the component is drawn again when it changes. */
+/** Returns the value of the store. The component renders again when the value changes. */
 export function useStore<T>(store: Store<T>): T {
   const [, draw] = useState(store.value);
   useEffect(() => {
-    draw(store.value); // it may have changed between drawing and now
+    draw(store.value); // the value may have changed between rendering and this effect
     return store.subscribe((v) => draw(() => v));
   }, [store]);
   return store.value;

@@ -5,7 +5,7 @@ import { messageOf } from '../api/client.js';
 import type { AuditEntry } from '../api/types.js';
 import { formatFull } from '../lib/format.js';
 import { usePages } from '../lib/load.js';
-import { setQuery, usePlace } from '../lib/router.js';
+import { setQuery, useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button, IconButton } from '../ui/button.js';
 import { Field, Select } from '../ui/field.js';
@@ -16,7 +16,7 @@ import { differences } from './diff.js';
 const s = strings.audit;
 
 export default function Audit() {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const target = query.get('target') ?? '';
   const pages = usePages((cursor, signal) => api.audit(target, cursor, signal), [target]);
   const [open, setOpen] = useState('');

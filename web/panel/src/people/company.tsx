@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { companies } from '../api/api.js';
 import { fieldErrors, messageOf } from '../api/client.js';
 import type { Company } from '../api/types.js';
-import { choose } from '../state.js';
+import { selectCompany } from '../state.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Dialog } from '../ui/dialog.js';
@@ -12,7 +12,7 @@ import { toast } from '../ui/toast.js';
 
 const s = strings.people;
 
-/** Creates a company, or renames one. */
+/** Creates or renames a company. */
 export function CompanyDialog({ company, close }: { company?: Company; close(): void }) {
   const [name, setName] = useState(company?.name ?? '');
   const [tried, setTried] = useState(false);
@@ -25,7 +25,7 @@ export function CompanyDialog({ company, close }: { company?: Company; close(): 
     setBusy(true);
     try {
       const saved = company ? await companies.rename(company.id, name.trim()) : await companies.create(name.trim());
-      choose(saved);
+      selectCompany(saved);
       toast(company ? s.renamed : s.companyCreated(saved.name));
       close();
     } catch (err) {

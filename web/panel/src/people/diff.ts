@@ -6,7 +6,7 @@ const write = (v: unknown): string => (typeof v === 'string' ? v : JSON.stringif
 
 const isObject = (v: unknown): v is Data => v !== null && typeof v === 'object' && !Array.isArray(v);
 
-/** What differs between two states, by its path; what is the same is left out. */
+/** Returns the differences between two states, by path. */
 export function differences(before: Data | undefined, after: Data | undefined, prefix = ''): Difference[] {
   const found: Difference[] = [];
   for (const key of new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])) {

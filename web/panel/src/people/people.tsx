@@ -36,10 +36,10 @@ export default function People() {
   const put = (u: User) => {
     if ((u.role === 'operator') === (of === 'operators')) set((old) => (old.some((x) => x.id === u.id) ? old.map((x) => (x.id === u.id ? u : x)) : [...old, u]));
   };
-  const act = async (run: () => Promise<unknown>, said: string) => {
+  const act = async (run: () => Promise<unknown>, confirmation: string) => {
     try {
       await run();
-      toast(said);
+      toast(confirmation);
     } catch (err) {
       toast(messageOf(err), 'bad');
     }

@@ -1,4 +1,4 @@
-import type { SignedIn } from '../api/types.js';
+import type { UserSession } from '../api/types.js';
 import { formatAgo, formatFull } from '../lib/format.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
@@ -7,7 +7,7 @@ import { Badge } from '../ui/states.js';
 
 const s = strings.people;
 
-/** A browser and its system, from what it says of itself. */
+/** Returns the browser and the operating system from the User-Agent. */
 export function browserOf(userAgent: string): string {
   const browser = ([[/Edg\//, 'Edge'], [/OPR\//, 'Opera'], [/Firefox\//, 'Firefox'], [/Chrome\//, 'Chrome'], [/Safari\//, 'Safari'], [/curl\//, 'curl']] as const).find(([r]) => r.test(userAgent))?.[1];
   const system = ([[/iPhone|iPad/, 'iOS'], [/Android/, 'Android'], [/Windows/, 'Windows'], [/Mac OS X/, 'macOS'], [/Linux/, 'Linux']] as const).find(([r]) => r.test(userAgent))?.[1];
@@ -15,7 +15,7 @@ export function browserOf(userAgent: string): string {
   return [browser ?? s.unknownBrowser, system].filter(Boolean).join(', ');
 }
 
-export function SessionList({ sessions, end }: { sessions: SignedIn[]; end?: (id: string) => void }) {
+export function SessionList({ sessions, end }: { sessions: UserSession[]; end?: (id: string) => void }) {
   if (!sessions.length) return <p class="faint">{s.noSessions}</p>;
   return (
     <ul class="plain-list">

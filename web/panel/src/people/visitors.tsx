@@ -3,7 +3,7 @@ import { people as api } from '../api/api.js';
 import type { Receipt, Visitor } from '../api/types.js';
 import { formatFull, formatNumber, initials } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
-import { setQuery, usePlace } from '../lib/router.js';
+import { setQuery, useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button, LinkButton } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
@@ -14,9 +14,9 @@ import { Avatar, Empty, Failed, Notice, Skeleton } from '../ui/states.js';
 
 const s = strings.visitors;
 
-/** Search, export and erasure of visitors. */
+/** Searches, exports and erases visitors. */
 export default function Visitors() {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const q = query.get('q') ?? '';
   const [text, setText] = useState(q);
   const { data, error, loading, reload, set } = useLoad((signal) => api.visitors(q, signal), [q]);

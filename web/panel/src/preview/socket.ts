@@ -1,12 +1,12 @@
 import type { Message } from '@parley/shared/message.js';
-import { answer, type World } from './server.js';
+import { handle, type Backend } from './server.js';
 
 /**
- * Stands in for XMLHttpRequest: it answers Engine.IO's long polling, protocol 4, with the packets of Socket.IO's protocol 5, so far as one
- * namespace needs them.
+ * Replaces XMLHttpRequest in the preview. It answers long polling of Engine.IO protocol 4 with the Socket.IO protocol 5 packets that one
+ * namespace needs.
  */
 export class FakeRequest extends EventTarget {
-  static world: World;
+  static backend: Backend;
   static #queue: string[] = [];
   static #waiting: FakeRequest | undefined;
   static #offset = 0;
@@ -22,7 +22,7 @@ export class FakeRequest extends EventTarget {
     if (w) w.#flush();
   }
 
-  /** The widget has gone, and with it its connection. */
+  /** Drops the connection of a destroyed widget. */
   static reset(): void {
     FakeRequest.#queue = [];
     FakeRequest.#waiting = undefined;
@@ -64,7 +64,7 @@ export class FakeRequest extends EventTarget {
     if (!this.#url.pathname.startsWith('/socket.io')) {
       const file = body instanceof FormData ? body.get('file') : null;
       const data = file instanceof File ? { fileName: file.name, size: file.size, mime: file.type, caption: String((body as FormData).get('caption') ?? '') } : {};
-      void answer(FakeRequest.world, 'POST', this.#url.pathname, { type: 'FILE', data }).then(({ status, json }) => this.#done(JSON.stringify(json), status));
+      void handle(FakeRequest.backend, 'POST', this.#url.pathname, { type: 'FILE', data }).then(({ status, json }) => this.#done(JSON.stringify(json), status));
       return;
     }
     if (this.#method === 'POST') {

@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { streams as api } from '../api/api.js';
 import { messageOf } from '../api/client.js';
-import type { Letter, RedriveResult } from '../api/types.js';
+import type { DeadLetter, RedriveResult } from '../api/types.js';
 import { count, formatFull } from '../lib/format.js';
 import { useLoad, usePages } from '../lib/load.js';
-import { setQuery, usePlace } from '../lib/router.js';
+import { setQuery, useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
@@ -17,13 +17,13 @@ import { toast } from '../ui/toast.js';
 const s = strings.streams;
 
 export function DeadLetters() {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const stream = query.get('stream') ?? '';
   const consumer = query.get('consumer') ?? '';
-  const pages = usePages((cursor, signal) => api.letters({ ...(stream && { stream }), ...(consumer && { consumer }) }, cursor, signal), [stream, consumer]);
+  const pages = usePages((cursor, signal) => api.deadLetters({ ...(stream && { stream }), ...(consumer && { consumer }) }, cursor, signal), [stream, consumer]);
   const [chosen, setChosen] = useState<Set<number>>(new Set());
   const [shown, setShown] = useState<number>();
-  const [acting, setActing] = useState<{ what: 'redrive' | 'drop'; sequences: number[] | undefined }>();
+  const [action, setAction] = useState<{ what: 'redrive' | 'drop'; sequences: number[] | undefined }>();
   useEffect(() => setChosen(new Set()), [stream, consumer]);
   const all = pages.items.length > 0 && pages.items.every((l) => chosen.has(l.sequence));
   const toggle = (n: number) => setChosen((old) => new Set(old.has(n) ? [...old].filter((x) => x !== n) : [...old, n]));
@@ -34,8 +34,8 @@ export function DeadLetters() {
         <Filter label={s.consumer} value={consumer} change={(v) => setQuery({ consumer: v })} />
         <span class="grow-1" />
         {chosen.size > 0 && <span class="muted">{s.chosen(chosen.size)}</span>}
-        <Button icon="trash" disabled={!chosen.size} onClick={() => setActing({ what: 'drop', sequences: [...chosen] })}>{s.drop}</Button>
-        <Button kind="primary" icon="refresh" disabled={!pages.items.length} onClick={() => setActing({ what: 'redrive', sequences: chosen.size ? [...chosen] : undefined })}>{chosen.size ? s.redriveChosen : s.redriveAll}</Button>
+        <Button icon="trash" disabled={!chosen.size} onClick={() => setAction({ what: 'drop', sequences: [...chosen] })}>{s.drop}</Button>
+        <Button kind="primary" icon="refresh" disabled={!pages.items.length} onClick={() => setAction({ what: 'redrive', sequences: chosen.size ? [...chosen] : undefined })}>{chosen.size ? s.redriveChosen : s.redriveAll}</Button>
       </div>
       {!pages.ready && pages.loading && <Skeleton />}
       {!pages.ready && !!pages.error && <Failed error={pages.error} retry={pages.reload} />}
@@ -56,13 +56,13 @@ export function DeadLetters() {
       )}
       {pages.more && <div><Button busy={pages.loading} onClick={pages.loadMore}>{strings.more}</Button></div>}
       {pages.ready && !!pages.error && <Notice kind="bad">{messageOf(pages.error)}</Notice>}
-      {shown !== undefined && <LetterDialog sequence={shown} close={() => setShown(undefined)} redrive={() => { setShown(undefined); setActing({ what: 'redrive', sequences: [shown] }); }} />}
-      {acting && (
-        <Act
-          {...acting}
+      {shown !== undefined && <DeadLetterDialog sequence={shown} close={() => setShown(undefined)} redrive={() => { setShown(undefined); setAction({ what: 'redrive', sequences: [shown] }); }} />}
+      {action && (
+        <ActionDialog
+          {...action}
           filter={{ ...(stream && { stream }), ...(consumer && { consumer }) }}
           close={(done) => {
-            setActing(undefined);
+            setAction(undefined);
             if (!done) return;
             setChosen(new Set());
             pages.reload();
@@ -83,8 +83,8 @@ function Filter({ label, value, change }: { label: string; value: string; change
   return <Field label={label} class="inline"><TextInput value={text} change={setText} placeholder={s.anyValue} /></Field>;
 }
 
-function LetterDialog({ sequence, close, redrive }: { sequence: number; close(): void; redrive(): void }) {
-  const { data: l, error, reload } = useLoad<Letter>((signal) => api.letter(sequence, signal), [sequence]);
+function DeadLetterDialog({ sequence, close, redrive }: { sequence: number; close(): void; redrive(): void }) {
+  const { data: l, error, reload } = useLoad<DeadLetter>((signal) => api.deadLetter(sequence, signal), [sequence]);
   return (
     <Dialog title={s.letter(sequence)} wide close={close} footer={<><Button onClick={close}>{strings.close}</Button><Button kind="primary" icon="refresh" disabled={!l} onClick={redrive}>{s.redrive}</Button></>}>
       {!l && (error ? <Failed error={error} retry={reload} /> : <Skeleton />)}
@@ -105,14 +105,14 @@ function LetterDialog({ sequence, close, redrive }: { sequence: number; close():
   );
 }
 
-/** Shows first what would happen, and does it only then. */
-function Act({ what, sequences, filter, close }: { what: 'redrive' | 'drop'; sequences: number[] | undefined; filter: { stream?: string; consumer?: string }; close(done: boolean): void }) {
+/** Shows the result of a dry run, then runs the action after confirmation. */
+function ActionDialog({ what, sequences, filter, close }: { what: 'redrive' | 'drop'; sequences: number[] | undefined; filter: { stream?: string; consumer?: string }; close(done: boolean): void }) {
   const run = (dryRun: boolean) => (what === 'drop' ? api.drop({ sequences: sequences ?? [], dryRun }) : api.redrive({ ...(sequences ? { sequences } : filter), dryRun }));
-  const dry = useLoad(() => run(true), []);
+  const dryRun = useLoad(() => run(true), []);
   const [busy, setBusy] = useState(false);
   const [results, setResults] = useState<RedriveResult[]>();
   const [problem, setProblem] = useState('');
-  const shown = results ?? dry.data?.results;
+  const shown = results ?? dryRun.data?.results;
   const failed = results?.filter((r) => r.result === 'failed').length ?? 0;
   const submit = async () => {
     if (busy || !shown?.length) return;
@@ -141,7 +141,7 @@ function Act({ what, sequences, filter, close }: { what: 'redrive' | 'drop'; seq
     >
       <p>{what === 'drop' ? s.dropLead : s.redriveLead}</p>
       {problem && <Notice kind="bad">{problem}</Notice>}
-      {!shown && (dry.error ? <Failed error={dry.error} retry={dry.reload} /> : <Skeleton rows={3} />)}
+      {!shown && (dryRun.error ? <Failed error={dryRun.error} retry={dryRun.reload} /> : <Skeleton rows={3} />)}
       {failed > 0 && <Notice kind="bad">{s.someFailed(failed)}</Notice>}
       {shown && !results && <Notice kind="info">{s.dryRun(count(shown.length, s.letterForms))}</Notice>}
       {shown && (

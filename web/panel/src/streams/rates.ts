@@ -1,6 +1,6 @@
 import type { Streams } from '../api/types.js';
 
-/** Events a second between two answers: in for each stream, done for each of its consumers. */
+/** Events per second between two responses: published per stream, delivered per consumer. */
 export interface Rates { streams: Record<string, number>; consumers: Record<string, number> }
 
 export function ratesOf(before: Streams | undefined, now: Streams): Rates {
@@ -19,10 +19,10 @@ export function ratesOf(before: Streams | undefined, now: Streams): Rates {
   return rates;
 }
 
-/** How a consumer is: it is behind when its oldest event has waited for long, and away when nobody reads it. */
-export type Health = 'good' | 'behind' | 'away';
+/** The health of a consumer: behind when its oldest event is older than 30 seconds, inactive when no process reads from it. */
+export type Health = 'good' | 'behind' | 'inactive';
 
 export function healthOf(c: { read: boolean; pending: number; ackPending: number; oldestAgeSeconds: number }): Health {
-  if (!c.read) return 'away';
+  if (!c.read) return 'inactive';
   return c.oldestAgeSeconds > 30 && c.pending + c.ackPending > 0 ? 'behind' : 'good';
 }

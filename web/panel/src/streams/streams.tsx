@@ -4,7 +4,7 @@ import { streams as api } from '../api/api.js';
 import { messageOf } from '../api/client.js';
 import type { Consumer, Stream, Streams } from '../api/types.js';
 import { formatAgo, formatBytes, formatClock, formatDuration, formatNumber } from '../lib/format.js';
-import { usePlace } from '../lib/router.js';
+import { useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Glyph } from '../ui/icon.js';
@@ -17,11 +17,11 @@ import { Trace } from './trace.js';
 
 const s = strings.streams;
 
-/** How often the numbers are asked for. */
-const PERIOD = 3000;
+/** The polling interval, in milliseconds. */
+const POLL_INTERVAL = 3000;
 
 export default function StreamsSection() {
-  const { parts } = usePlace();
+  const { parts } = useRoute();
   const at = parts[1] ?? '';
   const tabs = [['', s.overview, 'streams'], ['dead', s.dead, 'alert'], ['trace', s.trace, 'route'], ['tail', s.tail, 'play']] as const;
   return (
@@ -46,20 +46,20 @@ function Overview() {
     if (!running) return;
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout>;
-    const ask = async () => {
+    const poll = async () => {
       try {
-        const answer = await api.list(stop.signal);
-        setRates(ratesOf(before.current, answer));
-        before.current = answer;
-        setNow(answer);
+        const response = await api.list(stop.signal);
+        setRates(ratesOf(before.current, response));
+        before.current = response;
+        setNow(response);
         setError(undefined);
       } catch (err) {
         if (stop.signal.aborted) return;
         setError(err);
       }
-      timer = setTimeout(() => void ask(), document.hidden ? PERIOD * 10 : PERIOD);
+      timer = setTimeout(() => void poll(), document.hidden ? POLL_INTERVAL * 10 : POLL_INTERVAL);
     };
-    void ask();
+    void poll();
     return () => {
       stop.abort();
       clearTimeout(timer);

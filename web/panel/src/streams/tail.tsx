@@ -12,15 +12,15 @@ import { VirtualList } from '../ui/virtual.js';
 
 const s = strings.streams;
 
-/** What is kept on the screen. */
-const MOST = 2000;
+/** The maximum number of lines kept on the screen. */
+const MAX_LINES = 2000;
 
-/** The kinds of events, as the API names them. */
+/** The event kinds of the API. */
 const KINDS = ['company-message', 'push', 'registration', 'visitor-message', 'rating', 'control', 'reply', 'outbound', 'status', 'dead', 'revocation'];
 
 interface Line { n: number; data: Data }
 
-/** Shows events as they pass. */
+/** Shows events as they are published. */
 export function Tail() {
   const [filter, setFilter] = useState({ stream: '', kind: '', chatId: '', appId: '', since: '10m' });
   const [running, setRunning] = useState(true);
@@ -35,25 +35,25 @@ export function Tail() {
     setState('connecting');
     let source: EventSource | undefined;
     let waiting: Line[] = [];
-    // Many may come at once: they are drawn together.
+    // Batch the rendering, because many events may arrive at once.
     const draw = setInterval(() => {
       if (!waiting.length) return;
       const more = waiting.reverse();
       waiting = [];
-      setLines((old) => [...more, ...old].slice(0, MOST));
+      setLines((old) => [...more, ...old].slice(0, MAX_LINES));
     }, 150);
     const start = setTimeout(() => {
       source = new EventSource(client.url('tail', { ...filter, companyId: '' }));
       source.onopen = () => setState('open');
       source.onerror = () => {
         setState('lost');
-        source?.close(); // it has no ids: a new one would begin again
+        source?.close(); // the stream has no event ids, so a reconnect would start over
       };
       source.addEventListener('event', (e) => {
         try {
           waiting.push({ n: next.current++, data: object(JSON.parse(e.data as string)) });
         } catch {
-          // not an event
+          // malformed event: ignored
         }
       });
     }, 300);

@@ -14,7 +14,7 @@ import { Badge, Empty, Failed, Skeleton } from '../ui/states.js';
 
 const s = strings.streams;
 
-/** Follows a message from the request to the browser. */
+/** Traces a message from the request to the browser. */
 export function Trace({ id }: { id: string }) {
   const [wanted, setWanted] = useState(id);
   const go = (e: Event) => {
@@ -34,7 +34,7 @@ export function Trace({ id }: { id: string }) {
 
 export interface Step { at: string; title: string; detail: string; kind: 'plain' | 'good' | 'warn' | 'bad'; facts: [string, string][] }
 
-/** The steps of a trace in the order of their times. */
+/** Returns the steps of a trace in chronological order. */
 export function stepsOf(trace: Data): Step[] {
   const steps: Step[] = [];
   for (const e of list(trace.events)) {

@@ -2,7 +2,7 @@ import type { Parameter } from '../api/types.js';
 
 type Part = { text: string } | { name: string };
 
-/** A template's text in its parts. Braces that do not close are text, as the server reads them. */
+/** Splits the text of a template into text and placeholders. Unclosed braces are text, as on the server. */
 export function partsOf(text: string): Part[] {
   const parts: Part[] = [];
   let rest = text;
@@ -17,10 +17,10 @@ export function partsOf(text: string): Part[] {
   }
 }
 
-/** The names of the placeholders, each once, in their order. */
+/** Returns the distinct names of the placeholders, in order of first appearance. */
 export const placeholders = (text: string): string[] => [...new Set(partsOf(text).flatMap((p) => ('name' in p && p.name ? [p.name] : [])))];
 
-/** The text with values, or the parameters' defaults, in place of the placeholders. */
+/** Replaces the placeholders with the values, or with the defaults of the parameters. */
 export function renderTemplate(t: { text: string; parameters: Parameter[] }, values: Record<string, string>): string {
   const defaults = Object.fromEntries(t.parameters.map((p) => [p.name, p.default]));
   return partsOf(t.text).map((p) => ('text' in p ? p.text : values[p.name] || defaults[p.name] || '')).join('');

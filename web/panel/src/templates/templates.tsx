@@ -4,7 +4,7 @@ import { fieldErrors, isStatus, messageOf } from '../api/client.js';
 import type { AuditEntry, Template, TestPush } from '../api/types.js';
 import { count, formatFull } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
-import { navigate, setGuard, usePlace } from '../lib/router.js';
+import { navigate, setGuard, useRoute } from '../lib/router.js';
 import { can } from '../state.js';
 import { strings } from '../strings.js';
 import { Button, LinkButton } from '../ui/button.js';
@@ -19,7 +19,7 @@ const s = strings.templates;
 const kinds = { draft: 'plain', pending: 'warn', approved: 'good', rejected: 'bad' } as const;
 
 export default function Templates() {
-  const { parts } = usePlace();
+  const { parts } = useRoute();
   return parts[1] ? <Edit key={parts[1]} id={parts[1]} /> : <List />;
 }
 
@@ -38,7 +38,7 @@ function List() {
           {data.map((t) => (
             <tr key={t.id}>
               <td class="wrap-any"><a class="cell-link" href={`#/templates/${t.id}`}>{t.name}</a></td>
-              <td class="clip"><Marked text={t.text} /></td>
+              <td class="clip"><Highlighted text={t.text} /></td>
               <td><Badge kind={kinds[t.status]}>{s.statuses[t.status]}</Badge></td>
             </tr>
           ))}
@@ -48,8 +48,8 @@ function List() {
   );
 }
 
-/** A template's text with its placeholders marked. */
-function Marked({ text }: { text: string }) {
+/** The text of a template with its placeholders highlighted. */
+function Highlighted({ text }: { text: string }) {
   return <>{partsOf(text).map((p, i) => ('text' in p ? p.text : <mark key={i}>{p.name}</mark>))}</>;
 }
 
@@ -85,28 +85,28 @@ function Edit({ id }: { id: string }) {
   }
   const errors = fieldErrors(problem);
   const change = (c: Partial<TemplateDraft>) => setDraft({ ...d, ...c });
-  const standard = (name: string) => d.parameters.find((p) => p.name === name)?.default ?? '';
-  const setStandard = (name: string, value: string) => change({ parameters: [...d.parameters.filter((p) => p.name !== name), { name, default: value }] });
-  const done = (t: Template, said: string) => {
+  const defaultOf = (name: string) => d.parameters.find((p) => p.name === name)?.default ?? '';
+  const setDefault = (name: string, value: string) => change({ parameters: [...d.parameters.filter((p) => p.name !== name), { name, default: value }] });
+  const done = (t: Template, confirmation: string) => {
     set(() => t);
     setDraft(undefined);
-    toast(said);
+    toast(confirmation);
     history.reload();
   };
-  const run = async (what: string, act: () => Promise<Template>, said: string) => {
+  const run = async (what: string, act: () => Promise<Template>, confirmation: string) => {
     if (busy) return;
     setBusy(what);
     setProblem(undefined);
     try {
-      done(await act(), said);
+      done(await act(), confirmation);
     } catch (err) {
       setProblem(err);
     } finally {
       setBusy('');
     }
   };
-  /** Parameters are the placeholders of the text, in their order. */
-  const ready = (): TemplateDraft => ({ name: d.name.trim(), text: d.text, parameters: names.filter((n) => n !== 'username').map((name) => ({ name, default: standard(name) })) });
+  /** The draft to save. Its parameters are the placeholders of the text, in their order. */
+  const ready = (): TemplateDraft => ({ name: d.name.trim(), text: d.text, parameters: names.filter((n) => n !== 'username').map((name) => ({ name, default: defaultOf(name) })) });
   const save = async () => {
     setTried(true);
     setConfirming(false);
@@ -156,7 +156,7 @@ function Edit({ id }: { id: string }) {
                 <legend class="legend">{s.defaults}</legend>
                 <p class="hint">{s.defaultsHint}</p>
                 {names.filter((n) => n !== 'username').map((n) => (
-                  <Field key={n} label={n} error={errors[`parameters.${n}`]}><TextInput value={standard(n)} placeholder={s.noDefault} spellcheck change={(v) => setStandard(n, v)} /></Field>
+                  <Field key={n} label={n} error={errors[`parameters.${n}`]}><TextInput value={defaultOf(n)} placeholder={s.noDefault} spellcheck change={(v) => setDefault(n, v)} /></Field>
                 ))}
               </fieldset>
             )}
@@ -173,7 +173,7 @@ function Edit({ id }: { id: string }) {
           <Card title={strings.preview} lead={s.previewLead}>
             {names.map((n) => (
               <Field key={n} label={n === 'username' ? s.username : n}>
-                <TextInput value={n === 'username' ? username : (values[n] ?? '')} placeholder={standard(n)} spellcheck change={(v) => (n === 'username' ? setUsername(v) : setValues({ ...values, [n]: v }))} />
+                <TextInput value={n === 'username' ? username : (values[n] ?? '')} placeholder={defaultOf(n)} spellcheck change={(v) => (n === 'username' ? setUsername(v) : setValues({ ...values, [n]: v }))} />
               </Field>
             ))}
             <div class="phone-sample"><p class="template-bubble" dir="auto">{preview?.text || <span class="faint">{s.previewEmpty}</span>}</p></div>
@@ -204,7 +204,7 @@ function Edit({ id }: { id: string }) {
   );
 }
 
-/** What the server makes of what has not been saved yet. */
+/** Renders the unsaved draft on the server. */
 function usePreview(d: TemplateDraft | undefined, names: string[], values: Record<string, string>, username: string) {
   const [shown, show] = useState<{ text: string; missing: string[] }>();
   const body = d && {
@@ -249,7 +249,7 @@ function Reject({ close, reject }: { close(): void; reject(reason: string): Prom
   );
 }
 
-/** A push as a dry run: it says what would be sent, and sends nothing. */
+/** A push as a dry run: shows what would be sent, and sends nothing. */
 function Test({ template, close }: { template: Template; close(): void }) {
   const names = placeholders(template.text);
   const [source, setSource] = useState('');

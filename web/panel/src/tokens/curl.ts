@@ -1,8 +1,8 @@
-/** The first call that a company makes: it says whether the token counts, and which chat is meant is to be filled in. */
+/** Returns an example call with the token. The user replaces CHAT_ID with the id of a chat. */
 export function curlFor(base: string, token: string): string {
   const body = JSON.stringify({ type: 'TEXT', data: { text: 'Hello from the API' }, chatId: 'CHAT_ID' });
   return `curl -X POST ${quote(base.replace(/\/$/, '') + '/message/send')} -H ${quote(`x-access-token: ${token}`)} -H 'Content-Type: application/json' -d ${quote(body)}`;
 }
 
-/** A word for the shell. */
+/** Quotes a word for the shell, if needed. */
 export const quote = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);

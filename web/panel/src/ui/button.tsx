@@ -12,7 +12,7 @@ export interface ButtonProps extends Native {
   children: ComponentChildren;
 }
 
-/** While it is busy it keeps the focus and its width, and takes no press. */
+/** A busy button keeps the focus and its width, and ignores clicks. */
 export function Button({ kind = 'secondary', icon, small, busy, buttonRef, children, class: more, onClick, ...rest }: ButtonProps) {
   const names = ['btn', kind, small && 'small', busy && 'busy', more].filter(Boolean).join(' ');
   return (

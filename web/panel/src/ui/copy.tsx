@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { strings } from '../strings.js';
 import { Button } from './button.js';
 
-/** Copies a text. Where the browser refuses, it selects the text so that the keyboard can. */
+/** Copies a text to the clipboard. When the browser refuses, it selects the text so that the user can copy it with the keyboard. */
 export function CopyButton({ text, label = strings.copy, small = true }: { text: string; label?: string; small?: boolean }) {
   const [done, setDone] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>();
@@ -29,7 +29,7 @@ export function CopyButton({ text, label = strings.copy, small = true }: { text:
   );
 }
 
-/** A text to copy: a command, a snippet, a secret. */
+/** A text with a copy button: a command, a snippet or a secret. */
 export function Code({ text, label, copyLabel }: { text: string; label: string; copyLabel?: string }) {
   return (
     <div class="code">

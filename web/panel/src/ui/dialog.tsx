@@ -8,16 +8,16 @@ import { Notice } from './states.js';
 export interface DialogProps {
   title: string;
   close(): void;
-  /** The buttons; the form's own submit among them. */
+  /** The buttons, including the submit button of the form. */
   footer?: ComponentChildren;
   onSubmit?: () => void;
   wide?: boolean;
-  /** Whether Escape and the cross close it. */
+  /** Whether Escape and the close button close the dialog. */
   dismissible?: boolean;
   children: ComponentChildren;
 }
 
-/** A modal dialog. The browser keeps the focus in it and gives it back. */
+/** A modal dialog. The browser traps the focus in it; closing restores the focus. */
 export function Dialog({ title, close, footer, onSubmit, wide, dismissible = true, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -62,10 +62,10 @@ export interface ConfirmProps {
   title: string;
   action: string;
   danger?: boolean;
-  /** Does it; the dialog closes when it is done and shows what went wrong otherwise. */
+  /** Runs the action. The dialog closes on success and shows the error on failure. */
   confirm(): Promise<unknown>;
   close(): void;
-  /** What must be typed before the button does anything. */
+  /** The word to type before the button is enabled. */
   typed?: string;
   children: ComponentChildren;
 }

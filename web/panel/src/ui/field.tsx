@@ -18,7 +18,7 @@ export interface FieldProps {
   children: ComponentChildren;
 }
 
-/** A label, its control, a hint and what is wrong; the control inside takes its names from here. */
+/** A label, a control, a hint and an error. The control reads its id and its ARIA attributes from the field's context. */
 export function Field({ label, hint, error, required = false, optional, hidden, class: more, children }: FieldProps) {
   const id = useId();
   const describedBy = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
@@ -85,7 +85,7 @@ export function Checkbox({ label, checked, change, disabled, hint }: { label: Co
   );
 }
 
-/** One of a few: a row of buttons, of which one is pressed. */
+/** A segmented control: a row of buttons of which exactly one is pressed. */
 export function Segmented<T extends string>({ label, value, options, change }: { label: string; value: T; options: { value: T; label: string }[]; change(value: T): void }) {
   return (
     <div class="segmented" role="group" aria-label={label}>

@@ -1,4 +1,4 @@
-/** The panel's icons: strokes on a grid of 24. */
+/** The icons of the panel: stroked paths on a 24 by 24 grid. */
 export const paths = {
   inbox: 'M4 13h4.5l1.5 3h4l1.5-3H20M4 13l2.5-8h11L20 13v6H4v-6Z',
   key: 'M14.5 13.5a5 5 0 1 0-4.3-2.4L4 17.3V20h3v-2h2v-2h2l1.3-2.9a5 5 0 0 0 2.2.4ZM15.5 8h.01',

@@ -16,15 +16,15 @@ export interface MenuItem {
 export interface MenuProps {
   label: string;
   items: (MenuItem | false | undefined)[];
-  /** What the button shows; three dots otherwise. */
+  /** The content of the button; three dots by default. */
   children?: ComponentChildren;
   class?: string;
   up?: boolean;
-  /** The button's own text names it. */
+  /** Whether the content of the button is its accessible name. */
   named?: boolean;
 }
 
-/** A button with a list of actions. It stands above everything else, so no scrolling box cuts it off. */
+/** A button that opens a list of actions. The list is a popover in the top layer, so that no scroll container clips it. */
 export function Menu({ label, items, children, class: more, up, named }: MenuProps) {
   const [open, setOpen] = useState(false);
   const id = useId();
@@ -44,15 +44,15 @@ export function Menu({ label, items, children, class: more, up, named }: MenuPro
     const top = below ? b.bottom + 4 : Math.max(8, b.top - height - 4);
     rulePlace(place, left, top);
     menu.querySelector<HTMLElement>('[role^=menuitem]')?.focus();
-    const away = (e: Event) => {
+    const onPointerDown = (e: Event) => {
       if (!menu.contains(e.target as Node) && !button.current!.contains(e.target as Node)) setOpen(false);
     };
-    const gone = () => setOpen(false);
-    addEventListener('pointerdown', away);
-    addEventListener('resize', gone);
+    const onResize = () => setOpen(false);
+    addEventListener('pointerdown', onPointerDown);
+    addEventListener('resize', onResize);
     return () => {
-      removeEventListener('pointerdown', away);
-      removeEventListener('resize', gone);
+      removeEventListener('pointerdown', onPointerDown);
+      removeEventListener('resize', onResize);
     };
   }, [open]);
 

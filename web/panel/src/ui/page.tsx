@@ -4,7 +4,7 @@ import { Store, useStore } from '../lib/store.js';
 import { strings } from '../strings.js';
 import { Glyph, type GlyphName } from './icon.js';
 
-/** What the browser's tab says beside the count of unread chats. */
+/** The document title without the count of unread chats. */
 export const pageTitle = new Store('');
 
 export function useTitle(title: string): void {
@@ -19,7 +19,7 @@ export function TitleBadge({ unread }: { unread: number }) {
   return null;
 }
 
-/** A section's page: its heading, its actions and what it shows. */
+/** The page of a section: heading, actions and content. */
 export function Page({ title, lead, actions, back, wide, children }: { title: string; lead?: ComponentChildren; actions?: ComponentChildren; back?: { href: string; label: string }; wide?: boolean; children: ComponentChildren }) {
   useTitle(title);
   return (
@@ -56,7 +56,7 @@ export function Card({ title, lead, actions, children, class: more }: { title?: 
 
 export interface TabLink { href: string; label: string; icon?: GlyphName; current: boolean }
 
-/** Links that look like tabs: each has an address of its own. */
+/** Links that look like tabs. Each tab has its own address. */
 export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   return (
     <nav class="tabs" aria-label={label}>
@@ -70,8 +70,8 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   );
 }
 
-/** A table that scrolls by itself where the page is narrow. */
-export function Table({ label, head, numbers = [], children, class: more }: { label: string; head: ComponentChildren[]; /** Columns of numbers. */ numbers?: number[]; children: ComponentChildren; class?: string }) {
+/** A table that scrolls horizontally when the page is too narrow. */
+export function Table({ label, head, numbers = [], children, class: more }: { label: string; head: ComponentChildren[]; /** The indexes of the numeric columns. */ numbers?: number[]; children: ComponentChildren; class?: string }) {
   return (
     <div class={more ? `table-wrap ${more}` : 'table-wrap'} tabIndex={0} role="region" aria-label={label}>
       <table>

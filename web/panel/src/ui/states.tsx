@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
-import { messageOf, problemId } from '../api/client.js';
+import { messageOf, requestIdOf } from '../api/client.js';
 import { strings } from '../strings.js';
 import { Button } from './button.js';
 import { Glyph, type GlyphName } from './icon.js';
 
-/** Nothing is there yet, and what to do about it. */
+/** The empty state: what is missing, and what to do next. */
 export function Empty({ icon, title, children, action }: { icon: GlyphName; title: string; children?: ComponentChildren; action?: ComponentChildren }) {
   return (
     <div class="state">
@@ -16,9 +16,9 @@ export function Empty({ icon, title, children, action }: { icon: GlyphName; titl
   );
 }
 
-/** What has been asked for did not come. */
+/** The error state of a failed load. */
 export function Failed({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
-  const id = problemId(error);
+  const id = requestIdOf(error);
   return (
     <div class="state" role="alert">
       <span class="state-icon bad"><Glyph name="alert" size={24} /></span>
@@ -30,7 +30,7 @@ export function Failed({ error, retry }: { error: unknown; retry?: (() => void) 
   );
 }
 
-/** Grey lines in the shape of what comes. */
+/** A loading placeholder. */
 export function Skeleton({ rows = 6, class: more }: { rows?: number; class?: string }) {
   return (
     <div class={more ? `skeleton ${more}` : 'skeleton'} role="status" aria-label={strings.loading}>
@@ -55,7 +55,7 @@ export function Badge({ kind = 'plain', children }: { kind?: 'plain' | 'accent' 
 
 const hues = 8;
 
-/** A circle with the first letters of a name; its colour follows from the name. */
+/** A circle with initials. The name determines its colour. */
 export function Avatar({ name, letters, size = 'normal', online }: { name: string; letters: string; size?: 'small' | 'normal' | 'large'; online?: boolean }) {
   let sum = 0;
   for (const c of name) sum = (sum * 31 + c.codePointAt(0)!) % 9973;

@@ -8,7 +8,7 @@ interface Toast { id: number; kind: 'good' | 'bad'; text: string }
 const toasts = new Store<Toast[]>([]);
 let next = 1;
 
-/** Says shortly that something is done, or not. Errors stay until they are closed. */
+/** Shows a short notification of success or failure. Errors stay until they are dismissed. */
 export function toast(text: string, kind: Toast['kind'] = 'good'): void {
   const id = next++;
   toasts.update((all) => [...all.slice(-2), { id, kind, text }]);

@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useRule } from '../lib/sheet.js';
 
-/** Rows outside of the window that are drawn all the same. */
+/** The number of rows rendered beyond each edge of the viewport. */
 const MARGIN = 8;
 
-/** Which rows of a list are drawn. */
+/** Returns the range of rows to render. */
 export function windowOf(scrollTop: number, height: number, rowHeight: number, total: number, margin = MARGIN): { from: number; to: number } {
   const from = Math.max(0, Math.min(total, Math.floor(scrollTop / rowHeight) - margin));
   const to = Math.min(total, Math.ceil((scrollTop + height) / rowHeight) + margin);
@@ -17,16 +17,16 @@ export interface VirtualListProps<T> {
   items: T[];
   rowHeight: number;
   keyOf(item: T): string;
-  /** The chosen item's key: it is kept in sight. */
+  /** The key of the selected item. The list scrolls it into view. */
   current?: string | undefined;
-  /** The end is near: more may be asked for. */
+  /** Called when the end of the list is near, to load more items. */
   onEnd?: (() => void) | undefined;
   onKeyDown?: (e: KeyboardEvent) => void;
   footer?: ComponentChildren;
   row(item: T): ComponentChildren;
 }
 
-/** A list of rows of one height, of which only those in sight are in the document. */
+/** A list of rows of equal height. The document contains only the rows in and near the viewport. */
 export function VirtualList<T>({ label, items, rowHeight, keyOf, current, onEnd, onKeyDown, footer, row }: VirtualListProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ from: 0, to: 30 });

@@ -4,7 +4,7 @@ import { messageOf } from '../api/client.js';
 import type { Delivery, WebhookEndpoint } from '../api/types.js';
 import { count, formatFull } from '../lib/format.js';
 import { useLoad, usePages } from '../lib/load.js';
-import { setQuery, usePlace } from '../lib/router.js';
+import { setQuery, useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
@@ -19,12 +19,12 @@ const s = strings.webhooks;
 
 const kinds = { pending: 'warn', delivered: 'good', failed: 'bad' } as const;
 
-/** How often deliveries that are under way are asked for again. */
-const PERIOD = 2000;
+/** The polling interval while a delivery is pending, in milliseconds. */
+const POLL_INTERVAL = 2000;
 
-/** The log of an endpoint: each delivery with its attempts. */
+/** The delivery log of an endpoint. */
 export function Deliveries({ endpoint, types }: { endpoint: WebhookEndpoint; types: string[] }) {
-  const { query } = usePlace();
+  const { query } = useRoute();
   const status = query.get('status') ?? '';
   const eventType = query.get('eventType') ?? '';
   const pages = usePages((cursor, signal) => api.deliveries(endpoint.id, { status, eventType }, cursor, signal), [endpoint.id, status, eventType]);
@@ -33,13 +33,13 @@ export function Deliveries({ endpoint, types }: { endpoint: WebhookEndpoint; typ
   const waiting = pages.items.some((d) => d.status === 'pending');
   useEffect(() => {
     if (!waiting || pages.loading || pages.items.length > 50) return;
-    const timer = setTimeout(() => pages.reload(), PERIOD);
+    const timer = setTimeout(() => pages.reload(), POLL_INTERVAL);
     return () => clearTimeout(timer);
   }, [waiting, pages.loading, pages.items]);
-  const act = async (run: () => Promise<unknown>, said: string) => {
+  const act = async (run: () => Promise<unknown>, confirmation: string) => {
     try {
       await run();
-      toast(said);
+      toast(confirmation);
       pages.reload();
     } catch (err) {
       toast(messageOf(err), 'bad');
@@ -111,12 +111,12 @@ function DeliveryDialog({ delivery: d, close }: { delivery: Delivery; close(): v
   );
 }
 
-/** Says first how many deliveries would be sent again. */
+/** Replays failed deliveries. It first shows how many deliveries that affects. */
 function Replay({ endpoint, eventType, close, done }: { endpoint: WebhookEndpoint; eventType: string; close(): void; done(n: number): void }) {
   const filter = { status: 'failed', ...(eventType && { eventType }) };
-  const dry = useLoad(() => api.replay(endpoint.id, { ...filter, dryRun: true }), []);
-  if (!dry.data) return <Dialog title={s.replayFailed} close={close}>{dry.error ? <Failed error={dry.error} retry={dry.reload} /> : <Skeleton rows={2} />}</Dialog>;
-  const n = dry.data.length;
+  const dryRun = useLoad(() => api.replay(endpoint.id, { ...filter, dryRun: true }), []);
+  if (!dryRun.data) return <Dialog title={s.replayFailed} close={close}>{dryRun.error ? <Failed error={dryRun.error} retry={dryRun.reload} /> : <Skeleton rows={2} />}</Dialog>;
+  const n = dryRun.data.length;
   if (!n) return <Dialog title={s.replayFailed} close={close} footer={<Button onClick={close}>{strings.close}</Button>}><p>{s.nothingFailed}</p></Dialog>;
   return (
     <Confirm title={s.replayFailed} action={s.replay} danger={false} close={close} confirm={async () => done((await api.replay(endpoint.id, filter)).length)}>

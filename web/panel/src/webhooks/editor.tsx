@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { webhooks as api } from '../api/api.js';
 import { fieldErrors, messageOf } from '../api/client.js';
-import type { MadeWebhook, WebhookEndpoint } from '../api/types.js';
+import type { WebhookWithSecrets, WebhookEndpoint } from '../api/types.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Dialog } from '../ui/dialog.js';
@@ -11,8 +11,8 @@ import { parseHeaders } from './headers.js';
 
 const s = strings.webhooks;
 
-/** Creates an endpoint, or changes one. The values of headers are never shown: an empty field keeps those that are set. */
-export function Editor({ endpoint, types, close, made, saved }: { endpoint?: WebhookEndpoint; types: string[]; close(): void; made(m: MadeWebhook): void; saved(e: WebhookEndpoint): void }) {
+/** Creates or edits an endpoint. Header values are never shown; an empty field keeps the current headers. */
+export function Editor({ endpoint, types, close, created, saved }: { endpoint?: WebhookEndpoint; types: string[]; close(): void; created(m: WebhookWithSecrets): void; saved(e: WebhookEndpoint): void }) {
   const [url, setUrl] = useState(endpoint?.url ?? '');
   const [description, setDescription] = useState(endpoint?.description ?? '');
   const [some, setSome] = useState(!!endpoint?.events.length);
@@ -27,24 +27,24 @@ export function Editor({ endpoint, types, close, made, saved }: { endpoint?: Web
   const errors = fieldErrors(problem);
   const toggle = (list: string[], value: string) => (list.includes(value) ? list.filter((x) => x !== value) : [...list, value]);
   const parsed = parseHeaders(headers);
-  const wrong = { url: !url.trim(), events: some && !events.length, headers: !parsed, signatures: !endpoint && !signatures.length };
+  const invalid = { url: !url.trim(), events: some && !events.length, headers: !parsed, signatures: !endpoint && !signatures.length };
   const submit = async () => {
     setTried(true);
-    if (busy || Object.values(wrong).some(Boolean)) return;
+    if (busy || Object.values(invalid).some(Boolean)) return;
     setBusy(true);
     setProblem(undefined);
     const body = { url: url.trim(), description: description.trim(), events: some ? events : [], ordered };
     const given = clear || Object.keys(parsed!).length > 0;
     try {
       if (endpoint) saved(await api.update(endpoint.id, { ...body, ...(given && { headers: clear ? {} : parsed! }) }));
-      else made(await api.create({ ...body, headers: parsed!, signatures }));
+      else created(await api.create({ ...body, headers: parsed!, signatures }));
     } catch (err) {
       setBusy(false);
       setProblem(err);
     }
   };
   const fields = ['url', 'description', 'events', 'headers'];
-  const elsewhere = !!problem && (!Object.keys(errors).length || Object.keys(errors).some((f) => !fields.includes(f)));
+  const hasOtherError = !!problem && (!Object.keys(errors).length || Object.keys(errors).some((f) => !fields.includes(f)));
   return (
     <Dialog
       title={endpoint ? s.editTitle : s.create}
@@ -52,28 +52,28 @@ export function Editor({ endpoint, types, close, made, saved }: { endpoint?: Web
       onSubmit={() => void submit()}
       footer={<><Button onClick={close}>{strings.cancel}</Button><Button type="submit" kind="primary" busy={busy}>{endpoint ? strings.save : s.createAction}</Button></>}
     >
-      {elsewhere && <Notice kind="bad">{messageOf(problem)}</Notice>}
-      <Field label={s.url} hint={s.urlHint} required error={errors.url ?? (tried && wrong.url ? strings.required : undefined)}>
+      {hasOtherError && <Notice kind="bad">{messageOf(problem)}</Notice>}
+      <Field label={s.url} hint={s.urlHint} required error={errors.url ?? (tried && invalid.url ? strings.required : undefined)}>
         <TextInput type="url" value={url} change={setUrl} placeholder="https://crm.example/parley" />
       </Field>
       <Field label={s.description} optional error={errors.description}><TextInput value={description} change={setDescription} maxLength={200} /></Field>
-      <div class={tried && wrong.events || errors.events ? 'field bad' : 'field'}>
+      <div class={tried && invalid.events || errors.events ? 'field bad' : 'field'}>
         <span class="legend">{s.events}</span>
         <Segmented label={s.events} value={some ? 'some' : 'all'} change={(v) => setSome(v === 'some')} options={[{ value: 'all', label: s.allEvents }, { value: 'some', label: s.someEvents }]} />
         {some && types.map((t) => <Checkbox key={t} label={t} checked={events.includes(t)} change={() => setEvents(toggle(events, t))} />)}
-        {(errors.events || (tried && wrong.events)) && <p class="error">{errors.events ?? s.chooseEvents}</p>}
+        {(errors.events || (tried && invalid.events)) && <p class="error">{errors.events ?? s.chooseEvents}</p>}
       </div>
-      <Field label={s.headers} optional hint={endpoint?.headers.length ? s.headersSet(endpoint.headers.join(', ')) : s.headersHint} error={errors.headers ?? (tried && wrong.headers ? s.headersWrong : undefined)}>
+      <Field label={s.headers} optional hint={endpoint?.headers.length ? s.headersSet(endpoint.headers.join(', ')) : s.headersHint} error={errors.headers ?? (tried && invalid.headers ? s.headersWrong : undefined)}>
         <TextArea value={headers} change={setHeaders} disabled={clear} placeholder="X-Api-Key: …" />
       </Field>
       {!!endpoint?.headers.length && <Checkbox label={s.clearHeaders} checked={clear} change={setClear} />}
       <Checkbox label={s.orderedLabel} hint={s.orderedHint} checked={ordered} change={setOrdered} />
       {!endpoint && (
-        <div class={tried && wrong.signatures ? 'field bad' : 'field'}>
+        <div class={tried && invalid.signatures ? 'field bad' : 'field'}>
           <span class="legend">{s.signatures}</span>
           <Checkbox label={s.v1} hint={s.v1Hint} checked={signatures.includes('v1')} change={() => setSignatures(toggle(signatures, 'v1'))} />
           <Checkbox label={s.v1a} hint={s.v1aHint} checked={signatures.includes('v1a')} change={() => setSignatures(toggle(signatures, 'v1a'))} />
-          {tried && wrong.signatures && <p class="error">{s.chooseSignature}</p>}
+          {tried && invalid.signatures && <p class="error">{s.chooseSignature}</p>}
         </div>
       )}
     </Dialog>

@@ -1,4 +1,4 @@
-/** Reads headers from lines of "Name: value"; undefined where a line is none. */
+/** Parses headers from lines of "Name: value". Returns undefined when a line is malformed. */
 export function parseHeaders(text: string): Record<string, string> | undefined {
   const headers: Record<string, string> = {};
   for (const line of text.split('\n').map((l) => l.trim()).filter(Boolean)) {
@@ -9,7 +9,7 @@ export function parseHeaders(text: string): Record<string, string> | undefined {
   return headers;
 }
 
-/** JSON indented to be read; anything else as it is. */
+/** Indents JSON. Returns any other text unchanged. */
 export function indented(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body), null, 2);

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { webhooks as api } from '../api/api.js';
 import { messageOf } from '../api/client.js';
-import type { MadeWebhook, WebhookEndpoint, Webhooks } from '../api/types.js';
+import type { WebhookWithSecrets, WebhookEndpoint, Webhooks } from '../api/types.js';
 import { formatDate, formatFull } from '../lib/format.js';
 import { useLoad } from '../lib/load.js';
-import { navigate, usePlace } from '../lib/router.js';
+import { navigate, useRoute } from '../lib/router.js';
 import { strings } from '../strings.js';
 import { Button } from '../ui/button.js';
 import { Code } from '../ui/copy.js';
@@ -21,12 +21,12 @@ const s = strings.webhooks;
 
 const kinds = { enabled: 'good', failing: 'warn', disabled: 'bad' } as const;
 
-/** The endpoints, and the deliveries of one of them. */
+/** The list of endpoints, or the delivery log of one endpoint. */
 export default function WebhooksSection() {
-  const { parts } = usePlace();
+  const { parts } = useRoute();
   const loaded = useLoad((signal) => api.list(signal), []);
   const { data, error, loading, reload, set } = loaded;
-  // The state of an endpoint may have changed while its log was open.
+  // Reload, because the state of an endpoint may have changed while its log was open.
   const at = parts[1] ?? '';
   const before = useRef(at);
   useEffect(() => {
@@ -40,26 +40,26 @@ export default function WebhooksSection() {
   return <Endpoints data={data} put={put} drop={(id) => set((old) => ({ ...old, endpoints: old.endpoints.filter((e) => e.id !== id) }))} retain={(retentionDays) => set((old) => ({ ...old, retentionDays }))} />;
 }
 
-type Acting = { what: 'edit' | 'rotate' | 'remove' | 'disable'; endpoint: WebhookEndpoint };
+type Action = { what: 'edit' | 'rotate' | 'remove' | 'disable'; endpoint: WebhookEndpoint };
 
 function Endpoints({ data, put, drop, retain }: { data: Webhooks; put(e: WebhookEndpoint): void; drop(id: string): void; retain(days: number): void }) {
   const [creating, setCreating] = useState(false);
   const [retention, setRetention] = useState(false);
-  const [acting, setActing] = useState<Acting>();
-  const [made, setMade] = useState<MadeWebhook>();
+  const [action, setAction] = useState<Action>();
+  const [created, setCreated] = useState<WebhookWithSecrets>();
   const close = () => {
-    setActing(undefined);
+    setAction(undefined);
     setCreating(false);
   };
-  const show = (m: MadeWebhook) => {
+  const show = (m: WebhookWithSecrets) => {
     close();
     put(m.endpoint);
-    setMade(m);
+    setCreated(m);
   };
-  const run = async (act: () => Promise<unknown>, said: string) => {
+  const run = async (act: () => Promise<unknown>, confirmation: string) => {
     try {
       await act();
-      toast(said);
+      toast(confirmation);
     } catch (err) {
       toast(messageOf(err), 'bad');
     }
@@ -87,12 +87,12 @@ function Endpoints({ data, put, drop, retain }: { data: Webhooks; put(e: Webhook
                   items={[
                     { label: s.log, icon: 'history', act: () => navigate(`/webhooks/${e.id}`) },
                     e.status !== 'disabled' && { label: s.test, icon: 'send', act: () => void test(e) },
-                    { label: s.edit, icon: 'edit', act: () => setActing({ what: 'edit', endpoint: e }) },
-                    { label: s.rotate, icon: 'refresh', act: () => setActing({ what: 'rotate', endpoint: e }) },
+                    { label: s.edit, icon: 'edit', act: () => setAction({ what: 'edit', endpoint: e }) },
+                    { label: s.rotate, icon: 'refresh', act: () => setAction({ what: 'rotate', endpoint: e }) },
                     e.status === 'disabled'
                       ? { label: s.enable, icon: 'play', act: () => void run(async () => put(await api.enable(e.id)), s.enabled) }
-                      : { label: s.disable, icon: 'pause', act: () => setActing({ what: 'disable', endpoint: e }) },
-                    { label: s.remove, icon: 'trash', danger: true, act: () => setActing({ what: 'remove', endpoint: e }) },
+                      : { label: s.disable, icon: 'pause', act: () => setAction({ what: 'disable', endpoint: e }) },
+                    { label: s.remove, icon: 'trash', danger: true, act: () => setAction({ what: 'remove', endpoint: e }) },
                   ]}
                 />
               </td>
@@ -100,30 +100,30 @@ function Endpoints({ data, put, drop, retain }: { data: Webhooks; put(e: Webhook
           ))}
         </Table>
       )}
-      {creating && <Editor types={data.types} close={close} made={show} saved={put} />}
-      {acting?.what === 'edit' && <Editor endpoint={acting.endpoint} types={data.types} close={close} made={show} saved={(e) => { put(e); close(); toast(s.saved); }} />}
-      {acting?.what === 'rotate' && <Rotate endpoint={acting.endpoint} close={close} made={show} />}
-      {acting?.what === 'disable' && (
-        <Confirm title={s.disableTitle} action={s.disable} close={close} confirm={async () => put(await api.disable(acting.endpoint.id))}>
+      {creating && <Editor types={data.types} close={close} created={show} saved={put} />}
+      {action?.what === 'edit' && <Editor endpoint={action.endpoint} types={data.types} close={close} created={show} saved={(e) => { put(e); close(); toast(s.saved); }} />}
+      {action?.what === 'rotate' && <Rotate endpoint={action.endpoint} close={close} rotated={show} />}
+      {action?.what === 'disable' && (
+        <Confirm title={s.disableTitle} action={s.disable} close={close} confirm={async () => put(await api.disable(action.endpoint.id))}>
           <p>{s.disableLead}</p>
         </Confirm>
       )}
-      {acting?.what === 'remove' && (
+      {action?.what === 'remove' && (
         <Confirm
           title={s.removeTitle}
           action={s.remove}
           close={close}
           confirm={async () => {
-            await api.remove(acting.endpoint.id);
-            drop(acting.endpoint.id);
+            await api.remove(action.endpoint.id);
+            drop(action.endpoint.id);
             toast(s.removed);
           }}
         >
-          <p class="wrap-any">{s.removeLead(acting.endpoint.url)}</p>
+          <p class="wrap-any">{s.removeLead(action.endpoint.url)}</p>
         </Confirm>
       )}
       {retention && <Retention days={data.retentionDays} close={() => setRetention(false)} saved={retain} />}
-      {made && <Secrets made={made} close={() => setMade(undefined)} />}
+      {created && <Secrets created={created} close={() => setCreated(undefined)} />}
     </Page>
   );
 }
@@ -134,7 +134,7 @@ function reasonOf(e: WebhookEndpoint): string {
   return s.failingSince(formatFull(e.failingSince)) + (e.warnings ? ` ${s.warnings(e.warnings)}` : '');
 }
 
-function Rotate({ endpoint, close, made }: { endpoint: WebhookEndpoint; close(): void; made(m: MadeWebhook): void }) {
+function Rotate({ endpoint, close, rotated }: { endpoint: WebhookEndpoint; close(): void; rotated(m: WebhookWithSecrets): void }) {
   const [overlap, setOverlap] = useState('86400');
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');
@@ -143,7 +143,7 @@ function Rotate({ endpoint, close, made }: { endpoint: WebhookEndpoint; close():
     setBusy(true);
     setProblem('');
     try {
-      made(await api.rotate(endpoint.id, Number(overlap)));
+      rotated(await api.rotate(endpoint.id, Number(overlap)));
     } catch (err) {
       setBusy(false);
       setProblem(messageOf(err));
@@ -185,7 +185,7 @@ function Retention({ days, close, saved }: { days: number; close(): void; saved(
   );
 }
 
-function Secrets({ made: { endpoint, secrets }, close }: { made: MadeWebhook; close(): void }) {
+function Secrets({ created: { endpoint, secrets }, close }: { created: WebhookWithSecrets; close(): void }) {
   return (
     <Dialog title={s.secretTitle} close={close} dismissible={false} wide footer={<Button kind="primary" onClick={close} data-autofocus>{s.secretDone}</Button>}>
       <Notice kind="warn">{s.secretOnce}</Notice>

@@ -1,4 +1,4 @@
-// The few hooks that the renderers use. preact/hooks weighs three times as much, and the whole widget has a budget.
+// A minimal implementation of the hooks that the renderers use. preact/hooks is three times larger, and the widget has a size budget.
 
 import { options, type Component, type Context, type VNode } from 'preact';
 
@@ -6,8 +6,8 @@ interface Slot { value?: unknown; deps?: unknown[] | undefined; effect?: (() => 
 
 interface Owner extends Component { slots?: Slot[]; context: Record<string, { props: { value: unknown } } | undefined> }
 
-/** Preact's own seams, under the names that its hooks package uses as well: the version is pinned. */
-interface Seams {
+/** Preact's internal option hooks, under the mangled names that preact/hooks also uses. The Preact version is pinned. */
+interface OptionHooks {
   __r?: (v: Node) => void;
   diffed?: (v: Node) => void;
   unmount?: (v: Node) => void;
@@ -17,38 +17,38 @@ type Node = VNode & { __c?: Owner };
 let owner: Owner;
 let next = 0;
 
-const seams = options as unknown as Seams;
-const before = { ...seams };
+const hooks = options as unknown as OptionHooks;
+const previous = { ...hooks };
 
-seams.__r = (v) => {
-  before.__r?.(v);
+hooks.__r = (v) => {
+  previous.__r?.(v);
   owner = v.__c!;
   next = 0;
 };
 
-seams.diffed = (v) => {
-  before.diffed?.(v);
+hooks.diffed = (v) => {
+  previous.diffed?.(v);
   const slots = v.__c?.slots;
-  if (slots?.some((s) => s.effect)) queueMicrotask(() => slots.forEach(run)); // when all of it is in the document
+  if (slots?.some((s) => s.effect)) queueMicrotask(() => slots.forEach(runEffect)); // after the whole tree is committed to the DOM
 };
 
-seams.unmount = (v) => {
-  before.unmount?.(v);
+hooks.unmount = (v) => {
+  previous.unmount?.(v);
   v.__c?.slots?.forEach((s) => {
     s.effect = undefined;
-    end(s);
+    cleanUp(s);
   });
 };
 
-function run(s: Slot) {
+function runEffect(s: Slot) {
   const { effect } = s;
   if (!effect) return;
   s.effect = undefined;
-  end(s);
+  cleanUp(s);
   s.cleanup = effect();
 }
 
-function end(s: Slot) {
+function cleanUp(s: Slot) {
   if (typeof s.cleanup === 'function') s.cleanup();
   s.cleanup = undefined;
 }
@@ -61,7 +61,7 @@ function slot(first: () => unknown): Slot {
 export function useState<T>(first: T): [T, (value: T | ((old: T) => T)) => void];
 export function useState<T>(): [T | undefined, (value: T | undefined) => void];
 export function useState<T>(first?: T) {
-  const mine = owner;
+  const component = owner;
   const s = slot(() => [
     first,
     (value: T | ((old: T) => T)) => {
@@ -69,7 +69,7 @@ export function useState<T>(first?: T) {
       const now = typeof value === 'function' ? (value as (old: T) => T)(state[0]) : value;
       if (now === state[0]) return;
       s.value = [now, state[1]];
-      mine.setState({});
+      component.setState({});
     },
   ]);
   return s.value;
@@ -88,14 +88,14 @@ export function useMemo<T>(make: () => T, deps: unknown[]): T {
   return s.value as T;
 }
 
-/** Runs after the change is in the document; what it returns runs before the next time, and at the end. */
+/** Runs the effect after the DOM is updated. The returned cleanup runs before the next effect and on unmount. */
 export function useEffect(effect: () => unknown, deps: unknown[]): void {
   const s = slot(() => undefined);
   if (changed(s.deps, deps)) s.effect = effect;
   s.deps = deps;
 }
 
-/** Reads a context. A component that is not drawn again does not notice a change. */
+/** Reads a context. It does not subscribe: a component that does not re-render keeps the old value. */
 export function useContext<T>(context: Context<T>): T {
   return owner.context[(context as unknown as { __c: string }).__c]!.props.value as T;
 }

@@ -1,4 +1,4 @@
-/** The icons: paths on a grid of 24. */
+/** SVG path data on a 24 × 24 grid. */
 export const icons = {
   close: 'M6 6l12 12M18 6 6 18',
   down: 'M6 9l6 6 6-6',

@@ -1,36 +1,36 @@
 import { h, type ComponentChild, type VNode } from 'preact';
 import { useEffect, useRef, useState } from './hooks.js';
-import { isOn, safeLink } from '../url.js';
+import { isFromOrigins, safeLink } from '../url.js';
 
 export interface PictureProps {
   url: string;
   base: string;
-  /** Origins that may be asked for pictures. No other one is. */
+  /** Origins from which pictures may be loaded; no other origin is requested. */
   origins: string[];
   alt: string;
   class?: string;
-  /** Shown where the picture cannot be. */
-  instead?: ComponentChild;
+  /** Shown if the picture is not allowed or fails to load. */
+  fallback?: ComponentChild;
   onReady?: () => void;
 }
 
 /**
- * A picture from where the site allows it. One that stands in a data: URL is drawn by us, because the policies of many sites
- * forbid it in an <img>: pixels into a canvas, SVG as a few harmless shapes.
+ * A picture from an allowed origin. Many sites' CSP forbids data: URLs in <img>, so unless `origins` has "data:", a data: URL is rendered
+ * without <img>: bitmaps on a canvas, SVG as elements of an allowlist.
  */
 export function Picture(p: PictureProps) {
   const [broken, setBroken] = useState('');
   if (p.url.startsWith('data:') && !p.origins.includes('data:')) {
-    if (/^data:image\/svg\+xml/i.test(p.url)) return drawSvg(p.url, p.alt, p.class) ?? <>{p.instead}</>;
-    return <Pixels source={p.url} alt={p.alt} class={p.class} instead={p.instead} />;
+    if (/^data:image\/svg\+xml/i.test(p.url)) return drawSvg(p.url, p.alt, p.class) ?? <>{p.fallback}</>;
+    return <BitmapCanvas source={p.url} alt={p.alt} class={p.class} fallback={p.fallback} />;
   }
   const url = p.url.startsWith('data:image/') ? p.url : safeLink(p.url, p.base);
-  if (!url || !isOn(url, p.origins) || broken === url) return <>{p.instead}</>;
+  if (!url || !isFromOrigins(url, p.origins) || broken === url) return <>{p.fallback}</>;
   return <img src={url} alt={p.alt} class={p.class} loading="lazy" decoding="async" draggable={false} onLoad={p.onReady} onError={() => setBroken(url)} />;
 }
 
-/** A picture that is in memory: the bytes of a data: URL, or a file that the visitor is about to send. */
-export function Pixels({ source, alt, class: name, instead }: { source: string | Blob; alt: string; class?: string | undefined; instead?: ComponentChild }) {
+/** Draws an in-memory picture on a canvas: a data: URL, or a file that is not sent yet. */
+export function BitmapCanvas({ source, alt, class: name, fallback }: { source: string | Blob; alt: string; class?: string | undefined; fallback?: ComponentChild }) {
   const canvas = useRef<HTMLCanvasElement>();
   const [failed, setFailed] = useState(false);
   useEffect(() => {
@@ -54,7 +54,7 @@ export function Pixels({ source, alt, class: name, instead }: { source: string |
       current = false;
     };
   }, [source]);
-  return failed ? <>{instead}</> : <canvas ref={canvas} class={name} role="img" aria-label={alt || undefined} aria-hidden={alt ? undefined : 'true'} width={1} height={1} />;
+  return failed ? <>{fallback}</> : <canvas ref={canvas} class={name} role="img" aria-label={alt || undefined} aria-hidden={alt ? undefined : 'true'} width={1} height={1} />;
 }
 
 function decode(url: string): { mime: string; data: string } | undefined {
@@ -72,17 +72,17 @@ function bytesOf(url: string): Blob | undefined {
   return d && new Blob([Uint8Array.from(d.data, (c) => c.charCodeAt(0))], { type: d.mime });
 }
 
-const SHAPES = /^(svg|g|path|circle|rect|ellipse|line|polyline|polygon)$/;
-const LOOKS =
+const ELEMENTS = /^(svg|g|path|circle|rect|ellipse|line|polyline|polygon)$/;
+const ATTRIBUTES =
   /^(viewBox|d|c[xy]|r[xy]?|[xy][12]?|width|height|points|fill|stroke|transform|opacity|(fill|clip)-rule|fill-opacity|stroke-(width|linecap|linejoin|opacity))$/;
 
-/** Makes elements of an SVG's shapes. What is no shape, and what refers to something else, is left out. */
+/** Renders an SVG as virtual nodes. Drops elements and attributes outside the allowlist, and values that reference a URL. */
 export function drawSvg(url: string, alt: string, name?: string): VNode | undefined {
   const source = decode(url)?.data.replace(/<!--.*?-->/gs, '') ?? '';
   const open: { name: string; attributes: Record<string, string>; children: ComponentChild[] }[] = [];
   let skip = 0;
   for (const [, end, tag, rest, closed] of source.matchAll(/<(\/?)([a-zA-Z][\w:]*)((?:"[^"]*"|'[^']*'|[^>"'])*?)(\/?)>/g)) {
-    if (!SHAPES.test(tag!)) {
+    if (!ELEMENTS.test(tag!)) {
       if (!closed) skip += end ? -1 : 1;
       continue;
     }
@@ -91,7 +91,7 @@ export function drawSvg(url: string, alt: string, name?: string): VNode | undefi
       const attributes: Record<string, string> = {};
       for (const [, key, , a, b] of rest!.matchAll(/([\w:-]+)\s*=\s*("([^"]*)"|'([^']*)')/g)) {
         const value = a ?? b ?? '';
-        if (LOOKS.test(key!) && !/url\(|[<&]/i.test(value)) attributes[key!] = value;
+        if (ATTRIBUTES.test(key!) && !/url\(|[<&]/i.test(value)) attributes[key!] = value;
       }
       open.push({ name: tag!, attributes, children: [] });
     }

@@ -1,6 +1,6 @@
 import type { Strings } from './strings.js';
 
-/** Arabic. Avoids the imperative, which is masculine or feminine, where it can. */
+/** Arabic. Avoids the imperative where possible, because it is gendered. */
 const ar: Strings = {
   // Launcher and window
   open: 'فتح المحادثة',
@@ -21,7 +21,7 @@ const ar: Strings = {
   loadFailed: 'تعذّر تحميل المحادثة.',
   tryAgain: 'إعادة المحاولة',
 
-  // Connection, in words
+  // Connection status
   online: 'متصل',
   agentsOnline: 'فريقنا متصل',
   connecting: 'جارٍ الاتصال…',
@@ -33,7 +33,7 @@ const ar: Strings = {
   notAllowed: 'المحادثة غير متاحة على هذا الموقع.',
   storageBlocked: 'لا يحفظ متصفحك أي بيانات لهذا الموقع: ستنتهي المحادثة عند مغادرة الصفحة.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'بدء محادثة',
   formIntro: 'يُرجى التعريف بنفسك حتى نتمكن من مساعدتك.',
   firstName: 'الاسم الأول',
@@ -134,7 +134,7 @@ const ar: Strings = {
   rateSkip: 'ليس الآن',
   stars: { zero: '{n} نجمة', one: 'نجمة واحدة ({n})', two: 'نجمتان ({n})', few: '{n} نجوم', many: '{n} نجمة', other: '{n} نجمة' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

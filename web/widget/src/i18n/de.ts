@@ -18,7 +18,7 @@ const de: Strings = {
   loadFailed: 'Der Chat konnte nicht geladen werden.',
   tryAgain: 'Erneut versuchen',
 
-  // Connection, in words
+  // Connection status
   online: 'Online',
   agentsOnline: 'Unser Team ist online',
   connecting: 'Verbindung wird hergestellt\u00a0…',
@@ -30,7 +30,7 @@ const de: Strings = {
   notAllowed: 'Der Chat ist auf dieser Website nicht verfügbar.',
   storageBlocked: 'Ihr Browser speichert nichts für diese Website: Der Chat endet, wenn Sie die Seite verlassen.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Gespräch beginnen',
   formIntro: 'Sagen Sie uns, wer Sie sind, damit wir Ihnen helfen können.',
   firstName: 'Vorname',
@@ -119,7 +119,7 @@ const de: Strings = {
   rateSkip: 'Jetzt nicht',
   stars: { one: '{n} Stern', other: '{n} Sterne' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

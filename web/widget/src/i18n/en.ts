@@ -1,8 +1,8 @@
 import type { Strings } from './strings.js';
 
 /**
- * English: the source of every other language. A value in braces is replaced: {name}, {n}, {max}, ...
- * A plural has the categories that Intl.PluralRules knows for the language (zero, one, two, few, many, other); `other` is always there.
+ * English, the source of all translations. Placeholders are in braces: {name}, {n}, {max}, ...
+ * A plural has the categories of Intl.PluralRules for the language (zero, one, two, few, many, other); `other` is required.
  */
 const en: Strings = {
   // Launcher and window
@@ -21,7 +21,7 @@ const en: Strings = {
   loadFailed: 'The chat could not be loaded.',
   tryAgain: 'Try again',
 
-  // Connection, in words
+  // Connection status
   online: 'Online',
   agentsOnline: 'Our team is online',
   connecting: 'Connecting…',
@@ -33,7 +33,7 @@ const en: Strings = {
   notAllowed: 'The chat is not available on this site.',
   storageBlocked: 'Your browser stores nothing for this site: the chat ends when you leave the page.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Start a conversation',
   formIntro: 'Tell us who you are, so that we can help you.',
   firstName: 'First name',
@@ -122,7 +122,7 @@ const en: Strings = {
   rateSkip: 'Not now',
   stars: { one: '{n} star', other: '{n} stars' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

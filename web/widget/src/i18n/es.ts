@@ -18,7 +18,7 @@ const es: Strings = {
   loadFailed: 'No se pudo cargar el chat.',
   tryAgain: 'Reintentar',
 
-  // Connection, in words
+  // Connection status
   online: 'En línea',
   agentsOnline: 'Nuestro equipo está en línea',
   connecting: 'Conectando…',
@@ -30,7 +30,7 @@ const es: Strings = {
   notAllowed: 'El chat no está disponible en este sitio.',
   storageBlocked: 'Tu navegador no guarda nada de este sitio: el chat terminará cuando salgas de la página.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Iniciar una conversación',
   formIntro: 'Cuéntanos quién eres para que podamos ayudarte.',
   firstName: 'Nombre',
@@ -119,7 +119,7 @@ const es: Strings = {
   rateSkip: 'Ahora no',
   stars: { one: '{n} estrella', many: '{n} estrellas', other: '{n} estrellas' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

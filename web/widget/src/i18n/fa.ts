@@ -18,7 +18,7 @@ const fa: Strings = {
   loadFailed: 'گفت‌وگو بارگذاری نشد.',
   tryAgain: 'تلاش دوباره',
 
-  // Connection, in words
+  // Connection status
   online: 'آنلاین',
   agentsOnline: 'تیم ما آنلاین است',
   connecting: 'در حال اتصال…',
@@ -30,7 +30,7 @@ const fa: Strings = {
   notAllowed: 'گفت‌وگو در این سایت در دسترس نیست.',
   storageBlocked: 'مرورگر شما برای این سایت چیزی ذخیره نمی‌کند؛ با ترک صفحه، گفت‌وگو پایان می‌یابد.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'شروع گفت‌وگو',
   formIntro: 'خودتان را معرفی کنید تا بتوانیم کمکتان کنیم.',
   firstName: 'نام',
@@ -119,7 +119,7 @@ const fa: Strings = {
   rateSkip: 'حالا نه',
   stars: { one: '{n} ستاره', other: '{n} ستاره' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

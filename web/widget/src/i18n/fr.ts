@@ -18,7 +18,7 @@ const fr: Strings = {
   loadFailed: 'Impossible de charger le chat.',
   tryAgain: 'Réessayer',
 
-  // Connection, in words
+  // Connection status
   online: 'En ligne',
   agentsOnline: 'Notre équipe est en ligne',
   connecting: 'Connexion…',
@@ -30,7 +30,7 @@ const fr: Strings = {
   notAllowed: 'Le chat n’est pas disponible sur ce site.',
   storageBlocked: 'Votre navigateur n’enregistre rien pour ce site\u00a0: le chat prendra fin lorsque vous quitterez la page.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Démarrer une conversation',
   formIntro: 'Dites-nous qui vous êtes pour que nous puissions vous aider.',
   firstName: 'Prénom',
@@ -119,7 +119,7 @@ const fr: Strings = {
   rateSkip: 'Pas maintenant',
   stars: { one: '{n} étoile', many: '{n} étoiles', other: '{n} étoiles' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

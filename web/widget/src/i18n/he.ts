@@ -1,6 +1,6 @@
 import type { Strings } from './strings.js';
 
-/** Hebrew. Avoids the imperative and the second person, which are masculine or feminine, where it can. */
+/** Hebrew. Avoids the imperative and the second person where possible, because they are gendered. */
 const he: Strings = {
   // Launcher and window
   open: 'פתיחת הצ׳אט',
@@ -18,7 +18,7 @@ const he: Strings = {
   loadFailed: 'לא ניתן לטעון את הצ׳אט.',
   tryAgain: 'ניסיון נוסף',
 
-  // Connection, in words
+  // Connection status
   online: 'מקוון',
   agentsOnline: 'הצוות שלנו מקוון',
   connecting: 'מתבצעת התחברות…',
@@ -30,7 +30,7 @@ const he: Strings = {
   notAllowed: 'הצ׳אט אינו זמין באתר הזה.',
   storageBlocked: 'הדפדפן אינו שומר נתונים עבור האתר הזה: הצ׳אט יסתיים עם היציאה מהדף.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'התחלת שיחה',
   formIntro: 'נשמח להכיר, כדי שנוכל לעזור.',
   firstName: 'שם פרטי',
@@ -119,7 +119,7 @@ const he: Strings = {
   rateSkip: 'לא עכשיו',
   stars: { one: 'כוכב אחד ({n})', two: '{n} כוכבים', other: '{n} כוכבים' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

@@ -18,7 +18,7 @@ const hi: Strings = {
   loadFailed: 'चैट लोड नहीं हो सकी।',
   tryAgain: 'फिर से कोशिश करें',
 
-  // Connection, in words
+  // Connection status
   online: 'ऑनलाइन',
   agentsOnline: 'हमारी टीम ऑनलाइन है',
   connecting: 'कनेक्ट हो रहा है…',
@@ -30,7 +30,7 @@ const hi: Strings = {
   notAllowed: 'इस साइट पर चैट उपलब्ध नहीं है।',
   storageBlocked: 'आपका ब्राउज़र इस साइट का डेटा सेव नहीं करता: पेज छोड़ते ही चैट समाप्त हो जाएगी।',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'बातचीत शुरू करें',
   formIntro: 'कृपया अपना परिचय दें, ताकि हम आपकी मदद कर सकें।',
   firstName: 'नाम',
@@ -119,7 +119,7 @@ const hi: Strings = {
   rateSkip: 'अभी नहीं',
   stars: { one: '{n} तारा', other: '{n} तारे' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

@@ -18,7 +18,7 @@ const id: Strings = {
   loadFailed: 'Obrolan tidak dapat dimuat.',
   tryAgain: 'Coba lagi',
 
-  // Connection, in words
+  // Connection status
   online: 'Online',
   agentsOnline: 'Tim kami sedang online',
   connecting: 'Menghubungkan…',
@@ -30,7 +30,7 @@ const id: Strings = {
   notAllowed: 'Obrolan tidak tersedia di situs ini.',
   storageBlocked: 'Browser Anda tidak menyimpan data untuk situs ini: obrolan berakhir saat Anda meninggalkan halaman.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Mulai percakapan',
   formIntro: 'Beri tahu kami siapa Anda agar kami dapat membantu.',
   firstName: 'Nama depan',
@@ -119,7 +119,7 @@ const id: Strings = {
   rateSkip: 'Nanti saja',
   stars: { other: '{n} bintang' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

@@ -18,7 +18,7 @@ const it: Strings = {
   loadFailed: 'Impossibile caricare la chat.',
   tryAgain: 'Riprova',
 
-  // Connection, in words
+  // Connection status
   online: 'Online',
   agentsOnline: 'Il nostro team è online',
   connecting: 'Connessione in corso…',
@@ -30,7 +30,7 @@ const it: Strings = {
   notAllowed: 'La chat non è disponibile su questo sito.',
   storageBlocked: 'Il tuo browser non salva nulla per questo sito: la chat terminerà quando lascerai la pagina.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Inizia una conversazione',
   formIntro: 'Dicci chi sei, così possiamo aiutarti.',
   firstName: 'Nome',
@@ -119,7 +119,7 @@ const it: Strings = {
   rateSkip: 'Non ora',
   stars: { one: '{n} stella', many: '{n} stelle', other: '{n} stelle' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

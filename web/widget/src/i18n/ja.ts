@@ -18,7 +18,7 @@ const ja: Strings = {
   loadFailed: 'チャットを読み込めませんでした。',
   tryAgain: '再試行',
 
-  // Connection, in words
+  // Connection status
   online: 'オンライン',
   agentsOnline: 'スタッフがオンラインです',
   connecting: '接続しています…',
@@ -30,7 +30,7 @@ const ja: Strings = {
   notAllowed: 'このサイトではチャットをご利用いただけません。',
   storageBlocked: 'ブラウザがこのサイトのデータを保存しない設定のため、ページを離れるとチャットは終了します。',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'チャットを始める',
   formIntro: 'ご案内のため、お客様の情報をお聞かせください。',
   firstName: '名',
@@ -119,7 +119,7 @@ const ja: Strings = {
   rateSkip: '今はしない',
   stars: { other: '星{n}つ' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

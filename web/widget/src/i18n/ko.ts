@@ -18,7 +18,7 @@ const ko: Strings = {
   loadFailed: '채팅을 불러오지 못했습니다.',
   tryAgain: '다시 시도',
 
-  // Connection, in words
+  // Connection status
   online: '온라인',
   agentsOnline: '상담원이 온라인 상태입니다',
   connecting: '연결 중…',
@@ -30,7 +30,7 @@ const ko: Strings = {
   notAllowed: '이 사이트에서는 채팅을 이용할 수 없습니다.',
   storageBlocked: '브라우저가 이 사이트의 데이터를 저장하지 않아 페이지를 나가면 채팅이 종료됩니다.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: '대화 시작하기',
   formIntro: '도와드릴 수 있도록 고객님의 정보를 알려 주세요.',
   firstName: '이름',
@@ -119,7 +119,7 @@ const ko: Strings = {
   rateSkip: '나중에',
   stars: { other: '별 {n}개' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

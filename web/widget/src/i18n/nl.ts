@@ -18,7 +18,7 @@ const nl: Strings = {
   loadFailed: 'De chat kan niet worden geladen.',
   tryAgain: 'Opnieuw proberen',
 
-  // Connection, in words
+  // Connection status
   online: 'Online',
   agentsOnline: 'Ons team is online',
   connecting: 'Verbinding maken…',
@@ -30,7 +30,7 @@ const nl: Strings = {
   notAllowed: 'De chat is niet beschikbaar op deze site.',
   storageBlocked: 'Je browser bewaart niets voor deze site: de chat stopt als je de pagina verlaat.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Start een gesprek',
   formIntro: 'Vertel ons wie je bent, zodat we je kunnen helpen.',
   firstName: 'Voornaam',
@@ -119,7 +119,7 @@ const nl: Strings = {
   rateSkip: 'Niet nu',
   stars: { one: '{n} ster', other: '{n} sterren' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

@@ -1,6 +1,6 @@
 import type { Strings } from './strings.js';
 
-/** Polish. Impersonal where it can be; names are not inflected, so they follow a colon. */
+/** Polish. Impersonal where possible. Names are not inflected, so they follow a colon. */
 const pl: Strings = {
   // Launcher and window
   open: 'Otwórz czat',
@@ -21,7 +21,7 @@ const pl: Strings = {
   loadFailed: 'Nie udało się wczytać czatu.',
   tryAgain: 'Spróbuj ponownie',
 
-  // Connection, in words
+  // Connection status
   online: 'Online',
   agentsOnline: 'Nasz zespół jest online',
   connecting: 'Łączenie…',
@@ -33,7 +33,7 @@ const pl: Strings = {
   notAllowed: 'Czat nie jest dostępny w tej witrynie.',
   storageBlocked: 'Przeglądarka nie zapisuje danych tej witryny: czat zakończy się po opuszczeniu strony.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Rozpocznij rozmowę',
   formIntro: 'Podaj swoje dane, abyśmy mogli pomóc.',
   firstName: 'Imię',
@@ -125,7 +125,7 @@ const pl: Strings = {
   rateSkip: 'Nie teraz',
   stars: { one: '{n} gwiazdka', few: '{n} gwiazdki', many: '{n} gwiazdek', other: '{n} gwiazdki' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

@@ -18,7 +18,7 @@ const pt: Strings = {
   loadFailed: 'Não foi possível carregar o chat.',
   tryAgain: 'Tentar novamente',
 
-  // Connection, in words
+  // Connection status
   online: 'Online',
   agentsOnline: 'Nossa equipe está online',
   connecting: 'Conectando…',
@@ -30,7 +30,7 @@ const pt: Strings = {
   notAllowed: 'O chat não está disponível neste site.',
   storageBlocked: 'Seu navegador não guarda dados deste site: o chat termina quando você sai da página.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Iniciar uma conversa',
   formIntro: 'Conte para nós quem você é para podermos ajudar.',
   firstName: 'Nome',
@@ -119,7 +119,7 @@ const pt: Strings = {
   rateSkip: 'Agora não',
   stars: { one: '{n} estrela', many: '{n} estrelas', other: '{n} estrelas' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

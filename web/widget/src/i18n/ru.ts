@@ -21,7 +21,7 @@ const ru: Strings = {
   loadFailed: 'Не удалось загрузить чат.',
   tryAgain: 'Повторить',
 
-  // Connection, in words
+  // Connection status
   online: 'В сети',
   agentsOnline: 'Наша команда в сети',
   connecting: 'Подключение…',
@@ -33,7 +33,7 @@ const ru: Strings = {
   notAllowed: 'Чат недоступен на этом сайте.',
   storageBlocked: 'Браузер не сохраняет данные этого сайта: чат завершится, когда вы покинете страницу.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Начните разговор',
   formIntro: 'Представьтесь, чтобы мы могли вам помочь.',
   firstName: 'Имя',
@@ -125,7 +125,7 @@ const ru: Strings = {
   rateSkip: 'Не сейчас',
   stars: { one: '{n} звезда', few: '{n} звезды', many: '{n} звёзд', other: '{n} звезды' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

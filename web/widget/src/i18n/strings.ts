@@ -1,4 +1,4 @@
-/** A text by plural category; `other` is what every language has. */
+/** A text by plural category. Every language has `other`. */
 export type Plural = { other: string } & Partial<Record<'zero' | 'one' | 'two' | 'few' | 'many', string>>;
 
 type PluralKey =
@@ -18,5 +18,5 @@ type TextKey =
   | 'talkToPerson' | 'handover' | 'away' | 'awayUntil' | 'leaveMessage' | 'offlineSent' | 'chatClosed' | 'rateTitle' | 'rateComment' | 'rateThanks' | 'rateChange' | 'rateSkip'
   | 'newTab' | 'fromHost' | 'call' | 'closePreview' | 'unsupported' | 'titleUnread';
 
-/** All texts of one language. A language file that lacks a key, or has another one, does not compile. */
+/** All texts of one language. A language file with a missing or an unknown key does not compile. */
 export type Strings = Record<TextKey, string> & Record<PluralKey, Plural>;

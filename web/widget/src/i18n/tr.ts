@@ -18,7 +18,7 @@ const tr: Strings = {
   loadFailed: 'Sohbet yüklenemedi.',
   tryAgain: 'Tekrar dene',
 
-  // Connection, in words
+  // Connection status
   online: 'Çevrimiçi',
   agentsOnline: 'Ekibimiz çevrimiçi',
   connecting: 'Bağlanılıyor…',
@@ -30,7 +30,7 @@ const tr: Strings = {
   notAllowed: 'Sohbet bu sitede kullanılamıyor.',
   storageBlocked: 'Tarayıcınız bu site için veri saklamıyor: Sayfadan ayrıldığınızda sohbet sona erer.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Sohbet başlatın',
   formIntro: 'Size yardımcı olabilmemiz için kendinizi tanıtın.',
   firstName: 'Ad',
@@ -119,7 +119,7 @@ const tr: Strings = {
   rateSkip: 'Şimdi değil',
   stars: { one: '{n} yıldız', other: '{n} yıldız' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

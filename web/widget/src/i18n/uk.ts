@@ -21,7 +21,7 @@ const uk: Strings = {
   loadFailed: 'Не вдалося завантажити чат.',
   tryAgain: 'Спробувати ще раз',
 
-  // Connection, in words
+  // Connection status
   online: 'У мережі',
   agentsOnline: 'Наша команда в мережі',
   connecting: 'З’єднання…',
@@ -33,7 +33,7 @@ const uk: Strings = {
   notAllowed: 'Чат недоступний на цьому сайті.',
   storageBlocked: 'Браузер не зберігає даних цього сайту: чат завершиться, коли ви залишите сторінку.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Почніть розмову',
   formIntro: 'Скажіть, хто ви, щоб ми могли вам допомогти.',
   firstName: 'Ім’я',
@@ -125,7 +125,7 @@ const uk: Strings = {
   rateSkip: 'Не зараз',
   stars: { one: '{n} зірка', few: '{n} зірки', many: '{n} зірок', other: '{n} зірки' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

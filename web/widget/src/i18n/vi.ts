@@ -18,7 +18,7 @@ const vi: Strings = {
   loadFailed: 'Không thể tải cuộc trò chuyện.',
   tryAgain: 'Thử lại',
 
-  // Connection, in words
+  // Connection status
   online: 'Trực tuyến',
   agentsOnline: 'Đội ngũ của chúng tôi đang trực tuyến',
   connecting: 'Đang kết nối…',
@@ -30,7 +30,7 @@ const vi: Strings = {
   notAllowed: 'Không thể trò chuyện trên trang web này.',
   storageBlocked: 'Trình duyệt của bạn không lưu dữ liệu của trang web này: cuộc trò chuyện sẽ kết thúc khi bạn rời trang.',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: 'Bắt đầu trò chuyện',
   formIntro: 'Hãy cho biết bạn là ai để chúng tôi có thể hỗ trợ.',
   firstName: 'Tên',
@@ -119,7 +119,7 @@ const vi: Strings = {
   rateSkip: 'Để sau',
   stars: { other: '{n} sao' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

@@ -1,6 +1,6 @@
 import type { Strings } from './strings.js';
 
-/** Chinese, in simplified characters. Addresses the visitor as "您". A space sets values apart from the characters around them. */
+/** Chinese, in simplified characters. Addresses the visitor as "您". A space separates values from the surrounding characters. */
 const zh: Strings = {
   // Launcher and window
   open: '打开聊天',
@@ -18,7 +18,7 @@ const zh: Strings = {
   loadFailed: '无法加载聊天。',
   tryAgain: '重试',
 
-  // Connection, in words
+  // Connection status
   online: '在线',
   agentsOnline: '我们的团队在线',
   connecting: '正在连接…',
@@ -30,7 +30,7 @@ const zh: Strings = {
   notAllowed: '此网站无法使用聊天。',
   storageBlocked: '您的浏览器不保存此网站的数据，离开页面后聊天将结束。',
 
-  // Form before the chat
+  // Pre-chat form
   formTitle: '开始对话',
   formIntro: '请告诉我们您是谁，以便为您提供帮助。',
   firstName: '名字',
@@ -119,7 +119,7 @@ const zh: Strings = {
   rateSkip: '暂不',
   stars: { other: '{n} 星' },
 
-  // Page title while messages are unread
+  // Page title with unread messages
   titleUnread: '({n}) {title}',
 };
 

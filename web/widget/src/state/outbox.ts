@@ -2,22 +2,22 @@ import { ApiError } from '@parley/shared/api.js';
 import type { Data, Message } from '@parley/shared/message.js';
 import type { Storage } from './storage.js';
 
-/** A message that the server has not accepted yet. */
+/** A message that the server has not acknowledged yet. Stored as JSON. */
 export interface OutboxItem {
-  /** The Idempotency-Key: whatever happens on the way, one key is one message. */
+  /** The Idempotency-Key: retries with the same key create one message. */
   key: string;
-  /** When the visitor sent it, in milliseconds. */
+  /** Time of submission by the visitor, in milliseconds since the epoch. */
   at: number;
-  /** What POST /message takes; absent for a file. */
+  /** Request body of POST /message; undefined for a file. */
   body?: { type: 'TEXT' | 'MULTIPLE_CHOICE_REPLY'; data: Data };
   file?: { name: string; size: number; mime: string; caption: string };
-  /** When it was first tried. */
+  /** Time of the first attempt. */
   tried?: number;
-  /** Why it is not tried again by itself: a code of the server, or FILE_LOST. */
+  /** Error code that ended the automatic retries: from the server, or FILE_LOST, TOO_OLD or an HTTP status. */
   failed?: string;
 }
 
-/** How an item goes over the wire. */
+/** Sends items to the server. */
 export interface Transport {
   send(body: Data, key: string): Promise<Message>;
   upload(file: Blob, name: string, caption: string, key: string, progress: (share: number) => void): { promise: Promise<Message>; abort(): void };
@@ -26,26 +26,26 @@ export interface Transport {
 export interface OutboxConfig {
   storage: Storage;
   transport: Transport;
-  /** Whether this tab is the one that sends. */
+  /** Whether this tab may send, that is, leads and has a session. */
   maySend(): boolean;
   changed(): void;
   accepted(m: Message, key: string): void;
   progress(key: string, share: number): void;
-  /** What keeps the first item from being sent: the status of the answer, 0 without one. */
+  /** Called when the first item cannot be sent for now. Status 0 is a network error. */
   blocked(error: ApiError): void;
   now?(): number;
   setTimeout?: typeof setTimeout;
 }
 
-/** The server keeps a key for 24 hours; an hour less, for clocks that differ. */
+/** The server keeps idempotency keys for 24 hours. The margin of one hour allows for clock skew. */
 const KEY_LIFETIME = 23 * 3600_000;
 const FIRST_DELAY = 500;
 const MAX_DELAY = 15_000;
 
 /**
- * What the visitor has sent and the server has not accepted yet. Items are tried one after the other in the order in which they
- * were sent, so that they arrive in it; the next one waits until the first is accepted or refused for good. Each item is an entry
- * of its own in the storage, so that tabs do not overwrite each other's.
+ * A persistent queue of messages that the server has not acknowledged yet. Items are sent one at a time in the order of submission: the
+ * next item waits until the first is accepted or permanently rejected. Each item is a separate storage entry, so that concurrent tabs do
+ * not overwrite each other's items.
  */
 export class Outbox {
   #running = false;
@@ -66,36 +66,36 @@ export class Outbox {
   }
 
   add(body: NonNullable<OutboxItem['body']>, key = crypto.randomUUID()): OutboxItem {
-    return this.#add({ key, at: this.#time(), body });
+    return this.#add({ key, at: this.#nextTimestamp(), body });
   }
 
   async addFile(file: Blob, name: string, caption: string, key = crypto.randomUUID()): Promise<OutboxItem> {
-    const item = { key, at: this.#time(), file: { name, size: file.size, mime: file.type, caption } };
+    const item = { key, at: this.#nextTimestamp(), file: { name, size: file.size, mime: file.type, caption } };
     await this.config.storage.putBlob(key, file);
     return this.#add(item);
   }
 
-  /** Tries again what was refused. */
+  /** Retries an item that was rejected. */
   retry(key: string): void {
     const item = this.items.find((i) => i.key === key);
     if (!item) return;
     const { failed: _, tried, ...rest } = item;
-    // An old key may be forgotten by the server, or is bound to what was refused: a new one, and a new place in the order.
-    const again = { ...rest, key: crypto.randomUUID(), at: this.#time() };
-    void this.#move(key, tried === undefined ? { ...again, key } : again);
+    // The server may have expired the key or stored the rejection under it, so an attempted item gets a new key. It moves to the end.
+    const retried = { ...rest, key: crypto.randomUUID(), at: this.#nextTimestamp() };
+    void this.#replace(key, tried === undefined ? { ...retried, key } : retried);
   }
 
-  /** Takes an item out, and stops its upload. */
+  /** Removes an item and aborts its upload. */
   remove(key: string): void {
     this.#cancelled.add(key);
     if (this.#upload?.key === key) this.#upload.abort();
-    this.#forget(key);
+    this.#delete(key);
     this.config.changed();
-    this.kick();
+    this.flush();
   }
 
-  /** Tries now instead of when the delay is over. */
-  kick(): void {
+  /** Sends now instead of after the retry delay. */
+  flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (!this.#running) void this.#run();
@@ -107,10 +107,10 @@ export class Outbox {
     this.#upload?.abort();
   }
 
-  #last = 0;
-  /** Rises even when the clock does not. */
-  #time(): number {
-    return (this.#last = Math.max(this.#now(), this.#last + 1));
+  #lastTime = 0;
+  /** A strictly increasing timestamp, even if the clock stands still. */
+  #nextTimestamp(): number {
+    return (this.#lastTime = Math.max(this.#now(), this.#lastTime + 1));
   }
 
   #now(): number {
@@ -120,7 +120,7 @@ export class Outbox {
   #add(item: OutboxItem): OutboxItem {
     this.#save(item);
     this.config.changed();
-    this.kick();
+    this.flush();
     return item;
   }
 
@@ -128,17 +128,17 @@ export class Outbox {
     this.config.storage.put('o', item.key, item);
   }
 
-  #forget(key: string): void {
+  #delete(key: string): void {
     this.config.storage.remove('o', key);
     void this.config.storage.removeBlob(key);
   }
 
-  async #move(from: string, to: OutboxItem): Promise<void> {
+  async #replace(from: string, to: OutboxItem): Promise<void> {
     if (to.file && from !== to.key) {
       const blob = await this.config.storage.blob(from);
       if (blob) await this.config.storage.putBlob(to.key, blob);
     }
-    if (from !== to.key) this.#forget(from);
+    if (from !== to.key) this.#delete(from);
     this.#add(to);
   }
 
@@ -147,28 +147,28 @@ export class Outbox {
     try {
       while (!this.#stopped && this.config.maySend()) {
         const item = this.items.find((i) => !i.failed);
-        if (!item || !(await this.#try(item))) break;
+        if (!item || !(await this.#attempt(item))) break;
       }
     } finally {
       this.#running = false;
     }
   }
 
-  /** Returns whether the next item may be tried. */
-  async #try(item: OutboxItem): Promise<boolean> {
+  /** Sends one item. Returns whether the next one may be sent. */
+  async #attempt(item: OutboxItem): Promise<boolean> {
     const now = this.#now();
-    if (item.tried !== undefined && now - item.tried > KEY_LIFETIME) return this.#refuse(item, 'TOO_OLD'); // it may have arrived
+    if (item.tried !== undefined && now - item.tried > KEY_LIFETIME) return this.#reject(item, 'TOO_OLD'); // a retry could duplicate a delivered message
     if (item.tried === undefined) this.#save((item = { ...item, tried: now }));
     try {
       const m = await this.#send(item);
-      if (this.#stopped) return false; // the next one to send gets the same answer by the key
+      if (this.#stopped) return false; // the next sender repeats the request with the same key and gets the same response
       this.#failures = 0;
-      this.#forget(item.key);
+      this.#delete(item.key);
       this.config.accepted(m, item.key);
       return true;
     } catch (err) {
       if (this.#stopped || this.#cancelled.has(item.key)) return !this.#stopped;
-      return this.#failed(item, err instanceof ApiError ? err : new ApiError(0, 'INTERNAL', String(err)));
+      return this.#onFailure(item, err instanceof ApiError ? err : new ApiError(0, 'INTERNAL', String(err)));
     }
   }
 
@@ -177,7 +177,7 @@ export class Outbox {
     if (item.body) return transport.send(item.body as unknown as Data, item.key);
     const file = item.file!;
     const blob = await storage.blob(item.key);
-    if (!blob) throw new ApiError(400, 'FILE_LOST', 'the file is gone');
+    if (!blob) throw new ApiError(400, 'FILE_LOST', 'file not found in storage');
     const upload = transport.upload(blob, file.name, file.caption, item.key, (share) => progress(item.key, share));
     this.#upload = { key: item.key, abort: upload.abort };
     try {
@@ -187,20 +187,20 @@ export class Outbox {
     }
   }
 
-  #failed(item: OutboxItem, err: ApiError): boolean {
+  #onFailure(item: OutboxItem, err: ApiError): boolean {
     if (err.status === 401 || err.status === 403) {
-      this.config.blocked(err); // it stays for the next session
+      this.config.blocked(err); // the item stays for the next session
       return false;
     }
-    const passes = err.status === 0 || err.status >= 500 || [408, 409, 425, 429].includes(err.status);
-    if (!passes) return this.#refuse(item, err.code || String(err.status));
+    const temporary = err.status === 0 || err.status >= 500 || [408, 409, 425, 429].includes(err.status);
+    if (!temporary) return this.#reject(item, err.code || String(err.status));
     this.config.blocked(err);
     const delay = Math.max(err.retryAfter * 1000, Math.min(MAX_DELAY, FIRST_DELAY * 2 ** this.#failures++));
-    this.#timer = (this.config.setTimeout ?? setTimeout)(() => this.kick(), delay + Math.random() * 250);
+    this.#timer = (this.config.setTimeout ?? setTimeout)(() => this.flush(), delay + Math.random() * 250);
     return false;
   }
 
-  #refuse(item: OutboxItem, code: string): true {
+  #reject(item: OutboxItem, code: string): true {
     this.#save({ ...item, failed: code });
     this.config.changed();
     return true;

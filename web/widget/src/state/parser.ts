@@ -1,13 +1,13 @@
 import { Emitter } from '@socket.io/component-emitter';
 
-// Takes the place of socket.io-parser in the official client: the same packets (Socket.IO protocol 5), but no binary ones, which the gateway
+// Replaces socket.io-parser in the official client. It handles the same packets (Socket.IO protocol 5) except binary ones, which the gateway
 // does not send.
 
 export enum PacketType { CONNECT, DISCONNECT, EVENT, ACK, CONNECT_ERROR, BINARY_EVENT, BINARY_ACK }
 
 export interface Packet { type: number; nsp: string; id?: number | undefined; data?: unknown }
 
-/** Events of the client's own: a server that sends one of these names is wrong. */
+/** Event names reserved by the client. A packet from the server with one of them is invalid. */
 const RESERVED = ['connect', 'connect_error', 'disconnect', 'disconnecting', 'newListener', 'removeListener'];
 
 export class Encoder {
@@ -17,7 +17,7 @@ export class Encoder {
 }
 
 export class Decoder extends Emitter<Record<string, never>, Record<string, never>, { decoded(p: Packet): void }> {
-  /** Throws where the text is no packet; the manager then closes the connection. */
+  /** Decodes one packet. Throws if the text is invalid; the Manager then closes the connection. */
   add(text: string): void {
     const parts = /^([0-4])(?:(\/[^,]*),?)?(\d*)(.*)$/s.exec(text);
     if (!parts) throw new Error('unknown packet type');

@@ -1,6 +1,6 @@
 import { before, type Message } from '@parley/shared/message.js';
 import type { ChatState, Settings } from '@parley/shared/api.js';
-import { extend, type Part, type Writing } from '@parley/shared/parts.js';
+import { applyPart, type Part, type StreamedMessage } from '@parley/shared/parts.js';
 import type { OutboxItem } from './outbox.js';
 
 export type Connection = 'idle' | 'connecting' | 'online' | 'reconnecting' | 'offline' | 'unavailable';
@@ -11,33 +11,33 @@ export interface State {
   phase: Phase;
   settings?: Settings;
   connection: Connection;
-  /** Why the visitor sees the form again. */
+  /** Reason for showing the form again. */
   notice?: 'sessionEnded';
-  /** The server asks to write less. */
+  /** The server has rate-limited the visitor (429). */
   slow: boolean;
-  /** What the server has, in its order. */
+  /** Messages that the server has accepted, in history order. */
   messages: Message[];
-  /** The message that a bot is writing. */
-  writing?: Writing | undefined;
-  /** The ordinal of the first message: it falls as older ones are found, so that every message keeps its own. */
-  base: number;
+  /** The message that a bot is streaming. */
+  streaming?: StreamedMessage | undefined;
+  /** Ordinal of the first message. It decreases when older messages are loaded, so that each message keeps its ordinal. */
+  firstOrdinal: number;
   older: 'unknown' | 'none' | 'more' | 'loading' | 'failed';
   outbox: OutboxItem[];
   progress: Record<string, number>;
-  /** Up to where the visitor has read. */
+  /** The visitor's read cursor. */
   read: [at: string, id: string];
   unread: number;
-  /** Up to when the company has read what the visitor wrote. */
+  /** The company has read the visitor's messages up to this time. */
   seen: string;
-  /** Who of the other side types. */
+  /** Names of the typing participants on the other side; a name may be empty. */
   typing: string[];
-  /** Somebody of the company is there to answer. */
+  /** Whether an agent is online. */
   agents: boolean;
   open: boolean;
   sound: boolean;
-  /** The latest chat; undefined until the server has said it. */
+  /** The latest chat; undefined until loaded, or if there is none. */
   chat?: ChatState | undefined;
-  /** The chat that the visitor does not want to rate. */
+  /** Id of the chat whose rating the visitor has skipped. */
   skipped: string;
   form: { busy: boolean; errors: Record<string, string>; problem: string };
 }
@@ -49,8 +49,8 @@ export type Action =
   | { type: 'slow'; slow: boolean }
   | { type: 'messages'; messages: Message[]; more?: boolean }
   | { type: 'part'; part: Part }
-  | { type: 'dropped'; messageId: string }
-  | { type: 'silent'; messageId: string }
+  | { type: 'streamDropped'; messageId: string }
+  | { type: 'streamStalled'; messageId: string }
   | { type: 'older'; older: State['older'] }
   | { type: 'outbox'; outbox: OutboxItem[] }
   | { type: 'progress'; key: string; share: number }
@@ -66,7 +66,7 @@ export type Action =
   | { type: 'ended'; notice?: State['notice'] };
 
 export const initial: State = {
-  phase: 'loading', connection: 'idle', slow: false, messages: [], base: 0, older: 'unknown', outbox: [], progress: {}, read: ['', ''], unread: 0,
+  phase: 'loading', connection: 'idle', slow: false, messages: [], firstOrdinal: 0, older: 'unknown', outbox: [], progress: {}, read: ['', ''], unread: 0,
   seen: '', typing: [], agents: false, open: false, sound: true, skipped: '', form: { busy: false, errors: {}, problem: '' },
 };
 
@@ -81,15 +81,15 @@ export function reduce(s: State, a: Action): State {
     case 'slow':
       return s.slow === a.slow ? s : { ...s, slow: a.slow };
     case 'messages':
-      return counted(replaced(merge(s, a.messages, a.more)));
+      return withUnreadCount(withoutCompletedStream(merge(s, a.messages, a.more)));
     case 'part': {
-      const writing = s.messages.some((m) => m.id === a.part.messageId) ? s.writing : extend(s.writing, a.part);
-      return writing === s.writing ? s : { ...s, writing };
+      const streaming = s.messages.some((m) => m.id === a.part.messageId) ? s.streaming : applyPart(s.streaming, a.part);
+      return streaming === s.streaming ? s : { ...s, streaming };
     }
-    case 'silent': // its text stays, until the message or another attempt replaces it
-      return s.writing?.messageId === a.messageId ? { ...s, writing: { ...s.writing, done: true } } : s;
-    case 'dropped':
-      return s.writing?.messageId === a.messageId ? { ...s, writing: undefined } : s;
+    case 'streamStalled': // the text stays until the message or another attempt replaces it
+      return s.streaming?.messageId === a.messageId ? { ...s, streaming: { ...s.streaming, done: true } } : s;
+    case 'streamDropped':
+      return s.streaming?.messageId === a.messageId ? { ...s, streaming: undefined } : s;
     case 'older':
       return { ...s, older: a.older };
     case 'outbox': {
@@ -99,7 +99,7 @@ export function reduce(s: State, a: Action): State {
     case 'progress':
       return { ...s, progress: { ...s.progress, [a.key]: a.share } };
     case 'read':
-      return counted({ ...s, read: later(s.read, a.read) });
+      return withUnreadCount({ ...s, read: laterCursor(s.read, a.read) });
     case 'seen':
       return a.upTo > s.seen ? { ...s, seen: a.upTo } : s;
     case 'typing':
@@ -118,13 +118,13 @@ export function reduce(s: State, a: Action): State {
       return { ...s, form: { ...s.form, ...a.form } };
     case 'ended':
       return {
-        ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], writing: undefined, base: 0, older: 'unknown',
+        ...s, phase: s.phase === 'chat' ? 'form' : s.phase, notice: a.notice, connection: 'idle', messages: [], streaming: undefined, firstOrdinal: 0, older: 'unknown',
         outbox: a.notice ? s.outbox : [], progress: {}, read: ['', ''], unread: 0, chat: undefined, skipped: '', seen: '', typing: [], agents: false,
       };
   }
 }
 
-/** Puts messages in their places; each id once. The first version of a message stays: messages do not change. */
+/** Inserts messages in history order, deduplicated by id. Messages are immutable, so the first copy wins. */
 function merge(s: State, incoming: Message[], more: boolean | undefined): State {
   const older = more === undefined ? s.older : more ? 'more' : 'none';
   const known = new Set(s.messages.map((m) => m.id));
@@ -133,20 +133,20 @@ function merge(s: State, incoming: Message[], more: boolean | undefined): State 
   const first = s.messages[0];
   const last = s.messages.at(-1);
   if (!last || before(last, fresh[0]!)) return { ...s, older, messages: [...s.messages, ...fresh] };
-  if (before(fresh.at(-1)!, first!)) return { ...s, older, messages: [...fresh, ...s.messages], base: s.base - fresh.length };
+  if (before(fresh.at(-1)!, first!)) return { ...s, older, messages: [...fresh, ...s.messages], firstOrdinal: s.firstOrdinal - fresh.length };
   const ahead = fresh.filter((m) => before(m, first!)).length;
-  return { ...s, older, messages: [...s.messages, ...fresh].sort((a, b) => (before(a, b) ? -1 : 1)), base: s.base - ahead };
+  return { ...s, older, messages: [...s.messages, ...fresh].sort((a, b) => (before(a, b) ? -1 : 1)), firstOrdinal: s.firstOrdinal - ahead };
 }
 
-/** A message takes the place of what was shown of it. */
-function replaced(s: State): State {
-  return s.writing && s.messages.some((m) => m.id === s.writing!.messageId) ? { ...s, writing: undefined } : s;
+/** Removes the streamed text once its final message is there. */
+function withoutCompletedStream(s: State): State {
+  return s.streaming && s.messages.some((m) => m.id === s.streaming!.messageId) ? { ...s, streaming: undefined } : s;
 }
 
-const later = (a: State['read'], b: State['read']): State['read'] => (b[0] > a[0] || (b[0] === a[0] && b[1] > a[1]) ? b : a);
+const laterCursor = (a: State['read'], b: State['read']): State['read'] => (b[0] > a[0] || (b[0] === a[0] && b[1] > a[1]) ? b : a);
 
-/** Counts the messages of the other side that the visitor has not read. */
-function counted(s: State): State {
+/** Recounts the unread messages from the other side. */
+function withUnreadCount(s: State): State {
   let unread = 0;
   for (let i = s.messages.length; i-- > 0; ) {
     const m = s.messages[i]!;
@@ -156,7 +156,7 @@ function counted(s: State): State {
   return unread === s.unread ? s : { ...s, unread };
 }
 
-/** The newest message of the other side. */
+/** The newest message from the other side. */
 export function newestReply(s: State): Message | undefined {
   for (let i = s.messages.length; i-- > 0; ) if (s.messages[i]!.isFromSupport) return s.messages[i];
   return undefined;

@@ -1,5 +1,5 @@
 import { Manager, type Socket } from 'socket.io-client';
-import { Api, ApiError, type Reading, type Settings } from '@parley/shared/api.js';
+import { Api, ApiError, type ReadState, type Settings } from '@parley/shared/api.js';
 import { object, readMessage, text, type Data, type Message } from '@parley/shared/message.js';
 import { throttle, Typing } from '@parley/shared/typing.js';
 import { readPart, type Part } from '@parley/shared/parts.js';
@@ -10,29 +10,31 @@ import { Support } from './support.js';
 import { Storage } from './storage.js';
 import { Tabs, type TabEvent } from './tabs.js';
 
-const PAGE = 50;
-/** Pages that are read to find the end of a gap; further back the visitor scrolls. */
-const GAP_PAGES = 20;
-/** For how long a page that begins goes on in the stream where the last one was; later the history has all of it. */
-const HANDOVER = 60_000;
-/** A token is renewed when this share of its time is left. */
-const LAST_PART = 0.2;
-/** How long a bot may be silent in the middle of a message before nobody waits for more of it: longer than the bot itself waits. */
-const SILENCE = 40_000;
-/** How long the message may take after its last part. */
-const REPLACED = 5_000;
-/** How long a tab may have slept before it asks for what it missed. */
-const STALE = 30_000;
-/** How long the server may take to say that it has noted what was read; then the Widget API is told. */
-const ACK = 5_000;
+const HISTORY_PAGE_SIZE = 50;
+/** Limit of pages loaded to close a gap; older messages are loaded on scroll. */
+const MAX_GAP_PAGES = 20;
+/** Maximum age of the stored recovery state for a new page; with an older one the page loads the history instead. */
+const RESUME_MAX_AGE = 60_000;
+/** Renew the token when less than this share of its lifetime is left. */
+const RENEWAL_SHARE = 0.2;
+/** Time without a part after which a stream counts as ended. Longer than the server's timeout for the bot. */
+const STREAM_TIMEOUT = 40_000;
+/** Time for the final message to arrive after the last part. */
+const FINAL_MESSAGE_TIMEOUT = 5_000;
+/** A tab that becomes visible loads missed messages if its last sync is older than this. */
+const SYNC_MAX_AGE = 30_000;
+/** Timeout for the acknowledgement of a `read` event; after it the read cursor is sent over HTTP. */
+const ACK_TIMEOUT = 5_000;
+
+type RetryJob = 'settings' | 'connect' | 'sync';
 
 export interface SessionConfig {
   host: Host;
-  /** A message of the other side has come while the page is open. */
-  arrived(m: Message): void;
+  /** Called for a new message from the other side, but not for messages of the initial history. */
+  onReply(m: Message): void;
 }
 
-/** The one model of a widget: it talks to the server and to the other tabs, and the screen shows its state. */
+/** The model of one widget: talks to the server and to the other tabs, and holds the state that the UI renders. */
 export class Session {
   state: State = initial;
   readonly api: Api;
@@ -43,16 +45,17 @@ export class Session {
   readonly #host: Host;
   readonly #listeners = new Set<() => void>();
   #socket: Socket | undefined;
-  /** Rises with each session, so that answers of an old one are recognised. */
-  #era = 0;
+  /** Session counter; responses of an earlier session are ignored. */
+  #generation = 0;
   #registration: Data | undefined;
-  #identified = '';
+  #fingerprint = '';
   #syncedAt = 0;
   #maxFileBytes: Promise<number> | undefined;
-  #ended = false;
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  #destroyed = false;
+  /** Timers of pending retries. Each job has its own, so that none cancels another. */
+  readonly #retries: Partial<Record<RetryJob, ReturnType<typeof setTimeout>>> = {};
   readonly #typing = new Typing((names) => this.dispatch({ type: 'typing', names }));
-  #silence: ReturnType<typeof setTimeout> | undefined;
+  #streamTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly config: SessionConfig) {
     this.#host = config.host;
@@ -61,17 +64,17 @@ export class Session {
     this.outbox = new Outbox({
       storage: this.storage,
       transport: this.api,
-      maySend: () => this.#tabs.leads && !!this.api.token && !this.#ended,
+      maySend: () => this.#tabs.isLeader && !!this.api.token && !this.#destroyed,
       changed: () => this.#outboxChanged(),
       accepted: (m, key) => this.#accepted(m, key),
       progress: (key, share) => this.#progressed(key, share),
       blocked: (err) => this.#blocked(err),
     });
-    this.#tabs = new Tabs({ name: config.host.key, alone: this.storage.blocked, heard: (e) => this.#heard(e), lead: (leads) => this.#lead(leads) });
-    addEventListener('online', this.#online);
-    addEventListener('offline', this.#offline);
-    addEventListener('storage', this.#stored);
-    document.addEventListener('visibilitychange', this.#visible);
+    this.#tabs = new Tabs({ name: config.host.key, isolated: this.storage.blocked, onEvent: (e) => this.#onTabEvent(e), onLeadershipChange: (isLeader) => this.#onLeadershipChange(isLeader) });
+    addEventListener('online', this.#onOnline);
+    addEventListener('offline', this.#onOffline);
+    addEventListener('storage', this.#onStorage);
+    document.addEventListener('visibilitychange', this.#onVisibilityChange);
   }
 
   subscribe(f: () => void): () => void {
@@ -83,8 +86,8 @@ export class Session {
     const before = this.state;
     this.state = reduce(before, a);
     if (this.state === before) return;
-    if (this.state.connection !== before.connection || this.state.phase !== before.phase) this.#host.emit('state', this.#word());
-    if (this.state.unread !== before.unread) this.#remember();
+    if (this.state.connection !== before.connection || this.state.phase !== before.phase) this.#host.emit('state', this.#publicState());
+    if (this.state.unread !== before.unread) this.#updateUnread();
     for (const f of [...this.#listeners]) f();
   }
 
@@ -92,12 +95,12 @@ export class Session {
     return !!this.api.token;
   }
 
-  /** Loads the settings and goes on with the stored session, if there is one. */
+  /** Resumes the stored session, if any, and loads the settings. */
   async start(): Promise<void> {
     const stored = this.storage.session();
     this.dispatch({ type: 'sound', sound: !stored.s });
     this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
-    if (stored.t) this.#enter(stored.t);
+    if (stored.t) this.#beginSession(stored.t);
     try {
       await this.#loadSettings();
     } catch (err) {
@@ -109,23 +112,23 @@ export class Session {
     const early = this.#host.settingsAnswer;
     this.#host.settingsAnswer = undefined;
     const settings = await this.api.settings(this.#host.appId, await early);
-    if (this.#ended) return;
+    if (this.#destroyed) return;
     this.dispatch({ type: 'settings', settings });
     if (this.registered) this.dispatch({ type: 'phase', phase: 'chat' });
     else if (!(await this.#registerSilently()) && this.state.phase !== 'form') this.dispatch({ type: 'phase', phase: 'form', ...(this.state.notice && { notice: this.state.notice }) });
   }
 
   #settingsFailed(err: unknown): void {
-    if (this.#ended) return;
+    if (this.#destroyed) return;
     const status = err instanceof ApiError ? err.status : 0;
     const final = status === 403 || status === 404;
-    this.#report(err);
+    this.#emitError(err);
     this.dispatch({ type: 'phase', phase: final ? 'refused' : 'failed' });
-    if (!final) this.#retry = setTimeout(() => void this.#reload(), 5_000);
+    if (!final) this.#retryLater('settings', () => void this.#reload(), 5_000);
   }
 
   async #reload(): Promise<void> {
-    clearTimeout(this.#retry);
+    clearTimeout(this.#retries.settings);
     try {
       await this.#loadSettings();
     } catch (err) {
@@ -140,17 +143,17 @@ export class Session {
 
   // Registration
 
-  /** The fields that the form shows: what the settings name, less what the site has said. */
+  /** The form fields from the settings, without those that the site's identity provides. */
   get formFields(): { name: string; required: boolean }[] {
     const c = this.state.settings?.widgetConfigs ?? {};
-    const required = names(c.requiredFields);
+    const required = stringList(c.requiredFields);
     const given = this.#host.identity ?? {};
-    return [...new Set([...names(c.formInputs), ...required])]
+    return [...new Set([...stringList(c.formInputs), ...required])]
       .filter((name) => !given[name])
       .map((name) => ({ name, required: required.includes(name) }));
   }
 
-  /** Registers without a form where the site has said who the visitor is, or nobody asks. It does so only once the chat is open. */
+  /** Registers without the form, after the chat is opened: if it has no fields, or with an identity, no required ones. */
   async #registerSilently(): Promise<boolean> {
     if (!this.state.open) return false;
     const fields = this.formFields;
@@ -160,45 +163,45 @@ export class Session {
     return this.register({});
   }
 
-  /** The visitor has opened the chat: what was waiting for that can happen. */
+  /** Handles the opening of the chat, which starts a deferred registration. */
   opened(): void {
     this.dispatch({ type: 'open', open: true });
     if (this.state.phase === 'form' && !this.registered) void this.#registerSilently();
-    this.#tabs.check();
+    this.#tabs.checkLeader();
   }
 
   async register(fields: Record<string, string>): Promise<boolean> {
-    const body: Data = { ...clean(this.#host.identity ?? {}), ...clean(fields), appId: this.#host.appId };
+    const body: Data = { ...withoutEmpty(this.#host.identity ?? {}), ...withoutEmpty(fields), appId: this.#host.appId };
     if (!body.email && !body.phone && !body.userId && !body.identityToken) body.userId = `web-${crypto.randomUUID()}`;
     this.dispatch({ type: 'form', form: { busy: true, errors: {}, problem: '' } });
     try {
       const token = await this.api.register(body);
-      if (this.#ended) return false;
-      this.#identified = fingerprint(this.#host.identity);
-      this.storage.update({ t: token, u: { ...body, identityToken: undefined }, i: this.#identified || undefined, n: 0, w: true, p: undefined });
-      this.#enter(token);
+      if (this.#destroyed) return false;
+      this.#fingerprint = fingerprint(this.#host.identity);
+      this.storage.update({ t: token, u: { ...body, identityToken: undefined }, i: this.#fingerprint || undefined, n: 0, w: true, p: undefined });
+      this.#beginSession(token);
       this.#registration = body;
       this.dispatch({ type: 'phase', phase: 'chat' });
       this.#host.emit('registered', { chatUserId: text(claimsOf(token).sub) });
       return true;
     } catch (err) {
-      if (this.#ended) return false;
+      if (this.#destroyed) return false;
       const e = err instanceof ApiError ? err : undefined;
       const errors = Object.fromEntries((e?.details ?? []).map((d) => [d.field, d.message]));
       this.dispatch({ type: 'phase', phase: 'form' });
       this.dispatch({ type: 'form', form: { busy: false, errors, problem: e?.message || 'network' } });
-      this.#report(err);
+      this.#emitError(err);
       return false;
     }
   }
 
-  /** The site says who the visitor is. A session of somebody else ends. */
+  /** Applies the identity that the site has passed. A session with a different identity ends. */
   identify(): void {
     const now = fingerprint(this.#host.identity);
     const stored = this.storage.session();
     if (this.registered) {
-      if (now && now !== (this.#identified || stored.i)) {
-        this.#leave();
+      if (now && now !== (this.#fingerprint || stored.i)) {
+        this.#endSession();
         void this.register({});
       }
       return;
@@ -206,30 +209,30 @@ export class Session {
     if (this.state.phase === 'form') void this.#registerSilently();
   }
 
-  /** Ends the session in all tabs, and removes all that the widget has stored in this browser. */
+  /** Ends the session in all tabs and removes everything that the widget has stored in this browser. */
   end(): void {
     this.#post({ kind: 'ended' });
-    this.#leave();
+    this.#endSession();
     void this.storage.clear();
   }
 
   // One session
 
-  #enter(token: string): void {
+  #beginSession(token: string): void {
     this.api.token = token;
-    this.#era++;
+    this.#generation++;
     const stored = this.storage.session();
     this.dispatch({ type: 'read', read: stored.r ?? ['', ''] });
     this.dispatch({ type: 'skipped', chatId: stored.q ?? '' });
     this.#outboxChanged();
     this.dispatch({ type: 'connection', connection: 'connecting' });
     this.#tabs.start();
-    if (!this.#tabs.leads) void this.sync();
+    if (!this.#tabs.isLeader) void this.sync();
   }
 
-  /** Ends the session here, and leaves what is stored alone. */
-  #leave(notice?: State['notice']): void {
-    this.#era++;
+  /** Ends the session in this tab; stored data stays. */
+  #endSession(notice?: State['notice']): void {
+    this.#generation++;
     this.api.token = '';
     this.#registration = undefined;
     this.#disconnect();
@@ -239,25 +242,25 @@ export class Session {
     this.#host.badge(0);
   }
 
-  /** The server does not take the token any more. Who the site knows comes back without a question. */
+  /** Handles a rejected token. Registers again without the form if the registration fields or the site's identity are known. */
   #unauthorized(): void {
     if (!this.registered) return;
     const again = this.#registration ?? (this.#host.identity && {});
-    this.#leave('sessionEnded');
+    this.#endSession('sessionEnded');
     this.storage.update({ t: undefined, n: 0, w: undefined });
     if (again) void this.register(again as Record<string, string>);
   }
 
-  #lead(leads: boolean): void {
-    if (!this.registered || this.#ended) return;
-    if (!leads) {
+  #onLeadershipChange(isLeader: boolean): void {
+    if (!this.registered || this.#destroyed) return;
+    if (!isLeader) {
       this.#disconnect();
       return;
     }
     this.#connect();
-    this.outbox.kick();
+    this.outbox.flush();
     const { iat, exp } = claimsOf(this.api.token) as { iat: number; exp: number };
-    if (exp - Date.now() / 1000 < (exp - iat) * LAST_PART) void this.#renew();
+    if (exp - Date.now() / 1000 < (exp - iat) * RENEWAL_SHARE) void this.#renew();
   }
 
   #connect(): void {
@@ -270,15 +273,15 @@ export class Session {
       reconnectionDelayMax: 5_000,
       timeout: 10_000,
     });
-    const socket = (this.#socket = manager.socket('/message', { auth: (give) => give({ token: this.api.token, ...this.#resume(socket) }) }));
+    const socket = (this.#socket = manager.socket('/message', { auth: (give) => give({ token: this.api.token, ...this.#recoveryFields(socket) }) }));
     socket.on('connect', () => {
-      this.#connection('online');
-      this.#mark();
-      // What passed by is in the stream if the server recovered the session, else in the history.
+      this.#setConnection('online');
+      this.#storeRecovery();
+      // If the server recovered the session, it replays missed events; otherwise load them from the history.
       if (!socket.recovered || this.state.older === 'unknown') void this.sync();
-      this.outbox.kick();
+      this.outbox.flush();
     });
-    socket.on('message', (record: unknown) => this.#received(record));
+    socket.on('message', (record: unknown) => this.#onMessage(record));
     socket.on('typing', (e: unknown) => {
       const [name, at] = [text(object(e).name), text(object(e).at)];
       this.#typing.heard(name, at);
@@ -286,53 +289,54 @@ export class Session {
     });
     socket.on('read', (read: unknown) => {
       this.#post({ kind: 'read', read });
-      this.#cursor(read);
+      this.#onRead(read);
     });
-    socket.on('message.part', (part: unknown) => this.#writes(part));
+    socket.on('message.part', (part: unknown) => this.#onPart(part));
     socket.on('disconnect', (reason) => {
-      this.#connection(this.#broken());
-      if (reason === 'io server disconnect') this.#later(() => socket.connect()); // the token has expired or was revoked: CONNECT says which
+      this.#setConnection(this.#disconnectedState());
+      if (reason === 'io server disconnect') this.#retryLater('connect', () => socket.connect()); // token expired or revoked; the response to CONNECT tells which
     });
     socket.on('connect_error', (err) => {
       const code = text((err as { data?: Data }).data?.code);
       if (code === 'UNAUTHORIZED') return this.#unauthorized();
       if (code === 'ORIGIN_NOT_ALLOWED') return this.dispatch({ type: 'phase', phase: 'refused' });
-      this.#connection(navigator.onLine ? (this.state.connection === 'connecting' ? 'unavailable' : this.#broken()) : 'offline');
-      if (code) this.#later(() => socket.connect()); // after a refusal the client does not try again by itself
+      this.#setConnection(navigator.onLine ? (this.state.connection === 'connecting' ? 'unavailable' : this.#disconnectedState()) : 'offline');
+      if (code) this.#retryLater('connect', () => socket.connect()); // socket.io-client does not reconnect after a refused CONNECT
     });
     socket.on('token_expiring', () => void this.#renew());
   }
 
-  /** What a new socket shows to go on where that of another tab, or of the last page, has ended. Its own it shows by itself. */
-  #resume(socket: Socket): Data {
+  /** Recovery fields for CONNECT: a new socket resumes the stream of another tab or the previous page. Later ones send their own. */
+  #recoveryFields(socket: Socket): Data {
     const [pid, offset, at] = this.storage.session().p ?? [];
-    const fresh = this.state.older !== 'unknown' || Date.now() - at! < HANDOVER;
-    return pid && fresh && !place(socket)._pid ? { pid, offset } : {};
+    const fresh = this.state.older !== 'unknown' || Date.now() - at! < RESUME_MAX_AGE;
+    return pid && fresh && !recoveryState(socket)._pid ? { pid, offset } : {};
   }
 
-  #mark(): void {
-    const { _pid, _lastOffset } = place(this.#socket!);
+  #storeRecovery(): void {
+    const { _pid, _lastOffset } = recoveryState(this.#socket!);
     if (_pid) this.storage.update({ p: [_pid, _lastOffset, Date.now()] });
   }
 
-  /** Renews the token in place: the visitor shows the old one and says again who they are. */
+  /** Renews the token within the session, with the old token and the registration fields. */
   async #renew(): Promise<void> {
-    const era = this.#era;
+    const generation = this.#generation;
     const known = this.#registration ?? this.storage.session().u ?? this.#host.identity;
     if (!known) return;
-    const body = { ...known, ...clean(this.#host.identity ?? {}), appId: this.#host.appId };
+    const body = { ...known, ...withoutEmpty(this.#host.identity ?? {}), appId: this.#host.appId };
     const token = await this.api.register(body, this.api.token).catch(() => '');
-    // Another visitor's: the application asks for a proof that we do not have.
-    if (era !== this.#era || !token || claimsOf(token).sub !== claimsOf(this.api.token).sub) return;
+    // Another `sub` is another visitor: the application requires an identity proof that is missing here. Keep the old token.
+    if (generation !== this.#generation || !token || claimsOf(token).sub !== claimsOf(this.api.token).sub) return;
     this.api.token = token;
     this.storage.update({ t: token });
     this.#socket?.emit('token', token);
   }
 
-  #later(act: () => void): void {
-    const era = this.#era;
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => era === this.#era && !this.#ended && act(), 1_000 + Math.random() * 1_000);
+  /** Runs act after a delay in milliseconds. Except for the settings, it is dropped if the session has ended by then. */
+  #retryLater(job: RetryJob, act: () => void, delay = 1_000 + Math.random() * 1_000): void {
+    const generation = this.#generation;
+    clearTimeout(this.#retries[job]);
+    this.#retries[job] = setTimeout(() => (job === 'settings' || generation === this.#generation) && act(), delay);
   }
 
   #disconnect(): void {
@@ -342,66 +346,66 @@ export class Session {
     this.#socket = undefined;
   }
 
-  #broken(): Connection {
+  #disconnectedState(): Connection {
     return navigator.onLine === false ? 'offline' : 'reconnecting';
   }
 
-  #connection(connection: Connection): void {
+  #setConnection(connection: Connection): void {
     this.dispatch({ type: 'connection', connection });
     this.#post({ kind: 'connection', connection });
   }
 
-  /** Reads what the history has that is not shown yet. */
+  /** Loads the newest history pages until they overlap with the known messages. */
   async sync(): Promise<void> {
-    const era = this.#era;
+    const generation = this.#generation;
     this.#syncedAt = Date.now();
     void this.support.load();
     try {
       let before: string | undefined;
-      for (let page = 0; page < GAP_PAGES; page++) {
-        const { messages, more, reading } = await this.api.history(PAGE, before);
-        if (era !== this.#era) return;
+      for (let page = 0; page < MAX_GAP_PAGES; page++) {
+        const { messages, more, readState } = await this.api.history(HISTORY_PAGE_SIZE, before);
+        if (generation !== this.#generation) return;
         const first = this.state.messages.length === 0 || (page === 0 && this.state.older === 'unknown');
         const known = messages.some((m) => this.state.messages.some((k) => k.id === m.id));
-        this.#show(messages, first ? more : undefined, page > 0 || !first);
-        if (page === 0) this.#told(reading);
+        this.#addHistory(messages, first ? more : undefined, page > 0 || !first);
+        if (page === 0) this.#applyReadState(readState);
         if (first || known || !more || !messages.length) break;
         before = messages[0]!.id;
       }
       if (this.state.older === 'unknown') this.dispatch({ type: 'older', older: 'none' });
-      this.#available();
+      this.#markAvailable();
     } catch (err) {
-      if (era !== this.#era || !(err instanceof ApiError)) return;
+      if (generation !== this.#generation || !(err instanceof ApiError)) return;
       if (err.status === 401) return this.#unauthorized();
-      if (err.status === 404) return this.dispatch({ type: 'older', older: 'none' }); // no open chat: the next message opens one
-      if (this.state.older === 'unknown') this.#later(() => void this.sync());
+      if (err.status === 404) return this.dispatch({ type: 'older', older: 'none' }); // no open chat; the next message opens one
+      if (this.state.older === 'unknown') this.#retryLater('sync', () => void this.sync());
     }
   }
 
-  #show(messages: Message[], more: boolean | undefined, missed: boolean): void {
+  #addHistory(messages: Message[], more: boolean | undefined, missed: boolean): void {
     const known = new Set(this.state.messages.map((m) => m.id));
     const last = this.state.messages.at(-1);
     this.dispatch({ type: 'messages', messages, ...(more !== undefined && { more }) });
     const reply = newestReply(this.state);
     if (reply) this.#typing.message(reply.createdAt);
-    if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && m.createdAt > last.createdAt) this.#arrived(m);
+    if (missed && last) for (const m of messages) if (!known.has(m.id) && m.isFromSupport && m.createdAt > last.createdAt) this.#notifyMessage(m);
   }
 
-  /** What the server knows of reading, and of who is there. */
-  #told(r: Reading): void {
-    this.#readElsewhere(r.readUpTo);
+  /** Applies the read state and agent availability from the history response. */
+  #applyReadState(r: ReadState): void {
+    this.#advanceReadCursor(r.readUpTo);
     this.dispatch({ type: 'seen', upTo: r.seenUpTo });
     this.dispatch({ type: 'agents', agents: r.agents === 'online' });
   }
 
-  /** A side has read further: the company, or this visitor on another device. */
-  #cursor(event: unknown): void {
+  /** Handles a `read` event: the company, or this visitor on another device, has advanced its read cursor. */
+  #onRead(event: unknown): void {
     const { side, messageId, upTo } = object(event);
-    if (side === 'visitor') this.#readElsewhere(text(messageId));
+    if (side === 'visitor') this.#advanceReadCursor(text(messageId));
     else this.dispatch({ type: 'seen', upTo: text(upTo) });
   }
 
-  #readElsewhere(id: string): void {
+  #advanceReadCursor(id: string): void {
     const m = id && this.state.messages.find((k) => k.id === id);
     if (!m) return;
     const before = this.state.read;
@@ -412,114 +416,114 @@ export class Session {
   async loadOlder(): Promise<void> {
     const first = this.state.messages[0];
     if (!first || (this.state.older !== 'more' && this.state.older !== 'failed')) return;
-    const era = this.#era;
+    const generation = this.#generation;
     this.dispatch({ type: 'older', older: 'loading' });
     try {
-      const { messages, more } = await this.api.history(PAGE, first.id);
-      if (era === this.#era) this.dispatch({ type: 'messages', messages, more });
+      const { messages, more } = await this.api.history(HISTORY_PAGE_SIZE, first.id);
+      if (generation === this.#generation) this.dispatch({ type: 'messages', messages, more });
     } catch (err) {
-      if (era !== this.#era) return;
+      if (generation !== this.#generation) return;
       if (err instanceof ApiError && err.status === 401) return this.#unauthorized();
       this.dispatch({ type: 'older', older: err instanceof ApiError && err.status === 404 ? 'none' : 'failed' });
     }
   }
 
-  #received(record: unknown): void {
+  #onMessage(record: unknown): void {
     const m = readMessage(record);
     if (!m) return;
     this.#post({ kind: 'message', message: m });
-    this.#mark();
-    this.#take(m);
+    this.#storeRecovery();
+    this.#addMessage(m);
   }
 
-  /** A bot writes. What it has written goes when the message comes, or when it does not. */
-  #writes(value: unknown): void {
+  /** Handles a `message.part` event. */
+  #onPart(value: unknown): void {
     const part = readPart(value);
     if (!part) return;
     this.#post({ kind: 'part', part });
-    this.#extend(part);
+    this.#applyPart(part);
   }
 
-  #extend(part: Part): void {
-    const before = this.state.writing;
+  #applyPart(part: Part): void {
+    const before = this.state.streaming;
     this.dispatch({ type: 'part', part });
-    const { writing } = this.state;
-    if (!writing || writing === before) return;
-    clearTimeout(this.#silence);
-    const { messageId } = writing;
-    if (writing.done) this.#silence = setTimeout(() => this.dispatch({ type: 'dropped', messageId }), REPLACED);
-    else this.#silence = setTimeout(() => this.dispatch({ type: 'silent', messageId }), SILENCE);
+    const { streaming } = this.state;
+    if (!streaming || streaming === before) return;
+    clearTimeout(this.#streamTimer);
+    const { messageId } = streaming;
+    if (streaming.done) this.#streamTimer = setTimeout(() => this.dispatch({ type: 'streamDropped', messageId }), FINAL_MESSAGE_TIMEOUT);
+    else this.#streamTimer = setTimeout(() => this.dispatch({ type: 'streamStalled', messageId }), STREAM_TIMEOUT);
   }
 
-  /** The visitor wants no more of what the bot writes. What it has written stays. */
-  stopWriting(): void {
-    const id = this.state.writing?.messageId;
-    if (id) void this.api.stop(id).catch((err: unknown) => (err instanceof ApiError && (err.status === 404 || err.status === 409) ? undefined : this.#report(err)));
+  /** Stops the bot's stream; the text received so far stays. */
+  stopStreaming(): void {
+    const id = this.state.streaming?.messageId;
+    if (id) void this.api.stop(id).catch((err: unknown) => (err instanceof ApiError && (err.status === 404 || err.status === 409) ? undefined : this.#emitError(err)));
   }
 
-  #take(m: Message): void {
+  #addMessage(m: Message): void {
     if (this.state.messages.some((k) => k.id === m.id)) return;
     if (m.isFromSupport) this.#typing.message(m.createdAt);
-    const first = this.state.older === 'unknown'; // the history is on its way: this is part of what was before
+    const first = this.state.older === 'unknown'; // the initial history is still loading, so this message is not announced
     this.dispatch({ type: 'messages', messages: [m] });
-    this.support.arrived(m);
-    if (!first) this.#arrived(m);
+    this.support.refreshAfter(m);
+    if (!first) this.#notifyMessage(m);
   }
 
-  #arrived(m: Message): void {
-    this.#remember();
+  #notifyMessage(m: Message): void {
+    this.#updateUnread();
     this.#host.emit('message', m);
-    if (m.isFromSupport) this.config.arrived(m);
+    if (m.isFromSupport) this.config.onReply(m);
   }
 
   // Sending
 
   sendText(value: string): void {
     this.outbox.add({ type: 'TEXT', data: { text: value } });
-    this.#sent();
+    this.#afterSubmit();
   }
 
   choose(choice: { text: string; payload: string; replyTo: string }): void {
     this.outbox.add({ type: 'MULTIPLE_CHOICE_REPLY', data: { ...choice } });
-    this.#sent();
+    this.#afterSubmit();
   }
 
   async sendFile(file: File, caption: string): Promise<void> {
     await this.outbox.addFile(file, file.name || 'file', caption);
-    this.#sent();
+    this.#afterSubmit();
   }
 
-  #sent(): void {
-    this.#remember();
-    this.#tabs.check(); // somebody must send it
+  #afterSubmit(): void {
+    this.#updateUnread();
+    this.#tabs.checkLeader(); // a live leader must send it
   }
 
-  /** How large a file may be. The server says so before the first one is sent. */
+  /** The file size limit of the server; Infinity if unknown. Cached after the first request. */
   maxFileBytes(): Promise<number> {
     return (this.#maxFileBytes ??= this.api.limits().then(
       (l) => l.maxFileBytes || Infinity,
       () => {
         this.#maxFileBytes = undefined;
-        return Infinity; // the server checks it again
+        return Infinity; // the server enforces the limit anyway
       },
     ));
   }
 
-  /** An offline message is in the history. */
-  left(m: Message): void {
+  /** Adds an offline message that the server has accepted. */
+  addOfflineMessage(m: Message): void {
     this.dispatch({ type: 'messages', messages: [m] });
     this.#post({ kind: 'message', message: m });
-    this.#remember();
+    this.#updateUnread();
     this.#host.emit('message', m);
   }
 
-  /** The visitor types. One tab has the socket; what cannot be said now is worth nothing later. */
-  readonly writing = throttle(() => {
-    if (this.#tabs.leads) this.#sayTyping();
+  /** Sends a throttled `typing` event through the leader's socket. It is dropped while disconnected: a late one is useless. */
+  readonly notifyTyping = throttle(() => {
+    if (this.#tabs.isLeader) this.#emitTyping();
     else this.#post({ kind: 'writing' });
   });
 
-  #sayTyping(): void {
+  #emitTyping(): void {
     if (this.#socket?.connected) this.#socket.emit('typing');
   }
 
@@ -528,18 +532,18 @@ export class Session {
     this.#post({ kind: 'cancel', key });
   }
 
-  /** `accepted` is the key of an item that another tab has sent: the storage may still show it. */
+  /** `accepted` is the key of an item that another tab has sent; this tab's view of localStorage may still contain it. */
   #outboxChanged(accepted?: string): void {
     this.dispatch({ type: 'outbox', outbox: this.outbox.items.filter((i) => i.key !== accepted) });
   }
 
   #accepted(m: Message, key: string): void {
-    this.#available();
+    this.#markAvailable();
     this.dispatch({ type: 'messages', messages: [m] });
     this.#outboxChanged();
     this.#post({ kind: 'message', message: m, key });
-    this.support.arrived(m);
-    this.#remember();
+    this.support.refreshAfter(m);
+    this.#updateUnread();
     this.#host.emit('message', m);
   }
 
@@ -551,20 +555,20 @@ export class Session {
   #blocked(err: ApiError): void {
     if (err.status === 401) return this.#unauthorized();
     if (err.status === 403) return this.dispatch({ type: 'phase', phase: 'refused' });
-    this.#report(err);
+    this.#emitError(err);
     if (err.status === 429) return this.dispatch({ type: 'slow', slow: true });
     if (this.state.connection === 'online' || err.status !== 0) this.dispatch({ type: 'connection', connection: navigator.onLine === false ? 'offline' : 'unavailable' });
   }
 
-  #available(): void {
+  #markAvailable(): void {
     this.dispatch({ type: 'slow', slow: false });
     const c = this.state.connection;
-    if (c === 'unavailable' && (this.#socket?.connected || !this.#tabs.leads)) this.dispatch({ type: 'connection', connection: 'online' });
+    if (c === 'unavailable' && (this.#socket?.connected || !this.#tabs.isLeader)) this.dispatch({ type: 'connection', connection: 'online' });
   }
 
-  // Reading
+  // Read cursor
 
-  /** The visitor sees the newest message. */
+  /** Moves the read cursor to the newest reply, which is visible. */
   markRead(): void {
     const m = newestReply(this.state);
     if (!m || !this.registered) return;
@@ -572,16 +576,16 @@ export class Session {
     if (m.createdAt < at || (m.createdAt === at && m.id <= id)) return;
     this.dispatch({ type: 'read', read: [m.createdAt, m.id] });
     this.storage.update({ r: [m.createdAt, m.id] });
-    this.#remember();
-    this.#sayRead(m.id);
+    this.#updateUnread();
+    this.#sendReadCursor(m.id);
   }
 
-  /** Over the socket where there is one; else, or when it is not acknowledged, over HTTP. */
-  #sayRead(id: string): void {
-    const otherwise = () => void this.api.read(id).catch(() => {}); // the next one says it again
-    if (!this.#socket?.connected) return otherwise();
-    this.#socket.timeout(ACK).emit('read', { messageId: id }, (err: unknown, answer: unknown) => {
-      if ((err || object(answer).ok !== true) && this.registered) otherwise();
+  /** Sends the read cursor over the socket; over HTTP if disconnected or not acknowledged. */
+  #sendReadCursor(id: string): void {
+    const viaHttp = () => void this.api.read(id).catch(() => {}); // the next read cursor includes this one
+    if (!this.#socket?.connected) return viaHttp();
+    this.#socket.timeout(ACK_TIMEOUT).emit('read', { messageId: id }, (err: unknown, answer: unknown) => {
+      if ((err || object(answer).ok !== true) && this.registered) viaHttp();
     });
   }
 
@@ -595,10 +599,10 @@ export class Session {
     if (this.registered) this.storage.update({ c: [back, front] });
   }
 
-  /** Leaves for the loader of the next page what it needs to know. */
-  #remember(): void {
+  /** Updates the badge, and stores the unread count and pending work for the loader of the next page. */
+  #updateUnread(): void {
     this.#host.badge(this.state.unread);
-    if (!this.registered || this.#ended) return;
+    if (!this.registered || this.#destroyed) return;
     const waits = this.outbox.pending || this.state.messages.at(-1)?.isFromSupport === false;
     const s = this.storage.session();
     if (s.t && ((s.n ?? 0) !== this.state.unread || !!s.w !== waits)) this.storage.update({ n: this.state.unread, w: waits || undefined });
@@ -610,54 +614,54 @@ export class Session {
     this.#tabs.post(event);
   }
 
-  #heard(e: TabEvent): void {
+  #onTabEvent(e: TabEvent): void {
     switch (e.kind) {
       case 'message': {
         const m = readMessage(e.message);
         if (!m) return;
         if (e.key) this.#outboxChanged(e.key);
-        if (m.isFromSupport) this.#take(m);
+        if (m.isFromSupport) this.#addMessage(m);
         else {
           this.dispatch({ type: 'messages', messages: [m] });
-          this.support.arrived(m);
+          this.support.refreshAfter(m);
         }
         return;
       }
       case 'part': {
         const part = readPart(e.part);
-        return part && this.#extend(part);
+        return part && this.#applyPart(part);
       }
       case 'progress':
         return this.dispatch({ type: 'progress', key: e.key, share: e.share });
       case 'cancel':
-        return this.#tabs.leads ? this.outbox.remove(e.key) : this.#outboxChanged();
+        return this.#tabs.isLeader ? this.outbox.remove(e.key) : this.#outboxChanged();
       case 'connection':
-        if (this.#tabs.leads) return;
+        if (this.#tabs.isLeader) return;
         if (e.connection === 'online' && this.state.connection !== 'online') void this.sync();
         return this.dispatch({ type: 'connection', connection: e.connection as Connection });
       case 'typing':
         return this.#typing.heard(e.name, e.at);
       case 'read':
-        return this.#cursor(e.read);
+        return this.#onRead(e.read);
       case 'writing':
-        return this.#tabs.leads ? this.#sayTyping() : undefined;
+        return this.#tabs.isLeader ? this.#emitTyping() : undefined;
       case 'ended':
-        this.#leave();
-        return void this.storage.clear(); // what this tab has written meanwhile
+        this.#endSession();
+        return void this.storage.clear(); // including entries that this tab has written since
       case 'hello':
-        if (!this.#tabs.leads) return;
+        if (!this.#tabs.isLeader) return;
         this.#post({ kind: 'connection', connection: this.state.connection });
-        if (this.state.writing) this.#post({ kind: 'part', part: { ...this.state.writing, offset: 0 } });
+        if (this.state.streaming) this.#post({ kind: 'part', part: { ...this.state.streaming, offset: 0 } });
         return;
     }
   }
 
-  /** Another tab has changed what is stored, and this one sees it now. */
-  readonly #stored = ({ key }: StorageEvent): void => {
+  /** Handles a localStorage change by another tab. */
+  readonly #onStorage = ({ key }: StorageEvent): void => {
     if (key?.startsWith(`${this.storage.key}.o.`)) {
       this.#outboxChanged();
-      this.#remember();
-      this.outbox.kick();
+      this.#updateUnread();
+      this.outbox.flush();
     } else if (!key || key === this.storage.key) this.#sessionChanged();
   };
 
@@ -670,48 +674,45 @@ export class Session {
       return;
     }
     if (t === this.api.token) return;
-    if (this.registered) this.#leave();
+    if (this.registered) this.#endSession();
     if (!t) return;
-    this.#enter(t);
+    this.#beginSession(t);
     if (this.state.settings) this.dispatch({ type: 'phase', phase: 'chat' });
   }
 
   // The page
 
-  readonly #online = (): void => {
-    if (!this.registered) {
-      if (this.state.phase === 'failed') void this.#reload();
-      return;
-    }
-    if (this.#tabs.leads && !this.#socket?.connected) {
-      this.#connection('reconnecting');
+  readonly #onOnline = (): void => {
+    if (this.state.phase === 'failed') void this.#reload();
+    if (!this.registered) return;
+    if (this.#tabs.isLeader && !this.#socket?.connected) {
+      this.#setConnection('reconnecting');
       this.#socket?.disconnect().connect();
     }
-    this.outbox.kick();
+    this.outbox.flush();
   };
 
-  readonly #offline = (): void => {
-    if (this.registered) this.#connection('offline');
+  readonly #onOffline = (): void => {
+    if (this.registered) this.#setConnection('offline');
   };
 
-  readonly #visible = (): void => {
+  readonly #onVisibilityChange = (): void => {
     if (document.visibilityState !== 'visible' || !this.registered) return;
-    this.#tabs.check();
-    if (this.#tabs.leads && this.#socket && !this.#socket.connected && !this.#socket.active) this.#socket.connect();
-    if (Date.now() - this.#syncedAt > STALE) void this.sync();
-    this.outbox.kick();
+    this.#tabs.checkLeader();
+    if (this.#tabs.isLeader && this.#socket && !this.#socket.connected && !this.#socket.active) this.#socket.connect();
+    if (Date.now() - this.#syncedAt > SYNC_MAX_AGE) void this.sync();
+    this.outbox.flush();
   };
 
-  /** A page that comes out of the back/forward cache has lost its socket and its lock. */
   destroy(): void {
-    this.#ended = true;
-    this.#era++;
-    clearTimeout(this.#retry);
-    clearTimeout(this.#silence);
-    removeEventListener('online', this.#online);
-    removeEventListener('offline', this.#offline);
-    removeEventListener('storage', this.#stored);
-    document.removeEventListener('visibilitychange', this.#visible);
+    this.#destroyed = true;
+    this.#generation++;
+    for (const timer of Object.values(this.#retries)) clearTimeout(timer);
+    clearTimeout(this.#streamTimer);
+    removeEventListener('online', this.#onOnline);
+    removeEventListener('offline', this.#onOffline);
+    removeEventListener('storage', this.#onStorage);
+    document.removeEventListener('visibilitychange', this.#onVisibilityChange);
     this.outbox.stop();
     this.#typing.clear();
     this.#disconnect();
@@ -720,33 +721,33 @@ export class Session {
     this.#listeners.clear();
   }
 
-  #report(err: unknown): void {
+  #emitError(err: unknown): void {
     const e = err instanceof ApiError ? err : undefined;
     this.#host.emit('error', { code: e?.code ?? 'INTERNAL', status: e?.status ?? 0, message: e?.message ?? String(err) });
   }
 
-  /** The state in one word, for the site. */
-  #word(): string {
+  /** The public name of the state, for the `state` event. */
+  #publicState(): string {
     return this.state.phase === 'chat' ? this.state.connection : this.state.phase;
   }
 }
 
-const names = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string' && v !== '') : []);
+const stringList = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string' && v !== '') : []);
 
-function clean(fields: Record<string, unknown>): Data {
+function withoutEmpty(fields: Record<string, unknown>): Data {
   return Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined && v !== null && v !== ''));
 }
 
-/** Tells two people apart without keeping who they are. */
+/** A hash of the identity (FNV-1a, 32 bits), to detect a change without storing the identity. */
 function fingerprint(identity: Identity | undefined): string {
-  const who = identity?.userId ?? identity?.email ?? identity?.phone ?? '';
-  if (!who) return '';
+  const id = identity?.userId ?? identity?.email ?? identity?.phone ?? '';
+  if (!id) return '';
   let h = 0x811c9dc5;
-  for (const c of String(who)) h = Math.imul(h ^ c.codePointAt(0)!, 0x01000193) >>> 0;
+  for (const c of String(id)) h = Math.imul(h ^ c.codePointAt(0)!, 0x01000193) >>> 0;
   return h.toString(36);
 }
 
-/** What a token says, without a check: the server has made it. */
+/** Decodes the claims of a JWT without verifying it. */
 function claimsOf(token: string): Data {
   try {
     return JSON.parse(atob(token.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))) as Data;
@@ -755,7 +756,7 @@ function claimsOf(token: string): Data {
   }
 }
 
-/** What the official client keeps to itself: the session that the server can recover, and the last event's offset. */
-const place = (socket: Socket) => socket as unknown as { _pid?: string; _lastOffset?: string };
+/** Private fields of socket.io-client: the recoverable session and the offset of the last event. */
+const recoveryState = (socket: Socket) => socket as unknown as { _pid?: string; _lastOffset?: string };
 
 export type { Settings };

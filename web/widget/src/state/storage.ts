@@ -1,23 +1,23 @@
 import type { Data } from '@parley/shared/message.js';
 import type { Stored } from '../host.js';
 
-/** What a session keeps in the browser. */
+/** The session record in localStorage. */
 export interface SessionRecord extends Stored {
-  /** Up to which message the visitor has read: its time and id. */
+  /** The visitor's read cursor: time and id of the message. */
   r?: [at: string, id: string];
-  /** Sound is off. */
+  /** Sound is muted. */
   s?: boolean;
-  /** Whose session it is, where the site has said so. */
+  /** Fingerprint of the identity that the site has passed. */
   i?: string;
-  /** The chat that the visitor does not want to rate. */
+  /** Id of the chat whose rating the visitor has skipped. */
   q?: string;
-  /** What the visitor has registered with, without proofs that expire: with it the token is renewed. */
+  /** Registration fields, without the identity token, which expires. Used to renew the access token. */
   u?: Data;
-  /** Where the socket is in the stream of replies, and since when: another tab, or the next page, goes on from there. */
+  /** Socket.IO recovery state and its time, so that another tab or the next page resumes the event stream. */
   p?: [pid: string, offset: string | undefined, at: number];
 }
 
-/** Texts by key: localStorage, or memory where the browser keeps nothing. */
+/** Key-value store: localStorage, or memory if the browser blocks storage. */
 interface Entries {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
@@ -25,13 +25,13 @@ interface Entries {
   keys(): string[];
 }
 
-/** Where the session, the messages that are not sent yet and their files are kept. It writes nothing until it is asked to. */
+/** Stores the session, the outbox and its files. The constructor writes nothing. */
 export class Storage {
   readonly #entries: Entries;
   readonly #blobs: Blobs;
   readonly blocked: boolean;
 
-  constructor(readonly key: string, local: globalThis.Storage | undefined = localStorageIfAny(), idb: IDBFactory | undefined = local && globalThis.indexedDB) {
+  constructor(readonly key: string, local: globalThis.Storage | undefined = availableLocalStorage(), idb: IDBFactory | undefined = local && globalThis.indexedDB) {
     this.blocked = !local;
     this.#entries = local ? onLocalStorage(local) : inMemory();
     this.#blobs = new Blobs(key, idb);
@@ -41,12 +41,12 @@ export class Storage {
     return decode<SessionRecord>(this.#entries.getItem(this.key)) ?? {};
   }
 
-  /** Changes the session's record; undefined removes a member. */
+  /** Merges a change into the session record; undefined removes a member. */
   update(change: Partial<{ [K in keyof SessionRecord]: SessionRecord[K] | undefined }>): void {
     this.#put(this.key, { ...this.session(), ...change });
   }
 
-  /** What stands below the session's key, in the order of the names. */
+  /** Returns the entries under a prefix of the session's key, ordered by name. */
   list<T>(prefix: string): T[] {
     const start = `${this.key}.${prefix}.`;
     const names = this.#entries.keys().filter((k) => k.startsWith(start)).sort();
@@ -73,7 +73,7 @@ export class Storage {
     return this.#blobs.remove(name);
   }
 
-  /** Forgets everything. */
+  /** Removes all stored data of the session. */
   async clear(): Promise<void> {
     for (const k of this.#entries.keys()) if (k === this.key || k.startsWith(this.key + '.')) this.#entries.removeItem(k);
     await this.#blobs.clear();
@@ -87,7 +87,7 @@ export class Storage {
     try {
       this.#entries.setItem(key, JSON.stringify(value));
     } catch {
-      // The quota is used up: the session goes on without what did not fit.
+      // Quota exceeded: the session continues without persisting the value.
     }
   }
 }
@@ -100,10 +100,10 @@ function decode<T>(value: string | null): T | undefined {
   }
 }
 
-function localStorageIfAny(): globalThis.Storage | undefined {
+function availableLocalStorage(): globalThis.Storage | undefined {
   try {
     const s = globalThis.localStorage;
-    s.getItem('parley'); // throws where the browser blocks it; writes nothing
+    s.getItem('parley'); // throws if the browser blocks storage; writes nothing
     return s;
   } catch {
     return undefined;
@@ -129,25 +129,25 @@ function inMemory(): Entries {
   };
 }
 
-/** Files that wait to be sent, in IndexedDB; in memory where there is none. */
+/** Files in the outbox. IndexedDB, with a copy in memory as fallback. */
 class Blobs {
   #memory = new Map<string, Blob>();
-  #open: Promise<IDBDatabase> | undefined;
+  #opening: Promise<IDBDatabase> | undefined;
 
   constructor(readonly name: string, readonly idb: IDBFactory | undefined) {}
 
   async put(name: string, blob: Blob): Promise<void> {
     this.#memory.set(name, blob);
-    await this.#do('readwrite', (s) => s.put(blob, name));
+    await this.#request('readwrite', (s) => s.put(blob, name));
   }
 
   async get(name: string): Promise<Blob | undefined> {
-    return this.#memory.get(name) ?? ((await this.#do('readonly', (s) => s.get(name))) as Blob | undefined);
+    return this.#memory.get(name) ?? ((await this.#request('readonly', (s) => s.get(name))) as Blob | undefined);
   }
 
   async remove(name: string): Promise<void> {
     this.#memory.delete(name);
-    await this.#do('readwrite', (s) => s.delete(name));
+    await this.#request('readwrite', (s) => s.delete(name));
   }
 
   async clear(): Promise<void> {
@@ -162,23 +162,23 @@ class Blobs {
   }
 
   close(): void {
-    void this.#open?.then((db) => db.close(), () => {});
-    this.#open = undefined;
+    void this.#opening?.then((db) => db.close(), () => {});
+    this.#opening = undefined;
   }
 
   #database(idb: IDBFactory): Promise<IDBDatabase> {
-    return (this.#open ??= new Promise((resolve, reject) => {
+    return (this.#opening ??= new Promise((resolve, reject) => {
       const r = idb.open(this.name, 1);
       r.onupgradeneeded = () => r.result.createObjectStore('files');
       r.onsuccess = () => {
-        r.result.onversionchange = () => this.close(); // another tab forgets
+        r.result.onversionchange = () => this.close(); // another tab deletes the database
         resolve(r.result);
       };
       r.onerror = () => reject(new Error('IndexedDB'));
     }));
   }
 
-  async #do(mode: IDBTransactionMode, act: (s: IDBObjectStore) => IDBRequest): Promise<unknown> {
+  async #request(mode: IDBTransactionMode, act: (s: IDBObjectStore) => IDBRequest): Promise<unknown> {
     if (!this.idb) return undefined;
     try {
       const db = await this.#database(this.idb);
@@ -188,7 +188,7 @@ class Blobs {
         r.onerror = () => reject(new Error('IndexedDB'));
       });
     } catch {
-      return undefined; // private windows: memory has it
+      return undefined; // for example in private windows; the copy in memory remains
     }
   }
 }

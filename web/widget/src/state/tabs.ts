@@ -1,6 +1,6 @@
 /**
- * What the tabs of one session tell each other. It carries all that the others need: localStorage shows a write of another tab later
- * than a channel delivers, so what is stored is followed by `storage` events.
+ * BroadcastChannel messages between the tabs of one session. Each message carries its whole payload, because another tab may receive it
+ * before it can read the corresponding localStorage write; `storage` events signal stored changes.
  */
 export type TabEvent =
   | { kind: 'message'; message: unknown; key?: string }
@@ -18,40 +18,40 @@ export type TabEvent =
 
 export interface TabsConfig {
   name: string;
-  /** The session is this tab's own. */
-  alone: boolean;
-  heard(event: TabEvent): void;
-  /** This tab is the one that holds the socket and sends, or no longer. */
-  lead(leads: boolean): void;
+  /** The session is not shared with other tabs. */
+  isolated: boolean;
+  onEvent(event: TabEvent): void;
+  /** Called when this tab gains or loses leadership. */
+  onLeadershipChange(isLeader: boolean): void;
 }
 
-/** How long a leader may take to answer a tab that is being looked at. */
-const PATIENCE = 3_000;
+/** Time for the leader to answer the ping of a visible tab. */
+const LEADER_TIMEOUT = 3_000;
 
 /**
- * The tabs of one session: one of them, the leader, holds the socket and sends; the others hear from it. A Web Lock decides who
- * leads, so that another tab takes over in the moment in which the leader closes. Where the browser lacks locks or channels,
- * every tab leads.
+ * Leader election among the tabs of one session. The leader holds the socket and sends; the other tabs receive its events through a
+ * BroadcastChannel. Leadership is a Web Lock, so another tab takes over as soon as the leader closes. Without Web Locks or
+ * BroadcastChannel, every tab leads.
  */
 export class Tabs {
-  leads = false;
+  isLeader = false;
   #channel: BroadcastChannel | undefined;
   #release: (() => void) | undefined;
-  #waiting: AbortController | undefined;
-  #patience: ReturnType<typeof setTimeout> | undefined;
+  #lockRequest: AbortController | undefined;
+  #leaderTimer: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
   constructor(readonly config: TabsConfig) {}
 
   start(): void {
     this.#stopped = false;
-    if (this.config.alone || typeof BroadcastChannel === 'undefined' || !globalThis.navigator?.locks) {
-      this.#lead(true);
+    if (this.config.isolated || typeof BroadcastChannel === 'undefined' || !globalThis.navigator?.locks) {
+      this.#setLeader(true);
       return;
     }
     this.#channel = new BroadcastChannel(this.config.name);
-    this.#channel.onmessage = (e: MessageEvent<TabEvent>) => this.#hear(e.data);
-    this.#queue();
+    this.#channel.onmessage = (e: MessageEvent<TabEvent>) => this.#onChannelMessage(e.data);
+    this.#requestLock();
     this.post({ kind: 'hello' });
   }
 
@@ -59,58 +59,58 @@ export class Tabs {
     this.#channel?.postMessage(event);
   }
 
-  /** Takes over from a leader that the browser has put to sleep. Call it when the visitor looks at this tab. */
-  check(): void {
-    if (this.leads || this.#patience !== undefined || !this.#channel) return;
+  /** Steals leadership from a leader that the browser has frozen. Call it when this tab becomes visible. */
+  checkLeader(): void {
+    if (this.isLeader || this.#leaderTimer !== undefined || !this.#channel) return;
     this.post({ kind: 'ping' });
-    this.#patience = setTimeout(() => {
-      this.#patience = undefined;
-      this.#queue(true);
-    }, PATIENCE);
+    this.#leaderTimer = setTimeout(() => {
+      this.#leaderTimer = undefined;
+      this.#requestLock(true);
+    }, LEADER_TIMEOUT);
   }
 
   stop(): void {
     this.#stopped = true;
-    clearTimeout(this.#patience);
-    this.#patience = undefined;
-    this.#waiting?.abort();
+    clearTimeout(this.#leaderTimer);
+    this.#leaderTimer = undefined;
+    this.#lockRequest?.abort();
     this.#release?.();
     this.#channel?.close();
     this.#channel = undefined;
-    this.leads = false;
+    this.isLeader = false;
   }
 
-  #hear(event: TabEvent): void {
+  #onChannelMessage(event: TabEvent): void {
     if (event.kind === 'ping') {
-      if (this.leads) this.post({ kind: 'pong' });
+      if (this.isLeader) this.post({ kind: 'pong' });
       return;
     }
-    if (event.kind !== 'pong') return this.config.heard(event);
-    clearTimeout(this.#patience);
-    this.#patience = undefined;
+    if (event.kind !== 'pong') return this.config.onEvent(event);
+    clearTimeout(this.#leaderTimer);
+    this.#leaderTimer = undefined;
   }
 
-  #queue(steal = false): void {
-    this.#waiting?.abort();
-    const waiting = (this.#waiting = new AbortController());
-    const options = steal ? { steal: true } : { signal: waiting.signal };
+  #requestLock(steal = false): void {
+    this.#lockRequest?.abort();
+    const request = (this.#lockRequest = new AbortController());
+    const options = steal ? { steal: true } : { signal: request.signal };
     navigator.locks
       .request(this.config.name, options, () => {
         if (this.#stopped) return undefined;
-        this.#lead(true);
+        this.#setLeader(true);
         return new Promise<void>((resolve) => (this.#release = resolve));
       })
       .catch(() => {
-        // Aborted while it waited, or another tab took over.
-        if (this.#stopped || waiting.signal.aborted) return;
-        this.#lead(false);
-        this.#queue();
+        // The request was aborted while pending, or another tab stole the lock.
+        if (this.#stopped || request.signal.aborted) return;
+        this.#setLeader(false);
+        this.#requestLock();
       });
   }
 
-  #lead(leads: boolean): void {
-    if (this.leads === leads) return;
-    this.leads = leads;
-    this.config.lead(leads);
+  #setLeader(isLeader: boolean): void {
+    if (this.isLeader === isLeader) return;
+    this.isLeader = isLeader;
+    this.config.onLeadershipChange(isLeader);
   }
 }

@@ -1,14 +1,14 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from '@parley/shared/render/hooks.js';
 import { Icon } from '@parley/shared/render/icon.js';
-import { Pixels } from '@parley/shared/render/picture.js';
+import { BitmapCanvas } from '@parley/shared/render/picture.js';
 import { useScreen } from './context.js';
 
-/** What the Widget API takes, in characters (Unicode code points). */
-const MAX_TEXT = 4096;
-const TELL_FROM = 200;
+/** Text limit of the Widget API, in Unicode code points. */
+const MAX_TEXT_LENGTH = 4096;
+const COUNTER_THRESHOLD = 200;
 
-/** Where the visitor writes; files that are chosen, dropped or pasted wait above the text, which becomes their caption. */
+/** The message input. Files that are chosen, dropped or pasted are staged above the text, which becomes the caption of the first file. */
 export function Composer({ children, dropped, onSent }: { children?: ComponentChildren; dropped: { files: File[] } | undefined; onSent(): void }) {
   const { session, language, announce } = useScreen();
   const area = useRef<HTMLTextAreaElement>();
@@ -19,22 +19,22 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
   const [problem, setProblem] = useState('');
   const [limit, setLimit] = useState(Infinity);
 
-  const left = MAX_TEXT - [...value].length;
+  const left = MAX_TEXT_LENGTH - [...value].length;
   const ready = (value.trim() !== '' || files.length > 0) && left >= 0;
 
   const stage = async (chosen: File[]) => {
     if (!chosen.length) return;
     const max = await session.maxFileBytes();
     setLimit(max);
-    const wrong = chosen.map((f) => {
+    const errors = chosen.map((f) => {
       if (f.size > max) return language.t('fileTooBig', { name: f.name, max: language.bytes(max) });
       return f.size === 0 ? language.t('fileEmpty', { name: f.name }) : '';
     });
-    const good = chosen.filter((_, i) => !wrong[i]);
-    setFiles((before) => [...before, ...good]);
-    const said = wrong.filter(Boolean).join(' ');
-    setProblem(said);
-    announce(said || language.n('filesReady', good.length));
+    const valid = chosen.filter((_, i) => !errors[i]);
+    setFiles((before) => [...before, ...valid]);
+    const errorText = errors.filter(Boolean).join(' ');
+    setProblem(errorText);
+    announce(errorText || language.n('filesReady', valid.length));
     area.current?.focus();
   };
 
@@ -67,7 +67,7 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
   const choose = (e: Event) => {
     const input = e.currentTarget as HTMLInputElement;
     void stage([...(input.files ?? [])]);
-    input.value = ''; // so that the same file can be chosen again
+    input.value = ''; // a second choice of the same file fires change again
   };
 
   return (
@@ -79,7 +79,7 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
           <ul class="staged">
             {files.map((f, i) => (
               <li>
-                {/^image\/(?!svg)/.test(f.type) ? <Pixels source={f} alt="" class="mini" instead={<Icon name="file" />} /> : <span class="mini"><Icon name="file" /></span>}
+                {/^image\/(?!svg)/.test(f.type) ? <BitmapCanvas source={f} alt="" class="mini" fallback={<Icon name="file" />} /> : <span class="mini"><Icon name="file" /></span>}
                 <span class="filetext"><span class="filename" dir="auto">{f.name}</span><span class="foot">{language.bytes(f.size)}</span></span>
                 <button type="button" class="round" aria-label={language.t('removeFile', { name: f.name })} onClick={() => setFiles(files.filter((_, n) => n !== i))}><Icon name="close" /></button>
               </li>
@@ -103,11 +103,11 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
             value={value}
             aria-label={language.t('messageLabel')}
             aria-invalid={left < 0 || undefined}
-            aria-describedby={left < TELL_FROM ? 'parley-left' : undefined}
+            aria-describedby={left < COUNTER_THRESHOLD ? 'parley-left' : undefined}
             placeholder={language.t(files.length ? 'captionPlaceholder' : 'placeholder')}
             onInput={(e) => {
               setValue(e.currentTarget.value);
-              if (e.currentTarget.value) session.writing();
+              if (e.currentTarget.value) session.notifyTyping();
             }}
             onKeyDown={onKeyDown}
             onPaste={onPaste}
@@ -115,7 +115,7 @@ export function Composer({ children, dropped, onSent }: { children?: ComponentCh
         </div>
         <button type="submit" class="round sendbutton" aria-label={language.t('send')} title={language.t('send')} aria-disabled={!ready}><Icon name="send" flip /></button>
       </div>
-      {left < TELL_FROM && <p class={left < 0 ? 'error note' : 'note'} id="parley-left">{left < 0 ? language.t('tooLong', { max: language.number(MAX_TEXT) }) : language.n('charactersLeft', left)}</p>}
+      {left < COUNTER_THRESHOLD && <p class={left < 0 ? 'error note' : 'note'} id="parley-left">{left < 0 ? language.t('tooLong', { max: language.number(MAX_TEXT_LENGTH) }) : language.n('charactersLeft', left)}</p>}
     </form>
   );
 }

@@ -6,14 +6,14 @@ import type { Session } from '../state/session.js';
 import type { State } from '../state/reducer.js';
 import type { Extras } from './extras.js';
 
-/** What every part of the screen may use. */
+/** The context of all UI components. */
 export interface Screen {
   host: Host;
   session: Session;
   state: State;
   language: Language;
   extras: Extras;
-  /** Reads a sentence out, politely. */
+  /** Announces a text in the polite live region. */
   announce(text: string): void;
   close(): void;
 }

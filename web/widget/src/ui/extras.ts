@@ -9,52 +9,52 @@ import { useScreen } from './context.js';
 declare const __EXTRAS__: string;
 declare const __EXTRAS_INTEGRITY__: string;
 
-/** What the extras have from the chat: with a Preact of their own they could not be part of its screen. */
+/** Modules that the extras share with the chat. Components must use the same Preact instance as the tree that renders them. */
 const shared = { Fragment, jsx, jsxs, ApiError, text, useEffect, useRef, useState, Icon, useScreen };
 
 export type Shared = typeof shared;
 
-type Parts = typeof import('../extras.js');
+type ExtrasModule = typeof import('../extras.js');
 
-/** After a failure the screen, which is drawn often, asks again only after this time. */
-const PAUSE = 5_000;
+/** Minimum delay before a failed load is retried, because every render calls `getOrLoad`. */
+const RETRY_DELAY = 5_000;
 
-/** Loads the extras when one of them is first needed. Without them the rest of the chat goes on. */
+/** Loads the extras on first use. The chat works without them. */
 export class Extras {
-  #parts: Parts | undefined;
-  #loading: Promise<Parts> | undefined;
+  #module: ExtrasModule | undefined;
+  #loading: Promise<ExtrasModule> | undefined;
   #failures = 0;
   #notBefore = 0;
 
-  constructor(readonly host: Host, readonly loaded: () => void) {}
+  constructor(readonly host: Host, readonly onLoaded: () => void) {}
 
-  /** The extras, if they are loaded; otherwise they are requested, and `loaded` is called when they are there. */
-  need(): Parts | undefined {
-    if (!this.#parts && Date.now() >= this.#notBefore) this.load().catch(() => {});
-    return this.#parts;
+  /** Returns the extras if loaded; otherwise starts loading, which ends with a call of `onLoaded`. */
+  getOrLoad(): ExtrasModule | undefined {
+    if (!this.#module && Date.now() >= this.#notBefore) this.load().catch(() => {});
+    return this.#module;
   }
 
-  load(): Promise<Parts> {
+  load(): Promise<ExtrasModule> {
     return (this.#loading ??= this.#fetch());
   }
 
-  async #fetch(): Promise<Parts> {
+  async #fetch(): Promise<ExtrasModule> {
     const { host } = this;
-    // A browser may remember that a module failed, by its address.
+    // Browsers may cache a failed module by its URL, so a retry needs another URL.
     const file = __EXTRAS__ + (this.#failures ? `?${this.#failures}` : '');
     const link = host.preload(file, __EXTRAS_INTEGRITY__);
     try {
-      const parts = (await import(host.base + file)) as Parts;
-      parts.provide(shared);
-      const look = new CSSStyleSheet();
-      look.replaceSync(parts.styles);
-      host.root.adoptedStyleSheets = [...host.root.adoptedStyleSheets, look];
-      this.#parts = parts;
-      this.loaded();
-      return parts;
+      const module = (await import(host.base + file)) as ExtrasModule;
+      module.provide(shared);
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(module.styles);
+      host.root.adoptedStyleSheets = [...host.root.adoptedStyleSheets, sheet];
+      this.#module = module;
+      this.onLoaded();
+      return module;
     } catch (err) {
       this.#failures++;
-      this.#notBefore = Date.now() + PAUSE;
+      this.#notBefore = Date.now() + RETRY_DELAY;
       this.#loading = undefined;
       throw err;
     } finally {

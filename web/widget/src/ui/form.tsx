@@ -2,7 +2,7 @@ import { useEffect, useRef } from '@parley/shared/render/hooks.js';
 import type { TextKey } from '../i18n.js';
 import { useScreen } from './context.js';
 
-const KNOWN: Record<string, { type: string; autocomplete: string; inputmode?: 'numeric' | 'email' }> = {
+const KNOWN_FIELDS: Record<string, { type: string; autocomplete: string; inputmode?: 'numeric' | 'email' }> = {
   firstName: { type: 'text', autocomplete: 'given-name' },
   lastName: { type: 'text', autocomplete: 'family-name' },
   email: { type: 'email', autocomplete: 'email', inputmode: 'email' },
@@ -10,7 +10,7 @@ const KNOWN: Record<string, { type: string; autocomplete: string; inputmode?: 'n
   userId: { type: 'text', autocomplete: 'off' },
 };
 
-/** The form before the chat. The server's rules count; here only what is plainly missing is said at once. */
+/** The pre-chat form. It checks only for missing fields; the server validates the values. */
 export function Form() {
   const { session, state, language, announce } = useScreen();
   const form = useRef<HTMLFormElement>();
@@ -19,17 +19,17 @@ export function Form() {
   const contacts = fields.filter((f) => ['email', 'phone', 'userId'].includes(f.name));
   const anyContact = contacts.length > 0 && !contacts.some((f) => f.required);
 
-  const said = (name: string, value: string): string => {
+  const errorText = (name: string, value: string): string => {
     if (!value && errors[name]) return language.t('fieldRequired');
     if (name === 'email' && errors.email) return language.t('emailInvalid');
     if (name === 'phone' && errors.phone) return language.t('phoneInvalid');
     return errors[name] ?? '';
   };
 
-  const wrong = Object.keys(errors).filter((name) => fields.some((f) => f.name === name));
+  const invalid = Object.keys(errors).filter((name) => fields.some((f) => f.name === name));
   useEffect(() => {
-    if (!wrong.length) return;
-    announce(language.n('formErrors', wrong.length));
+    if (!invalid.length) return;
+    announce(language.n('formErrors', invalid.length));
     form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus();
   }, [errors]);
 
@@ -55,21 +55,21 @@ export function Form() {
         <h2 id="parley-form-title">{language.t('formTitle')}</h2>
         <p class="lead">{language.t(state.notice === 'sessionEnded' ? 'sessionEnded' : 'formIntro')}</p>
         {fields.map(({ name, required }) => {
-          const k = KNOWN[name];
+          const known = KNOWN_FIELDS[name];
           const input = form.current?.elements.namedItem(name) as HTMLInputElement | null;
-          const error = said(name, input?.value ?? '');
+          const error = errorText(name, input?.value ?? '');
           return (
             <div class="field">
               <label for={`parley-${name}`}>
-                {k ? language.t(name as TextKey) : name}
+                {known ? language.t(name as TextKey) : name}
                 {!required && !(anyContact && contacts[0]!.name === name) && <span class="opt"> ({language.t('optional')})</span>}
               </label>
               <input
                 id={`parley-${name}`}
                 name={name}
-                type={k?.type ?? 'text'}
-                autocomplete={k?.autocomplete ?? 'off'}
-                inputMode={k?.inputmode}
+                type={known?.type ?? 'text'}
+                autocomplete={known?.autocomplete ?? 'off'}
+                inputMode={known?.inputmode}
                 dir={name === 'email' || name === 'phone' ? 'ltr' : 'auto'}
                 maxLength={254}
                 required={required}
@@ -81,7 +81,7 @@ export function Form() {
             </div>
           );
         })}
-        {problem && !wrong.length && <p class="error" role="alert">{problem === 'network' ? language.t('unavailable') : problem}</p>}
+        {problem && !invalid.length && <p class="error" role="alert">{problem === 'network' ? language.t('unavailable') : problem}</p>}
         <button type="submit" class="primary" aria-disabled={busy}>{language.t(busy ? 'starting' : 'start')}</button>
       </form>
     </div>

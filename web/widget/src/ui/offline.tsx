@@ -4,14 +4,14 @@ import { text } from '@parley/shared/message.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import { useScreen } from './context.js';
 
-/** In the composer's place while the agents are away: a message, and where they may answer. */
+/** Offline form, which replaces the composer while the agents are away: a message and an email address for the reply. */
 export function OfflineForm() {
   const { session, state, language, announce } = useScreen();
   const form = useRef<HTMLFormElement>();
   const [busy, setBusy] = useState(false);
-  const [wrong, setWrong] = useState<Record<string, string>>({});
+  const [errors, setErrors] = useState<Record<string, string>>({});
   const [problem, setProblem] = useState('');
-  const given = session.storage.session().u?.email;
+  const knownEmail = session.storage.session().u?.email;
   const opens = Date.parse(state.chat?.opensAt ?? '');
   const submit = async (e: SubmitEvent) => {
     e.preventDefault();
@@ -19,26 +19,26 @@ export function OfflineForm() {
     const value = (name: string) => (form.current!.elements.namedItem(name) as HTMLInputElement).value.trim();
     const missing = ['message', 'email'].filter((name) => !value(name));
     setProblem('');
-    setWrong(Object.fromEntries(missing.map((name) => [name, language.t('fieldRequired')])));
+    setErrors(Object.fromEntries(missing.map((name) => [name, language.t('fieldRequired')])));
     if (missing.length) return (form.current!.elements.namedItem(missing[0]!) as HTMLElement).focus();
     setBusy(true);
     try {
-      await session.support.leave(value('message'), value('email'));
+      await session.support.sendOfflineMessage(value('message'), value('email'));
       announce(language.t('offlineSent'));
     } catch (err) {
       const fields = err instanceof ApiError ? err.details.map((d) => d.field) : [];
       if (fields.includes('email')) {
-        setWrong({ email: language.t('emailInvalid') });
+        setErrors({ email: language.t('emailInvalid') });
         (form.current!.elements.namedItem('email') as HTMLElement).focus();
       } else setProblem(err instanceof ApiError && err.details.length ? err.message : language.t('unavailable'));
     }
     setBusy(false);
   };
   const field = (name: string) => ({
-    id: `parley-left-${name}`, name, required: true, 'aria-required': true, 'aria-invalid': wrong[name] ? ('true' as const) : undefined,
-    'aria-describedby': wrong[name] ? `parley-left-${name}-error` : undefined,
+    id: `parley-left-${name}`, name, required: true, 'aria-required': true, 'aria-invalid': errors[name] ? ('true' as const) : undefined,
+    'aria-describedby': errors[name] ? `parley-left-${name}-error` : undefined,
   });
-  const error = (name: string) => wrong[name] && <p class="error" id={`parley-left-${name}-error`}>{wrong[name]}</p>;
+  const error = (name: string) => errors[name] && <p class="error" id={`parley-left-${name}-error`}>{errors[name]}</p>;
   return (
     <form ref={form} class="rate" noValidate onSubmit={submit} aria-labelledby="parley-left-title">
       <h3 id="parley-left-title">{language.t('leaveMessage')}</h3>
@@ -50,7 +50,7 @@ export function OfflineForm() {
       </div>
       <div class="field">
         <label for="parley-left-email">{language.t('email')}</label>
-        <input {...field('email')} type="email" autocomplete="email" inputMode="email" dir="ltr" maxLength={254} defaultValue={text(given)} />
+        <input {...field('email')} type="email" autocomplete="email" inputMode="email" dir="ltr" maxLength={254} defaultValue={text(knownEmail)} />
         {error('email')}
       </div>
       {problem && <p class="error" role="alert">{problem}</p>}

@@ -12,19 +12,19 @@ import { Transcript } from './transcript.js';
 export interface PanelProps extends Screen {
   sheet: Sheet;
   now: number;
-  /** What is read out, and how often something was: the same text twice is read twice. */
-  spoken: { text: string; count: number };
+  /** The announcement and its number, which makes a live region announce the same text again. */
+  announcement: { text: string; count: number };
   transcript: { current: Transcript | null };
 }
 
-/** The window of the chat. */
+/** The chat dialog. */
 export function Panel(p: PanelProps) {
   const { state, language, session, host, extras } = p;
   const panel = useRef<HTMLDivElement>();
   const opener = useRef<HTMLElement>();
   const [picture, setPicture] = useState<{ url: string; name: string }>();
   const [dropped, setDropped] = useState<{ files: File[] }>();
-  const [dragging, setDragging] = useState(0);
+  const [dragDepth, setDragDepth] = useState(0);
   const [sent, setSent] = useState(0);
 
   const render = useMemo<Render>(
@@ -49,10 +49,10 @@ export function Panel(p: PanelProps) {
     [language],
   );
   useEffect(() => {
-    if (sent) p.transcript.current?.toEnd();
+    if (sent) p.transcript.current?.scrollToEnd();
   }, [sent]);
 
-  // Where the focus goes: to what the visitor does next. Phones show no keyboard before it is asked for.
+  // Focus the first input field. On touch devices focus the title instead, so that the on-screen keyboard does not open.
   useEffect(() => {
     if (!state.open) return;
     const touch = matchMedia('(pointer:coarse)').matches;
@@ -60,9 +60,9 @@ export function Panel(p: PanelProps) {
     (next ?? panel.current!.querySelector<HTMLElement>('.title'))?.focus({ preventScroll: true });
   }, [state.open, state.phase]);
 
-  // Until the form is loaded, or if it cannot be, the visitor writes as ever.
-  const OfflineForm = isAway(state.chat) && extras.need()?.OfflineForm;
-  const Preview = picture && extras.need()?.Preview;
+  // The composer stands in until the offline form is loaded, or if loading fails.
+  const OfflineForm = isAway(state.chat) && extras.getOrLoad()?.OfflineForm;
+  const Preview = picture && extras.getOrLoad()?.Preview;
   const closePicture = () => {
     setPicture(undefined);
     opener.current?.focus();
@@ -73,18 +73,18 @@ export function Panel(p: PanelProps) {
       e.stopPropagation();
       p.close();
     }
-    // Over the whole screen nothing else can be reached; in the picture neither.
-    if (e.key === 'Tab' && (picture || fullScreen(panel.current!))) keepInside(e, picture ? panel.current!.querySelector('.preview')! : panel.current!);
+    // Trap focus while the panel fills the screen or a picture is open.
+    if (e.key === 'Tab' && (picture || fullScreen(panel.current!))) trapFocus(e, picture ? panel.current!.querySelector('.preview')! : panel.current!);
   };
 
-  const drag = {
-    onDragEnter: (e: DragEvent) => hasFiles(e) && setDragging((n) => n + 1),
-    onDragLeave: (e: DragEvent) => hasFiles(e) && setDragging((n) => Math.max(0, n - 1)),
+  const dragHandlers = {
+    onDragEnter: (e: DragEvent) => hasFiles(e) && setDragDepth((n) => n + 1),
+    onDragLeave: (e: DragEvent) => hasFiles(e) && setDragDepth((n) => Math.max(0, n - 1)),
     onDragOver: (e: DragEvent) => hasFiles(e) && e.preventDefault(),
     onDrop: (e: DragEvent) => {
       if (!hasFiles(e)) return;
       e.preventDefault();
-      setDragging(0);
+      setDragDepth(0);
       setDropped({ files: [...e.dataTransfer!.files] });
     },
   };
@@ -103,7 +103,7 @@ export function Panel(p: PanelProps) {
         dir={language.rtl ? 'rtl' : 'ltr'}
         hidden={!state.open}
         onKeyDown={onKeyDown}
-        {...(state.phase === 'chat' && drag)}
+        {...(state.phase === 'chat' && dragHandlers)}
       >
         <div class="inside" inert={!!picture}>
           <Header />
@@ -121,16 +121,16 @@ export function Panel(p: PanelProps) {
                 render={render}
                 sheet={p.sheet}
                 now={p.now}
-                atEnd={() => state.open && document.visibilityState === 'visible' && session.markRead()}
+                onEndVisible={() => state.open && document.visibilityState === 'visible' && session.markRead()}
               />
               <SupportBar />
-              {OfflineForm ? <OfflineForm /> : <Composer dropped={dropped} onSent={() => p.transcript.current?.toEnd()} />}
+              {OfflineForm ? <OfflineForm /> : <Composer dropped={dropped} onSent={() => p.transcript.current?.scrollToEnd()} />}
             </>
           )}
         </div>
-        {dragging > 0 && <div class="drop" aria-hidden="true"><Icon name="attach" /><p>{language.t('dropHere')}</p></div>}
+        {dragDepth > 0 && <div class="drop" aria-hidden="true"><Icon name="attach" /><p>{language.t('dropHere')}</p></div>}
         {Preview && <Preview {...picture!} close={closePicture} />}
-        <div class="sr" role="status" aria-live="polite" aria-atomic="true" key="announcer">{p.spoken.text + (p.spoken.count % 2 ? '\u00a0' : '')}</div>
+        <div class="sr" role="status" aria-live="polite" aria-atomic="true" key="announcer">{p.announcement.text + (p.announcement.count % 2 ? '\u00a0' : '')}</div>
       </div>
     </ScreenContext.Provider>
   );
@@ -140,33 +140,33 @@ function Header() {
   const { state, language, session, host, close } = useScreen();
   const header = useRef<HTMLDivElement>();
   const [menu, setMenu] = useState(false);
-  const [sure, setSure] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const button = useRef<HTMLButtonElement>();
   const { settings } = state;
   const online = state.connection === 'online';
-  const hide = () => {
+  const closeMenu = () => {
     setMenu(false);
-    setSure(false);
+    setConfirming(false);
   };
-  const shut = () => {
-    hide();
+  const closeAndFocusButton = () => {
+    closeMenu();
     button.current?.focus();
   };
-  // The menu closes when something else is touched or focused.
+  // Close the menu on a pointer press or focus outside the header.
   useEffect(() => {
     if (!menu) return undefined;
-    const elsewhere = (e: Event) => header.current!.contains(e.target as Node) || hide();
+    const onOutside = (e: Event) => header.current!.contains(e.target as Node) || closeMenu();
     const events = ['pointerdown', 'focusin'];
-    events.forEach((type) => host.root.addEventListener(type, elsewhere));
-    return () => events.forEach((type) => host.root.removeEventListener(type, elsewhere));
+    events.forEach((type) => host.root.addEventListener(type, onOutside));
+    return () => events.forEach((type) => host.root.removeEventListener(type, onOutside));
   }, [menu]);
   useEffect(() => {
-    if (sure) header.current!.querySelector<HTMLElement>('.secondary')!.focus();
-  }, [sure]);
+    if (confirming) header.current!.querySelector<HTMLElement>('.secondary')!.focus();
+  }, [confirming]);
   const onKeyDown = (e: KeyboardEvent) => {
     if (e.key !== 'Escape' || !menu) return;
     e.stopPropagation();
-    shut();
+    closeAndFocusButton();
   };
   return (
     <div ref={header} class="header" onKeyDown={onKeyDown}>
@@ -178,16 +178,16 @@ function Header() {
           {state.phase === 'chat' && online && <><span class="dot" /> {language.t(state.agents ? 'agentsOnline' : 'online')}</>}
         </p>
       </div>
-      <button ref={button} type="button" class="round" aria-label={language.t('menu')} aria-expanded={menu} onClick={() => (menu ? shut() : setMenu(true))}><Icon name="more" /></button>
+      <button ref={button} type="button" class="round" aria-label={language.t('menu')} aria-expanded={menu} onClick={() => (menu ? closeAndFocusButton() : setMenu(true))}><Icon name="more" /></button>
       <button type="button" class="round" aria-label={language.t('close')} onClick={close}><Icon name="close" /></button>
       {menu && (
         <div class="menu" role="group" aria-label={language.t('menu')}>
-          {sure ? (
+          {confirming ? (
             <>
               <p>{language.t('forgetConfirm')}</p>
               <div class="pair">
-                <button type="button" class="secondary" onClick={shut}>{language.t('cancel')}</button>
-                <button type="button" class="danger" onClick={() => { shut(); session.end(); }}>{language.t('forgetYes')}</button>
+                <button type="button" class="secondary" onClick={closeAndFocusButton}>{language.t('cancel')}</button>
+                <button type="button" class="danger" onClick={() => { closeAndFocusButton(); session.end(); }}>{language.t('forgetYes')}</button>
               </div>
             </>
           ) : (
@@ -195,7 +195,7 @@ function Header() {
               <button type="button" class="item" aria-pressed={state.sound} onClick={() => session.setSound(!state.sound)}>
                 <Icon name={state.sound ? 'bell' : 'mute'} />{language.t(state.sound ? 'soundOff' : 'soundOn')}
               </button>
-              {session.registered && <button type="button" class="item" onClick={() => setSure(true)}><Icon name="trash" />{language.t('forget')}</button>}
+              {session.registered && <button type="button" class="item" onClick={() => setConfirming(true)}><Icon name="trash" />{language.t('forget')}</button>}
             </>
           )}
         </div>
@@ -204,7 +204,7 @@ function Header() {
   );
 }
 
-/** How the connection is, in words; nothing while all is well. */
+/** Connection problems and rate limiting, or a hint that storage is blocked. */
 function Banner() {
   const { state, language, session } = useScreen();
   const c = state.connection;
@@ -239,13 +239,13 @@ const hasFiles = (e: DragEvent) => !!e.dataTransfer?.types.includes('Files');
 
 const fullScreen = (panel: HTMLElement) => panel.offsetWidth >= innerWidth;
 
-function keepInside(e: KeyboardEvent, within: HTMLElement) {
-  const stops = [...within.querySelectorAll<HTMLElement>('button,a[href],input:not([hidden]),textarea,[tabindex="0"]')].filter(
+function trapFocus(e: KeyboardEvent, within: HTMLElement) {
+  const tabbable = [...within.querySelectorAll<HTMLElement>('button,a[href],input:not([hidden]),textarea,[tabindex="0"]')].filter(
     (s) => s.tabIndex >= 0 && !(s as HTMLButtonElement).disabled && s.offsetParent !== null,
   );
   const active = (within.getRootNode() as ShadowRoot).activeElement;
-  const edge = e.shiftKey ? stops[0] : stops.at(-1);
-  if (active !== edge && stops.includes(active as HTMLElement)) return;
+  const edge = e.shiftKey ? tabbable[0] : tabbable.at(-1);
+  if (active !== edge && tabbable.includes(active as HTMLElement)) return;
   e.preventDefault();
-  (e.shiftKey ? stops.at(-1) : stops[0])?.focus();
+  (e.shiftKey ? tabbable.at(-1) : tabbable[0])?.focus();
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef } from '@parley/shared/render/hooks.js';
 import { Icon } from '@parley/shared/render/icon.js';
 import { useScreen } from './context.js';
 
-/** One picture over the whole panel. */
+/** Picture preview that covers the panel. */
 export function Preview({ url, name, close }: { url: string; name: string; close(): void }) {
   const { language } = useScreen();
   const button = useRef<HTMLButtonElement>();

@@ -4,12 +4,12 @@ import { useScreen } from './context.js';
 
 const STARS = [1, 2, 3, 4, 5];
 
-/** One to five stars and a comment; what was sent can be changed for a while. */
+/** Chat rating: one to five stars and a comment. A sent rating can be changed until the rating period ends. */
 export function Rating({ chat }: { chat: ChatState }) {
   const { session, language, announce } = useScreen();
-  const own = chat.rating;
-  const [open, setOpen] = useState(!own);
-  const [score, setScore] = useState(own?.score ?? 0);
+  const saved = chat.rating;
+  const [open, setOpen] = useState(!saved);
+  const [score, setScore] = useState(saved?.score ?? 0);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');
   const comment = useRef<HTMLTextAreaElement>();
@@ -51,11 +51,11 @@ export function Rating({ chat }: { chat: ChatState }) {
       </fieldset>
       <div class="field" hidden={!score}>
         <label for="parley-comment">{language.t('rateComment')}<span class="opt"> ({language.t('optional')})</span></label>
-        <textarea ref={comment} id="parley-comment" rows={2} maxLength={1000} dir="auto" defaultValue={own?.comment} />
+        <textarea ref={comment} id="parley-comment" rows={2} maxLength={1000} dir="auto" defaultValue={saved?.comment} />
       </div>
       {problem && <p class="error" role="alert">{problem}</p>}
       <div class="pair">
-        <button type="button" class="secondary" onClick={() => (own ? setOpen(false) : session.support.skip(chat.chatId))}>{language.t(own ? 'cancel' : 'rateSkip')}</button>
+        <button type="button" class="secondary" onClick={() => (saved ? setOpen(false) : session.support.skipRating(chat.chatId))}>{language.t(saved ? 'cancel' : 'rateSkip')}</button>
         {score > 0 && <button type="submit" class="primary" aria-disabled={busy}>{language.t('send')}</button>}
       </div>
     </form>

@@ -1,4 +1,4 @@
-/** One rule whose properties change: sizes that only the running page knows. No element needs a style attribute. */
+/** A style sheet with one rule for custom properties set at runtime. It avoids style attributes, which a CSP may forbid. */
 export class Sheet {
   readonly sheet = new CSSStyleSheet();
 

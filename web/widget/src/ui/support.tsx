@@ -5,7 +5,7 @@ import type { Language } from '../i18n.js';
 import { noticeKind } from '../state/support.js';
 import { useScreen } from './context.js';
 
-/** A notice of the server in the visitor's language; empty for any other message, and for one that this widget does not know. */
+/** Localised text of a system notice; empty for any other message and for an unknown kind of notice. */
 export function noticeText(m: Message, language: Language): string {
   switch (noticeKind(m)) {
     case 'handover': {
@@ -21,20 +21,20 @@ export function noticeText(m: Message, language: Language): string {
   return '';
 }
 
-/** Whether the visitor can only leave a message: the agents have the chat, and are away. */
+/** Whether to show the offline form: the chat waits for agents, none is available, and it was not handed over by that form. */
 export const isAway = (chat: ChatState | undefined): boolean => !!chat?.waiting && !chat.available && chat.handoverBy !== 'offline_form';
 
-/** What stands above the composer: the way to a person, or the question how it was. */
+/** The bar above the composer: the rating, or the button that requests an agent. */
 export function SupportBar() {
   const { state, session, language, announce, extras } = useScreen();
   const [busy, setBusy] = useState(false);
   const { chat } = state;
   if (chat?.rateableUntil && state.skipped !== chat.chatId) {
-    const Rating = extras.need()?.Rating;
+    const Rating = extras.getOrLoad()?.Rating;
     return Rating && <Rating key={chat.chatId} chat={chat} />;
   }
   if (!chat?.handoverOffered) return null;
-  const ask = async () => {
+  const requestAgent = async () => {
     if (busy) return;
     setBusy(true);
     await session.support.handOver().catch(() => announce(language.t('unavailable')));
@@ -42,7 +42,7 @@ export function SupportBar() {
   };
   return (
     <div class="ask">
-      <button type="button" class="textbutton" aria-disabled={busy} onClick={() => void ask()}>{language.t('talkToPerson')}</button>
+      <button type="button" class="textbutton" aria-disabled={busy} onClick={() => void requestAgent()}>{language.t('talkToPerson')}</button>
     </div>
   );
 }

@@ -5,11 +5,11 @@ const hex = (s: string): Rgb => parseHex(s)!;
 
 export type Palette = Record<string, string>;
 
-/** The colours of the settings as custom properties; texts that nobody could read are moved until they can be. */
+/** The configured colours as CSS custom properties. Text colours are adjusted until their contrast is sufficient. */
 export function palette(configs: Data, dark: boolean): Palette {
   const pick = (key: string, otherwise: Rgb) => parseHex(configs[key]) ?? otherwise;
   const primary = pick('primaryBackgroundColor', hex('#0f766e'));
-  // In the dark, surfaces are ours and the accents stay the site's.
+  // The dark theme has its own surface colours and keeps the site's accent colours.
   const surface = (key: string, light: string, night: string) => (dark ? mix(hex(night), primary, 0.04) : pick(key, hex(light)));
   const content = surface('contentBackgroundColor', '#ffffff', '#15171c');
   const footer = surface('footerBackgroundColor', '#ffffff', '#1b1e24');
@@ -18,25 +18,25 @@ export function palette(configs: Data, dark: boolean): Palette {
   const received = surface('receivedMessageBubbleBgColor', '#eef0f3', '#2a2e37');
   const sent = pick('sentMessageBubbleBgColor', primary);
   const ink = dark ? hex('#f2f4f7') : hex('#16181d');
-  const words = (key: string, back: Rgb) => readable(dark && key !== 'sentMessageBubbleTextColor' && key !== 'primaryTextColor' ? ink : pick(key, ink), [back]);
+  const textOn = (key: string, back: Rgb) => readable(dark && key !== 'sentMessageBubbleTextColor' && key !== 'primaryTextColor' ? ink : pick(key, ink), [back]);
   const faint = (...backs: Rgb[]) => readable(mix(ink, backs[0]!, 0.35), backs);
   const line = (back: Rgb) => mix(ink, back, 0.86);
-  const plain = { content, footer, form, input, received, sent, primary };
+  const unadjusted = { content, footer, form, input, received, sent, primary };
   return {
-    ...Object.fromEntries(Object.entries(plain).map(([name, c]) => [`--${name}`, toHex(c)])),
+    ...Object.fromEntries(Object.entries(unadjusted).map(([name, c]) => [`--${name}`, toHex(c)])),
     '--primary-ink': toHex(readable(pick('primaryTextColor', WHITE), [primary])),
-    '--primary-deep': toHex(deep(primary, pick('primaryTextColor', WHITE))),
-    '--input-ink': toHex(words('inputTextColor', input)),
+    '--primary-deep': toHex(headerShade(primary, pick('primaryTextColor', WHITE))),
+    '--input-ink': toHex(textOn('inputTextColor', input)),
     '--input-faint': toHex(readable(mix(ink, input, 0.4), [input, footer])),
-    '--sent-ink': toHex(words('sentMessageBubbleTextColor', sent)),
-    '--received-ink': toHex(words('receivedMessageBubbleTextColor', received)),
+    '--sent-ink': toHex(textOn('sentMessageBubbleTextColor', sent)),
+    '--received-ink': toHex(textOn('receivedMessageBubbleTextColor', received)),
     '--received-faint': toHex(faint(received)),
     '--ink': toHex(readable(ink, [content, footer, form])),
     '--faint': toHex(faint(content, footer, form)),
     '--accent': toHex(readable(primary, [content, footer, form, input])),
     '--accent-received': toHex(readable(primary, [received, input])),
     '--line': toHex(line(content)),
-    // The edge of a control has to be seen: 3 to 1 (WCAG 1.4.11).
+    // WCAG 2.2, 1.4.11: the edge of a control needs a contrast of 3:1.
     '--edge': toHex(readable(line(input), [input, footer, form], 3)),
     '--bad': toHex(readable(hex('#b42318'), [content, footer, form])),
     '--warn': dark ? '#4a3a12' : '#fdf0cd',
@@ -45,14 +45,14 @@ export function palette(configs: Data, dark: boolean): Palette {
   };
 }
 
-/** The header's lower shade: it stays readable under its text. */
-function deep(primary: Rgb, front: Rgb): Rgb {
+/** The second colour of the header gradient, if the header text keeps a contrast of 4.5:1 on it; else the primary colour. */
+function headerShade(primary: Rgb, front: Rgb): Rgb {
   const ink = readable(front, [primary]);
   const shade = mix(primary, luminance(ink) > 0.5 ? BLACK : WHITE, 0.18);
   return contrast(ink, shade) >= 4.5 ? shade : primary;
 }
 
-/** The rules that give the panel its colours: light, dark, or what the system says. */
+/** The panel's colour rules for the themes light, dark and auto (prefers-color-scheme). */
 export function themeRules(configs: Data): string {
   const rule = (p: Palette) => Object.entries(p).map(([k, v]) => `${k}:${v}`).join(';');
   const light = rule(palette(configs, false));
@@ -60,7 +60,6 @@ export function themeRules(configs: Data): string {
   return `.p{${light}}.p[data-theme=dark]{${dark}}@media(prefers-color-scheme:dark){.p[data-theme=auto]{${dark}}}`;
 }
 
-/** The launcher's two colours. */
 export function launcherColours(configs: Data): [back: string, front: string] {
   const p = palette(configs, false);
   return [p['--primary']!, p['--primary-ink']!];

@@ -1,9 +1,9 @@
 import { Component, createRef } from 'preact';
 import type { Message } from '@parley/shared/message.js';
-import type { Writing } from '@parley/shared/parts.js';
-import { Content, nameOf, Words, type Render } from '@parley/shared/render/content.js';
+import type { StreamedMessage } from '@parley/shared/parts.js';
+import { Content, nameOf, LinkedText, type Render } from '@parley/shared/render/content.js';
 import { Icon } from '@parley/shared/render/icon.js';
-import { Pixels } from '@parley/shared/render/picture.js';
+import { BitmapCanvas } from '@parley/shared/render/picture.js';
 import { midnight, type Language } from '../i18n.js';
 import type { OutboxItem } from '../state/outbox.js';
 import type { Session } from '../state/session.js';
@@ -12,13 +12,13 @@ import { Avatar } from './avatar.js';
 import type { Sheet } from './sheet.js';
 import { noticeText } from './support.js';
 
-/** Messages of a page, the unit that is on the screen or not. */
-const SIZE = 20;
-/** What a message is taken for until it has been measured. */
-const GUESS = 76;
-/** How far above and below the window pages are drawn. */
-const MARGIN = 900;
-const GROUP = 5 * 60_000;
+/** Messages per page. Pages are the unit of virtualisation. */
+const PAGE_SIZE = 20;
+/** Estimated height of a message that is not measured yet, in pixels. */
+const ESTIMATED_ROW_HEIGHT = 76;
+/** Distance above and below the viewport within which pages are rendered, in pixels. */
+const OVERSCAN = 900;
+const GROUP_INTERVAL = 5 * 60_000;
 
 export interface TranscriptProps {
   session: Session;
@@ -27,102 +27,102 @@ export interface TranscriptProps {
   render: Render;
   sheet: Sheet;
   now: number;
-  /** Called when the newest message is on the screen. */
-  atEnd(): void;
+  /** Called when the end of the transcript is visible. */
+  onEndVisible(): void;
 }
 
 interface Page { key: number; messages: Message[] }
 
-interface Window { from: number; to: number; active: string; behind: boolean }
+interface TranscriptState { from: number; to: number; active: string; scrolledUp: boolean }
 
 /**
- * The messages: only the pages around the window are in the document, between two spacers. What the visitor looks at stays where it
- * is, whatever is added above or changes its height: an anchor is remembered, and the scroller follows it. At the end, it follows
- * the newest message.
+ * The virtualised message list: only the pages around the viewport are in the DOM, between two spacers. At the end it sticks to the
+ * newest message. Elsewhere it does its own scroll anchoring: it remembers the first visible row and adjusts scrollTop when content
+ * above it is added or resized.
  */
-export class Transcript extends Component<TranscriptProps, Window> {
-  override state: Window = { from: 0, to: Infinity, active: '', behind: false };
+export class Transcript extends Component<TranscriptProps, TranscriptState> {
+  override state: TranscriptState = { from: 0, to: Infinity, active: '', scrolledUp: false };
   readonly #log = createRef<HTMLDivElement>();
-  readonly #heights = new Map<number, number>();
+  readonly #pageHeights = new Map<number, number>();
   #pages: Page[] = [];
-  #sticky = true;
+  #stickToEnd = true;
   #anchor: { row: Element; top: number } | undefined;
   #scrollTop = 0;
-  #resize: ResizeObserver | undefined;
-  #observed = new Set<Element>();
+  #resizeObserver: ResizeObserver | undefined;
+  #observedPages = new Set<Element>();
 
   override componentDidMount() {
-    this.#resize = new ResizeObserver((entries) => this.#resized(entries));
-    this.#resize.observe(this.#log.current!); // the keyboard of a phone takes a part of it
-    this.#after();
+    this.#resizeObserver = new ResizeObserver((entries) => this.#onResize(entries));
+    this.#resizeObserver.observe(this.#log.current!); // the on-screen keyboard changes its height
+    this.#afterRender();
   }
 
   override componentDidUpdate(before: TranscriptProps) {
-    const mine = this.props.state.outbox.length > before.state.outbox.length;
-    if (mine) this.#sticky = true; // who writes wants to see it
-    this.#after();
+    const submitted = this.props.state.outbox.length > before.state.outbox.length;
+    if (submitted) this.#stickToEnd = true; // show the message that the visitor has just sent
+    this.#afterRender();
   }
 
   override componentWillUnmount() {
-    this.#resize?.disconnect();
+    this.#resizeObserver?.disconnect();
   }
 
-  /** Puts the scroller back after the element was taken out of the document and put in again. */
+  /** Restores the scroll position, which the browser resets while the element is hidden or detached. */
   restore() {
-    if (this.#sticky) this.toEnd();
+    if (this.#stickToEnd) this.scrollToEnd();
     else this.#log.current!.scrollTop = this.#scrollTop;
   }
 
-  toEnd(focus = false) {
-    this.#sticky = true;
+  scrollToEnd(focus = false) {
+    this.#stickToEnd = true;
     const log = this.#log.current!;
-    this.setState({ from: Math.max(0, this.#pages.length - 3), to: Infinity, behind: false }, () => {
+    this.setState({ from: Math.max(0, this.#pages.length - 3), to: Infinity, scrolledUp: false }, () => {
       log.scrollTop = log.scrollHeight;
       if (focus) log.focus({ preventScroll: true });
     });
   }
 
-  #after() {
+  #afterRender() {
     const log = this.#log.current;
     if (!log) return;
     const pages = new Set(log.querySelectorAll('.page'));
-    for (const e of this.#observed) if (!pages.has(e)) this.#unobserve(e);
+    for (const e of this.#observedPages) if (!pages.has(e)) this.#unobserve(e);
     for (const e of pages) {
-      this.#heights.set(Number((e as HTMLElement).dataset.page), (e as HTMLElement).offsetHeight);
-      if (!this.#observed.has(e)) {
-        this.#observed.add(e);
-        this.#resize?.observe(e);
+      this.#pageHeights.set(Number((e as HTMLElement).dataset.page), (e as HTMLElement).offsetHeight);
+      if (!this.#observedPages.has(e)) {
+        this.#observedPages.add(e);
+        this.#resizeObserver?.observe(e);
       }
     }
-    this.#follow();
-    this.#look();
+    this.#adjustScroll();
+    this.#updateWindow();
   }
 
   #unobserve(e: Element) {
-    this.#observed.delete(e);
-    this.#resize?.unobserve(e);
+    this.#observedPages.delete(e);
+    this.#resizeObserver?.unobserve(e);
   }
 
-  #resized(entries: ResizeObserverEntry[]) {
-    for (const { target } of entries) this.#heights.set(Number((target as HTMLElement).dataset.page), (target as HTMLElement).offsetHeight);
-    this.#follow();
-    this.#look();
+  #onResize(entries: ResizeObserverEntry[]) {
+    for (const { target } of entries) this.#pageHeights.set(Number((target as HTMLElement).dataset.page), (target as HTMLElement).offsetHeight);
+    this.#adjustScroll();
+    this.#updateWindow();
   }
 
-  /** Brings the scroller to where the visitor was. */
-  #follow() {
+  /** Sticks to the end, or scrolls so that the anchor row keeps its position in the viewport. */
+  #adjustScroll() {
     const log = this.#log.current!;
-    if (this.#sticky) {
+    if (this.#stickToEnd) {
       if (log.scrollHeight - log.scrollTop - log.clientHeight > 1) log.scrollTop = log.scrollHeight;
     } else if (this.#anchor?.row.isConnected) {
       const moved = this.#anchor.row.getBoundingClientRect().top - log.getBoundingClientRect().top - this.#anchor.top;
       if (Math.abs(moved) >= 1) log.scrollTop += moved;
     }
-    this.#mark();
+    this.#rememberAnchor();
   }
 
-  /** Remembers the first row that is in the window. */
-  #mark() {
+  /** Remembers the scroll position, and the first visible row as scroll anchor. */
+  #rememberAnchor() {
     const log = this.#log.current!;
     this.#scrollTop = log.scrollTop;
     const top = log.getBoundingClientRect().top;
@@ -135,45 +135,45 @@ export class Transcript extends Component<TranscriptProps, Window> {
     }
   }
 
-  readonly #scrolled = () => {
+  readonly #onScroll = () => {
     const log = this.#log.current!;
-    if (!log.clientHeight) return; // closed
-    // Only who scrolls up leaves the end: the log may have shrunk, or its content grown, before the event of our own scrolling.
-    this.#sticky = log.scrollHeight - log.scrollTop - log.clientHeight < 48 || (this.#sticky && log.scrollTop >= this.#scrollTop);
-    if (this.#sticky) this.#follow();
-    else this.#mark();
-    this.#look();
+    if (!log.clientHeight) return; // the panel is hidden
+    // Stay at the end unless scrollTop has decreased: the log may shrink or its content grow before the event of our own scroll arrives.
+    this.#stickToEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 48 || (this.#stickToEnd && log.scrollTop >= this.#scrollTop);
+    if (this.#stickToEnd) this.#adjustScroll();
+    else this.#rememberAnchor();
+    this.#updateWindow();
   };
 
-  /** Decides which pages are drawn, asks for older ones at the top, and says when the end is seen. */
-  #look() {
+  /** Computes which pages to render, loads older messages near the top, and reports when the end is visible. */
+  #updateWindow() {
     const log = this.#log.current!;
     if (!log.clientHeight) return;
     let y = 0;
     let from = -1;
     let to = 0;
-    const top = log.scrollTop - MARGIN;
-    const bottom = log.scrollTop + log.clientHeight + MARGIN;
+    const top = log.scrollTop - OVERSCAN;
+    const bottom = log.scrollTop + log.clientHeight + OVERSCAN;
     this.#pages.forEach((p, i) => {
-      const height = this.#height(p);
+      const height = this.#heightOf(p);
       if (y + height > top && from < 0) from = i;
       if (y < bottom) to = i + 1;
       y += height;
     });
-    if (this.#sticky) to = this.#pages.length;
+    if (this.#stickToEnd) to = this.#pages.length;
     const { state } = this.props;
-    if (log.scrollTop < MARGIN && state.older === 'more' && !this.#sticky) void this.props.session.loadOlder();
-    if (log.scrollTop < MARGIN && state.older === 'more' && log.scrollHeight <= log.clientHeight + 1) void this.props.session.loadOlder();
+    if (log.scrollTop < OVERSCAN && state.older === 'more' && !this.#stickToEnd) void this.props.session.loadOlder();
+    if (log.scrollTop < OVERSCAN && state.older === 'more' && log.scrollHeight <= log.clientHeight + 1) void this.props.session.loadOlder();
     from = Math.max(0, from);
-    if (from !== this.state.from || to !== Math.min(this.state.to, this.#pages.length) || this.state.behind === this.#sticky) {
-      this.#keepFocus(from, to);
-      this.setState({ from, to, behind: !this.#sticky });
+    if (from !== this.state.from || to !== Math.min(this.state.to, this.#pages.length) || this.state.scrolledUp === this.#stickToEnd) {
+      this.#rescueFocus(from, to);
+      this.setState({ from, to, scrolledUp: !this.#stickToEnd });
     }
-    if (this.#sticky) this.props.atEnd();
+    if (this.#stickToEnd) this.props.onEndVisible();
   }
 
-  /** What leaves the document must not take the focus with it. */
-  #keepFocus(from: number, to: number) {
+  /** Moves focus to the log before the page with the focused element is removed from the DOM. */
+  #rescueFocus(from: number, to: number) {
     const log = this.#log.current!;
     const focused = (log.getRootNode() as ShadowRoot).activeElement;
     const page = focused?.closest<HTMLElement>('.page');
@@ -182,12 +182,12 @@ export class Transcript extends Component<TranscriptProps, Window> {
     if (at >= 0 && (at < from || at >= to)) log.focus({ preventScroll: true });
   }
 
-  #height(p: Page): number {
-    return this.#heights.get(p.key) ?? p.messages.length * GUESS;
+  #heightOf(p: Page): number {
+    return this.#pageHeights.get(p.key) ?? p.messages.length * ESTIMATED_ROW_HEIGHT;
   }
 
-  /** The arrow keys walk through the messages; Enter goes into one, Escape comes back. */
-  readonly #keys = (e: KeyboardEvent) => {
+  /** Arrow keys, Home and End move between messages. Enter focuses the first control of a message, Escape returns to it. */
+  readonly #onKeyDown = (e: KeyboardEvent) => {
     const log = this.#log.current!;
     const rows = [...log.querySelectorAll<HTMLElement>('.row:not(.typing)')];
     const focused = (log.getRootNode() as ShadowRoot).activeElement as HTMLElement;
@@ -215,34 +215,34 @@ export class Transcript extends Component<TranscriptProps, Window> {
     row.scrollIntoView({ block: 'nearest' });
   };
 
-  /** A page keeps its messages as long as they are the same. */
+  /** Splits messages into pages aligned to ordinals, so that loading older messages does not shift page boundaries. */
   #paginate(messages: Message[], base: number): Page[] {
     const pages: Page[] = [];
     for (let i = 0; i < messages.length; ) {
-      const key = Math.floor((base + i) / SIZE);
-      const end = Math.min(messages.length, (key + 1) * SIZE - base);
+      const key = Math.floor((base + i) / PAGE_SIZE);
+      const end = Math.min(messages.length, (key + 1) * PAGE_SIZE - base);
       pages.push({ key, messages: messages.slice(i, end) });
       i = end;
     }
     return pages;
   }
 
-  override render(p: TranscriptProps, w: Window) {
+  override render(p: TranscriptProps, w: TranscriptState) {
     const { state, language, session } = p;
-    this.#pages = this.#paginate(state.messages, state.base);
+    this.#pages = this.#paginate(state.messages, state.firstOrdinal);
     const count = this.#pages.length;
     const from = Math.min(w.from, Math.max(0, count - 1));
     const to = Math.min(count, Math.max(w.to, from + 1));
-    const drawn = this.#pages.slice(from, to);
-    const sum = (pages: Page[]) => pages.reduce((s, page) => s + this.#height(page), 0);
-    p.sheet.set('--above', `${sum(this.#pages.slice(0, from))}px`);
-    p.sheet.set('--below', `${sum(this.#pages.slice(to))}px`);
+    const rendered = this.#pages.slice(from, to);
+    const totalHeight = (pages: Page[]) => pages.reduce((s, page) => s + this.#heightOf(page), 0);
+    p.sheet.set('--above', `${totalHeight(this.#pages.slice(0, from))}px`);
+    p.sheet.set('--below', `${totalHeight(this.#pages.slice(to))}px`);
     const last = state.messages.at(-1);
     const lastReply = state.messages.findLastIndex((m) => m.isFromSupport);
     const common = { language, render: p.render, active: w.active, now: p.now };
     return (
       <div class="transcript">
-        <div ref={this.#log} class="scroll log" role="log" aria-live="off" aria-label={language.t('messages')} tabIndex={0} onScroll={this.#scrolled} onKeyDown={this.#keys}>
+        <div ref={this.#log} class="scroll log" role="log" aria-live="off" aria-label={language.t('messages')} tabIndex={0} onScroll={this.#onScroll} onKeyDown={this.#onKeyDown}>
           <div class="top">
             {state.older === 'loading' && <p class="note spin">{language.t('loadingOlder')}</p>}
             {state.older === 'failed' && (
@@ -253,8 +253,8 @@ export class Transcript extends Component<TranscriptProps, Window> {
             {state.older === 'none' && from === 0 && <p class="note">{language.t(last || state.outbox.length ? 'chatStart' : 'empty')}</p>}
           </div>
           <div class="above" />
-          {drawn.map((page, i) => {
-            const at = (from + i === 0 ? 0 : page.key * SIZE - state.base);
+          {rendered.map((page, i) => {
+            const at = (from + i === 0 ? 0 : page.key * PAGE_SIZE - state.firstOrdinal);
             return (
               <PageView
                 key={page.key}
@@ -264,17 +264,17 @@ export class Transcript extends Component<TranscriptProps, Window> {
                 after={state.messages[at + page.messages.length]}
                 seen={lastReply >= 0 && state.messages[lastReply]!.createdAt > state.seen ? state.messages[lastReply]!.createdAt : state.seen}
                 newest={last?.id ?? ''}
-                answers={answersIn(state.messages, page.messages)}
+                answers={chosenPayloads(state.messages, page.messages)}
                 {...common}
               />
             );
           })}
           <div class="below" />
-          {state.writing && <BeingWritten writing={state.writing} session={session} language={language} render={p.render} />}
+          {state.streaming && <StreamedRow message={state.streaming} session={session} language={language} render={p.render} />}
           {state.outbox.length > 0 && (
             <div class="page" data-page="outbox">
               {state.outbox.map((item, i) => (
-                <Pending key={item.key} item={item} last={i === state.outbox.length - 1} share={state.progress[item.key]} session={session} language={language} offline={state.connection !== 'online'} />
+                <PendingMessage key={item.key} item={item} last={i === state.outbox.length - 1} share={state.progress[item.key]} session={session} language={language} offline={state.connection !== 'online'} />
               ))}
             </div>
           )}
@@ -285,8 +285,8 @@ export class Transcript extends Component<TranscriptProps, Window> {
             </div>
           )}
         </div>
-        {w.behind && (
-          <button type="button" class={state.unread ? 'pill new' : 'pill'} aria-label={state.unread ? undefined : language.t('toNewest')} onClick={() => this.toEnd(true)}>
+        {w.scrolledUp && (
+          <button type="button" class={state.unread ? 'pill new' : 'pill'} aria-label={state.unread ? undefined : language.t('toNewest')} onClick={() => this.scrollToEnd(true)}>
             {state.unread > 0 && <span>{language.n('newMessages', state.unread)}</span>}
             <Icon name="down" />
           </button>
@@ -296,8 +296,8 @@ export class Transcript extends Component<TranscriptProps, Window> {
   }
 }
 
-/** What was chosen of the questions on a page: by the id of the question. */
-function answersIn(all: Message[], page: Message[]): string {
+/** The chosen payloads of the questions on a page, by question id. JSON, so that shouldComponentUpdate compares it by value. */
+function chosenPayloads(all: Message[], page: Message[]): string {
   const asked = new Set(page.filter((m) => m.isFromSupport).map((m) => m.id));
   const found: Record<string, string> = {};
   for (const m of all) {
@@ -312,7 +312,7 @@ interface PageProps {
   messages: Message[];
   before: Message | undefined;
   after: Message | undefined;
-  /** Up to when the other side has read: what was sent before it last wrote has been read too. */
+  /** The other side has read up to this time. Its own last message also counts as reading. */
   seen: string;
   newest: string;
   answers: string;
@@ -364,39 +364,39 @@ interface RowProps {
   now: number;
 }
 
-const at = (m: Message) => Date.parse(m.createdAt);
+const timeOf = (m: Message) => Date.parse(m.createdAt);
 
-const joined = (a: Message | undefined, b: Message | undefined): boolean =>
-  !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && at(b) - at(a) < GROUP && midnight(at(a)) === midnight(at(b));
+const sameGroup = (a: Message | undefined, b: Message | undefined): boolean =>
+  !!a && !!b && a.isFromSupport === b.isFromSupport && a.nameOfSender === b.nameOfSender && timeOf(b) - timeOf(a) < GROUP_INTERVAL && midnight(timeOf(a)) === midnight(timeOf(b));
 
 function Row({ message: m, before, after, reachable, chosen, seen, language, render, now }: RowProps) {
-  const first = !joined(before, m);
-  const last = !joined(m, after);
-  const day = !before || midnight(at(before)) !== midnight(at(m));
+  const first = !sameGroup(before, m);
+  const last = !sameGroup(m, after);
+  const day = !before || midnight(timeOf(before)) !== midnight(timeOf(m));
   const side = m.isFromSupport ? 'theirs' : 'mine';
   const read = !m.isFromSupport && seen >= m.createdAt;
-  const who = m.isFromSupport ? m.nameOfSender : language.t('you');
+  const author = m.isFromSupport ? m.nameOfSender : language.t('you');
   const notice = noticeText(m, language);
-  const heading = day && <h3 class="day"><span>{language.day(at(m), now)}</span></h3>;
+  const heading = day && <h3 class="day"><span>{language.day(timeOf(m), now)}</span></h3>;
   if (notice) {
     return (
       <>
         {heading}
-        <article class="row notice" data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={language.full(at(m))}><p class="note">{notice}</p></article>
+        <article class="row notice" data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={language.full(timeOf(m))}><p class="note">{notice}</p></article>
       </>
     );
   }
   return (
     <>
       {heading}
-      <article class={`row ${side}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={`${who}, ${language.full(at(m))}`}>
+      <article class={`row ${side}${first ? ' first' : ''}${last ? ' last' : ''} t-${m.type.toLowerCase()}`} data-key={m.id} data-id={m.id} tabIndex={-1} aria-label={`${author}, ${language.full(timeOf(m))}`}>
         {m.isFromSupport && (last ? <Avatar name={m.nameOfSender} class="small" /> : <span class="avatar small none" />)}
         <div class="body">
-          {first && m.isFromSupport && <p class="who" dir="auto">{m.nameOfSender}</p>}
+          {first && m.isFromSupport && <p class="author" dir="auto">{m.nameOfSender}</p>}
           <div class="bubble"><Content message={m} render={render} reachable={reachable} chosen={chosen} /></div>
           {last && (
             <p class="meta">
-              <time dateTime={m.createdAt} title={language.full(at(m))}>{language.ago(at(m), now)}</time>
+              <time dateTime={m.createdAt} title={language.full(timeOf(m))}>{language.ago(timeOf(m), now)}</time>
               {!m.isFromSupport && <span class={read ? 'mark read' : 'mark'}><Icon name={read ? 'checks' : 'check'} />{language.t(read ? 'seen' : 'sent')}</span>}
             </p>
           )}
@@ -406,17 +406,17 @@ function Row({ message: m, before, after, reachable, chosen, seen, language, ren
   );
 }
 
-/** A message that a bot is writing. It is read out when it is complete, and not before. */
-function BeingWritten({ writing: w, session, language, render }: { writing: Writing; session: Session; language: Language; render: Render }) {
+/** A message that a bot is streaming. It is announced only when it is complete. */
+function StreamedRow({ message: m, session, language, render }: { message: StreamedMessage; session: Session; language: Language; render: Render }) {
   return (
     <div class="page" data-page="writing">
-      <article class={`row theirs first last writing${w.done ? ' done' : ''}`} data-key={w.messageId} tabIndex={-1} aria-busy={!w.done} aria-label={w.nameOfSender}>
-        <Avatar name={w.nameOfSender} class="small" />
+      <article class={`row theirs first last writing${m.done ? ' done' : ''}`} data-key={m.messageId} tabIndex={-1} aria-busy={!m.done} aria-label={m.nameOfSender}>
+        <Avatar name={m.nameOfSender} class="small" />
         <div class="body">
-          <p class="who" dir="auto">{w.nameOfSender}</p>
-          <div class="bubble"><Words text={w.text} render={render} reachable={false} /></div>
+          <p class="author" dir="auto">{m.nameOfSender}</p>
+          <div class="bubble"><LinkedText text={m.text} render={render} reachable={false} /></div>
           <p class="meta">
-            {!w.done && <button type="button" class="textbutton" onClick={() => session.stopWriting()}>{language.t('stopWriting')}</button>}
+            {!m.done && <button type="button" class="textbutton" onClick={() => session.stopStreaming()}>{language.t('stopWriting')}</button>}
           </p>
         </div>
       </article>
@@ -424,10 +424,10 @@ function BeingWritten({ writing: w, session, language, render }: { writing: Writ
   );
 }
 
-interface PendingProps { item: OutboxItem; last: boolean; share: number | undefined; session: Session; language: Language; offline: boolean }
+interface PendingMessageProps { item: OutboxItem; last: boolean; share: number | undefined; session: Session; language: Language; offline: boolean }
 
-/** A message that is on its way. */
-function Pending({ item, last, share = 0, session, language, offline }: PendingProps) {
+/** A message in the outbox. */
+function PendingMessage({ item, last, share = 0, session, language, offline }: PendingMessageProps) {
   const file = item.file;
   const name = file ? file.name : String(item.body?.data.text ?? '');
   const word = language.t(item.failed ? 'failed' : offline ? 'waiting' : 'sending');
@@ -452,16 +452,16 @@ function Pending({ item, last, share = 0, session, language, offline }: PendingP
 }
 
 class PendingFile extends Component<{ item: OutboxItem; share: number; session: Session; language: Language }, { blob?: Blob }> {
-  #gone = false;
+  #unmounted = false;
 
   override componentDidMount() {
     if (/^image\/(?!svg)/.test(this.props.item.file!.mime)) {
-      void this.props.session.storage.blob(this.props.item.key).then((blob) => !this.#gone && blob && this.setState({ blob }));
+      void this.props.session.storage.blob(this.props.item.key).then((blob) => !this.#unmounted && blob && this.setState({ blob }));
     }
   }
 
   override componentWillUnmount() {
-    this.#gone = true;
+    this.#unmounted = true;
   }
 
   override render() {
@@ -471,7 +471,7 @@ class PendingFile extends Component<{ item: OutboxItem; share: number; session: 
     const percent = language.percent(share);
     return (
       <>
-        {this.state.blob && <Pixels source={this.state.blob} alt="" class="shot" />}
+        {this.state.blob && <BitmapCanvas source={this.state.blob} alt="" class="shot" />}
         <div class="filelink">
           <span class="disc"><Icon name="file" /></span>
           <span class="filetext"><span class="filename" dir="auto">{name}</span><span class="foot">{language.bytes(file.size)}</span></span>
