@@ -16,39 +16,39 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// StreamChange is what distinguishes a stream on the server from its declaration.
+// StreamChange is the difference between a stream on the server and its declaration.
 type StreamChange struct {
 	Stream  string      `json:"stream"`
 	Missing bool        `json:"missing,omitempty"`
 	Drift   []FieldDiff `json:"drift,omitempty"`
 }
 
-// None reports whether the stream is as declared.
+// None reports whether the stream matches its declaration.
 func (c StreamChange) None() bool { return !c.Missing && len(c.Drift) == 0 }
 
-// FieldDiff is one field of a stream's configuration, by its name in JetStream's API. Have and Want are JSON; empty: not set.
+// FieldDiff is a field of a stream's configuration that differs, named as in the JetStream API. Have and Want are JSON; empty: not set.
 type FieldDiff struct {
 	Field string          `json:"field"`
 	Have  json.RawMessage `json:"have,omitempty"`
 	Want  json.RawMessage `json:"want,omitempty"`
 }
 
-// CompareStreams returns the difference of every declared stream, in the order of the declaration. It compares each field that the
-// server reports, also those that this client library does not know.
+// CompareStreams compares every declared stream with the server, in the order of declaration. It covers all fields that the server
+// reports, including those unknown to this client library.
 func (b *Bus) CompareStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
 		change, err := compare(ctx, b.js, &want)
 		if err != nil {
-			return changes, fmt.Errorf("looking at stream %s: %w", want.Name, err)
+			return changes, fmt.Errorf("comparing stream %s: %w", want.Name, err)
 		}
 		changes = append(changes, change)
 	}
 	return changes, nil
 }
 
-// ApplyStreams creates the declared streams that are missing, updates those that differ, and returns what it found. A stream that is as
-// declared is not written to. Other streams of the account are left alone. It stops at the first stream that the server refuses.
+// ApplyStreams creates missing declared streams, updates those that differ, and returns the differences that it found. It does not write
+// streams that match, nor touch other streams of the account. It stops at the first stream that the server rejects.
 func (b *Bus) ApplyStreams(ctx context.Context, s StreamSettings) ([]StreamChange, error) {
 	var changes []StreamChange
 	for _, want := range s.Streams() {
@@ -76,20 +76,21 @@ func apply(ctx context.Context, js jetstream.JetStream, want jetstream.StreamCon
 	}
 	left, err := compare(ctx, js, &want)
 	if err == nil && !left.None() {
-		err = fmt.Errorf("the server keeps %s", left.Drift[0].Field)
+		err = fmt.Errorf("the server did not change %s", left.Drift[0].Field)
 	}
 	return change, err
 }
 
-// refused distinguishes a server that rejects a configuration from one that does not answer.
+// refused distinguishes a server that rejects a configuration from one that does not respond.
 func refused(err error) error {
 	if apiErr, ok := errors.AsType[*jetstream.APIError](err); ok {
-		return apperr.New(apperr.Conflict, "STREAM_REFUSED", "NATS refuses: "+apiErr.Description).Wrap(err)
+		return apperr.New(apperr.Conflict, "STREAM_REFUSED", "NATS rejected the stream: "+apiErr.Description).Wrap(err)
 	}
 	return apperr.Unreachable("NATS", err)
 }
 
-// compare gives want the partitions of the stream that exists, which are fixed.
+// compare returns the difference between want and the server. It sets the partitions of want to those of the existing stream, which are
+// fixed.
 func compare(ctx context.Context, js jetstream.JetStream, want *jetstream.StreamConfig) (StreamChange, error) {
 	change := StreamChange{Stream: want.Name}
 	have, err := storedConfig(ctx, js, want.Name)
@@ -100,7 +101,7 @@ func compare(ctx context.Context, js jetstream.JetStream, want *jetstream.Stream
 	if err != nil {
 		return change, err
 	}
-	if err := keepPartitions(want, have); err != nil {
+	if err := adoptPartitions(want, have); err != nil {
 		return change, err
 	}
 	text, err := json.Marshal(want)
@@ -115,9 +116,9 @@ func compare(ctx context.Context, js jetstream.JetStream, want *jetstream.Stream
 	return change, nil
 }
 
-// keepPartitions gives want the partitions of the stream that exists: its messages are stored under them. Any other transform is
-// drift.
-func keepPartitions(want *jetstream.StreamConfig, have configFields) error {
+// adoptPartitions replaces the subject transform of want by the stored one if both only partition: stored messages carry their partition.
+// Any other transform is drift.
+func adoptPartitions(want *jetstream.StreamConfig, have configFields) error {
 	if want.SubjectTransform == nil {
 		return nil
 	}
@@ -136,32 +137,32 @@ func keepPartitions(want *jetstream.StreamConfig, have configFields) error {
 	return nil
 }
 
-// configFields is a stream's configuration as JetStream's API has it.
+// configFields is a stream's configuration as JSON fields of the JetStream API.
 type configFields map[string]json.RawMessage
 
-// storedConfig reads a stream's configuration with all its fields.
+// storedConfig returns all fields of a stream's configuration on the server.
 func storedConfig(ctx context.Context, js jetstream.JetStream, stream string) (configFields, error) {
 	m, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, nil)
 	if err != nil {
 		return nil, apperr.Unreachable("NATS", err)
 	}
-	var answer struct {
+	var response struct {
 		Config configFields        `json:"config"`
 		Error  *jetstream.APIError `json:"error"`
 	}
-	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return nil, fmt.Errorf("reading the answer: %w", err)
+	if err := json.Unmarshal(m.Data, &response); err != nil {
+		return nil, fmt.Errorf("decoding the response: %w", err)
 	}
 	switch {
-	case answer.Error == nil:
-		return answer.Config, nil
-	case answer.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound:
+	case response.Error == nil:
+		return response.Config, nil
+	case response.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound:
 		return nil, jetstream.ErrStreamNotFound
 	}
-	return nil, apperr.Unreachable("NATS", answer.Error)
+	return nil, apperr.Unreachable("NATS", response.Error)
 }
 
-// diff lists the fields in which two configurations differ, by name.
+// diff returns the fields that differ, sorted by name.
 func diff(have, want configFields) []FieldDiff {
 	all := maps.Clone(have)
 	maps.Copy(all, want)
@@ -174,7 +175,7 @@ func diff(have, want configFields) []FieldDiff {
 	return found
 }
 
-// fieldValue makes values comparable: a field that is not set is nil, however the server or the client encodes it.
+// fieldValue normalises a value for comparison: an unset field is nil, whichever way the server or the client encodes it.
 func fieldValue(field string, text json.RawMessage) any {
 	if len(text) == 0 {
 		return nil
@@ -201,7 +202,7 @@ func fieldValue(field string, text json.RawMessage) any {
 			return nil
 		}
 	case map[string]any:
-		if field == "metadata" { // what the server notes about itself
+		if field == "metadata" { // the server's own entries
 			maps.DeleteFunc(v, func(key string, _ any) bool { return strings.HasPrefix(key, "_nats.") })
 		}
 		if len(v) == 0 {

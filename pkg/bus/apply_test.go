@@ -35,8 +35,8 @@ func changed(t *testing.T, changes []bus.StreamChange, err error) (names []strin
 	return names
 }
 
-// The first apply creates everything, the second finds nothing to do, and streams of others are left alone.
-func TestApplyCreatesWhatIsMissing(t *testing.T) {
+// The first apply creates all streams, the second changes nothing, and other streams of the account are not touched.
+func TestApplyCreatesMissingStreams(t *testing.T) {
 	t.Parallel()
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.StartBare(t).URL(), Observe: true})
 	js := b.JetStream()
@@ -52,21 +52,21 @@ func TestApplyCreatesWhatIsMissing(t *testing.T) {
 	changed(t, changes, err)
 	changes, err = b.ApplyStreams(t.Context(), settings)
 	if got := changed(t, changes, err); got != nil {
-		t.Errorf("again: got %+v, want nothing to do", changes)
+		t.Errorf("second apply: got %+v, want no change", changes)
 	}
 	files, err := js.Stream(t.Context(), bus.FilesStream)
 	if err != nil || files.CachedInfo().Config.MaxBytes != 2<<20 {
 		t.Errorf("got %+v, %v, want the object store", files, err)
 	}
 	if _, err := js.ObjectStore(t.Context(), "FILES"); err != nil {
-		t.Errorf("got %v, want an object store that clients can open", err)
+		t.Errorf("opening the object store with nats.go: %v", err)
 	}
 	if _, err := js.Stream(t.Context(), "OTHER"); err != nil {
-		t.Errorf("another's stream: got %v, want it left alone", err)
+		t.Errorf("stream of another application: got %v, want it unchanged", err)
 	}
 }
 
-// Each way in which a stream can be bent is named, and put right by the next apply.
+// Each drift is reported by field and corrected by the next apply.
 func TestApplyFindsEveryDrift(t *testing.T) {
 	t.Parallel()
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.StartBare(t).URL(), Observe: true})
@@ -109,7 +109,7 @@ func TestApplyFindsEveryDrift(t *testing.T) {
 		}
 		changes, err := b.CompareStreams(t.Context(), settings)
 		if got := changed(t, changes, err); !slices.Equal(got, []string{subject.Replies}) || !slices.Equal(fields(changes[2]), []string{field}) {
-			t.Errorf("%s: got %+v, want this drift of REPLIES alone", field, changes)
+			t.Errorf("%s: got %+v, want only this drift of REPLIES", field, changes)
 		}
 		if _, err := b.ApplyStreams(t.Context(), settings); err != nil {
 			t.Errorf("%s: applying: %v", field, err)
@@ -121,8 +121,8 @@ func TestApplyFindsEveryDrift(t *testing.T) {
 	}
 }
 
-// What the server cannot change in place is said, with the stream's name.
-func TestApplySaysWhatTheServerRefuses(t *testing.T) {
+// A change that the server rejects is reported with the stream's name.
+func TestApplyReportsARejectedChange(t *testing.T) {
 	t.Parallel()
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.StartBare(t).URL(), Observe: true})
 	settings := bus.StreamSettings{MaxAge: time.Hour, MaxBytes: 1 << 20}
@@ -133,6 +133,6 @@ func TestApplySaysWhatTheServerRefuses(t *testing.T) {
 	}
 	_, err := b.ApplyStreams(t.Context(), settings)
 	if !apperr.Is(err, apperr.Conflict) || !strings.Contains(err.Error(), "INBOUND") {
-		t.Errorf("got %v, want a refusal that names INBOUND", err)
+		t.Errorf("got %v, want a rejection that names INBOUND", err)
 	}
 }

@@ -23,8 +23,8 @@ import (
 
 const benchCallers = 64
 
-// BenchmarkPublish compares the bus with what nats.go offers, each with 64 callers that wait for their acknowledgement.
-// NATS_URL names a server in a process of its own; without it the server runs in this one, and its cost is in the figures.
+// BenchmarkPublish compares the bus with the publish functions of nats.go, each with 64 concurrent callers that wait for the
+// acknowledgement. NATS_URL selects a server in a separate process; without it the server runs in this process, and its cost is included.
 func BenchmarkPublish(b *testing.B) {
 	url := os.Getenv("NATS_URL")
 	if url == "" {
@@ -40,7 +40,7 @@ func BenchmarkPublish(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	purge(b, bu, subject.Inbound) // or a server that is used again runs full
+	purge(b, bu, subject.Inbound) // a reused server would fill up
 	b.Run("bus", func(b *testing.B) { measure(b, bu.Publish) })
 	b.Run("nats_sync", func(b *testing.B) {
 		measure(b, func(ctx context.Context, e event.Event) error {
@@ -96,7 +96,7 @@ func benchEvent(id string) event.Event {
 	}
 }
 
-// rawMessage builds the same message as the bus does, the plain way.
+// rawMessage builds the same message as the bus, without its optimisations.
 func rawMessage(e event.Event) *nats.Msg {
 	return &nats.Msg{Subject: e.Subject(), Data: e.AppendJSON(nil), Header: nats.Header{
 		"ce-id": {e.EventID()}, "ce-type": {e.Type()}, "ce-source": {"/test"}, "ce-specversion": {"1.0"},
@@ -105,7 +105,7 @@ func rawMessage(e event.Event) *nats.Msg {
 	}}
 }
 
-// BenchmarkConsume measures deliveries of 64 keys through a handler that does nothing.
+// BenchmarkConsume measures deliveries of 64 keys to a handler that does nothing.
 func BenchmarkConsume(b *testing.B) {
 	url := os.Getenv("NATS_URL")
 	if url == "" {
@@ -139,8 +139,8 @@ func purge(b *testing.B, bu *bus.Bus, name string) {
 	}
 }
 
-// BenchmarkConsumeUnordered is what the recorder's way of reading costs without its store: how many events one process takes out of
-// a stream and acknowledges.
+// BenchmarkConsumeUnordered measures the recorder's way of reading without its store: the number of events that one process receives and
+// acknowledges.
 func BenchmarkConsumeUnordered(b *testing.B) {
 	c := bus.Consumer{Order: bus.Unordered, Concurrency: 256, Key: func(d bus.Delivery) string { return d.ID }}
 	bb := bustest.Open(b, bustest.Start(b).URL())

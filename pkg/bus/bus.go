@@ -30,29 +30,29 @@ const (
 	closeTimeout     = 5 * time.Second
 )
 
-// Config says where NATS is and which streams are needed there.
+// Config configures the connection and the streams that the service needs.
 type Config struct {
-	URL       string // of one or several servers, with commas
+	URL       string // server URLs, separated by commas
 	CredsFile string // user credentials; empty: none
-	CAFile    string // authorities that the server's certificate may be of, in PEM; empty: the system's
-	CertFile  string // own certificate for a server that asks for one, in PEM; with KeyFile, or neither
+	CAFile    string // PEM file of the CAs that sign the server's certificate; empty: the system's
+	CertFile  string // PEM file of the client certificate for mutual TLS; requires KeyFile
 	KeyFile   string
-	Name      string // of the service: the connection's name, and "/"+Name is the ce-source of what it publishes
+	Name      string // service name: names the connection; published events have the ce-source "/"+Name
 
-	// Streams are those that the service uses: without them it is not ready, and its metrics measure them. nil: all streams of
-	// events. The bus never creates or changes a stream (see [Bus.ApplyStreams]).
+	// Streams are the streams that the service uses. The bus is not ready without them, and its metrics measure them. nil: all event
+	// streams. The bus never creates or changes a stream (see [Bus.ApplyStreams]).
 	Streams []string
-	// Observe does not wait for any stream: for a tool that looks in on a system in whatever state it is.
+	// Observe skips the wait for streams, for tools that inspect a system in any state.
 	Observe bool
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 	Tracer     *tracing.Tracer       // nil: no traces
-	// InProcess, when set, connects without a socket to a server in this process; URL is then not needed.
+	// InProcess, if set, connects to a server in this process without a socket; URL is then optional.
 	InProcess nats.InProcessConnProvider
 }
 
-// Bus is a connection to NATS with Parley's streams. It is safe for concurrent use.
+// Bus is a connection to NATS and Parley's streams. It is safe for concurrent use.
 type Bus struct {
 	cfg     Config
 	log     *slog.Logger
@@ -63,23 +63,23 @@ type Bus struct {
 	acks    *ackTable
 	guards  writeGuards
 	outbox  outbox
-	// sweeping ends with ctx.
+	// sweeping tracks the goroutine of acks.sweep, which ends with ctx.
 	sweeping sync.WaitGroup
-	// envelopes holds messages to use again: publishing is the hot path of the APIs.
+	// envelopes reuses message buffers: publishing is the hot path of the APIs.
 	envelopes sync.Pool
 
-	ctx        context.Context // ends with Close
+	ctx        context.Context // cancelled by Close
 	cancel     context.CancelFunc
 	closing    atomic.Bool
 	streams    *streamWatcher
 	partitions *partitionTable
 	gauging    sync.WaitGroup
-	linkUp     signal // wakes the consumers after a reconnect
+	connUp     signal // sent after every connect; wakes the consumers
 	state      *connState
 }
 
-// Open returns at once and connects in the background for as long as it takes; it fails only for a wrong Config. At every
-// (re)connect it looks for the streams until they are there.
+// Open returns at once and connects in the background, retrying without a time limit. It fails only if cfg is invalid. After every
+// connect it checks for the streams until all exist.
 func Open(cfg Config) (*Bus, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -112,16 +112,16 @@ func (cfg Config) complete() (Config, error) {
 		}
 	}
 	need(cfg.URL != "" || cfg.InProcess != nil, "URL is missing")
-	need(subject.Valid(cfg.Name), "Name is missing or has dots, wildcards or spaces")
+	need(subject.Valid(cfg.Name), "Name is missing or contains dots, wildcards or spaces")
 	need(cfg.Logger != nil, "Logger is missing")
-	need(!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }), "Streams has a name that no stream can have")
+	need(!slices.ContainsFunc(cfg.Streams, func(name string) bool { return !subject.Valid(name) }), "Streams contains an invalid stream name")
 	for name, file := range map[string]string{"CredsFile": cfg.CredsFile, "CAFile": cfg.CAFile, "CertFile": cfg.CertFile, "KeyFile": cfg.KeyFile} {
 		if file != "" {
 			_, err := os.Stat(file)
 			need(err == nil, fmt.Sprintf("%s: %v", name, err))
 		}
 	}
-	need((cfg.CertFile == "") == (cfg.KeyFile == ""), "CertFile and KeyFile belong together")
+	need((cfg.CertFile == "") == (cfg.KeyFile == ""), "CertFile and KeyFile must be set together")
 	if cfg.Streams == nil {
 		cfg.Streams = eventStreams()
 	}
@@ -139,9 +139,9 @@ func (b *Bus) connect() error {
 	}
 	b.conn = conn
 	b.outbox.handOver = conn.PublishMsg
-	b.outbox.refused = func(m *nats.Msg, reason error) { b.acks.answer(m.Reply, reason) }
+	b.outbox.refused = func(m *nats.Msg, reason error) { b.acks.resolve(m.Reply, reason) }
 	if conn.Status() != nats.CONNECTED {
-		b.log.Warn("NATS is not connected, connecting in the background", "url", b.redactedURL())
+		b.log.Warn("NATS not available, connecting in the background", "url", b.redactedURL())
 	}
 	b.js, err = jetstream.New(conn)
 	return err
@@ -150,15 +150,16 @@ func (b *Bus) connect() error {
 func (b *Bus) options() []nats.Option {
 	options := []nats.Option{
 		nats.Name(b.cfg.Name),
-		nats.CustomInboxPrefix("_INBOX." + b.cfg.Name), // so that permissions can keep services out of each other's inboxes
+		nats.CustomInboxPrefix("_INBOX." + b.cfg.Name), // so that permissions can isolate the inboxes of services
 		nats.Timeout(dialTimeout),
 		nats.PingInterval(pingInterval),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(reconnectDelay),
-		nats.IgnoreAuthErrorAbort(),    // credentials may be put right while we run
-		nats.ReconnectOnFlusherError(), // a broken write is noticed now, not at the next read
-		nats.ReconnectBufSize(-1),      // what cannot be sent now is refused, not kept
+		nats.IgnoreAuthErrorAbort(),    // credentials may be fixed while the process runs
+		nats.ReconnectOnFlusherError(), // detect a failed write at once, not at the next read
+		nats.ReconnectBufSize(-1),      // reject publishes while disconnected instead of buffering them
+		nats.SyncQueueLen(batchQueue),
 		nats.ConnectHandler(func(c *nats.Conn) { b.connected(c) }),
 		nats.ReconnectHandler(func(c *nats.Conn) { b.connected(c) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { b.disconnected(err) }),
@@ -184,7 +185,7 @@ func reconnectDelay(attempts int) time.Duration {
 	return min(minReconnectWait<<min(attempts, 10), maxReconnectWait)
 }
 
-// start subscribes to the acknowledgements and lets the stream watcher work.
+// start subscribes to acknowledgements and starts the stream watcher and the gauges.
 func (b *Bus) start() error {
 	if err := b.acks.listen(b.conn); err != nil {
 		return fmt.Errorf("listening for acknowledgements: %w", err)
@@ -197,14 +198,14 @@ func (b *Bus) start() error {
 	return nil
 }
 
-// connected, disconnected and closed run on the connection's own goroutine, perhaps before connect has returned: they use
-// the connection that they are given.
+// connected, disconnected and closed run on the connection's goroutine, possibly before connect has returned and set b.conn. They
+// therefore use the connection passed to them.
 func (b *Bus) connected(conn *nats.Conn) {
 	b.log.Info("NATS connected", "server", conn.ConnectedAddr())
 	b.partitions.forgetAll()
-	b.guards.renewed()
+	b.guards.reconnected()
 	b.streams.check()
-	b.linkUp.send()
+	b.connUp.send()
 }
 
 func (b *Bus) disconnected(err error) {
@@ -230,7 +231,7 @@ func (b *Bus) asyncError(s *nats.Subscription, err error) {
 	b.log.Error("NATS reported an error", "error", err)
 }
 
-// where returns the address for the log, without the secrets of the URL: a user without a password is a token.
+// redactedURL returns the server URLs for the log without user info: a user without a password is a token.
 func (b *Bus) redactedURL() string {
 	if b.cfg.InProcess != nil {
 		return "in process"
@@ -247,7 +248,7 @@ func (b *Bus) redactedURL() string {
 	return strings.Join(servers, ",")
 }
 
-// Ready returns nil when NATS answers, the streams of the Config are there, and none to which this process publishes fails to write.
+// Ready returns nil if NATS responds, all streams of the Config exist, and no stream that this process publishes to rejects writes.
 func (b *Bus) Ready(ctx context.Context) error {
 	if !b.conn.IsConnected() {
 		return apperr.Unreachable("NATS", nats.ErrDisconnected)
@@ -260,13 +261,12 @@ func (b *Bus) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if err := b.conn.FlushWithContext(ctx); err != nil {
-		return apperr.Unreachable("NATS", fmt.Errorf("asking NATS: %w", err))
+		return apperr.Unreachable("NATS", fmt.Errorf("flushing the connection: %w", err))
 	}
 	return nil
 }
 
-// Close waits for publishes that are on their way, ends the connection and returns. Stop the consumers first. It may be
-// called more than once.
+// Close waits for publishes in flight, closes the connection and returns. Stop all consumers first. Close may be called more than once.
 func (b *Bus) Close() {
 	if b.closing.Swap(true) {
 		return

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// connState is the current connection. A request that is in flight when the connection breaks is never answered, and nats.go waits until
-// its deadline; with a context of the connState it ends at once.
+// connState cancels requests when the connection is lost. The server never answers a request that was in flight then, and nats.go would
+// wait for the request's deadline.
 type connState struct {
 	parent context.Context
 	mu     sync.Mutex
@@ -16,25 +16,25 @@ type connState struct {
 }
 
 func newConnState(parent context.Context) *connState {
-	l := &connState{parent: parent}
-	l.ctx, l.cancel = context.WithCancel(parent)
-	return l
+	s := &connState{parent: parent}
+	s.ctx, s.cancel = context.WithCancel(parent)
+	return s
 }
 
 // disconnected cancels the requests over the lost connection.
-func (l *connState) disconnected() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cancel()
-	l.ctx, l.cancel = context.WithCancel(l.parent)
+func (s *connState) disconnected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel()
+	s.ctx, s.cancel = context.WithCancel(s.parent)
 }
 
-// request is a context for one request: it ends with ctx, after limit, or with the connection.
-func (l *connState) request(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	l.mu.Lock()
-	present := l.ctx
-	l.mu.Unlock()
+// request returns a context for one request. It ends with ctx, after limit, or when the connection is lost.
+func (s *connState) request(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	s.mu.Lock()
+	current := s.ctx
+	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, limit)
-	stop := context.AfterFunc(present, cancel)
+	stop := context.AfterFunc(current, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -21,82 +21,78 @@ const (
 	defaultAckWait       = 3 * time.Second
 	defaultMaxBatch      = 128
 
-	// pullExpires is how long a request for deliveries waits at the server. Idle partitions cost a few messages in each.
+	// pullExpires is the lifetime of a pull request on the server. An idle partition costs a few messages per pullExpires.
 	pullExpires = 15 * time.Second
-	// pinnedTTL is longer: a reader that has died loses its partitions to replicas that notice, not to the server's clock.
+	// pinnedTTL is a fallback: normally another replica detects a dead reader first and unpins it.
 	pinnedTTL = 2 * pullExpires
 
 	apiTimeout   = 5 * time.Second
 	releaseLimit = 2 * time.Second
 )
 
-// Delivery is one message of a stream on its way to a handler.
+// Delivery is a message of a stream.
 type Delivery struct {
 	Stream   string
-	Subject  string // on which it was published
+	Subject  string // as published
 	Data     []byte
 	Header   nats.Header
 	ID       string    // Nats-Msg-Id: the event's id
-	Sequence uint64    // in its stream
-	Time     time.Time // when the stream took it
-	Attempt  int       // 1 at first; counts tries in place and redeliveries
+	Sequence uint64    // in the stream
+	Time     time.Time // when the stream stored it
+	Attempt  int       // starts at 1; counts redeliveries and retries within the process
 
-	// TraceParent is the span in which a consumer handles the delivery, as a W3C traceparent, or, where no traces are kept,
-	// what came with it; empty: nothing.
+	// TraceParent is the W3C traceparent of the consumer's processing span or, without a tracer, of the message; empty: none.
 	TraceParent string
 }
 
-// Order is what order a consumer's deliveries need.
+// Order is the ordering guarantee of a consumer.
 type Order int
 
 const (
-	// ByPartition keeps the deliveries of a key in order where a key lies in one partition: the subject is the key, or decides
-	// it. Each partition has one reader at a time, and the partitions are spread over the replicas.
+	// ByPartition handles each key in order if all its subjects map to the same partition. Each partition has one reader at a time; the
+	// partitions are distributed over the replicas.
 	ByPartition Order = iota
-	// ByStream keeps the order of keys that subjects do not decide: one replica reads all, the others stand by.
+	// ByStream handles each key in order whatever its subjects: one replica reads the whole stream, the others stand by.
 	ByStream
-	// Unordered deliveries go to any replica in any order.
+	// Unordered deliveries go to any replica, in any order.
 	Unordered
 )
 
-// Consumer is a group of durable consumers of a stream, one for each partition, and what handles their deliveries.
+// Consumer configures a consumer group: durable JetStream consumers of a stream, one per partition, and the handlers of their deliveries.
 type Consumer struct {
 	Stream  string
-	Durable string   // the group: replicas that use the same name share the deliveries
-	Filters []string // subjects on which was published; empty: all of the stream
+	Durable string   // name of the group; replicas with the same name share the deliveries
+	Filters []string // published subjects, wildcards allowed; empty: the whole stream
 	Order   Order
-	// Positions stores how far each partition has been handled instead of acknowledging each delivery (see consume_positions.go), at about half
-	// of the cost in NATS. It suits handlers that end soon and may run twice for a delivery: after a crash, the deliveries of the last half
-	// second are handled again. It requires ByPartition and starts at the stream's beginning.
+	// Positions saves an offset per partition instead of acknowledging each delivery (see consume_positions.go), which halves the load on
+	// NATS. Use it for short handlers that tolerate duplicates: after a crash, the deliveries of the last half second are handled again.
+	// It requires ByPartition and starts at the beginning of the stream.
 	Positions bool
-	// Handle handles a delivery; its error decides what becomes of it (see consume_disposition.go). It must be able to handle
-	// the same delivery again. Its ctx is cancelled only when the bus closes, and carries the delivery's origin: the request and
-	// the trace that it continues.
+	// Handle handles a delivery; its error decides the disposition (see consume_disposition.go). It must be idempotent. Its ctx is
+	// cancelled only when the bus closes, and carries the delivery's origin: request id and trace.
 	Handle func(ctx context.Context, d Delivery) error
-	// HandleBatch, in the place of Handle, handles deliveries of different keys together: all that wait, up to MaxBatch. It
-	// returns an error for each, in their order, or nil when all are handled. Its ctx carries no origin, but each delivery has
-	// its traceparent; where it panics it is called again, for each delivery alone.
+	// HandleBatch, instead of Handle, handles the waiting deliveries of different keys together, up to MaxBatch. It returns an error per
+	// delivery, in their order, or nil if all were handled. Its ctx carries no origin; see Delivery.TraceParent. If it panics, it is
+	// called again for each delivery separately.
 	HandleBatch func(ctx context.Context, batch []Delivery) []error
-	// MaxBatch is how many deliveries HandleBatch gets at most; 0: 128.
+	// MaxBatch is the maximum number of deliveries per call of HandleBatch; 0: 128.
 	MaxBatch int
-	// GaveUp is called with a delivery that the consumer gives up on, before its dead letter is written and before the key's next delivery
-	// is handled; nil: it is not called. Where it fails it is called again until it succeeds, also by another process, so it must be able
-	// to do its work twice.
+	// GaveUp is called when the consumer gives up on a delivery, before the dead letter is published and before the next delivery of the
+	// key is handled; nil: not called. It is retried until it succeeds, possibly by another process, so it must be idempotent.
 	GaveUp func(ctx context.Context, d Delivery) error
-	// Key names what must stay in order; nil: the subject. It must not panic.
+	// Key returns the ordering key of a delivery; nil: the subject. It must not panic.
 	Key func(Delivery) string
-	// Concurrency is how many handlers run at once in this process; 0: 16. About four times as many deliveries, and at least
-	// 4096, wait here for their turn; then no more are asked for.
+	// Concurrency is the number of handlers that run concurrently in this process; 0: 16. The process buffers up to about four times as
+	// many deliveries, and at least 4096; then it stops pulling.
 	Concurrency int
-	// MaxAckPending is how many deliveries of a partition may be out, waiting ones included; 0: 1000. When so many wait for
-	// another try, the partition stands still.
+	// MaxAckPending is the maximum number of unacknowledged deliveries per partition, including those waiting here; 0: 1000. If that many
+	// wait for a retry, the partition stalls.
 	MaxAckPending int
-	// MaxPause is the longest pause between two tries; 0: 5 seconds.
+	// MaxPause is the maximum delay between two tries; 0: 5 seconds.
 	MaxPause time.Duration
-	// DeliverPolicy is where a consumer starts that did not exist before; the zero value is the stream's beginning.
+	// DeliverPolicy is the starting point of a new consumer; zero: the beginning of the stream.
 	DeliverPolicy jetstream.DeliverPolicy
-	// AckWait is after how long without a sign of life a delivery counts as lost with its process; 0: 3 seconds. Handlers may
-	// take as long as they need.
+	// AckWait is the time without a progress acknowledgement after which the server redelivers; 0: 3 seconds. It does not limit handlers.
 	AckWait time.Duration
 }
 
@@ -107,10 +103,10 @@ func (c Consumer) complete() (Consumer, error) {
 			faults = append(faults, fault)
 		}
 	}
-	need(subject.Valid(c.Stream), "Stream is missing or no token of a subject")
-	need(subject.Valid(c.Durable), "Durable is missing or no token of a subject")
-	need((c.Handle != nil) != (c.HandleBatch != nil), "one of Handle and HandleBatch is needed")
-	need(!c.Positions || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy, "Positions need ByPartition and DeliverAllPolicy")
+	need(subject.Valid(c.Stream), "Stream is missing or not a valid subject token")
+	need(subject.Valid(c.Durable), "Durable is missing or not a valid subject token")
+	need((c.Handle != nil) != (c.HandleBatch != nil), "exactly one of Handle and HandleBatch is required")
+	need(!c.Positions || c.Order == ByPartition && c.DeliverPolicy == jetstream.DeliverAllPolicy, "Positions requires ByPartition and DeliverAllPolicy")
 	need(c.MaxBatch >= 0, "MaxBatch is negative")
 	need(c.MaxPause >= 0, "MaxPause is negative")
 	need(c.Concurrency >= 0, "Concurrency is negative")
@@ -138,10 +134,10 @@ type slot struct {
 	name    string // of the durable
 	number  int    // of the partition
 	filters []string
-	shared  bool // several replicas read it at once
+	shared  bool // all replicas read it concurrently
 }
 
-// slots returns the consumers of a group on a stream with so many partitions.
+// slots returns the group's durable consumers for a stream with n partitions.
 func (c Consumer) slots(partitions int) []slot {
 	switch {
 	case c.Order == Unordered, c.Order == ByStream, partitions <= 1:
@@ -164,13 +160,13 @@ func (c Consumer) slots(partitions int) []slot {
 	return slots
 }
 
-// Metadata of the durable consumers, by which a group is found on the server.
+// Metadata keys by which the consumers of a group are found on the server.
 const (
 	metadataGroup     = "parley-group"
 	metadataPartition = "parley-partition"
 )
 
-// partitionName is the name of a group's durable consumer for one partition.
+// partitionName returns the name of a group's durable consumer for a partition.
 func partitionName(group string, partition int) string { return group + "-" + strconv.Itoa(partition) }
 
 func (c Consumer) config(s slot) jetstream.ConsumerConfig {
@@ -180,7 +176,7 @@ func (c Consumer) config(s slot) jetstream.ConsumerConfig {
 		DeliverPolicy:  c.DeliverPolicy,
 		AckPolicy:      jetstream.AckExplicitPolicy,
 		AckWait:        c.AckWait,
-		MaxDeliver:     -1, // giving up is decided here (see consume_disposition.go), and leaves a letter in DEAD
+		MaxDeliver:     -1, // this package gives up (see consume_disposition.go) and publishes a dead letter
 		MaxAckPending:  c.MaxAckPending,
 		Metadata:       map[string]string{metadataGroup: c.Durable},
 	}
@@ -197,12 +193,12 @@ func (c Consumer) config(s slot) jetstream.ConsumerConfig {
 	return config
 }
 
-// sharedAckPending is what all replicas together may have out of a consumer that they share.
+// sharedAckPending is the MaxAckPending of a shared consumer, across all replicas.
 const sharedAckPending = 20_000
 
-// Consume handles deliveries until ctx is done, and then returns nil when all handlers that run have finished and their
-// deliveries are acknowledged. It waits for NATS, creates the consumers, and survives restarts and deleted consumers by
-// itself; it fails only for a wrong Consumer.
+// Consume handles deliveries until ctx is done. It returns nil after all running handlers have finished and their deliveries are
+// acknowledged. It waits for NATS, creates the consumers, and recovers from restarts and deleted consumers. It fails only if c is
+// invalid.
 func (b *Bus) Consume(ctx context.Context, c Consumer) error {
 	c, err := c.complete()
 	if err != nil {

@@ -7,15 +7,14 @@ import (
 	"strconv"
 )
 
-// assign spreads partitions over members, each of which gets as many as any other or one more. It is rendezvous hashing with a
-// bound: every replica that knows the same members computes the same result, and when a member joins or leaves, few partitions of the
-// others move. The result has the member of each partition.
+// assign returns the member that owns each partition. Loads differ by at most one partition. It is rendezvous hashing with a load bound:
+// replicas that know the same members compute the same result, and few partitions move when a member joins or leaves.
 func assign(partitions int, members []string) []string {
 	owners := make([]string, partitions)
 	if len(members) == 0 {
 		return owners
 	}
-	even := partitions / len(members)
+	base := partitions / len(members)
 	load := make(map[string]int, len(members))
 	place := func(bound int) {
 		for p, owner := range owners {
@@ -31,12 +30,12 @@ func assign(partitions int, members []string) []string {
 			}
 		}
 	}
-	place(even)
-	place(even + 1)
+	place(base)
+	place(base + 1)
 	return owners
 }
 
-// preference sorts the members by their weight for a partition.
+// preference returns the members by descending weight for a partition.
 func preference(partition int, members []string) []string {
 	sorted := slices.Clone(members)
 	weight := make(map[string]uint64, len(members))
@@ -51,7 +50,7 @@ func preference(partition int, members []string) []string {
 	return sorted
 }
 
-// mix spreads the bits of a hash whose inputs differ in their last characters only (the finaliser of MurmurHash3).
+// mix is the finaliser of MurmurHash3: it decorrelates FNV hashes of inputs that differ only in their last characters.
 func mix(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAssignIsEvenAndMovesLittle(t *testing.T) {
+func TestAssignIsEvenAndMovesFewPartitions(t *testing.T) {
 	t.Parallel()
 	for _, partitions := range []int{1, 8, 32, 100} {
 		var before []string
@@ -24,11 +24,11 @@ func TestAssignIsEvenAndMovesLittle(t *testing.T) {
 			}
 			for _, m := range members {
 				if got := load[m]; got < partitions/n || got > partitions/n+1 {
-					t.Errorf("%d partitions, %d replicas: got %d at %s, want %d or one more", partitions, n, got, m, partitions/n)
+					t.Errorf("%d partitions, %d replicas: got %d of %s, want %d or one more", partitions, n, got, m, partitions/n)
 				}
 			}
 			if moved > partitions/2 {
-				t.Errorf("%d partitions, replica %d comes: got %d moves among the others, want few", partitions, n, moved)
+				t.Errorf("%d partitions, replica %d joins: got %d moves among the others, want few", partitions, n, moved)
 			}
 			before = owners
 		}

@@ -13,15 +13,15 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// What waits while the handler is busy comes to it together: each key once, and each key in order.
-func TestHandleBatchGetsWhatWaits(t *testing.T) {
+// Deliveries that wait while the handler is busy form one batch, with one delivery per key and each key in order.
+func TestHandleBatchGetsWaitingDeliveries(t *testing.T) {
 	t.Parallel()
 	const keys, each, most = 10, 5, 4
 	b := bustest.Open(t, bustest.Start(t).URL())
 	got, sizes := newSequences(), make(chan int, keys*each)
 	consume(t, b, bus.Consumer{Concurrency: 1, MaxBatch: most, HandleBatch: func(_ context.Context, batch []bus.Delivery) []error {
 		if got.len() == 0 {
-			publishAll(t, b, keys, 0, each) // all the others wait meanwhile
+			publishAll(t, b, keys, 0, each) // all others wait meanwhile
 		}
 		seen := make(map[string]bool)
 		for _, d := range batch {
@@ -29,13 +29,13 @@ func TestHandleBatchGetsWhatWaits(t *testing.T) {
 				t.Errorf("got %s twice in a batch", d.Subject)
 			}
 			seen[d.Subject] = true
-			got.note(d)
+			got.record(d)
 		}
 		sizes <- len(batch)
 		return nil
 	}})
 	publish(t, b, reply("first", 0))
-	timetest.Until(t, "all have come", func() bool { return got.len() == 1+keys*each })
+	timetest.Until(t, "all deliveries have arrived", func() bool { return got.len() == 1+keys*each })
 	awaitEmpty(t, b, "tester")
 	delete(got.byKey, reply("first", 0).Subject())
 	got.check(t, keys, each)
@@ -45,12 +45,12 @@ func TestHandleBatchGetsWhatWaits(t *testing.T) {
 		largest = max(largest, n)
 	}
 	if largest != most {
-		t.Errorf("got %d deliveries at most, want %d together", largest, most)
+		t.Errorf("got at most %d deliveries in a batch, want %d", largest, most)
 	}
 }
 
-// An error concerns its delivery alone: that is tried again, after the pause that was asked for.
-func TestHandleBatchErrorsAreEachDeliverys(t *testing.T) {
+// An error affects its delivery only, which is retried after the requested pause.
+func TestHandleBatchErrorsArePerDelivery(t *testing.T) {
 	t.Parallel()
 	const keys, each, failures = 6, 4, 20
 	b := bustest.Open(t, bustest.Start(t).URL())
@@ -66,18 +66,18 @@ func TestHandleBatchErrorsAreEachDeliverys(t *testing.T) {
 				errs[i] = apperr.New(apperr.Unavailable, "AWAY", "away")
 				continue
 			}
-			got.note(d)
+			got.record(d)
 		}
 		return errs
 	}})
 	publishAll(t, b, keys, 0, each)
-	timetest.Until(t, "all have come", func() bool { return got.len() == keys*each }) // with the usual pauses that takes over a minute
+	timetest.Until(t, "all deliveries have arrived", func() bool { return got.len() == keys*each }) // with the default pauses this would take over a minute
 	awaitEmpty(t, b, "tester")
 	got.check(t, keys, each)
 }
 
-// A delivery that makes the handler panic takes no other with it.
-func TestHandleBatchPanicIsOneDeliverys(t *testing.T) {
+// A delivery that makes the handler panic does not fail the others of its batch.
+func TestHandleBatchPanicFailsOneDelivery(t *testing.T) {
 	t.Parallel()
 	const keys = 5
 	b := bustest.Open(t, bustest.Start(t).URL())
@@ -102,7 +102,7 @@ func TestHandleBatchPanicIsOneDeliverys(t *testing.T) {
 	defer mu.Unlock()
 	for k := range keys {
 		if subj := reply(fmt.Sprintf("visitor%d", k), 0).Subject(); handled[subj] != (k > 0) {
-			t.Errorf("%s: handled is %v", subj, handled[subj])
+			t.Errorf("%s: got handled %v", subj, handled[subj])
 		}
 	}
 	dead, err := b.JetStream().Stream(t.Context(), "DEAD")
@@ -110,6 +110,6 @@ func TestHandleBatchPanicIsOneDeliverys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := dead.CachedInfo().State.Msgs; n != 1 {
-		t.Errorf("got %d dead letters, want the one of the poison", n)
+		t.Errorf("got %d dead letters, want 1", n)
 	}
 }

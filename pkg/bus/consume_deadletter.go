@@ -17,28 +17,28 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Headers of a dead letter, beside those of the original. With the stream and the sequence the original can be read again,
-// and with its subject the letter can be published as it was.
+// Headers of a dead letter, in addition to those of the original. Stream and sequence locate the original; with its subject the event can
+// be replayed.
 const (
 	HeaderDeadStream    = "Parley-Dead-Stream"
 	HeaderDeadConsumer  = "Parley-Dead-Consumer"
 	HeaderDeadSubject   = "Parley-Dead-Subject"
 	HeaderDeadSequence  = "Parley-Dead-Sequence"
 	HeaderDeadAttempts  = "Parley-Dead-Attempts"
-	HeaderDeadReason    = "Parley-Dead-Reason"  // the error's code, a colon, and what happened
-	HeaderDeadMessage   = "Parley-Dead-Message" // the part of the reason that the event's owner may see
+	HeaderDeadReason    = "Parley-Dead-Reason"  // "<error code>: <error text>"
+	HeaderDeadMessage   = "Parley-Dead-Message" // public part of the reason
 	HeaderDeadTime      = "Parley-Dead-Time"
 	HeaderDeadMessageID = "Parley-Dead-Message-Id" // the original's Nats-Msg-Id
-	HeaderDeadTruncated = "Parley-Dead-Truncated"  // "true": the payload was too large to travel with these headers
+	HeaderDeadTruncated = "Parley-Dead-Truncated"  // "true": the payload was dropped because it exceeded the limit together with these headers
 )
 
 const maxReason = 1024
 
-// newDeadLetter is the original with the reason why it is dead. Its id is made from the delivery, so that two consumers can
-// each give up on one event, and one consumer only once.
+// newDeadLetter returns the dead letter of a task: the original event plus the reason. Its Nats-Msg-Id derives from the delivery and the
+// consumer, so that a consumer stores one dead letter per delivery.
 func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	d := t.delivery
-	m := &nats.Msg{Subject: subject.DeadLetter(c.Stream, c.Durable), Data: d.Data, Header: deadHeader(d)}
+	m := &nats.Msg{Subject: subject.DeadLetter(c.Stream, c.Durable), Data: d.Data, Header: deadLetterHeader(d)}
 	sequence := strconv.FormatUint(d.Sequence, 10)
 	set := func(name, value string) { m.Header[name] = []string{value} }
 	set(headerMsgID, strings.Join([]string{c.Stream, c.Durable, sequence, strconv.FormatInt(d.Time.UnixNano(), 36)}, "-"))
@@ -56,8 +56,8 @@ func newDeadLetter(c Consumer, t *task) *nats.Msg {
 	return m
 }
 
-// deadHeader copies the original's headers but for those that JetStream would act on.
-func deadHeader(d Delivery) nats.Header {
+// deadLetterHeader copies the original's headers, except for Nats- headers, which JetStream would interpret.
+func deadLetterHeader(d Delivery) nats.Header {
 	h := make(nats.Header, len(d.Header)+8)
 	for name, values := range d.Header {
 		if !strings.HasPrefix(name, "Nats-") {
@@ -67,9 +67,9 @@ func deadHeader(d Delivery) nats.Header {
 	return h
 }
 
-// reason is an error in one line of bounded length.
+// reason formats an error as one line of bounded length.
 func reason(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n") // of a panic the stack stays in the log
+	text, _, _ := strings.Cut(err.Error(), "\n") // drops the stack of a panic, which is in the log
 	text = string(apperr.CodeOf(err)) + ": " + strings.Map(printable, text)
 	if len(text) > maxReason {
 		text = strings.ToValidUTF8(text[:maxReason], "")
@@ -77,7 +77,7 @@ func reason(err error) string {
 	return text
 }
 
-// publicMessage is the sentence that the caller of an API would read. The cause is not in it.
+// publicMessage returns the error message that an API client would see, without the cause.
 func publicMessage(err error) string {
 	e, ok := errors.AsType[*apperr.Error](err)
 	if !ok || e.Code == apperr.Internal || e.Message == "" {
@@ -97,7 +97,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// publishDead returns nil when DEAD has the letter, if need be without its payload: the original is still in its stream.
+// publishDead publishes a dead letter and returns after DEAD has stored it. It drops a payload that is too large: the original is still
+// in its stream.
 func (b *Bus) publishDead(ctx context.Context, m *nats.Msg) (err error) {
 	if b.cfg.Tracer != nil {
 		var span *tracing.Span

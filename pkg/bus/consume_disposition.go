@@ -7,45 +7,45 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// disposition is what becomes of a delivery after a try.
+// disposition is the next step for a delivery after a try.
 type disposition int
 
 const (
-	acknowledge disposition = iota // handled, or there was nothing to do
-	retryLater                     // try again in place; what follows of the same key waits
-	giveUp                         // give up: to DEAD
+	acknowledge disposition = iota // handled, or nothing to do
+	retryLater                     // retry in this process; later deliveries of the key wait
+	giveUp                         // publish to DEAD
 )
 
-// policy says how often and for how long a delivery is tried again. The zero policy gives up at once.
+// policy limits the retries of a delivery. The zero policy gives up at once.
 type policy struct {
-	done   bool          // there is nothing to try again
-	tries  int           // at most so many, the first included; 0: any number
-	within time.Duration // and not for longer than this
-	first  time.Duration // the pause before the second try; it doubles
-	most   time.Duration // up to this
+	done      bool          // acknowledge without a retry
+	tries     int           // maximum number, including the first; 0: no limit
+	within    time.Duration // maximum time since the first try
+	firstWait time.Duration // delay before the first retry; doubles with each retry
+	maxWait   time.Duration // maximum delay
 }
 
-// maxPause is the longest pause between two tries, where a consumer names none.
+// maxPause is the default maximum delay between two tries.
 const maxPause = 5 * time.Second
 
-// policyOf is the one table from an error's code to what a consumer does about it.
+// policyOf maps an error code to the retry policy of consumers.
 func policyOf(code apperr.Code) policy {
 	switch code {
-	case apperr.Conflict: // somebody has done it already
+	case apperr.Conflict: // already done
 		return policy{done: true}
-	case apperr.Invalid, apperr.Unauthenticated: // it will never be right
+	case apperr.Invalid, apperr.Unauthenticated: // permanent
 		return policy{}
-	case apperr.NotFound: // perhaps not yet: what it needs may be on its way through another consumer
-		return policy{within: 10 * time.Second, first: 100 * time.Millisecond, most: 2 * time.Second}
-	case apperr.TooMany, apperr.Unavailable: // an outage is not the delivery's fault
-		return policy{within: 24 * time.Hour, first: 100 * time.Millisecond, most: maxPause}
-	case apperr.Internal: // a fault of ours, and maybe a passing one
+	case apperr.NotFound: // possibly not yet: another consumer may be about to create it
+		return policy{within: 10 * time.Second, firstWait: 100 * time.Millisecond, maxWait: 2 * time.Second}
+	case apperr.TooMany, apperr.Unavailable: // an outage of a dependency
+		return policy{within: 24 * time.Hour, firstWait: 100 * time.Millisecond, maxWait: maxPause}
+	case apperr.Internal: // a bug, possibly transient
 	}
-	return policy{tries: 5, within: time.Hour, first: 100 * time.Millisecond, most: maxPause}
+	return policy{tries: 5, within: time.Hour, firstWait: 100 * time.Millisecond, maxWait: maxPause}
 }
 
-// decide says what becomes of a delivery whose last of so many tries ended with err, elapsed after the first try began, and
-// how long to wait where it is tried again: at most longest, unless a limiter has named a time.
+// decide returns the disposition of a delivery whose latest try returned err, and the delay before a retry. tries counts the tries so
+// far, elapsed is the time since the first. longest limits the delay, unless the error carries its own (RetryAfter).
 func decide(err error, tries int, elapsed, longest time.Duration) (disposition, time.Duration) {
 	if err == nil {
 		return acknowledge, 0
@@ -60,15 +60,15 @@ func decide(err error, tries int, elapsed, longest time.Duration) (disposition, 
 	}
 	wait := min(backoff(p, tries), longest)
 	if coded && (e.Code == apperr.TooMany || e.Ready != nil) {
-		wait = max(wait, e.RetryAfter) // a limiter has named the time, or Ready ends the wait
+		wait = max(wait, e.RetryAfter) // set by a rate limiter, or Ready ends the wait
 	}
 	return retryLater, min(wait, p.within-elapsed)
 }
 
 func backoff(p policy, tries int) time.Duration {
-	const maxDoublings = 16 // far beyond any most, far below an overflow
-	return min(p.first<<min(tries-1, maxDoublings), p.most)
+	const maxDoublings = 16 // reaches every maxWait without overflow
+	return min(p.firstWait<<min(tries-1, maxDoublings), p.maxWait)
 }
 
-// neverGiveUp is for what has no other way out: a dead letter that DEAD does not take yet.
-func neverGiveUp() policy { return policy{first: 100 * time.Millisecond, most: maxPause} }
+// neverGiveUp is the policy for publishing dead letters, which must not be lost.
+func neverGiveUp() policy { return policy{firstWait: 100 * time.Millisecond, maxWait: maxPause} }

@@ -24,13 +24,13 @@ func TestDisposition(t *testing.T) {
 		{"invalid", coded(apperr.Invalid), 1, 0, giveUp},
 		{"unauthenticated", coded(apperr.Unauthenticated), 1, 0, giveUp},
 		{"not found at first", coded(apperr.NotFound), 1, 0, retryLater},
-		{"not found for nearly long enough", coded(apperr.NotFound), 9, 9900 * time.Millisecond, retryLater},
-		{"not found for too long", coded(apperr.NotFound), 10, 10 * time.Second, giveUp},
+		{"not found, just within the limit", coded(apperr.NotFound), 9, 9900 * time.Millisecond, retryLater},
+		{"not found, beyond the limit", coded(apperr.NotFound), 10, 10 * time.Second, giveUp},
 		{"too many", coded(apperr.TooMany), 500, 23 * time.Hour, retryLater},
-		{"too many for too long", coded(apperr.TooMany), 500, 24 * time.Hour, giveUp},
+		{"too many, beyond the limit", coded(apperr.TooMany), 500, 24 * time.Hour, giveUp},
 		{"unavailable", coded(apperr.Unavailable), 500, 23 * time.Hour, retryLater},
-		{"unavailable for too long", coded(apperr.Unavailable), 500, 25 * time.Hour, giveUp},
-		{"unavailable for good", fmt.Errorf("handling: %w", &apperr.Error{Code: apperr.Unavailable, Final: true}), 1, 0, giveUp},
+		{"unavailable, beyond the limit", coded(apperr.Unavailable), 500, 25 * time.Hour, giveUp},
+		{"unavailable, final", fmt.Errorf("handling: %w", &apperr.Error{Code: apperr.Unavailable, Final: true}), 1, 0, giveUp},
 		{"internal, fourth try", coded(apperr.Internal), 4, time.Second, retryLater},
 		{"internal, fifth try", coded(apperr.Internal), 5, time.Second, giveUp},
 		{"uncoded", errors.New("oops"), 1, 0, retryLater},
@@ -40,10 +40,10 @@ func TestDisposition(t *testing.T) {
 			t.Parallel()
 			got, wait := decide(c.err, c.tries, c.elapsed, maxPause)
 			if got != c.want {
-				t.Errorf("got fate %d, want %d", got, c.want)
+				t.Errorf("got disposition %d, want %d", got, c.want)
 			}
 			if (got == retryLater) != (wait > 0) {
-				t.Errorf("got a wait of %v with fate %d", wait, got)
+				t.Errorf("got a wait of %v with disposition %d", wait, got)
 			}
 		})
 	}
@@ -51,30 +51,30 @@ func TestDisposition(t *testing.T) {
 
 func TestBackoffGrowsToItsLimit(t *testing.T) {
 	t.Parallel()
-	p := policy{first: 100 * time.Millisecond, most: 5 * time.Second}
+	p := policy{firstWait: 100 * time.Millisecond, maxWait: 5 * time.Second}
 	want := []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000}
 	for i, w := range want {
 		if got := backoff(p, i+1); got != w*time.Millisecond {
 			t.Errorf("try %d: got %v, want %v", i+1, got, w*time.Millisecond)
 		}
 	}
-	if got := backoff(p, 1<<40); got != p.most {
-		t.Errorf("many tries: got %v, want %v", got, p.most)
+	if got := backoff(p, 1<<40); got != p.maxWait {
+		t.Errorf("many tries: got %v, want %v", got, p.maxWait)
 	}
 }
 
-func TestLimitedRetriesWaitAsToldAndNoLonger(t *testing.T) {
+func TestRetryAfterOverridesTheBackoff(t *testing.T) {
 	t.Parallel()
 	limited := apperr.New(apperr.TooMany, "R", "m")
 	limited.RetryAfter = time.Minute
 	if _, got := decide(limited, 1, 0, time.Second); got != time.Minute {
-		t.Errorf("got a wait of %v, want the minute that the limit asks for", got)
+		t.Errorf("got a wait of %v, want the limiter's minute", got)
 	}
 	ongoing := &apperr.Error{Code: apperr.Unavailable, RetryAfter: time.Hour, Ready: make(chan struct{})}
 	if _, got := decide(ongoing, 1, 0, time.Second); got != time.Hour {
-		t.Errorf("got a wait of %v for work that goes on, want the hour that it may take", got)
+		t.Errorf("got a wait of %v for a suspended try, want its hour", got)
 	}
 	if _, got := decide(apperr.New(apperr.NotFound, "R", "m"), 9, 9990*time.Millisecond, maxPause); got != 10*time.Millisecond {
-		t.Errorf("got a wait of %v, want the 10 ms that are left", got)
+		t.Errorf("got a wait of %v, want the remaining 10 ms", got)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// gaugeEvery is how old a gauge is at most that the server has to be asked for.
-const gaugeEvery = 5 * time.Second
+// gaugeInterval is the interval of gauges that need a server request.
+const gaugeInterval = 5 * time.Second
 
-// gauge calls ask again and again until ctx ends; what fails is asked again soon, and then less and less.
-func gauge(ctx context.Context, ask func(context.Context) error) {
-	const soon = 100 * time.Millisecond
-	timer, wait := time.NewTimer(0), soon
+// gauge calls measure every gaugeInterval until ctx ends. After an error it retries with a growing delay, at most gaugeInterval.
+func gauge(ctx context.Context, measure func(context.Context) error) {
+	const minWait = 100 * time.Millisecond
+	timer, wait := time.NewTimer(0), minWait
 	defer timer.Stop()
 	for {
 		select {
@@ -21,19 +21,19 @@ func gauge(ctx context.Context, ask func(context.Context) error) {
 			return
 		case <-timer.C:
 		}
-		asking, cancel := context.WithTimeout(ctx, gaugeEvery)
-		if ask(asking) == nil {
-			timer.Reset(gaugeEvery)
-			wait = soon
+		request, cancel := context.WithTimeout(ctx, gaugeInterval)
+		if measure(request) == nil {
+			timer.Reset(gaugeInterval)
+			wait = minWait
 		} else {
 			timer.Reset(wait)
-			wait = min(2*wait, gaugeEvery)
+			wait = min(2*wait, gaugeInterval)
 		}
 		cancel()
 	}
 }
 
-// gaugeStreams measures how full the streams are.
+// gaugeStreams measures the size and the limit of the streams.
 func (b *Bus) gaugeStreams(ctx context.Context) error {
 	for _, name := range b.cfg.Streams {
 		stream, err := b.js.Stream(ctx, name)
@@ -47,9 +47,9 @@ func (b *Bus) gaugeStreams(ctx context.Context) error {
 	return nil
 }
 
-// gauge shows what is in this process.
+// gauge sets the metrics of the deliveries in this process. oldest is the time of the oldest one; zero: none.
 func (g *group) gauge(now, oldest time.Time) {
-	running := g.queue.counts()
+	running := g.queue.runningCount()
 	g.bus.metrics.inFlight.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(float64(running))
 	g.bus.metrics.waiting.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(float64(max(0, int(g.held.Load())-running)))
 	age := 0.0
@@ -59,8 +59,8 @@ func (g *group) gauge(now, oldest time.Time) {
 	g.bus.metrics.oldest.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(age)
 }
 
-// keepGauging measures the lag of the consumer until stop is called. After that this process reports none.
-func (g *group) keepGauging() (stop func()) {
+// startGauges measures the consumer's lag until stop is called. stop returns when the measurement has ended.
+func (g *group) startGauges() (stop func()) {
 	if g.bus.cfg.Registerer == nil {
 		return func() {}
 	}
@@ -76,14 +76,14 @@ func (g *group) keepGauging() (stop func()) {
 	}
 }
 
-// gaugeLag measures all partitions, so that every process shows the same.
+// gaugeLag measures the lag of all partitions, so that every process reports the same value.
 func (g *group) gaugeLag(ctx context.Context) error {
 	if g.cfg.Order != ByPartition {
 		consumer, err := g.bus.js.Consumer(ctx, g.cfg.Stream, g.cfg.Durable)
 		if err != nil {
 			return err
 		}
-		g.showLag(behind(consumer.CachedInfo()))
+		g.setLag(outstanding(consumer.CachedInfo()))
 		return nil
 	}
 	all, err := g.bus.Group(ctx, g.cfg.Stream, g.cfg.Durable)
@@ -91,15 +91,15 @@ func (g *group) gaugeLag(ctx context.Context) error {
 		return err
 	}
 	total := all.Total()
-	g.showLag(float64(total.Pending) + float64(total.AckPending))
+	g.setLag(float64(total.Pending) + float64(total.AckPending))
 	return nil
 }
 
-func (g *group) showLag(lag float64) {
+func (g *group) setLag(lag float64) {
 	g.bus.metrics.lag.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(lag)
 }
 
-// behind is what has not been delivered, and what has been delivered and not acknowledged.
-func behind(info *jetstream.ConsumerInfo) float64 {
+// outstanding returns the number of messages that are pending or not acknowledged.
+func outstanding(info *jetstream.ConsumerInfo) float64 {
 	return float64(info.NumPending) + float64(info.NumAckPending)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// value returns what a metric shows whose labels have these values, -1 where there is none.
+// value returns the value of the metric with the given labels; -1 if it does not exist.
 func value(t *testing.T, registry *prometheus.Registry, name string, labels map[string]string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -40,7 +40,7 @@ func value(t *testing.T, registry *prometheus.Registry, name string, labels map[
 	return -1
 }
 
-// awaitValue returns when a metric shows what is wanted: nobody is told of a measurement.
+// awaitValue polls a metric until its value matches: measurements have no notification.
 func awaitValue(t *testing.T, registry *prometheus.Registry, name string, labels map[string]string, right func(float64) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -78,14 +78,14 @@ func TestGauges(t *testing.T) {
 	close(goOn)
 	awaitValue(t, registry, "parley_bus_consumer_lag", tester, exactly(0))
 	if got := value(t, registry, "parley_bus_redeliveries_total", tester); got != 3 {
-		t.Errorf("got %v redeliveries, want one of each", got)
+		t.Errorf("got %v redeliveries, want one per delivery", got)
 	}
 	r.end()
 	if got := value(t, registry, "parley_bus_consumer_lag", tester); got != -1 {
-		t.Errorf("got a lag of %v from who consumes no more, want none", got)
+		t.Errorf("got a lag of %v after the consumer has stopped, want none", got)
 	}
 	for _, s := range subject.Streams() {
-		if s.LastOnly { // no stream of events
+		if s.LastOnly { // not an event stream
 			continue
 		}
 		labels := map[string]string{"stream": s.Name}

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	minHeld      = 2048     // deliveries that a group holds in a process before it asks for no more, at least
-	maxHeldBytes = 64 << 20 // and their payloads
+	minHeld      = 2048     // lower bound of the number of held deliveries at which a group stops pulling
+	maxHeldBytes = 64 << 20 // size of held payloads at which a group stops pulling
 	minBatch     = 16
 	maxBatch     = 256
 )
 
-// group is one call of Consume: this replica's share of a consumer's partitions, with one queue for all of them.
+// group is one replica of a consumer group: a call of Consume. It reads its assigned partitions into one queue.
 type group struct {
 	bus      *Bus
 	cfg      Consumer
@@ -27,17 +27,17 @@ type group struct {
 	members  *members
 	maxHeld  int64
 
-	positions *positions // nil: deliveries are acknowledged
+	positions *positions // nil: the group acknowledges deliveries
 
-	failing     atomic.Bool // the last try failed because a dependency is unavailable
-	interrupted atomic.Bool // the interruption has been logged
+	failing     atomic.Bool // a dependency is unavailable
+	interrupted atomic.Bool // the current interruption has been logged
 	held, bytes atomic.Int64
-	freed       signal // there is room again
+	freed       signal // sent when held falls below the limits
 	repartition chan struct{}
 
 	mu      sync.Mutex
-	readers map[string]*partition // by slot: those that read, and those that wait for their last handlers
-	ending  sync.WaitGroup
+	readers map[string]*partition // by slot name; includes stopping partitions with running handlers
+	running sync.WaitGroup
 
 	handledOK prometheus.Counter
 }
@@ -56,26 +56,26 @@ func newGroup(b *Bus, c Consumer, handlers context.Context) *group {
 	return g
 }
 
-// run reads this replica's share until ctx is done and all handlers have ended.
+// run handles deliveries until ctx is done and all handlers have returned.
 func (g *group) run(ctx context.Context) {
-	stopAnswering, stopCaring := g.answerQuestions(), g.care()
+	stopServing, stopProgress := g.serveProgress(), g.sendProgress()
 	for ctx.Err() == nil {
 		partitions, err := g.bus.partitions.await(ctx, g.cfg.Stream)
 		if err == nil {
-			g.share(ctx, g.cfg.slots(partitions))
+			g.consume(ctx, g.cfg.slots(partitions))
 		}
 	}
-	stopAnswering()
-	stopCaring()
+	stopServing()
+	stopProgress()
 	if g.bus.conn.IsConnected() {
 		flush, cancel := g.bus.state.request(context.Background(), releaseLimit)
 		defer cancel()
-		_ = g.bus.conn.FlushWithContext(flush) // what the server does not hear of it delivers again
+		_ = g.bus.conn.FlushWithContext(flush) // the server redelivers if acknowledgements are lost
 	}
 }
 
-// share reads this replica's partitions, until ctx is done or the stream has another number of partitions.
-func (g *group) share(ctx context.Context, slots []slot) {
+// consume reads the assigned partitions until ctx is done or the stream's number of partitions has changed.
+func (g *group) consume(ctx context.Context, slots []slot) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	if g.cfg.Positions {
@@ -91,7 +91,7 @@ func (g *group) share(ctx context.Context, slots []slot) {
 	} else {
 		stopListening := g.members.listen()
 		defer stopListening()
-		g.spread(reading, slots)
+		g.rebalance(reading, slots)
 	}
 	g.mu.Lock()
 	for _, r := range g.readers {
@@ -101,31 +101,31 @@ func (g *group) share(ctx context.Context, slots []slot) {
 	g.leave()
 }
 
-// leave returns when the last handler has ended. Until then it states to the other replicas in which partitions handlers run.
+// leave waits for the last handlers. Until then it publishes the partitions in which handlers still run.
 func (g *group) leave() {
 	ended := make(chan struct{})
-	go func() { defer close(ended); g.ending.Wait() }()
+	go func() { defer close(ended); g.running.Wait() }()
 	tick := time.NewTicker(memberHeartbeat)
 	defer tick.Stop()
 	for {
-		g.state(memberState{Leaving: true})
+		g.publishState(memberState{Leaving: true})
 		select {
 		case <-ended:
-			g.state(memberState{Left: true})
+			g.publishState(memberState{Left: true})
 			return
 		case <-tick.C:
 		case <-g.members.changed: // a reader has ended
-		case <-g.members.asked:
+		case <-g.members.stateRequested:
 		}
 	}
 }
 
-// spread starts and stops readers as replicas join and leave.
-func (g *group) spread(ctx context.Context, slots []slot) {
-	g.hello(ctx)
+// rebalance starts and stops readers as replicas join and leave, until ctx is done or the stream's number of partitions has changed.
+func (g *group) rebalance(ctx context.Context, slots []slot) {
+	g.discoverMembers(ctx)
 	tick := time.NewTicker(memberHeartbeat)
 	defer tick.Stop()
-	up := g.bus.linkUp.wait()
+	up := g.bus.connUp.wait()
 	for ctx.Err() == nil {
 		g.assign(ctx, slots)
 		select {
@@ -134,10 +134,10 @@ func (g *group) spread(ctx context.Context, slots []slot) {
 		case <-g.repartition:
 			return
 		case <-g.members.changed:
-			g.recheck()
-		case <-g.members.asked:
-		case <-up: // heartbeats could not arrive
-			up = g.bus.linkUp.wait()
+			g.recheckPins()
+		case <-g.members.stateRequested:
+		case <-up: // no heartbeats arrived while the connection was lost
+			up = g.bus.connUp.wait()
 			g.members.refresh(time.Now())
 		case now := <-tick.C:
 			if g.bus.conn.IsConnected() {
@@ -146,17 +146,17 @@ func (g *group) spread(ctx context.Context, slots []slot) {
 				g.members.refresh(now)
 			}
 		}
-		g.state(memberState{})
+		g.publishState(memberState{})
 	}
 }
 
-// hello waits for the states of the other replicas before the first partition is taken.
-func (g *group) hello(ctx context.Context) {
-	g.state(memberState{Hello: true})
-	_ = sleep(ctx, memberHello)
+// discoverMembers asks the other replicas for their state and waits for the responses, before the first assignment.
+func (g *group) discoverMembers(ctx context.Context) {
+	g.publishState(memberState{Hello: true})
+	_ = sleep(ctx, memberDiscovery)
 }
 
-// assign starts and stops readers so that they are this replica's share.
+// assign computes the assignment, starts the readers of this replica's partitions and stops all others.
 func (g *group) assign(ctx context.Context, slots []slot) {
 	owners := assign(len(slots), g.members.active())
 	mine := 0
@@ -177,24 +177,24 @@ func (g *group) assign(ctx context.Context, slots []slot) {
 	g.bus.metrics.partitions.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Set(float64(mine))
 }
 
-// start reads a slot until the reader is stopped.
+// start starts the reader of a slot.
 func (g *group) start(ctx context.Context, slots []slot, s slot) {
 	ctx, stop := context.WithCancel(ctx)
 	p, run := g.reader(slots, s, stop)
 	g.mu.Lock()
 	g.readers[s.name] = p
 	g.mu.Unlock()
-	g.ending.Go(func() {
+	g.running.Go(func() {
 		defer stop()
 		run(ctx)
 		g.mu.Lock()
 		delete(g.readers, s.name)
 		g.mu.Unlock()
-		wake(g.members.changed) // it may be ours again
+		wake(g.members.changed) // the partition may have been assigned to this replica again
 	})
 }
 
-// reader returns what reads a slot.
+// reader returns the partition of a slot and the function that reads it.
 func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partition, run func(context.Context)) {
 	if g.positions != nil {
 		r := newPositionReader(g.positions, s, stop)
@@ -204,8 +204,8 @@ func (g *group) reader(slots []slot, s slot, stop context.CancelFunc) (p *partit
 	return r.partition, r.run
 }
 
-// state says which partitions are being finished.
-func (g *group) state(s memberState) {
+// publishState publishes s with the names of the stopping partitions.
+func (g *group) publishState(s memberState) {
 	g.mu.Lock()
 	for name, r := range g.readers {
 		if r.stopping.Load() {
@@ -217,14 +217,14 @@ func (g *group) state(s memberState) {
 	g.members.publish(s)
 }
 
-// recheck makes readers that have received nothing yet check whether a dead replica still holds their partition.
-func (g *group) recheck() {
-	for _, r := range g.all() {
-		wake(r.look)
+// recheckPins notifies readers that the members have changed. A reader without the pin then clears it: a dead replica may hold it.
+func (g *group) recheckPins() {
+	for _, r := range g.activePartitions() {
+		wake(r.membersChanged)
 	}
 }
 
-func (g *group) all() []*partition {
+func (g *group) activePartitions() []*partition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	readers := make([]*partition, 0, len(g.readers))
@@ -234,17 +234,17 @@ func (g *group) all() []*partition {
 	return readers
 }
 
-// hasRoom reports whether more deliveries may be asked for.
+// hasRoom reports whether the limits allow more pulls.
 func (g *group) hasRoom() bool {
 	return g.held.Load() < g.maxHeld && g.bytes.Load() < maxHeldBytes
 }
 
-func (g *group) took(t *task) {
+func (g *group) addHeld(t *task) {
 	g.held.Add(1)
 	g.bytes.Add(int64(len(t.delivery.Data)))
 }
 
-func (g *group) dropped(t *task) {
+func (g *group) removeHeld(t *task) {
 	bytes := g.bytes.Add(-int64(len(t.delivery.Data)))
 	held := g.held.Add(-1)
 	if held == g.maxHeld*3/4 || bytes < maxHeldBytes && bytes+int64(len(t.delivery.Data)) >= maxHeldBytes {
@@ -252,8 +252,8 @@ func (g *group) dropped(t *task) {
 	}
 }
 
-// care sends the server progress acknowledgements for the deliveries that are held here, and measures them, until stop is called.
-func (g *group) care() (stop func()) {
+// sendProgress sends progress acknowledgements for held deliveries and updates the gauges, until stop is called.
+func (g *group) sendProgress() (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -265,14 +265,14 @@ func (g *group) care() (stop func()) {
 				return
 			case now := <-tick.C:
 				oldest := time.Time{}
-				for _, r := range g.all() {
-					oldest = earlier(oldest, r.ledger.touch(now, g.cfg.AckWait/4))
+				for _, r := range g.activePartitions() {
+					oldest = earlier(oldest, r.ledger.sendProgress(now, g.cfg.AckWait/4))
 				}
 				g.gauge(now, oldest)
 			}
 		}
 	}()
-	stopGauging := g.keepGauging()
+	stopGauging := g.startGauges()
 	return func() {
 		stopGauging()
 		close(done)
@@ -281,7 +281,7 @@ func (g *group) care() (stop func()) {
 	}
 }
 
-// earlier returns the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times; the zero time means none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -289,7 +289,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func pinned(info *jetstream.ConsumerInfo) (pin string) {
+func pinnedClient(info *jetstream.ConsumerInfo) (pin string) {
 	for _, g := range info.PriorityGroups {
 		if g.Group == priorityGroup {
 			return g.PinnedClientID

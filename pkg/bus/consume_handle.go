@@ -11,10 +11,9 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// handleAll tries each task once and says whether and when it wants another turn. A task that is lost for its handler uses its
-// turns to get to DEAD.
+// handleAll tries each task once and sets its outcome. A task that the group has given up on uses its tries to reach DEAD.
 func (g *group) handleAll(tasks []*task, outcomes []outcome) {
-	live, places := make([]*task, 0, len(tasks)), make([]int, 0, len(tasks))
+	live, indexes := make([]*task, 0, len(tasks)), make([]int, 0, len(tasks))
 	for i, t := range tasks {
 		switch {
 		case t.dead != nil:
@@ -24,27 +23,27 @@ func (g *group) handleAll(tasks []*task, outcomes []outcome) {
 		case !addressedTo(t.delivery.Header, g.cfg.Durable):
 			g.finish(t, ackDone)
 		default:
-			live, places = append(live, t), append(places, i)
+			live, indexes = append(live, t), append(indexes, i)
 		}
 	}
 	for k, err := range g.try(live) {
-		outcomes[places[k]] = g.classify(live[k], err)
+		outcomes[indexes[k]] = g.classify(live[k], err)
 	}
 }
 
-// finish ends a task: it acknowledges the delivery and makes room for another one.
+// finish acknowledges or terminates the delivery of t and stops counting it as held.
 func (g *group) finish(t *task, ack string) {
 	t.partition.ledger.finish(t, ack)
-	g.dropped(t)
+	g.removeHeld(t)
 }
 
-// try calls the handler.
+// try calls the handler for each task and returns the errors by index.
 func (g *group) try(tasks []*task) []error {
 	for _, t := range tasks {
 		if t.tries == 0 {
 			t.started = time.Now()
 		}
-		if t.resumed { // the same try goes on
+		if t.resumed { // the same try continues
 			t.resumed = false
 			continue
 		}
@@ -65,11 +64,11 @@ func (g *group) try(tasks []*task) []error {
 	return errs
 }
 
-// classify decides what becomes of a task whose try has ended with err.
+// classify returns the outcome of a try that returned err, and finishes the task if it is done.
 func (g *group) classify(t *task, err error) outcome {
 	ready := readyOf(err)
 	if ready == nil {
-		g.count(err)
+		g.countHandled(err)
 	}
 	switch d, wait := decide(err, t.tries, time.Since(t.started), g.cfg.MaxPause); d {
 	case retryLater:
@@ -77,7 +76,7 @@ func (g *group) classify(t *task, err error) outcome {
 			return g.giveUp(t, errSkipped(err))
 		}
 		if t.resumed = ready != nil; !t.resumed {
-			g.note(t, err, wait)
+			g.logRetry(t, err, wait)
 		}
 		t.partition.ledger.fail(t, failure{t.delivery.Attempt, reason(err), time.Now().Add(wait)})
 		return outcome{again: true, after: wait, ready: ready}
@@ -85,12 +84,12 @@ func (g *group) classify(t *task, err error) outcome {
 		return g.giveUp(t, err)
 	case acknowledge:
 	}
-	g.recovered()
+	g.logRecovery()
 	g.finish(t, ackDone)
 	return outcome{}
 }
 
-// readyOf returns what a try waits for that has not ended, only given up its place; nil: it has ended.
+// readyOf returns the channel that resumes a suspended try (apperr.Error.Ready); nil: the try has ended.
 func readyOf(err error) <-chan struct{} {
 	if e, ok := errors.AsType[*apperr.Error](err); ok {
 		return e.Ready
@@ -98,7 +97,8 @@ func readyOf(err error) <-chan struct{} {
 	return nil
 }
 
-// handleBatch calls the handler once for all. After a panic it is called for each delivery alone, so that only the one that causes it fails.
+// handleBatch calls HandleBatch once for all tasks. After a panic it calls it for each delivery separately, so that only the one that
+// causes the panic fails.
 func (g *group) handleBatch(tasks []*task, errs []error) {
 	batch := make([]Delivery, len(tasks))
 	for i, t := range tasks {
@@ -119,7 +119,7 @@ func (g *group) handleBatch(tasks []*task, errs []error) {
 	}
 }
 
-// callBatch returns the errors of the deliveries, or none; panicked is an error of ours.
+// callBatch returns the errors of HandleBatch, or nil. panicked is the error of a recovered panic.
 func (g *group) callBatch(batch []Delivery) (errs []error, panicked error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -132,7 +132,7 @@ func (g *group) callBatch(batch []Delivery) (errs []error, panicked error) {
 	return g.cfg.HandleBatch(g.handlers, batch), nil
 }
 
-// handle calls the handler; a panic is an error of ours.
+// handle calls Handle. It returns a panic as an internal error.
 func (g *group) handle(t *task) (err error) {
 	ctx, span := g.beginProcess(g.originOf(t), t)
 	defer func() { span.Finish(err) }()
@@ -144,7 +144,7 @@ func (g *group) handle(t *task) (err error) {
 	return g.cfg.Handle(ctx, t.delivery)
 }
 
-func (g *group) count(err error) {
+func (g *group) countHandled(err error) {
 	if err == nil {
 		g.handledOK.Inc()
 		return
@@ -152,9 +152,9 @@ func (g *group) count(err error) {
 	g.bus.metrics.handled.WithLabelValues(g.cfg.Stream, g.cfg.Durable, string(apperr.CodeOf(err))).Inc()
 }
 
-// note logs a failed try: an internal error each time, an outage once for all deliveries that it affects. Other failures, and those that are
-// only early, are logged at debug level.
-func (g *group) note(t *task, err error, wait time.Duration) {
+// logRetry logs a failed try: internal errors at error level, the start of an outage once as a warning for all affected deliveries, and
+// everything else at debug level.
+func (g *group) logRetry(t *task, err error, wait time.Duration) {
 	level, outage := slog.LevelDebug, false
 	switch apperr.CodeOf(err) {
 	case apperr.Unavailable, apperr.TooMany:
@@ -169,16 +169,16 @@ func (g *group) note(t *task, err error, wait time.Duration) {
 	if !g.bus.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(g.describe(t), slog.Int("try", t.tries), slog.Duration("in", wait), errorAttr(err))
+	attrs := append(g.deliveryAttrs(t), slog.Int("try", t.tries), slog.Duration("in", wait), errorAttr(err))
 	if outage {
-		g.bus.log.LogAttrs(ctx, level, "deliveries cannot be handled, retrying until they can", attrs...)
+		g.bus.log.LogAttrs(ctx, level, "handling deliveries failed, retrying until the dependency is available", attrs...)
 		return
 	}
-	g.bus.log.LogAttrs(ctx, level, "handling a delivery failed, retrying", attrs...)
+	g.bus.log.LogAttrs(ctx, level, "delivery failed, retrying", attrs...)
 }
 
-// describe says in the log which delivery it is about.
-func (g *group) describe(t *task) []slog.Attr {
+// deliveryAttrs returns the log attributes of the delivery.
+func (g *group) deliveryAttrs(t *task) []slog.Attr {
 	return []slog.Attr{
 		slog.String("stream", g.cfg.Stream), slog.String("consumer", g.cfg.Durable), slog.String("subject", t.delivery.Subject),
 		slog.Uint64("sequence", t.delivery.Sequence), slog.String("eventId", t.delivery.ID),
@@ -187,9 +187,9 @@ func (g *group) describe(t *task) []slog.Attr {
 
 func errorAttr(err error) slog.Attr { return slog.String("error", apperr.LogText(err)) }
 
-func (g *group) recovered() {
+func (g *group) logRecovery() {
 	if g.failing.Load() && g.failing.Swap(false) {
-		g.bus.log.Info("deliveries are handled again", "consumer", g.cfg.Durable)
+		g.bus.log.Info("handling deliveries recovered", "consumer", g.cfg.Durable)
 	}
 }
 
@@ -198,14 +198,14 @@ func (g *group) giveUp(t *task, err error) outcome {
 	return g.deadLetter(t)
 }
 
-// notifyGaveUp calls GaveUp. A panic there counts as done: it would happen again.
+// notifyGaveUp calls GaveUp unless it has already succeeded for the delivery. A panic counts as success: a retry would panic again.
 func (g *group) notifyGaveUp(ctx context.Context, t *task) (err error) {
 	if g.cfg.GaveUp == nil || t.notified {
 		return nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			g.bus.log.LogAttrs(ctx, slog.LevelError, "reporting a delivery that is given up panicked", append(g.describe(t),
+			g.bus.log.LogAttrs(ctx, slog.LevelError, "GaveUp handler panicked", append(g.deliveryAttrs(t),
 				slog.String("error", fmt.Sprintf("panic: %v\n%s", p, debug.Stack())))...)
 			t.notified = true
 		}
@@ -215,25 +215,25 @@ func (g *group) notifyGaveUp(ctx context.Context, t *task) (err error) {
 	return err
 }
 
-// deadLetter calls GaveUp, publishes the dead letter of t, and ends the delivery only when DEAD has stored it. It never gives up, since that
-// would lose the delivery.
+// deadLetter calls GaveUp, publishes the dead letter of t, and finishes the delivery after DEAD has stored it. It retries without a
+// limit: giving up here would lose the delivery.
 func (g *group) deadLetter(t *task) outcome {
 	t.tries++
 	ctx := context.WithoutCancel(g.originOf(t))
 	if err := g.notifyGaveUp(ctx, t); err != nil {
 		if t.tries == 1 {
-			g.bus.log.LogAttrs(ctx, slog.LevelWarn, "reporting a delivery that is given up failed, retrying until it succeeds",
-				append(g.describe(t), errorAttr(err))...)
+			g.bus.log.LogAttrs(ctx, slog.LevelWarn, "GaveUp handler failed, retrying until it succeeds",
+				append(g.deliveryAttrs(t), errorAttr(err))...)
 		}
 		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}
 	if err := g.bus.publishDead(ctx, newDeadLetter(g.cfg, t)); err != nil {
 		if t.tries == 1 {
-			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, retrying until it is stored", append(g.describe(t), errorAttr(err))...)
+			g.bus.log.LogAttrs(ctx, slog.LevelError, "writing a dead letter failed, retrying until it is stored", append(g.deliveryAttrs(t), errorAttr(err))...)
 		}
 		return outcome{again: true, after: backoff(neverGiveUp(), t.tries)}
 	}
-	g.bus.log.LogAttrs(ctx, slog.LevelError, "gave up on a delivery", append(g.describe(t),
+	g.bus.log.LogAttrs(ctx, slog.LevelError, "gave up on a delivery", append(g.deliveryAttrs(t),
 		slog.Int("attempts", t.delivery.Attempt), errorAttr(t.dead))...)
 	g.bus.metrics.deadLetters.WithLabelValues(g.cfg.Stream, g.cfg.Durable).Inc()
 	g.finish(t, ackTerm)

@@ -10,43 +10,43 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Acknowledgements, as JetStream wants them on a delivery's reply subject.
+// Acknowledgements of JetStream, published on a delivery's reply subject.
 const (
 	ackDone     = "+ACK"
-	ackProgress = "+WPI" // not yet, but it is being worked on: do not deliver it again
-	ackRetry    = "-NAK" // deliver it again now
+	ackProgress = "+WPI" // in progress: restarts the AckWait timer
+	ackRetry    = "-NAK" // redeliver now
 	ackTerm     = "+TERM"
 )
 
-// task is a delivery in this process, from its arrival until its end has been acknowledged. Its fields belong to the
-// worker that has it, except for the last four, which the ledger guards.
+// task is a delivery in this process, from its arrival until it is finished. Its fields belong to the worker that runs it, except for
+// skipped (atomic) and the last four, which the ledger guards.
 type task struct {
 	delivery  Delivery
-	delivered int // by the server, this time included
+	delivered int // by the server, including this delivery
 	key       string
 	partition *partition
-	tries     int       // in this process
-	started   time.Time // the first of them
-	dead      error     // why it goes to DEAD; nil: it does not
-	notified  bool      // GaveUp has succeeded
-	resumed   bool      // the next call of the handler is not another try (apperr.Error.Ready)
+	tries     int       // within this process
+	started   time.Time // start of the first try
+	dead      error     // reason for the dead letter; nil: the group has not given up
+	notified  bool      // GaveUp has succeeded or panicked
+	resumed   bool      // the next call of the handler continues the same try (apperr.Error.Ready)
 
-	skipped atomic.Bool // an operator wants no other try
+	skipped atomic.Bool // an operator has requested to give up
 
-	place   uint64    // in the order of arrival here
-	reply   string    // where the server wants to hear of it; changes when it is delivered again
-	touched time.Time // the last delivery or progress acknowledgement
-	failed  *failure  // the last try; nil: none has failed
+	arrival uint64    // number in the order of arrival
+	reply   string    // subject of acknowledgements; a redelivery replaces it
+	touched time.Time // time of the last delivery or progress acknowledgement
+	failed  *failure  // the last failure; nil: none
 }
 
-// failure is a failed try, for the answers of [Bus.Progress].
+// failure is a failed try, as reported by [Bus.Progress].
 type failure struct {
 	attempt int
 	reason  string
 	next    time.Time
 }
 
-// identity tells deliveries apart, also when a stream was made anew and counts from one again.
+// identity distinguishes deliveries, also after the stream was recreated and its sequences start over.
 type identity struct {
 	sequence uint64
 	at       int64
@@ -56,40 +56,40 @@ func (t *task) identity() identity {
 	return identity{t.delivery.Sequence, t.delivery.Time.UnixNano()}
 }
 
-// ledger holds every delivery of this process, and the last ones that are done: an acknowledgement may get lost with the connection, and then
-// the delivery is redelivered though nothing is left to do.
+// ledger holds the unfinished deliveries of a partition and the outcomes of the most recent finished ones: an acknowledgement may be lost
+// with the connection, and then the server redelivers a finished delivery.
 type ledger struct {
 	send func(reply, ack string)
 
-	mu   sync.Mutex
-	came uint64 // how many new deliveries there were
-	held map[identity]*task
-	done map[identity]ending
-	last []identity // a ring of what is in done
-	next int
+	mu       sync.Mutex
+	accepted uint64 // number of new deliveries
+	held     map[identity]*task
+	done     map[identity]completion
+	ring     []identity // ring buffer of the keys of done
+	next     int
 
-	remember int // how large the ring may get
+	capacity int // capacity of the ring
 }
 
-// ending is how a task ended.
-type ending struct {
+// completion is the outcome of a finished task.
+type completion struct {
 	ack      string
 	attempts int
 }
 
-func newLedger(remember int, send func(reply, ack string)) *ledger {
+func newLedger(capacity int, send func(reply, ack string)) *ledger {
 	return &ledger{
 		send: send,
 		held: make(map[identity]*task),
-		done: make(map[identity]ending),
+		done: make(map[identity]completion),
 
-		remember: remember,
+		capacity: capacity,
 	}
 }
 
-// take adds a delivery and reports whether it is new here. A redelivery gives the task its new reply subject; that of a task that is done is
-// acknowledged again.
-func (l *ledger) take(t *task) bool {
+// accept adds a delivery and reports whether it is new. A redelivery updates the reply subject of the held task. If the task is finished,
+// accept repeats its acknowledgement.
+func (l *ledger) accept(t *task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id := t.identity()
@@ -101,36 +101,36 @@ func (l *ledger) take(t *task) bool {
 		known.reply, known.touched = t.reply, t.touched
 		return false
 	}
-	l.came++
-	t.place = l.came
+	l.accepted++
+	t.arrival = l.accepted
 	l.held[id] = t
 	return true
 }
 
-// finish acknowledges a task and remembers it. Without a connection the acknowledgement is made up for when the
-// server delivers the task again.
+// finish removes a task, records its completion and sends ack. If ack is lost with the connection, accept repeats it when the server
+// redelivers.
 func (l *ledger) finish(t *task, ack string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id := t.identity()
 	delete(l.held, id)
-	l.note(id, ending{ack, t.delivery.Attempt})
+	l.record(id, completion{ack, t.delivery.Attempt})
 	l.send(t.reply, ack)
 }
 
-// note remembers how a task ended. It is called with the lock held.
-func (l *ledger) note(id identity, end ending) {
+// record stores the completion of a task and drops the oldest one. Callers must hold mu.
+func (l *ledger) record(id identity, end completion) {
 	l.done[id] = end
-	if len(l.last) < l.remember {
-		l.last = append(l.last, id)
+	if len(l.ring) < l.capacity {
+		l.ring = append(l.ring, id)
 		return
 	}
-	delete(l.done, l.last[l.next])
-	l.last[l.next] = id
-	l.next = (l.next + 1) % len(l.last)
+	delete(l.done, l.ring[l.next])
+	l.ring[l.next] = id
+	l.next = (l.next + 1) % len(l.ring)
 }
 
-// lowest returns the lowest sequence that is held.
+// lowest returns the lowest sequence held; ok is false if none is.
 func (l *ledger) lowest() (sequence uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,17 +149,17 @@ func (l *ledger) fail(t *task, f failure) {
 	t.failed = &f
 }
 
-// giveBack returns a task that was not handled to the server, for the next reader.
-func (l *ledger) giveBack(t *task) {
+// nak removes a task that was not handled and asks the server to redeliver it to the next reader.
+func (l *ledger) nak(t *task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, t.identity())
 	l.send(t.reply, ackRetry)
 }
 
-// touch sends the server a progress acknowledgement for every task that has been here for longer than age. It returns the time at which the
-// stream stored the oldest task; zero if there is none.
-func (l *ledger) touch(now time.Time, age time.Duration) (oldest time.Time) {
+// sendProgress sends a progress acknowledgement for each task whose last one is at least age old. It returns the time at which the stream
+// stored the oldest held task; zero if none is held.
+func (l *ledger) sendProgress(now time.Time, age time.Duration) (oldest time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range l.held {
@@ -172,34 +172,34 @@ func (l *ledger) touch(now time.Time, age time.Duration) (oldest time.Time) {
 	return oldest
 }
 
-// mark is a point in the order of arrivals, for stillHeld.
-func (l *ledger) mark() uint64 {
+// arrivals returns the number of deliveries accepted so far, for stillHeld.
+func (l *ledger) arrivals() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.came
+	return l.accepted
 }
 
-// stillHeld counts the tasks that arrived before mark and are still held: the server counts them as pending all that time.
-func (l *ledger) stillHeld(mark uint64) int {
+// stillHeld counts the held tasks among the first arrivals. The server has counted them as pending ever since [ledger.arrivals] returned
+// that number.
+func (l *ledger) stillHeld(arrivals uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
 	for _, t := range l.held {
-		if t.place <= mark {
+		if t.arrival <= arrivals {
 			n++
 		}
 	}
 	return n
 }
 
-// newTask reads a delivery. The second result is its place in the order in which the server has sent this consumer's
-// deliveries.
+// newTask decodes a delivery. The second result is its consumer sequence, which the server increments with each message that it sends.
 func newTask(m *nats.Msg, now time.Time) (*task, uint64, error) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return nil, 0, err
 	}
-	delete(m.Header, headerPin) // between the server and the consumer, not part of the event
+	delete(m.Header, headerPin) // transport header, not part of the event
 	return &task{
 		delivery: Delivery{
 			Stream:   meta.Stream,

@@ -13,37 +13,36 @@ import (
 )
 
 const (
-	// memberHeartbeat is the interval of a replica's heartbeats; after memberLost without one it counts as dead.
-	// A replica that is wrongly taken for dead does no harm: the server pins one reader of each
-	// partition, and receivers of a group with positions drop duplicates.
+	// memberHeartbeat is the interval of a replica's heartbeats; after memberTimeout without one it counts as dead. A false positive is
+	// harmless: the server pins one reader per partition, and receivers of a group with positions drop duplicates.
 	memberHeartbeat = 500 * time.Millisecond
-	memberLost      = 2 * time.Second
-	// memberHello is how long a replica listens for others before it takes partitions.
-	memberHello = 150 * time.Millisecond
+	memberTimeout   = 2 * time.Second
+	// memberDiscovery is how long a replica waits for the states of others before it reads partitions.
+	memberDiscovery = 150 * time.Millisecond
 )
 
-// memberState is the state that a replica sends to the others of its group, over core NATS.
+// memberState is the state of a replica, published to its group over core NATS.
 type memberState struct {
 	ID string `json:"id"`
-	// Hello asks all others to publish their state at once.
+	// Hello requests the state of all other replicas.
 	Hello bool `json:"hello,omitempty"`
-	// Leaving: the replica takes no more partitions. Left: this is its last message.
+	// Leaving: the replica is excluded from the assignment. Left: this is its last message.
 	Leaving bool `json:"leaving,omitempty"`
 	Left    bool `json:"left,omitempty"`
-	// Finishing are partitions that it has released and in which its handlers still run.
+	// Finishing lists released partitions in which handlers of the replica still run.
 	Finishing []string `json:"finishing,omitempty"`
 }
 
-// members keeps the live replicas of a group, and signals the group when they change.
+// members tracks the live replicas of a group and signals changes.
 type members struct {
-	self    string
-	conn    *nats.Conn
-	subject string
-	changed chan struct{} // holds at most one
-	asked   chan struct{} // holds at most one: another replica has asked for our state
+	self           string
+	conn           *nats.Conn
+	subject        string
+	changed        chan struct{} // capacity 1
+	stateRequested chan struct{} // capacity 1: another replica has requested this replica's state
 
 	mu    sync.Mutex
-	known map[string]member // the others
+	known map[string]member // other replicas, by id
 }
 
 type member struct {
@@ -54,11 +53,11 @@ type member struct {
 func newMembers(conn *nats.Conn, stream, durable string) *members {
 	return &members{
 		self: uuid.NewString(), conn: conn, subject: subject.Members(stream, durable),
-		changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), known: make(map[string]member),
+		changed: make(chan struct{}, 1), stateRequested: make(chan struct{}, 1), known: make(map[string]member),
 	}
 }
 
-// listen receives the states of the others until stop is called.
+// listen receives the states of other replicas until stop is called.
 func (m *members) listen() (stop func()) {
 	sub, err := m.conn.Subscribe(m.subject, func(msg *nats.Msg) {
 		var s memberState
@@ -69,7 +68,7 @@ func (m *members) listen() (stop func()) {
 	if err != nil { // the bus is closed
 		return func() {}
 	}
-	return func() { _ = sub.Unsubscribe() } // fails only where the connection, and with it the subscription, has ended
+	return func() { _ = sub.Unsubscribe() } // fails only if the connection, and with it the subscription, is closed
 }
 
 func (m *members) receive(s memberState, now time.Time) {
@@ -85,11 +84,11 @@ func (m *members) receive(s memberState, now time.Time) {
 		wake(m.changed)
 	}
 	if s.Hello {
-		wake(m.asked)
+		wake(m.stateRequested)
 	}
 }
 
-// publish sends this replica's state to the others. One that misses it receives the next one.
+// publish sends this replica's state. A lost message is repaired by the next heartbeat.
 func (m *members) publish(s memberState) {
 	s.ID = m.self
 	if data, err := json.Marshal(s); err == nil {
@@ -97,19 +96,19 @@ func (m *members) publish(s memberState) {
 	}
 }
 
-// expire forgets those that have been silent for too long.
+// expire removes replicas whose last heartbeat is older than memberTimeout.
 func (m *members) expire(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, other := range m.known {
-		if now.Sub(other.heard) > memberLost {
+		if now.Sub(other.heard) > memberTimeout {
 			delete(m.known, id)
 			wake(m.changed)
 		}
 	}
 }
 
-// refresh restarts the timeout of every replica: while the connection was lost no heartbeat could arrive.
+// refresh restarts the timeout of every replica, because no heartbeat arrives while the connection is lost.
 func (m *members) refresh(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +118,7 @@ func (m *members) refresh(now time.Time) {
 	}
 }
 
-// active returns the replicas that take partitions, this one included.
+// active returns the sorted ids of replicas that can be assigned partitions, including this one.
 func (m *members) active() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +132,7 @@ func (m *members) active() []string {
 	return ids
 }
 
-// finishing reports whether a replica that lives has handlers running in a partition that it has released.
+// finishing reports whether handlers of another live replica still run in a partition that it has released.
 func (m *members) finishing(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +144,7 @@ func (m *members) finishing(name string) bool {
 	return false
 }
 
-// wake fills a channel that holds at most one.
+// wake sends to a channel of capacity 1 without blocking.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -5,31 +5,31 @@ import (
 	"sync/atomic"
 )
 
-// partition is a partition that this replica reads, with what is in hand of it.
+// partition is a partition that this replica reads, with its tasks.
 type partition struct {
 	group  *group
 	slot   slot
 	ledger *ledger
 	cancel context.CancelFunc
 
-	look     chan struct{} // holds at most one: the other replicas have changed
-	stopping atomic.Bool
+	membersChanged chan struct{} // capacity 1: the members of the group have changed
+	stopping       atomic.Bool
 
-	// The queue guards these.
-	running    int // tasks that are being run
+	// Guarded by the queue's mu.
+	running    int // number of running tasks
 	released   bool
-	idle       chan struct{} // closes when the partition has been released and none runs
-	unfinished []*task       // that ran at the release and would have to run again
+	idle       chan struct{} // closed when the partition is released and no task runs
+	unfinished []*task       // tasks that were running at the release and need a retry
 }
 
 func newPartition(g *group, s slot, l *ledger, cancel context.CancelFunc) *partition {
 	return &partition{
 		group: g, slot: s, ledger: l, cancel: cancel,
-		look: make(chan struct{}, 1), idle: make(chan struct{}),
+		membersChanged: make(chan struct{}, 1), idle: make(chan struct{}),
 	}
 }
 
-// stop makes the reader end, and returns at once.
+// stop cancels the reader without waiting for it.
 func (p *partition) stop() {
 	p.stopping.Store(true)
 	p.cancel()

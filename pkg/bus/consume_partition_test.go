@@ -19,7 +19,7 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// The server computes the partition of a subject as we do, and only readers of the stream see it.
+// The server computes the same partition as this package, and only readers of the stream see it.
 func TestStreamStoresThePartition(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -51,11 +51,11 @@ func TestStreamStoresThePartition(t *testing.T) {
 		}
 	}
 	if len(used) < 20 {
-		t.Errorf("got %d partitions for %d visitors, want most of 32", len(used), visitors)
+		t.Errorf("got %d partitions used by %d visitors, want most of 32", len(used), visitors)
 	}
 }
 
-// A stream keeps the number of partitions with which it was created; one that has none is read as a whole.
+// A stream keeps the number of partitions that it was created with. A stream without partitions is read as a whole.
 func TestStreamKeepsItsPartitions(t *testing.T) {
 	t.Parallel()
 	url := bustest.StartBare(t).URL()
@@ -63,10 +63,10 @@ func TestStreamKeepsItsPartitions(t *testing.T) {
 	bustest.Declare(t, url, bus.StreamSettings{Partitions: 8})
 	b := bustest.Open(t, url)
 	if n, err := b.Partitions(t.Context(), subject.Replies); n != 1 || err != nil {
-		t.Fatalf("got %d partitions and %v, want the 1 from before", n, err)
+		t.Fatalf("got %d partitions and %v, want the original 1", n, err)
 	}
 	handled := newSequences()
-	note := func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }
+	note := func(_ context.Context, d bus.Delivery) error { handled.record(d); return nil }
 	consume(t, b, bus.Consumer{Handle: note})
 	consume(t, bustest.Open(t, url), bus.Consumer{Handle: note})
 	publishAll(t, b, 10, 0, 10)
@@ -74,7 +74,7 @@ func TestStreamKeepsItsPartitions(t *testing.T) {
 	handled.check(t, 10, 10)
 }
 
-// replica is a process that consumes, as far as the others can tell.
+// replica is a consuming process from the point of view of the others.
 type replica struct {
 	*consumer
 	bus      *bus.Bus
@@ -89,13 +89,13 @@ func startReplica(t *testing.T, url string, c bus.Consumer) *replica {
 	return r
 }
 
-// partitions is how many the replica reads.
+// partitions returns the number of partitions that the replica reads.
 func (r *replica) partitions(t *testing.T) int {
 	t.Helper()
 	return int(value(t, r.registry, "parley_bus_partitions", map[string]string{"stream": subject.Replies, "consumer": "tester"}))
 }
 
-// awaitEven returns when each replica has as many partitions as any other, or one more, and together they have all.
+// awaitEven waits until the replicas read all partitions, distributed evenly.
 func awaitEven(t *testing.T, replicas ...*replica) {
 	t.Helper()
 	timetest.Until(t, fmt.Sprintf("%d replicas share the partitions", len(replicas)), func() bool {
@@ -111,7 +111,7 @@ func awaitEven(t *testing.T, replicas ...*replica) {
 	})
 }
 
-// flow publishes numbers for many visitors until it is stopped.
+// flow publishes increasing numbers for many visitors until it is stopped.
 type flow struct {
 	stopped  atomic.Bool
 	visitors sync.WaitGroup
@@ -129,14 +129,14 @@ func startFlow(t *testing.T, b *bus.Bus, keys int) *flow {
 					t.Errorf("publishing: %v", err)
 					return
 				}
-				time.Sleep(3 * time.Millisecond) // a visitor's pace
+				time.Sleep(3 * time.Millisecond) // pace of a visitor
 			}
 		})
 	}
 	return f
 }
 
-// end stops the flow and returns when all that was published has been handled, each visitor's in order and once.
+// end stops the flow, waits until all events are handled, and checks that each visitor's were handled once and in order.
 func (f *flow) end(t *testing.T, handled *sequences) {
 	t.Helper()
 	f.stopped.Store(true)
@@ -155,8 +155,8 @@ func (f *flow) end(t *testing.T, handled *sequences) {
 	}
 }
 
-// Replicas come and go while visitors write: partitions are spread evenly again each time, and each visitor's messages are handled in
-// order, none twice and none by two at once.
+// Replicas join and leave while visitors write: partitions are redistributed evenly, and each visitor's messages are handled in order,
+// once, and never by two replicas at the same time.
 func TestPartitionsMoveDuringTraffic(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -165,17 +165,17 @@ func TestPartitionsMoveDuringTraffic(t *testing.T) {
 	var running sync.Map
 	c := bus.Consumer{Concurrency: 100, Handle: func(_ context.Context, d bus.Delivery) error {
 		if _, twice := running.LoadOrStore(d.Subject, true); twice {
-			t.Errorf("two handlers of %s at once", d.Subject)
+			t.Errorf("two concurrent handlers of %s", d.Subject)
 		}
 		time.Sleep(2 * time.Millisecond)
-		handled.note(d)
+		handled.record(d)
 		running.Delete(d.Subject)
 		return nil
 	}}
 	f := startFlow(t, b, 64)
 	replicas := []*replica{startReplica(t, url, c)}
 	awaitEven(t, replicas...)
-	for range 3 { // four of them
+	for range 3 { // four replicas
 		replicas = append(replicas, startReplica(t, url, c))
 		awaitEven(t, replicas...)
 	}
@@ -183,7 +183,7 @@ func TestPartitionsMoveDuringTraffic(t *testing.T) {
 		stopped := replicas[0]
 		stopped.end()
 		if n := stopped.partitions(t); n > 0 {
-			t.Errorf("got %d partitions at one that has stopped, want none", n)
+			t.Errorf("got %d partitions of a stopped replica, want none", n)
 		}
 		replicas = append(replicas[1:], startReplica(t, url, c))
 		awaitEven(t, replicas...)
@@ -196,19 +196,18 @@ func TestPartitionsMoveDuringTraffic(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// A replica dies in the middle of its work, without a word. The others take its partitions over, and what it had not finished is
-// handled by them, in order.
+// A replica crashes with running handlers. The others take over its partitions and handle its unfinished deliveries, in order.
 func TestPartitionsOfADeadReplica(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
 	handled := newSequences()
-	handle := func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }
+	handle := func(_ context.Context, d bus.Delivery) error { handled.record(d); return nil }
 	var dead atomic.Bool
 	stuck := make(chan struct{})
 	doomed := startReplica(t, url, bus.Consumer{Concurrency: 100, Handle: func(ctx context.Context, d bus.Delivery) error {
 		if dead.Load() {
-			<-stuck // it has begun, and nobody will hear how it ended
+			<-stuck // started, and never finished
 			return nil
 		}
 		return handle(ctx, d)
@@ -218,7 +217,7 @@ func TestPartitionsOfADeadReplica(t *testing.T) {
 	f := startFlow(t, b, 64)
 	timetest.Until(t, "traffic flows", func() bool { return handled.len() > 500 })
 	dead.Store(true)
-	timetest.Until(t, "it has work in hand", func() bool {
+	timetest.Until(t, "handlers run in the replica", func() bool {
 		return value(t, doomed.registry, "parley_bus_in_flight", map[string]string{"stream": subject.Replies, "consumer": "tester"}) > 0
 	})
 	doomed.bus.Crash()
@@ -229,8 +228,8 @@ func TestPartitionsOfADeadReplica(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// A handler that hangs keeps the partition that moves from being read by two at once: its key waits for it, however long that takes.
-func TestPartitionThatMovesWaitsForItsHandlers(t *testing.T) {
+// A hanging handler prevents a second reader from handling its key while the partition moves, without a time limit.
+func TestMovingPartitionWaitsForRunningHandlers(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
@@ -241,20 +240,20 @@ func TestPartitionThatMovesWaitsForItsHandlers(t *testing.T) {
 			close(hangs)
 			<-release
 		}
-		handled.note(d)
+		handled.record(d)
 		return nil
 	}})
 	awaitEven(t, first)
 	publish(t, b, reply("visitor", 0))
 	receive(t, "the handler", hangs)
-	second := startReplica(t, url, bus.Consumer{AckWait: 300 * time.Millisecond, Handle: func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }})
+	second := startReplica(t, url, bus.Consumer{AckWait: 300 * time.Millisecond, Handle: func(_ context.Context, d bus.Delivery) error { handled.record(d); return nil }})
 	awaitEven(t, first, second)
 	first.stop()
 	publish(t, b, reply("visitor", 1))
-	timetest.Until(t, "the second has all partitions", func() bool { return second.partitions(t) == 32 })
-	time.Sleep(1500 * time.Millisecond) // far beyond AckWait: what must not happen has no event
+	timetest.Until(t, "the second replica reads all partitions", func() bool { return second.partitions(t) == 32 })
+	time.Sleep(1500 * time.Millisecond) // far beyond AckWait: the absence of an event cannot be awaited
 	if n := handled.len(); n != 0 {
-		t.Fatalf("got %d handled while the first is in hand, want none", n)
+		t.Fatalf("got %d handled while the first delivery is running, want none", n)
 	}
 	close(release)
 	first.end()
@@ -262,8 +261,8 @@ func TestPartitionThatMovesWaitsForItsHandlers(t *testing.T) {
 	handled.check(t, 1, 2)
 }
 
-// One key that hangs takes neither its place nor its partition from the others.
-func TestHangingKeyHoldsUpNoOther(t *testing.T) {
+// A hanging key blocks neither the workers nor the other keys of its partition.
+func TestHangingKeyDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	handled := newSequences()
@@ -272,18 +271,18 @@ func TestHangingKeyHoldsUpNoOther(t *testing.T) {
 		if strings.HasSuffix(d.Subject, "visitor0") {
 			<-release
 		}
-		handled.note(d)
+		handled.record(d)
 		return nil
 	}})
 	publishAll(t, b, 64, 0, 10) // in 32 partitions
-	timetest.Until(t, "the others are handled", func() bool { return handled.len() == 63*10 })
+	timetest.Until(t, "the other keys are handled", func() bool { return handled.len() == 63*10 })
 	close(release)
 	timetest.Until(t, "all are handled", func() bool { return handled.len() == 64*10 })
 	handled.check(t, 64, 10)
 }
 
-// Thousands of keys wait beside each other in one process.
-func TestThousandKeysAtOnce(t *testing.T) {
+// Thousands of keys wait concurrently in one process.
+func TestThousandsOfConcurrentKeys(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	const keys = 1000
@@ -301,8 +300,8 @@ func TestThousandKeysAtOnce(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// What a process holds is bounded, however much waits in the stream.
-func TestConsumerAsksForNoMoreThanItHolds(t *testing.T) {
+// The number of deliveries that a process holds is bounded, whatever the backlog.
+func TestConsumerAppliesBackPressure(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	const events = 8000
@@ -323,16 +322,16 @@ func TestConsumerAsksForNoMoreThanItHolds(t *testing.T) {
 		}
 		return g.Total().AckPending
 	}
-	timetest.Until(t, "it holds as much as it wants", func() bool { return out() >= 2048 })
-	time.Sleep(500 * time.Millisecond) // what must not happen has no event
+	timetest.Until(t, "the process holds the maximum", func() bool { return out() >= 2048 })
+	time.Sleep(500 * time.Millisecond) // the absence of an event cannot be awaited
 	if n := out(); n > 2*2048 {
-		t.Errorf("got %d deliveries out, want at most %d", n, 2*2048)
+		t.Errorf("got %d deliveries pending, want at most %d", n, 2*2048)
 	}
 	close(release)
 	timetest.Until(t, "all are handled", func() bool { return done.Load() == events })
 }
 
-// Deliveries without an order go to all replicas, each to one.
+// Unordered deliveries are distributed over all replicas.
 func TestUnorderedDeliveriesAreShared(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -361,7 +360,7 @@ func TestUnorderedDeliveriesAreShared(t *testing.T) {
 	timetest.Until(t, "all are handled", func() bool { return total() == events })
 	for i := range handled {
 		if handled[i].Load() == 0 {
-			t.Errorf("got nothing at replica %d, want its share", i)
+			t.Errorf("replica %d: got no deliveries, want its share", i)
 		}
 	}
 }

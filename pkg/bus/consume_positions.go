@@ -17,69 +17,69 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// A group with Positions reads like a Kafka consumer group. One JetStream consumer without acknowledgements (AckNone) delivers all partitions
-// of a replica. How far each partition has been handled is written to the stream POSITIONS twice a second and when the replica releases the
-// partition; the next reader starts there. Readers are not fenced: each handles a gapless, ordered run of a partition that starts at a
-// position up to which everything has been handled. A receiver that drops what is not newer than the last event of a key therefore loses
-// nothing, even while two replicas read the same partition for a moment.
+// A group with Positions works like a Kafka consumer group. Each replica reads all its partitions through one ephemeral JetStream
+// consumer without acknowledgements (AckNone). The position of a partition is the offset up to which everything has been handled. It is
+// saved to the stream POSITIONS twice a second and when the replica releases the partition, and the next reader starts there. Readers are
+// not fenced: each handles a gapless, ordered run of a partition that starts at a saved position. Two replicas may read the same
+// partition for a moment; a receiver that drops events not newer than the last one of their key still loses nothing.
 
 const (
-	// positionEvery is how much of a busy partition may be delivered again after a crash.
-	positionEvery = 500 * time.Millisecond
-	// idlePositionEvery is how often the position of a partition is written that follows the others without deliveries of its own.
-	idlePositionEvery = 5 * time.Second
-	// positionReaderLife is how long the server keeps the consumer of a replica that is silent.
-	positionReaderLife = 5 * time.Second
-	// gatherPartitions is how long a change of the partitions waits for another: several are added and removed together.
-	gatherPartitions = 10 * time.Millisecond
+	// positionInterval bounds how much of a busy partition is redelivered after a crash.
+	positionInterval = 500 * time.Millisecond
+	// idlePositionInterval is the save interval of partitions without deliveries, whose position advances with the other partitions.
+	idlePositionInterval = 5 * time.Second
+	// positionReaderTTL is how long the server keeps the consumer of a replica that has stopped pulling.
+	positionReaderTTL = 5 * time.Second
+	// partitionDebounce is the delay before a session restarts after a change: partitions are usually added and removed in groups.
+	partitionDebounce = 10 * time.Millisecond
 
-	// With the filters of several partitions the server scans all their subjects for each delivery, once the consumer lags by more messages
-	// than a block of the stream has subjects. Without filters it reads sequentially. A replica that lags by more than catchUpFrom messages
-	// therefore reads all partitions and skips those of others, until at most caughtUpAt are left.
+	// With filters on several partitions the server scans all their subjects for each delivery once the lag of the consumer exceeds the
+	// number of subjects in a block of the stream. Without filters it reads sequentially. A replica whose lag exceeds catchUpFrom messages
+	// therefore reads all partitions and skips those of other replicas until its lag is at most caughtUpAt.
 	catchUpFrom = 1000
 	caughtUpAt  = 100
 )
 
 var (
-	errGap       = errors.New("a delivery is missing")
-	errNewStream = errors.New("the stream has been created anew")
+	errGap             = errors.New("gap in the consumer sequence")
+	errStreamRecreated = errors.New("stream recreated")
 )
 
-// positions is what a replica reads of a stream by positions.
+// positions reads this replica's partitions of a stream in sessions; each session has one consumer.
 type positions struct {
 	group   *group
-	count   int           // partitions of the stream
-	changed chan struct{} // holds at most one: partitions were added or removed
+	count   int           // number of partitions of the stream
+	changed chan struct{} // capacity 1: partitions were added or removed
 
 	mu       sync.Mutex
-	readers  map[int]*positionReader // by partition
-	reading  map[int]*positionReader // those that the session began with
-	reached  uint64                  // everything up to here that the session selects has arrived
-	expected uint64                  // the next delivery's number in the session
-	filtered bool                    // the session gets only the partitions that it reads
-	created  time.Time               // the stream; zero: not known yet
+	readers  map[int]*positionReader // current readers by partition
+	reading  map[int]*positionReader // readers at the start of the session
+	reached  uint64                  // high-water mark of the session: last sequence received in any partition
+	expected uint64                  // consumer sequence of the next delivery
+	filtered bool                    // the consumer filters on the partitions of the session
+	created  time.Time               // creation time of the stream; zero: unknown
 	sessions int
 }
 
-// positionReader is one partition that is read by position.
+// positionReader reads one partition of a group with positions.
 type positionReader struct {
 	*partition
 	all      *positions
-	received uint64 // everything up to here has arrived; all.mu guards it
+	received uint64 // everything up to this sequence has arrived; guarded by all.mu
 
-	writing   sync.Mutex // one write at a time; guards what follows
-	written   uint64     // in POSITIONS
+	writing   sync.Mutex // serialises writes; guards written and writtenAt
+	written   uint64     // last position saved to POSITIONS
 	writtenAt time.Time
 }
 
-// readPositions reads what readers ask for until stop is called.
+// readPositions starts the sessions and the periodic saves for the readers of a group, until stop is called.
 func (g *group) readPositions(slots []slot) (stop func()) {
 	p := &positions{group: g, count: len(slots), changed: make(chan struct{}, 1), readers: make(map[int]*positionReader)}
 	g.positions = p
 	ctx, cancel := context.WithCancel(g.handlers)
 	var running sync.WaitGroup
 	running.Go(func() { g.sessions(ctx, g.cfg.Durable, p.session) })
-	running.Go(func() { p.keepWriting(ctx) })
+	running.Go(func() { p.savePeriodically(ctx) })
 	return func() {
 		cancel()
 		running.Wait()
@@ -88,15 +88,15 @@ func (g *group) readPositions(slots []slot) (stop func()) {
 
 func newPositionReader(all *positions, s slot, cancel context.CancelFunc) *positionReader {
 	r := &positionReader{all: all}
-	ledger := newLedger(2*all.group.cfg.MaxAckPending, func(string, string) {}) // the server waits for nothing
+	ledger := newLedger(2*all.group.cfg.MaxAckPending, func(string, string) {}) // no acknowledgements
 	r.partition = newPartition(all.group, s, ledger, cancel)
 	return r
 }
 
-// run reads a partition until ctx is done, and returns when the handlers that run have ended and its position is written.
+// run reads a partition until ctx is done. It returns after the running handlers have ended and the position is saved.
 func (r *positionReader) run(ctx context.Context) {
-	taken := r.take(ctx)
-	if taken {
+	acquired := r.acquire(ctx)
+	if acquired {
 		r.all.add(r)
 		<-ctx.Done()
 		r.all.remove(r)
@@ -104,43 +104,44 @@ func (r *positionReader) run(ctx context.Context) {
 	r.stopping.Store(true)
 	left := r.group.queue.release(r.partition)
 	<-r.idle
-	if taken {
+	if acquired {
 		write, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 		defer cancel()
-		_ = r.keep(write, 0) // what the stream does not get, the next replica hands on again
+		_ = r.savePosition(write, 0) // if it fails, the next reader handles the events again
 	}
 	for _, t := range append(left, r.unfinished...) {
-		r.group.dropped(t)
+		r.group.removeHeld(t)
 	}
 }
 
-// take finds where to go on, when no replica has handlers running in the partition. It reports false where ctx has ended before.
-func (r *positionReader) take(ctx context.Context) bool {
+// acquire waits until no other replica runs handlers in the partition, then loads the position to start from. It reports false if ctx
+// ended first.
+func (r *positionReader) acquire(ctx context.Context) bool {
 	g := r.group
 	for wait := minSessionWait; ctx.Err() == nil; wait = min(2*wait, maxSessionWait) {
 		for g.members.finishing(r.slot.name) && ctx.Err() == nil {
 			select {
 			case <-ctx.Done():
-			case <-r.look:
-			case <-time.After(memberHello):
+			case <-r.membersChanged:
+			case <-time.After(memberDiscovery):
 			}
 		}
-		err := r.find(ctx)
+		err := r.loadPosition(ctx)
 		if err == nil {
 			return true
 		}
 		if apperr.Is(err, apperr.NotFound) {
 			g.bus.streams.check()
 		}
-		pauseUntil(ctx, wait, g.bus.linkUp.wait())
+		pauseUntil(ctx, wait, g.bus.connUp.wait())
 	}
 	return false
 }
 
-// find reads the position, and writes one where there is none, so that the partition is known to be read.
-func (r *positionReader) find(ctx context.Context) error {
+// loadPosition loads the saved position. If there is none for this stream, it saves position 0, so that the partition is known to be read.
+func (r *positionReader) loadPosition(ctx context.Context) error {
 	g := r.group
-	created, last, err := r.all.look(ctx)
+	created, last, err := r.all.fetchState(ctx)
 	if err != nil {
 		return err
 	}
@@ -158,8 +159,9 @@ func (r *positionReader) find(ctx context.Context) error {
 	return nil
 }
 
-// look asks how far the stream is, and when it was created: after that, readers of another one have to begin anew.
-func (p *positions) look(ctx context.Context) (created time.Time, last uint64, err error) {
+// fetchState returns the creation time and the last sequence of the stream. If the stream was recreated since the readers started, it
+// returns errStreamRecreated and makes the group start over.
+func (p *positions) fetchState(ctx context.Context) (created time.Time, last uint64, err error) {
 	state, err := p.group.bus.State(ctx, p.group.cfg.Stream)
 	if err != nil {
 		return created, 0, err
@@ -172,7 +174,7 @@ func (p *positions) look(ctx context.Context) (created time.Time, last uint64, e
 	if !p.created.Equal(state.Created) {
 		p.group.bus.partitions.forget(p.group.cfg.Stream)
 		wake(p.group.repartition)
-		return created, 0, errNewStream
+		return created, 0, errStreamRecreated
 	}
 	return state.Created, state.Last, nil
 }
@@ -192,7 +194,7 @@ func (p *positions) remove(r *positionReader) {
 	wake(p.changed)
 }
 
-// arrived returns up to where everything of a partition has arrived. It is called with the lock held.
+// arrived returns the sequence up to which everything of a partition has arrived. Callers must hold mu.
 func (p *positions) arrived(r *positionReader) uint64 {
 	if p.reader(r.slot.number) == r {
 		return max(r.received, p.reached)
@@ -200,8 +202,8 @@ func (p *positions) arrived(r *positionReader) uint64 {
 	return r.received
 }
 
-// reader returns the reader of a partition that the session began with; nil: there is none, or it was removed. One that was added since, also
-// for the same partition, waits for a session that begins at its position. It is called with the lock held.
+// reader returns the reader of a partition if the session started with it and it was not removed since; otherwise nil. A reader added
+// later, even for the same partition, waits for a session that starts at its position. Callers must hold mu.
 func (p *positions) reader(number int) *positionReader {
 	if r := p.reading[number]; r != nil && p.readers[number] == r {
 		return r
@@ -209,10 +211,10 @@ func (p *positions) reader(number int) *positionReader {
 	return nil
 }
 
-// position returns up to where everything of the partition has been handled.
+// position returns the sequence up to which everything of the partition has been handled.
 func (r *positionReader) position() uint64 {
 	r.all.mu.Lock()
-	arrived := r.all.arrived(r) // before the look at what is held: what arrives after it is above
+	arrived := r.all.arrived(r) // read before lowest: later deliveries have higher sequences
 	r.all.mu.Unlock()
 	if lowest, ok := r.ledger.lowest(); ok {
 		return min(arrived, lowest-1)
@@ -220,39 +222,39 @@ func (r *positionReader) position() uint64 {
 	return arrived
 }
 
-// session reads the current partitions until they change, ctx is done, or something is wrong.
+// session reads the current partitions until they change, ctx is done, the connection was re-established, or an error occurs.
 func (p *positions) session(ctx context.Context, up <-chan struct{}) error {
 	select {
-	case <-p.changed: // begin looks after this
+	case <-p.changed: // beginSession reads the partitions after this
 	default:
 	}
-	config, some, err := p.begin(ctx)
+	config, hasReaders, err := p.beginSession(ctx)
 	if err != nil {
 		return err
 	}
-	if some {
+	if hasReaders {
 		return p.consume(ctx, up, config)
 	}
 	select {
 	case <-ctx.Done():
 	case <-p.changed:
-		_ = sleep(ctx, gatherPartitions)
+		_ = sleep(ctx, partitionDebounce)
 	}
 	return nil
 }
 
-// begin makes the partitions of the moment those of the session.
-func (p *positions) begin(ctx context.Context) (config jetstream.ConsumerConfig, some bool, err error) {
+// beginSession snapshots the current readers and returns the configuration of their consumer. hasReaders is false if there are none.
+func (p *positions) beginSession(ctx context.Context) (config jetstream.ConsumerConfig, hasReaders bool, err error) {
 	ctx, cancel := p.group.bus.state.request(ctx, apiTimeout)
 	defer cancel()
-	_, last, err := p.look(ctx)
+	_, last, err := p.fetchState(ctx)
 	if err != nil {
 		return config, false, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.readers {
-		r.received = min(p.arrived(r), last) // a server that was killed may have lost its last messages
+		r.received = min(p.arrived(r), last) // a killed server may have lost its last messages
 	}
 	p.reading = maps.Clone(p.readers)
 	var filters, numbers []string
@@ -277,11 +279,11 @@ func (p *positions) begin(ctx context.Context) (config jetstream.ConsumerConfig,
 		MaxDeliver:        -1,
 		MemoryStorage:     true,
 		Replicas:          1,
-		InactiveThreshold: positionReaderLife,
+		InactiveThreshold: positionReaderTTL,
 	}, len(p.reading) > 0, nil
 }
 
-// consume reads a session's consumer.
+// consume creates the consumer of a session and pulls from it.
 func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jetstream.ConsumerConfig) error {
 	g := p.group
 	creating, cancel := g.bus.state.request(ctx, apiTimeout)
@@ -296,7 +298,7 @@ func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jets
 	}
 	defer r.close()
 	g.interrupted.Store(false)
-	silence := time.NewTimer(r.patience())
+	silence := time.NewTimer(r.silenceTimeout())
 	defer silence.Stop()
 	for {
 		if err := r.next(ctx); err != nil {
@@ -310,11 +312,11 @@ func (p *positions) consume(ctx context.Context, up <-chan struct{}, config jets
 	}
 }
 
-// round takes the deliveries of a round when there is room for them. It reports false where the session has ended: ctx is done, partitions
-// were added or removed, the connection was re-established, or another consumer suits better.
+// round receives the deliveries of one round, pausing while there is no room. It reports false if the session has ended: ctx is done,
+// partitions were added or removed, the connection was re-established, or the consumer no longer fits the lag.
 func (p *positions) round(ctx context.Context, up <-chan struct{}, r *rounds, silence *time.Timer) (again bool, err error) {
 	g := p.group
-	silence.Reset(r.patience())
+	silence.Reset(r.silenceTimeout())
 	for ended := false; !ended; {
 		incoming, freed := r.incoming, g.freed.wait()
 		if g.hasRoom() {
@@ -326,36 +328,36 @@ func (p *positions) round(ctx context.Context, up <-chan struct{}, r *rounds, si
 		case <-ctx.Done():
 			return false, nil
 		case <-p.changed:
-			_ = sleep(ctx, gatherPartitions)
+			_ = sleep(ctx, partitionDebounce)
 			return false, nil
-		case <-up: // what was on its way has died with the old connection
+		case <-up: // messages in flight were lost with the old connection
 			return false, nil
 		case <-freed:
-			silence.Reset(r.patience())
+			silence.Reset(r.silenceTimeout())
 		case <-silence.C:
 			if incoming != nil {
 				return false, errSilent
 			}
 		case m := <-incoming:
-			silence.Reset(r.patience())
+			silence.Reset(r.silenceTimeout())
 			if m.Reply == "" {
 				ended, err = r.status(m)
 			} else {
-				ended = r.take(m)
+				ended = r.add(m)
 			}
 			if err == nil {
-				err = p.receive(r.taken(ended))
+				err = p.receive(r.ready(ended))
 			}
 			if err != nil {
 				return false, err
 			}
 		}
 	}
-	return p.suits(r.pending()), nil
+	return p.consumerFits(r.pending()), nil
 }
 
-// suits reports whether the session's consumer is the right one for so many messages that it has left to deliver.
-func (p *positions) suits(pending uint64) bool {
+// consumerFits reports whether the consumer is the right one, filtered or not, for the number of pending messages.
+func (p *positions) consumerFits(pending uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.filtered {
@@ -364,43 +366,43 @@ func (p *positions) suits(pending uint64) bool {
 	return len(p.reading) == p.count || pending > caughtUpAt
 }
 
-// receive takes deliveries of the session.
+// receive checks and accepts deliveries of the session, and queues those to be handled here.
 func (p *positions) receive(messages []*nats.Msg) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, tasks := time.Now(), make([]*task, 0, len(messages))
-	defer func() { p.group.queue.add(tasks...) }() // with the lock held: a partition is released after it was removed from the readers
+	defer func() { p.group.queue.add(tasks...) }() // with mu held: a partition is released only after its reader was removed
 	for _, m := range messages {
 		t, number, err := newTask(m, now)
 		if err != nil {
-			return fmt.Errorf("reading a delivery: %w", err)
+			return fmt.Errorf("decoding a delivery: %w", err)
 		}
 		if number != p.expected {
 			return errGap
 		}
 		p.expected++
-		if p.take(t, p.partitionOf(m.Subject)) {
+		if p.accept(t, p.partitionOf(m.Subject)) {
 			tasks = append(tasks, t)
 		}
 	}
 	return nil
 }
 
-// take notes a delivery of a partition, and reports whether it is to be handled here. It is called with the lock held.
-func (p *positions) take(t *task, number int) (taken bool) {
+// accept adds a delivery to the ledger of its partition and reports whether it is handled here. Callers must hold mu.
+func (p *positions) accept(t *task, number int) (accepted bool) {
 	sequence := t.delivery.Sequence
 	if r := p.reader(number); r != nil && sequence > r.received {
 		t.partition, t.key = r.partition, p.group.cfg.Key(t.delivery)
-		if taken = r.ledger.take(t); taken {
-			p.group.took(t)
+		if accepted = r.ledger.accept(t); accepted {
+			p.group.addHeld(t)
 		}
 		r.received = sequence
 	}
 	p.reached = sequence
-	return taken
+	return accepted
 }
 
-// partitionOf returns the partition of a stored subject; -1: it has none.
+// partitionOf returns the partition of a stored subject; -1: malformed.
 func (p *positions) partitionOf(stored string) int {
 	if p.count == 1 {
 		return 0
@@ -413,9 +415,9 @@ func (p *positions) partitionOf(stored string) int {
 	return n
 }
 
-// keepWriting writes the positions again and again until ctx is done.
-func (p *positions) keepWriting(ctx context.Context) {
-	tick := time.NewTicker(positionEvery)
+// savePeriodically saves all positions every positionInterval until ctx is done.
+func (p *positions) savePeriodically(ctx context.Context) {
+	tick := time.NewTicker(positionInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -423,25 +425,25 @@ func (p *positions) keepWriting(ctx context.Context) {
 			return
 		case <-tick.C:
 			if p.group.bus.conn.IsConnected() {
-				p.writeAll(ctx)
+				p.saveAll(ctx)
 			}
 		}
 	}
 }
 
-func (p *positions) writeAll(ctx context.Context) {
+func (p *positions) saveAll(ctx context.Context) {
 	p.mu.Lock()
 	var writing errgroup.Group
 	for _, r := range p.readers {
-		writing.Go(func() error { return r.keep(ctx, idlePositionEvery) })
+		writing.Go(func() error { return r.savePosition(ctx, idlePositionInterval) })
 	}
 	p.mu.Unlock()
-	_ = writing.Wait() // what fails is written next time
+	_ = writing.Wait() // retried at the next tick
 }
 
-// keep writes the position if it is another one than the last that was written. That of a partition without deliveries of its own is written
-// only when the last write is older than idle.
-func (r *positionReader) keep(ctx context.Context, idle time.Duration) error {
+// savePosition saves the position if it has changed. If the partition had no deliveries since the last save, it saves only when that save
+// is older than idle.
+func (r *positionReader) savePosition(ctx context.Context, idle time.Duration) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	at := r.position()
@@ -451,18 +453,18 @@ func (r *positionReader) keep(ctx context.Context, idle time.Duration) error {
 	if at == r.written || !busy && time.Since(r.writtenAt) < idle {
 		return nil
 	}
-	return r.put(ctx, at)
+	return r.writeLocked(ctx, at)
 }
 
-// write writes a position.
+// write saves a position.
 func (r *positionReader) write(ctx context.Context, sequence uint64) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	return r.put(ctx, sequence)
+	return r.writeLocked(ctx, sequence)
 }
 
-// put is called with the lock held.
-func (r *positionReader) put(ctx context.Context, sequence uint64) error {
+// writeLocked saves a position. Callers must hold writing.
+func (r *positionReader) writeLocked(ctx context.Context, sequence uint64) error {
 	r.all.mu.Lock()
 	created := r.all.created
 	r.all.mu.Unlock()

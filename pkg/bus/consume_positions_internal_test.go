@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A partition that goes and comes back while a session runs gets nothing from that session: it has passed what the reader before has
-// left unhandled.
+// A partition that is released and assigned again while a session runs gets no deliveries from that session: the session has passed
+// deliveries that the previous reader left unhandled.
 func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 	t.Parallel()
 	p := &positions{readers: make(map[int]*positionReader), changed: make(chan struct{}, 1)}
@@ -17,20 +17,20 @@ func TestReaderOfAnEarlierSessionGetsNothing(t *testing.T) {
 	p.add(before)
 	p.reading, p.reached = maps.Clone(p.readers), 9
 	if got := p.reader(3); got != before || p.arrived(before) != 9 {
-		t.Errorf("got %p, arrived %d, want the reader of the session, which has come to 9", got, p.arrived(before))
+		t.Errorf("got %p, arrived %d, want the reader of the session, at 9", got, p.arrived(before))
 	}
 	p.remove(before)
 	if got := p.reader(3); got != nil || before.received != 9 {
-		t.Errorf("got %p, received %d, want no reader, and that the one that has gone came to 9", got, before.received)
+		t.Errorf("got %p, received %d, want no reader, and the removed one at 9", got, before.received)
 	}
 	p.add(after)
 	if got := p.reader(3); got != nil || p.arrived(after) != 5 {
-		t.Errorf("got %p, arrived %d, want the new reader to wait at 5", got, p.arrived(after))
+		t.Errorf("got %p, arrived %d, want the new reader at 5", got, p.arrived(after))
 	}
 }
 
-// A replica uses a consumer with filters unless it lags far or reads all partitions.
-func TestConsumerSuits(t *testing.T) {
+// A replica uses a consumer with filters unless its lag is large or it reads all partitions.
+func TestConsumerFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		filtered bool
@@ -48,7 +48,7 @@ func TestConsumerSuits(t *testing.T) {
 		for number := range c.reads {
 			p.reading[number] = nil
 		}
-		if got := p.suits(c.pending); got != c.want {
+		if got := p.consumerFits(c.pending); got != c.want {
 			t.Errorf("%+v: got %v", c, got)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// receivers drop what is not newer than the last of its key, as all must that a group with positions hands deliveries to.
+// receivers drop deliveries not newer than the last one of their key, as required of receivers of a group with positions.
 type receivers struct {
 	*sequences
 	mu       sync.Mutex
@@ -36,24 +36,24 @@ func (r *receivers) handle(_ context.Context, d bus.Delivery) error {
 		return nil
 	}
 	r.last[d.Subject] = d.Sequence
-	r.note(d)
+	r.record(d)
 	return nil
 }
 
-// reset forgets everything: the stream is another one.
+// reset clears the state after the stream was recreated.
 func (r *receivers) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last, r.sequences = make(map[string]uint64), newSequences()
 }
 
-// byPosition reads by positions.
+// byPosition returns a consumer with Positions.
 func byPosition(handle func(context.Context, bus.Delivery) error) bus.Consumer {
 	return bus.Consumer{Positions: true, Concurrency: 4, Handle: handle}
 }
 
-// Who comes later goes on where the one before has ended, whose group tells how far it is and what waits, also while nobody reads.
-func TestPositionsAreKept(t *testing.T) {
+// A later consumer resumes at the saved positions. The group's progress is visible, also while no replica reads.
+func TestConsumerResumesAtSavedPositions(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
@@ -68,22 +68,22 @@ func TestPositionsAreKept(t *testing.T) {
 	publishAll(t, b, 40, 0, 5)
 	first := startReplica(t, url, byPosition(handled.handle))
 	timetest.Until(t, "all are handled", func() bool { return handled.len() == 200 })
-	timetest.Until(t, "it is seen to read", func() bool { return group().Read })
+	timetest.Until(t, "the group is being read", func() bool { return group().Read })
 	first.end()
 	awaitEmpty(t, b, "tester")
 	publishAll(t, b, 40, 5, 5)
-	timetest.Until(t, "nobody reads what waits", func() bool { total := group(); return total.Pending == 200 && !total.Read })
+	timetest.Until(t, "events are pending and nobody reads", func() bool { total := group(); return total.Pending == 200 && !total.Read })
 	startReplica(t, url, byPosition(handled.handle))
 	timetest.Until(t, "the rest is handled", func() bool { return handled.len() == 400 })
 	awaitEmpty(t, b, "tester")
 	handled.check(t, 40, 10)
 	if handled.repeated > 0 {
-		t.Errorf("got %d deliveries again, want none after an orderly end", handled.repeated)
+		t.Errorf("got %d redeliveries, want none after a graceful stop", handled.repeated)
 	}
 }
 
-// Replicas come, go and die while visitors write: the partitions are spread evenly each time, and who drops what is not new gets all that each
-// visitor wrote in its order.
+// Replicas join, leave and crash while visitors write: partitions are redistributed evenly, and a receiver that drops duplicates gets
+// each visitor's messages completely and in order.
 func TestPositionsMoveDuringTraffic(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -101,7 +101,7 @@ func TestPositionsMoveDuringTraffic(t *testing.T) {
 	awaitEven(t, replicas[1:]...)
 	replicas = append(replicas[1:], startReplica(t, url, c))
 	awaitEven(t, replicas...)
-	timetest.Until(t, "it goes on", func() bool { return handled.len() > 500 })
+	timetest.Until(t, "traffic flows", func() bool { return handled.len() > 500 })
 	replicas[0].bus.Crash()
 	awaitEven(t, replicas[1:]...)
 	f.end(t, handled.sequences)
@@ -109,8 +109,9 @@ func TestPositionsMoveDuringTraffic(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// A key that fails holds up no other, and no position passes what has not been handled: after an end in the middle it comes again, in order.
-func TestPositionWaitsForWhatFails(t *testing.T) {
+// A failing key does not block others, and the position does not pass unhandled deliveries: after a crash they are delivered again, in
+// order.
+func TestPositionWaitsForFailingDeliveries(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
@@ -125,7 +126,7 @@ func TestPositionWaitsForWhatFails(t *testing.T) {
 	}
 	first := startReplica(t, url, byPosition(handle))
 	publishAll(t, b, 64, 0, 10) // in 32 partitions
-	timetest.Until(t, "the others are handled", func() bool { return handled.len() == 63*10 })
+	timetest.Until(t, "the other keys are handled", func() bool { return handled.len() == 63*10 })
 	first.end()
 	away.Store(false)
 	startReplica(t, url, byPosition(handle))
@@ -134,7 +135,7 @@ func TestPositionWaitsForWhatFails(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// What can never be handled becomes a dead letter, and its position goes on.
+// A delivery that fails permanently becomes a dead letter, and the position advances.
 func TestPositionPassesDeadLetters(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -156,7 +157,7 @@ func TestPositionPassesDeadLetters(t *testing.T) {
 	awaitEmpty(t, b, "tester")
 }
 
-// NATS goes and comes back, and then the stream is another one, whose sequences begin anew.
+// NATS restarts, and then the stream is recreated and its sequences start over.
 func TestPositionsSurviveTheServer(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)
@@ -178,8 +179,8 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	}
 	bustest.DeclareSmall(t, url)
 	handled.reset()
-	timetest.Until(t, "the stream takes events", func() bool { return b.Publish(t.Context(), reply("visitor0", 0)) == nil })
-	timetest.Until(t, "its first is handled", func() bool { return handled.len() > 0 })
+	timetest.Until(t, "the stream accepts events", func() bool { return b.Publish(t.Context(), reply("visitor0", 0)) == nil })
+	timetest.Until(t, "the first event is handled", func() bool { return handled.len() > 0 })
 	handled.sequences.mu.Lock()
 	defer handled.sequences.mu.Unlock()
 	if got := handled.byKey[reply("visitor0", 0).Subject()]; !slices.Equal(got, []int{0}) {
@@ -187,7 +188,7 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 	}
 }
 
-// A stream that lost its end, as one may whose server was killed with its machine, uses sequences again: nothing that follows is passed over.
+// A stream that lost its last messages, as after a crash of the server's machine, reuses their sequences: no later message is skipped.
 func TestPositionBeyondTheStream(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -201,7 +202,7 @@ func TestPositionBeyondTheStream(t *testing.T) {
 		g, err := b.Group(t.Context(), subject.Replies, "tester")
 		return err == nil && g.Total().Read
 	}
-	timetest.Until(t, "the partitions are not read any more", func() bool { return !read() })
+	timetest.Until(t, "the partitions are no longer read", func() bool { return !read() })
 	state, err := b.State(t.Context(), subject.Replies)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestPositionBeyondTheStream(t *testing.T) {
 	timetest.Until(t, "the next is handled", func() bool { return handled.len() == 2 })
 }
 
-// Replicas that lag far read without filters, and with filters again when they have caught up.
+// Replicas with a large lag read without filters, and with filters again after they have caught up.
 func TestReplicasCatchUp(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -236,7 +237,7 @@ func TestReplicasCatchUp(t *testing.T) {
 		}
 		for info := range s.ListConsumers(t.Context()).Info() {
 			switch current := info.NumWaiting > 0 || info.NumPending > 0; {
-			case !current: // of an earlier session
+			case !current: // consumer of an earlier session
 			case len(info.Config.FilterSubjects) == 0:
 				all++
 			default:
@@ -249,5 +250,5 @@ func TestReplicasCatchUp(t *testing.T) {
 	close(open)
 	timetest.Until(t, "all are handled", func() bool { return handled.len() == keys*each })
 	handled.check(t, keys, each)
-	timetest.Until(t, "both read their own", func() bool { own, all := reading(); return own == 2 && all == 0 })
+	timetest.Until(t, "both read their own partitions", func() bool { own, all := reading(); return own == 2 && all == 0 })
 }

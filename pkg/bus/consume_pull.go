@@ -11,51 +11,51 @@ import (
 )
 
 const (
-	// headerPin names the one replica that the server sends this consumer's deliveries to (priority policy pinned_client,
-	// JetStream ADR-42).
+	// headerPin carries the id of the pinned replica, the only one that receives this consumer's deliveries (priority policy
+	// pinned_client, NATS ADR-42).
 	headerPin     = "Nats-Pin-Id"
 	priorityGroup = "parley"
 )
 
 var (
-	errSilent        = errors.New("the consumer is silent")
-	errConsumerGone  = errors.New("the consumer does not exist any more")
-	errRepartitioned = errors.New("the stream has another number of partitions")
+	errSilent        = errors.New("no message or heartbeat from the consumer")
+	errConsumerGone  = errors.New("consumer deleted")
+	errRepartitioned = errors.New("the number of partitions has changed")
 )
 
-// puller asks the server for deliveries and understands its answers. It belongs to one goroutine.
+// puller sends pull requests and handles their status messages. It is not safe for concurrent use.
 type puller struct {
-	conn    *nats.Conn
-	subject string // of the consumer's pull requests
-	inbox   string
-	batch   int
-	expires time.Duration // of a request
-	asked   int           // deliveries that are asked for and not here
-	pin     string
-	shared  bool // by several replicas: none is pinned
+	conn      *nats.Conn
+	subject   string // of the consumer's pull requests
+	inbox     string
+	batch     int
+	expires   time.Duration // lifetime of a request
+	requested int           // deliveries requested and not received yet
+	pin       string
+	shared    bool // by all replicas, without a pin
 
-	hasRoom   func() bool     // for more deliveries here
-	freed     *signal         // there may be room again
-	postponed <-chan struct{} // closes when there may be room for what was not asked for; nil: nothing was postponed
+	hasRoom   func() bool     // whether the limits allow more deliveries
+	freed     *signal         // sent when there may be room again
+	postponed <-chan struct{} // closed when there may be room for a postponed request; nil: none postponed
 }
 
-// pullRequest is JetStream's request for deliveries.
+// pullRequest is the pull request of the JetStream API.
 type pullRequest struct {
 	Batch     int           `json:"batch"`
 	Expires   time.Duration `json:"expires"`
 	Heartbeat time.Duration `json:"idle_heartbeat"`
-	NoWait    bool          `json:"no_wait,omitempty"` // the request ends when it has brought some and there are no more
+	NoWait    bool          `json:"no_wait,omitempty"` // end the request when no more messages are available
 	Group     string        `json:"group,omitempty"`
 	Pin       string        `json:"id,omitempty"`
 }
 
 func (p *puller) heartbeat() time.Duration { return p.expires / 3 }
 
-// patience is how long the server may be silent before something must be wrong.
-func (p *puller) patience() time.Duration { return p.expires + p.heartbeat() }
+// silenceTimeout is how long the server may be silent before the session counts as broken.
+func (p *puller) silenceTimeout() time.Duration { return p.expires + p.heartbeat() }
 
-// ask requests what is missing to a full batch, or postpones that until there is room.
-func (p *puller) ask() error {
+// request tops the requested deliveries up to a full batch, or postpones that until there is room.
+func (p *puller) request() error {
 	freed := p.freed.wait()
 	if !p.hasRoom() {
 		p.postponed = freed
@@ -66,56 +66,56 @@ func (p *puller) ask() error {
 	if p.shared {
 		group = ""
 	}
-	request, err := json.Marshal(pullRequest{
-		Batch: p.batch - p.asked, Expires: p.expires, Heartbeat: p.heartbeat(), Group: group, Pin: p.pin,
+	data, err := json.Marshal(pullRequest{
+		Batch: p.batch - p.requested, Expires: p.expires, Heartbeat: p.heartbeat(), Group: group, Pin: p.pin,
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the pull request: %w", err)
 	}
-	if err := p.conn.PublishRequest(p.subject, p.inbox, request); err != nil {
-		return fmt.Errorf("asking for deliveries: %w", err)
+	if err := p.conn.PublishRequest(p.subject, p.inbox, data); err != nil {
+		return fmt.Errorf("sending a pull request: %w", err)
 	}
-	p.asked = p.batch
+	p.requested = p.batch
 	return nil
 }
 
-// again forgets what was asked for, and asks anew.
-func (p *puller) again() error {
-	p.asked = 0
-	return p.ask()
+// restart discards the count of requested deliveries and requests a full batch.
+func (p *puller) restart() error {
+	p.requested = 0
+	return p.request()
 }
 
-// count counts a delivery, and requests more before the server runs out of requests.
-func (p *puller) count(pin string) error {
+// countDelivery counts a delivery, and requests more before the server has no request left.
+func (p *puller) countDelivery(pin string) error {
 	if pin != "" {
 		p.pin = pin
 	}
-	p.asked = max(0, p.asked-1)
-	if p.asked > p.batch/2 || p.postponed != nil {
+	p.requested = max(0, p.requested-1)
+	if p.requested > p.batch/2 || p.postponed != nil {
 		return nil
 	}
-	return p.ask()
+	return p.request()
 }
 
-// status acts on an answer that is no delivery. An error ends the session.
+// status handles a status message. An error ends the session.
 func (p *puller) status(m *nats.Msg) error {
 	switch m.Header.Get("Status") {
-	case "100": // a sign of life
+	case "100": // heartbeat
 		return nil
 	case "503":
 		return errConsumerGone
-	case "423": // another replica has taken over, or may: stand by for its end
+	case "423": // another replica is pinned or may be: wait in standby
 		if p.pin == "" {
 			return nil
 		}
 		p.pin = ""
-		return p.again()
-	case "408", "404": // a request has expired
+		return p.restart()
+	case "408", "404": // request expired
 		return p.expired(m)
 	case "409":
-		return p.ended(m)
+		return p.terminated(m)
 	}
-	return fmt.Errorf("the server refused a request: %s %s", m.Header.Get("Status"), m.Header.Get("Description"))
+	return fmt.Errorf("pull request rejected: %s %s", m.Header.Get("Status"), m.Header.Get("Description"))
 }
 
 func (p *puller) expired(m *nats.Msg) error {
@@ -123,15 +123,15 @@ func (p *puller) expired(m *nats.Msg) error {
 	if err != nil {
 		left = p.batch
 	}
-	p.asked = max(0, p.asked-left)
-	if p.asked > p.batch/2 || p.postponed != nil {
+	p.requested = max(0, p.requested-left)
+	if p.requested > p.batch/2 || p.postponed != nil {
 		return nil
 	}
-	return p.ask()
+	return p.request()
 }
 
-// ended is a request that the server has cut off: the consumer was deleted, or its leader is moving.
-func (p *puller) ended(m *nats.Msg) error {
+// terminated handles a request that the server has terminated: its batch is complete, the consumer was deleted, or its leader is moving.
+func (p *puller) terminated(m *nats.Msg) error {
 	if m.Header.Get("Description") == "Batch Completed" {
 		return nil
 	}

@@ -7,49 +7,49 @@ import (
 	"time"
 )
 
-// keyedQueue runs tasks: those of one key one after the other in the order in which they were added, those of different keys
-// beside each other, up to a number at once, or several in one call. A task that is to run again later frees its place until then.
-// Goroutines exist only for what runs.
+// keyedQueue runs tasks: sequentially per key in the order of add, and concurrently across keys, up to a limit. One call may run several
+// tasks of different keys. A task that waits for a retry does not occupy a worker. Worker goroutines exist only while tasks are ready or
+// running.
 type keyedQueue struct {
-	run         func(tasks []*task, outcomes []outcome) // tasks of different keys; outcomes has one place for each
-	concurrency int                                     // calls of run at once
-	most        int                                     // tasks in one call
+	run         func(tasks []*task, outcomes []outcome) // runs tasks of different keys and sets their outcomes by index
+	concurrency int                                     // maximum number of concurrent calls of run
+	maxBatch    int                                     // maximum number of tasks per call
 
 	mu      sync.Mutex
-	byKey   map[queueKey]*taskQueue // every key that has tasks
-	ready   []*taskQueue            // keys whose first task may run now
+	byKey   map[queueKey]*taskQueue // keys with tasks
+	ready   []*taskQueue            // keys whose first task can run
 	workers int
-	running int // tasks that are being run
+	running int // number of running tasks
 }
 
-// queueKey is a key of one partition: two partitions may have the same key.
+// queueKey is a key within a partition: two partitions may use the same key.
 type queueKey struct {
 	partition *partition
 	key       string
 }
 
-// taskQueue is the queue of one key. Its first task is ready, running, or waits for its timer.
+// taskQueue is the queue of one key. Its first task is ready, running, or waiting for a retry.
 type taskQueue struct {
 	key     queueKey
 	tasks   []*task
 	running bool
 	timer   *time.Timer
-	ended   chan struct{} // closes when the timer or something else has ended the wait
-	turn    int           // counts the waits: what ends an old one changes nothing
+	ended   chan struct{} // closed when the wait ends
+	waits   int           // number of the current wait; a timer of an earlier wait is ignored
 }
 
-// outcome is what a task wants after a try; the zero value is that it has ended.
+// outcome is the result of a try; the zero value means finished.
 type outcome struct {
 	again bool
 	after time.Duration
-	ready <-chan struct{} // ends the wait early; nil: nothing does
+	ready <-chan struct{} // closed to end the wait early; nil: never
 }
 
-func newKeyedQueue(concurrency, most int, run func([]*task, []outcome)) *keyedQueue {
-	return &keyedQueue{run: run, concurrency: concurrency, most: most, byKey: make(map[queueKey]*taskQueue)}
+func newKeyedQueue(concurrency, maxBatch int, run func([]*task, []outcome)) *keyedQueue {
+	return &keyedQueue{run: run, concurrency: concurrency, maxBatch: maxBatch, byKey: make(map[queueKey]*taskQueue)}
 }
 
-// add puts each task after all of the same key. A call takes as many of them together as it may.
+// add appends each task to the queue of its key, and starts workers as needed.
 func (q *keyedQueue) add(tasks ...*task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,13 +59,13 @@ func (q *keyedQueue) add(tasks ...*task) {
 			known.tasks = append(known.tasks, t)
 			continue
 		}
-		fresh := &taskQueue{key: key, tasks: []*task{t}}
-		q.byKey[key] = fresh
-		q.makeReady(fresh)
+		k := &taskQueue{key: key, tasks: []*task{t}}
+		q.byKey[key] = k
+		q.makeReady(k)
 	}
 }
 
-// makeReady is called with the lock held.
+// makeReady marks a key as ready and starts a worker if the limit allows. Callers must hold mu.
 func (q *keyedQueue) makeReady(k *taskQueue) {
 	q.ready = append(q.ready, k)
 	if q.workers < q.concurrency {
@@ -76,7 +76,7 @@ func (q *keyedQueue) makeReady(k *taskQueue) {
 
 // work runs tasks until none is ready.
 func (q *keyedQueue) work() {
-	held, tasks, outcomes := make([]*taskQueue, q.most), make([]*task, q.most), make([]outcome, q.most)
+	held, tasks, outcomes := make([]*taskQueue, q.maxBatch), make([]*task, q.maxBatch), make([]outcome, q.maxBatch)
 	for {
 		n := q.next(held, tasks)
 		if n == 0 {
@@ -84,13 +84,13 @@ func (q *keyedQueue) work() {
 		}
 		clear(outcomes[:n])
 		q.run(tasks[:n], outcomes[:n])
-		q.settle(held[:n], outcomes[:n])
+		q.complete(held[:n], outcomes[:n])
 		clear(held[:n])
 		clear(tasks[:n])
 	}
 }
 
-// next takes the first tasks of keys that are ready, and returns how many. At 0 the worker has ended.
+// next moves the first tasks of ready keys into tasks and returns their number. At 0 the worker must end.
 func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +102,7 @@ func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	}
 	clear(q.ready[:n])
 	if q.ready = q.ready[n:]; len(q.ready) == 0 {
-		q.ready = nil // its array would never shrink
+		q.ready = nil // frees the backing array
 	}
 	if n == 0 {
 		q.workers--
@@ -111,17 +111,17 @@ func (q *keyedQueue) next(held []*taskQueue, tasks []*task) int {
 	return n
 }
 
-// yieldToProducers lets goroutines run first that are about to add more, where tasks are taken together. It is called with the lock held.
+// yieldToProducers lets goroutines that are about to add tasks run first, if the queue runs batches. Callers must hold mu.
 func (q *keyedQueue) yieldToProducers() {
-	if q.most > 1 && len(q.ready) < q.most {
+	if q.maxBatch > 1 && len(q.ready) < q.maxBatch {
 		q.mu.Unlock()
 		runtime.Gosched()
 		q.mu.Lock()
 	}
 }
 
-// settle takes keys back from a worker.
-func (q *keyedQueue) settle(held []*taskQueue, outcomes []outcome) {
+// complete applies the outcomes of tasks that have run.
+func (q *keyedQueue) complete(held []*taskQueue, outcomes []outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.running -= len(held)
@@ -144,7 +144,7 @@ func (q *keyedQueue) settle(held []*taskQueue, outcomes []outcome) {
 	}
 }
 
-// advance goes on with the next task of a key. It is called with the lock held.
+// advance removes the first task of a key and makes the next one ready. Callers must hold mu.
 func (q *keyedQueue) advance(k *taskQueue) {
 	k.tasks[0] = nil
 	if k.tasks = k.tasks[1:]; len(k.tasks) == 0 {
@@ -154,36 +154,36 @@ func (q *keyedQueue) advance(k *taskQueue) {
 	q.makeReady(k)
 }
 
-// wait lets the first task of a key run again later. It is called with the lock held.
+// wait schedules a retry of the first task of a key. Callers must hold mu.
 func (q *keyedQueue) wait(k *taskQueue, o outcome) {
-	if k.tasks[0].skipped.Load() { // since its last try began
+	if k.tasks[0].skipped.Load() { // skipped since its last try started
 		o.after = 0
 	}
-	k.turn++
-	turn, ended := k.turn, make(chan struct{})
-	k.timer, k.ended = time.AfterFunc(o.after, func() { q.retry(k, turn) }), ended
+	k.waits++
+	wait, ended := k.waits, make(chan struct{})
+	k.timer, k.ended = time.AfterFunc(o.after, func() { q.retry(k, wait) }), ended
 	if o.ready == nil {
 		return
 	}
 	go func() {
 		select {
 		case <-o.ready:
-			q.retry(k, turn)
+			q.retry(k, wait)
 		case <-ended:
 		}
 	}()
 }
 
-func (q *keyedQueue) retry(k *taskQueue, turn int) {
+func (q *keyedQueue) retry(k *taskQueue, wait int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k.timer != nil && k.turn == turn {
+	if k.timer != nil && k.waits == wait {
 		k.endWait()
 		q.makeReady(k)
 	}
 }
 
-// retryNow lets a task run again now if it waits for that.
+// retryNow ends the wait of a task for its retry, if it is waiting.
 func (q *keyedQueue) retryNow(t *task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,15 +193,15 @@ func (q *keyedQueue) retryNow(t *task) {
 	}
 }
 
-// endWait is called with the lock held.
+// endWait stops the timer. Callers must hold mu.
 func (k *taskQueue) endWait() {
 	k.timer.Stop()
 	close(k.ended)
 	k.timer, k.ended = nil, nil
 }
 
-// release takes all tasks of a partition out that do not run, and returns them. p.idle closes when the others have ended; those that
-// would have to run again are then in p.unfinished.
+// release removes and returns all tasks of a partition that are not running. p.idle is closed when the running ones have ended;
+// p.unfinished then holds those that need a retry.
 func (q *keyedQueue) release(p *partition) []*task {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -228,8 +228,8 @@ func (q *keyedQueue) release(p *partition) []*task {
 	return left
 }
 
-// counts returns how many tasks run.
-func (q *keyedQueue) counts() (running int) {
+// runningCount returns the number of running tasks.
+func (q *keyedQueue) runningCount() (running int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.running

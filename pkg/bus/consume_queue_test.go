@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// eachOf runs tasks that are taken together one by one.
+// eachOf runs the tasks of a batch one by one.
 func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []outcome) {
 	return func(tasks []*task, outcomes []outcome) {
 		for i, t := range tasks {
@@ -18,17 +18,17 @@ func eachOf(run func(*task) (again bool, after time.Duration)) func([]*task, []o
 	}
 }
 
-// newTestPartition is a partition that only its queue knows.
+// newTestPartition returns a partition without a group, for the queue only.
 func newTestPartition() *partition { return newPartition(nil, slot{}, nil, nil) }
 
-// released returns what was not run, when nothing runs any more.
+// released releases the partition, waits for running tasks, and returns the others.
 func released(q *keyedQueue, p *partition) []*task {
 	left := q.release(p)
 	<-p.idle
 	return append(left, p.unfinished...)
 }
 
-// Whatever fails how often, each key's tasks end in the order in which they were added, and no two run at once.
+// However often tasks fail, the tasks of a key finish in the order of add, one at a time.
 func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,7 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if running[x.key] {
-				t.Errorf("two tasks of %s at once", x.key)
+				t.Errorf("two concurrent tasks of %s", x.key)
 			}
 			running[x.key] = true
 			mu.Unlock()
@@ -77,7 +77,7 @@ func TestQueueKeepsTheOrderOfAKey(t *testing.T) {
 	})
 }
 
-func TestQueueWaitingKeyHoldsUpNoOther(t *testing.T) {
+func TestQueueWaitingKeyDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	ran, r := make(chan string, 10), newTestPartition()
 	l := newKeyedQueue(1, 2, eachOf(func(x *task) (bool, time.Duration) {
@@ -97,7 +97,7 @@ func TestQueueWaitingKeyHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestQueueReleaseWaitsForWhatRuns(t *testing.T) {
+func TestQueueReleaseWaitsForRunningTasks(t *testing.T) {
 	t.Parallel()
 	started, finish, r := make(chan struct{}), make(chan struct{}), newTestPartition()
 	l := newKeyedQueue(2, 1, eachOf(func(*task) (bool, time.Duration) {
@@ -113,7 +113,7 @@ func TestQueueReleaseWaitsForWhatRuns(t *testing.T) {
 	select {
 	case <-stopped:
 		t.Fatal("stop returned while a task ran")
-	case <-time.After(20 * time.Millisecond): // there is no event for what must not happen
+	case <-time.After(20 * time.Millisecond): // the absence of an event cannot be awaited
 	}
 	close(finish)
 	if left := <-stopped; len(left) != 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// partitionReader takes the deliveries of one durable consumer while this replica owns it.
+// partitionReader reads one durable consumer while its partition is assigned to this replica.
 type partitionReader struct {
 	*partition
 	reorder *reorderBuffer
@@ -19,15 +19,15 @@ type partitionReader struct {
 
 	incoming chan *nats.Msg
 	counts   chan pendingCount
-	asking   sync.WaitGroup
-	began    bool // a session has begun before
+	queries  sync.WaitGroup
+	declared bool // the consumer was created or found at least once
 }
 
-// pendingCount is the server's answer to how many deliveries it has out, with the state of things here when it was asked.
+// pendingCount is the server's number of pending acknowledgements, with the local state before the query.
 type pendingCount struct {
-	out  int // -1: no answer
-	mark uint64
-	gaps int
+	pending  int // -1: the query failed
+	arrivals uint64
+	gaps     int
 }
 
 func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *partitionReader {
@@ -45,31 +45,31 @@ func newPartitionReader(g *group, s slot, batch int, stop context.CancelFunc) *p
 			hasRoom: g.hasRoom,
 			freed:   &g.freed,
 		},
-		incoming: make(chan *nats.Msg, 4*batch+64), // more than the server may have out at once
+		incoming: make(chan *nats.Msg, 4*batch+64), // more than the server sends before it waits
 		counts:   make(chan pendingCount),
 	}
 	r.partition = newPartition(g, s, newLedger(2*g.cfg.MaxAckPending, r.sendAck), stop)
 	return r
 }
 
-// sendAck tells the server about a delivery. It needs no answer: what does not arrive is noticed when the server delivers
-// the same again.
+// sendAck publishes an acknowledgement without waiting for a confirmation. If it is lost, the server redelivers and the ledger repeats
+// it.
 func (r *partitionReader) sendAck(reply, ack string) {
 	_ = r.group.bus.conn.Publish(reply, []byte(ack))
 }
 
-// run reads until ctx is done. Then it gives back what no handler has begun, lets the next replica begin, and returns when the
-// handlers that run have ended.
+// run reads until ctx is done. Then it returns unstarted deliveries to the server and unpins the consumer for the next replica. It
+// returns when the running handlers have ended.
 func (r *partitionReader) run(ctx context.Context) {
 	r.sessions(ctx)
 	r.stopping.Store(true)
-	r.giveBack(append(r.group.queue.release(r.partition), r.reorder.release()...))
+	r.nakAll(append(r.group.queue.release(r.partition), r.reorder.release()...))
 	r.release()
 	<-r.idle
-	r.giveBack(r.unfinished)
+	r.nakAll(r.unfinished)
 }
 
-// sessions listens until ctx is done; whenever something is wrong with a session, it begins another.
+// sessions subscribes and runs sessions until ctx is done, with a new session after every error.
 func (r *partitionReader) sessions(ctx context.Context) {
 	sub, err := r.group.bus.conn.ChanSubscribe(r.pull.inbox, r.incoming)
 	if err != nil { // the bus is closed
@@ -77,29 +77,29 @@ func (r *partitionReader) sessions(ctx context.Context) {
 		return
 	}
 	r.group.sessions(ctx, r.slot.name, r.session)
-	r.hangUp(sub)
+	r.unsubscribe(sub)
 }
 
-// session makes sure of the consumer and takes its deliveries, until ctx is done or the server behaves as if the consumer
-// did not exist.
+// session creates the consumer if missing and pulls its deliveries, until ctx is done, the connection was re-established, or the consumer
+// appears to be gone.
 func (r *partitionReader) session(ctx context.Context, up <-chan struct{}) error {
-	consumer, err := r.declare(ctx)
+	consumer, err := r.ensureConsumer(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.pull.again(); err != nil {
+	if err := r.pull.restart(); err != nil {
 		return err
 	}
-	if pin := pinned(consumer.CachedInfo()); pin != "" && pin != r.pull.pin {
+	if pin := pinnedClient(consumer.CachedInfo()); pin != "" && pin != r.pull.pin {
 		r.unpin(ctx)
 	}
-	silence := time.NewTimer(r.pull.patience())
+	silence := time.NewTimer(r.pull.silenceTimeout())
 	defer silence.Stop()
-	defer r.asking.Wait()
+	defer r.queries.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // before the wait above
+	defer cancel() // runs before queries.Wait
 	if !r.reorder.open() {
-		r.askPending(ctx, consumer, 0)
+		r.queryPending(ctx, consumer, 0)
 	}
 	r.group.interrupted.Store(false)
 	for {
@@ -108,19 +108,19 @@ func (r *partitionReader) session(ctx context.Context, up <-chan struct{}) error
 		case <-ctx.Done():
 			return nil
 		case <-silence.C:
-			if silence.Reset(r.pull.patience()); r.pull.postponed == nil {
+			if silence.Reset(r.pull.silenceTimeout()); r.pull.postponed == nil {
 				err = errSilent
 			}
-		case <-up: // requests may have died with the old connection
+		case <-up: // requests may have been lost with the old connection
 			return nil
 		case <-r.pull.postponed:
-			err = r.pull.ask()
-		case <-r.look:
+			err = r.pull.request()
+		case <-r.membersChanged:
 			if r.pull.pin == "" {
 				r.unpin(ctx)
 			}
 		case m := <-r.incoming:
-			silence.Reset(r.pull.patience())
+			silence.Reset(r.pull.silenceTimeout())
 			err = r.receiveAll(ctx, consumer, m)
 		case c := <-r.counts:
 			r.tryOpen(ctx, consumer, c)
@@ -131,12 +131,13 @@ func (r *partitionReader) session(ctx context.Context, up <-chan struct{}) error
 	}
 }
 
-// declare makes sure of the consumer. At the first time it also tells where the deliveries go on, if none is out.
-func (r *partitionReader) declare(ctx context.Context) (jetstream.Consumer, error) {
+// ensureConsumer creates or updates the consumer. The first time, if no acknowledgement is pending, it also sets the expected consumer
+// sequence.
+func (r *partitionReader) ensureConsumer(ctx context.Context) (jetstream.Consumer, error) {
 	g := r.group
 	ctx, cancel := g.bus.state.request(ctx, apiTimeout)
 	defer cancel()
-	partitions, err := g.bus.partitions.of(ctx, g.cfg.Stream)
+	partitions, err := g.bus.partitions.get(ctx, g.cfg.Stream)
 	if err != nil {
 		return nil, err
 	}
@@ -146,16 +147,16 @@ func (r *partitionReader) declare(ctx context.Context) (jetstream.Consumer, erro
 	}
 	consumer, err := g.bus.js.CreateOrUpdateConsumer(ctx, g.cfg.Stream, g.cfg.config(r.slot))
 	if err != nil {
-		return nil, fmt.Errorf("declaring the consumer: %w", err)
+		return nil, fmt.Errorf("creating the consumer: %w", err)
 	}
-	if info := consumer.CachedInfo(); !r.began && info.NumAckPending == 0 {
+	if info := consumer.CachedInfo(); !r.declared && info.NumAckPending == 0 {
 		r.reorder.expected = info.Delivered.Consumer + 1
 	}
-	r.began = true
+	r.declared = true
 	return consumer, nil
 }
 
-// sameSlots reports whether a slot is still one of those of the group.
+// sameSlots reports whether slots still contains s with the same filters.
 func sameSlots(slots []slot, s slot) bool {
 	for _, other := range slots {
 		if other.name == s.name {
@@ -165,7 +166,7 @@ func sameSlots(slots []slot, s slot) bool {
 	return false
 }
 
-// receiveAll takes m and what else has arrived.
+// receiveAll handles m and the messages buffered after it, up to a batch.
 func (r *partitionReader) receiveAll(ctx context.Context, consumer jetstream.Consumer, m *nats.Msg) error {
 	for range r.pull.batch {
 		if err := r.receive(ctx, consumer, m); err != nil {
@@ -180,7 +181,7 @@ func (r *partitionReader) receiveAll(ctx context.Context, consumer jetstream.Con
 	return r.receive(ctx, consumer, m)
 }
 
-// receive takes one message of the session: a delivery or a word about the requests.
+// receive handles one message of the session: a delivery or the status of a request.
 func (r *partitionReader) receive(ctx context.Context, consumer jetstream.Consumer, m *nats.Msg) error {
 	if m.Reply == "" {
 		return r.pull.status(m)
@@ -189,19 +190,19 @@ func (r *partitionReader) receive(ctx context.Context, consumer jetstream.Consum
 	pin := m.Header.Get(headerPin)
 	t, number, err := newTask(m, now)
 	if err != nil {
-		return fmt.Errorf("reading a delivery: %w", err)
+		return fmt.Errorf("decoding a delivery: %w", err)
 	}
-	closed := !r.slot.shared && r.reorder.arrive(number, now)
-	if r.ledger.take(t) {
+	closed := !r.slot.shared && r.reorder.observe(number, now)
+	if r.ledger.accept(t) {
 		t.partition = r.partition
 		t.key = r.group.cfg.Key(t.delivery)
-		r.group.took(t)
+		r.group.addHeld(t)
 		r.admit(t)
 	}
 	if closed {
-		r.askPending(ctx, consumer, 0)
+		r.queryPending(ctx, consumer, 0)
 	}
-	return r.pull.count(pin)
+	return r.pull.countDelivery(pin)
 }
 
 func (r *partitionReader) admit(t *task) {
@@ -209,20 +210,20 @@ func (r *partitionReader) admit(t *task) {
 		r.group.queue.add(t)
 		return
 	}
-	r.reorder.keep(t)
+	r.reorder.add(t)
 }
 
-// askPending asks the server, after a while, how many deliveries it has out.
-func (r *partitionReader) askPending(ctx context.Context, consumer jetstream.Consumer, after time.Duration) {
+// queryPending queries, after a delay, the number of pending acknowledgements on the server, and sends the result to r.counts.
+func (r *partitionReader) queryPending(ctx context.Context, consumer jetstream.Consumer, after time.Duration) {
 	gaps := r.reorder.gaps
-	r.asking.Go(func() {
+	r.queries.Go(func() {
 		if sleep(ctx, after) != nil {
 			return
 		}
-		c := pendingCount{out: -1, mark: r.ledger.mark(), gaps: gaps}
+		c := pendingCount{pending: -1, arrivals: r.ledger.arrivals(), gaps: gaps}
 		request, cancel := r.group.bus.state.request(ctx, releaseLimit)
 		if info, err := consumer.Info(request); err == nil {
-			c.out = info.NumAckPending
+			c.pending = info.NumAckPending
 		}
 		cancel()
 		select {
@@ -232,67 +233,67 @@ func (r *partitionReader) askPending(ctx context.Context, consumer jetstream.Con
 	})
 }
 
-// tryOpen lets the deliveries go on if all that the server has out is here. It counts only what was here both before and after
-// the question: what came or went in between may or may not be in the answer. While another replica says that its handlers still
-// run, no limit opens the buffer.
+// tryOpen opens the buffer once all deliveries that the server counts as pending are held here. It counts only deliveries held both
+// before and after the query: the response may or may not include those that arrived or finished in between. While another replica
+// reports running handlers, the buffer has no time limit.
 func (r *partitionReader) tryOpen(ctx context.Context, consumer jetstream.Consumer, c pendingCount) {
-	complete := c.out >= 0 && c.gaps == r.reorder.gaps && c.out <= r.ledger.stillHeld(c.mark)
+	complete := c.pending >= 0 && c.gaps == r.reorder.gaps && c.pending <= r.ledger.stillHeld(c.arrivals)
 	now := time.Now()
 	if r.group.members.finishing(r.slot.name) {
 		r.reorder.extend(now)
 	}
-	for _, t := range r.reorder.try(complete, now) {
+	for _, t := range r.reorder.tryRelease(complete, now) {
 		r.group.queue.add(t)
 	}
 	if !r.reorder.open() {
-		r.askPending(ctx, consumer, pendingPause)
+		r.queryPending(ctx, consumer, pendingPause)
 	}
 }
 
-// pendingPause is the wait between two questions for what is out.
+// pendingPause is the delay between two queries of the pending count.
 const pendingPause = 40 * time.Millisecond
 
-// hangUp ends the subscription. What the server had sent before it heard of that goes back to it.
-func (r *partitionReader) hangUp(sub *nats.Subscription) {
+// unsubscribe drains the subscription. Deliveries that arrive until then are returned to the server.
+func (r *partitionReader) unsubscribe(sub *nats.Subscription) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
 	if conn := r.group.bus.conn; sub.Drain() == nil && conn.IsConnected() {
-		_ = conn.FlushWithContext(ctx) // fails where NATS is not connected, and then nothing arrives
+		_ = conn.FlushWithContext(ctx) // fails only while NATS is disconnected; then nothing arrives
 	}
 	for {
 		select {
 		case m := <-r.incoming:
-			r.refuse(m)
+			r.collectLate(m)
 		default:
 			return
 		}
 	}
 }
 
-func (r *partitionReader) refuse(m *nats.Msg) {
+func (r *partitionReader) collectLate(m *nats.Msg) {
 	if m.Reply == "" {
 		return
 	}
 	if pin := m.Header.Get(headerPin); pin != "" {
 		r.pull.pin = pin
 	}
-	if t, _, err := newTask(m, time.Now()); err == nil && r.ledger.take(t) {
+	if t, _, err := newTask(m, time.Now()); err == nil && r.ledger.accept(t) {
 		t.partition = r.partition
-		r.group.took(t)
-		r.reorder.keep(t) // run gives it back, in its turn
+		r.group.addHeld(t)
+		r.reorder.add(t) // run returns it to the server, in order
 	}
 }
 
-// giveBack returns tasks to the server, for the next replica.
-func (r *partitionReader) giveBack(tasks []*task) {
+// nakAll returns tasks to the server in stream order, for the next replica.
+func (r *partitionReader) nakAll(tasks []*task) {
 	sortTasks(tasks)
 	for _, t := range tasks {
-		r.ledger.giveBack(t)
-		r.group.dropped(t)
+		r.ledger.nak(t)
+		r.group.removeHeld(t)
 	}
 }
 
-// release lets the next replica begin at once, after the server has heard of what was given back.
+// release unpins the consumer so that the next replica can start at once. The server has processed the returned deliveries by then.
 func (r *partitionReader) release() {
 	if r.slot.shared || r.pull.pin == "" || !r.group.bus.conn.IsConnected() {
 		return
@@ -300,8 +301,7 @@ func (r *partitionReader) release() {
 	r.unpin(context.Background())
 }
 
-// unpin takes the consumer from the replica that the server has pinned (JetStream ADR-42). The next request gets it. Where that
-// fails the pin runs out by itself.
+// unpin clears the pin of the consumer (NATS ADR-42); the server pins the replica of the next request. If it fails, the pin expires.
 func (r *partitionReader) unpin(ctx context.Context) {
 	ctx, cancel := r.group.bus.state.request(ctx, releaseLimit)
 	defer cancel()

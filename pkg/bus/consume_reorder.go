@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// reorderBuffer keeps the order where deliveries may be missing. The server numbers what it sends to a consumer, so a gap in the
-// numbers shows that something was sent that did not arrive here: to a process that has crashed, to another replica, or into
-// a connection that broke. The server will send it again, but after what is new. So at a gap the buffer closes: deliveries are
-// kept until the server has no others out than those that are here, and then let through in stream order.
+// reorderBuffer preserves the order when deliveries are missing. The server numbers the messages that it sends to a consumer, so a gap in
+// the numbers means that a message was sent elsewhere: to a crashed process, to another replica, or into a lost connection. The server
+// redelivers it, but after newer messages. At a gap the buffer therefore closes: it holds deliveries until all that the server counts as
+// pending are held here, and then releases them in stream order.
 type reorderBuffer struct {
-	limit    time.Duration // the longest that it stays closed: after that the server must have sent everything again
+	limit    time.Duration // maximum time closed: by then the server must have redelivered everything
 	expected uint64
-	gaps     int       // how many there were; an answer of the server from before the last one says nothing
-	closedAt time.Time // zero: open
-	kept     []*task
+	gaps     int       // number of gaps; a pending count from before the last gap is void
+	closedAt time.Time // zero: the buffer is open
+	buffered []*task
 }
 
 func newReorderBuffer(limit time.Duration) *reorderBuffer {
-	return &reorderBuffer{limit: limit, expected: 1} // a new consumer's first delivery is number one, and closes nothing
+	return &reorderBuffer{limit: limit, expected: 1} // the first delivery of a new consumer has number 1
 }
 
-// arrive notes the number of a delivery, and reports whether the buffer has just closed.
-func (r *reorderBuffer) arrive(number uint64, now time.Time) bool {
+// observe records the consumer sequence of a delivery and reports whether it closed the buffer.
+func (r *reorderBuffer) observe(number uint64, now time.Time) bool {
 	gap := number != r.expected
 	r.expected = number + 1
 	if !gap {
@@ -39,29 +39,29 @@ func (r *reorderBuffer) arrive(number uint64, now time.Time) bool {
 
 func (r *reorderBuffer) open() bool { return r.closedAt.IsZero() }
 
-// extend begins the time limit anew: what is missing is in the hands of a replica that lives.
+// extend restarts the time limit: a live replica still handles the missing deliveries.
 func (r *reorderBuffer) extend(now time.Time) {
 	if !r.open() {
 		r.closedAt = now
 	}
 }
 
-func (r *reorderBuffer) keep(t *task) { r.kept = append(r.kept, t) }
+func (r *reorderBuffer) add(t *task) { r.buffered = append(r.buffered, t) }
 
-// try opens the buffer if nothing is missing, or if it has been closed for too long. It returns what was kept, in stream order.
-func (r *reorderBuffer) try(complete bool, now time.Time) []*task {
+// tryRelease opens the buffer if nothing is missing or the time limit has passed. It returns the buffered tasks in stream order.
+func (r *reorderBuffer) tryRelease(complete bool, now time.Time) []*task {
 	if r.open() || (!complete && now.Sub(r.closedAt) < r.limit) {
 		return nil
 	}
 	return r.release()
 }
 
-// release opens the buffer and returns what was kept, in stream order.
+// release opens the buffer and returns the buffered tasks in stream order.
 func (r *reorderBuffer) release() []*task {
-	kept := r.kept
-	r.kept, r.closedAt = nil, time.Time{}
-	sortTasks(kept)
-	return kept
+	tasks := r.buffered
+	r.buffered, r.closedAt = nil, time.Time{}
+	sortTasks(tasks)
+	return tasks
 }
 
 func sortTasks(tasks []*task) {

@@ -12,31 +12,31 @@ func TestReorderBuffer(t *testing.T) {
 
 	g := newReorderBuffer(time.Minute)
 	for number := uint64(1); number <= 3; number++ {
-		if g.arrive(number, now) || !g.open() {
-			t.Fatalf("number %d: got a closed buffer, want it open", number)
+		if g.observe(number, now) || !g.open() {
+			t.Fatalf("sequence %d: got a closed buffer, want it open", number)
 		}
 	}
-	if !g.arrive(5, now) || g.open() {
+	if !g.observe(5, now) || g.open() {
 		t.Fatal("after a gap: got an open buffer, want it closed")
 	}
-	g.keep(kept(50))
-	if g.arrive(6, now) {
+	g.add(kept(50))
+	if g.observe(6, now) {
 		t.Fatal("the buffer closed twice")
 	}
-	g.keep(kept(40))
-	if got := g.try(false, now.Add(59*time.Second)); got != nil || g.open() {
-		t.Fatal("something is missing: got an open buffer, want it closed")
+	g.add(kept(40))
+	if got := g.tryRelease(false, now.Add(59*time.Second)); got != nil || g.open() {
+		t.Fatal("incomplete: got an open buffer, want it closed")
 	}
-	got := g.try(true, now.Add(time.Second))
+	got := g.tryRelease(true, now.Add(time.Second))
 	if len(got) != 2 || got[0].delivery.Sequence != 40 || got[1].delivery.Sequence != 50 || !g.open() {
-		t.Fatalf("all is there: got %v, want 40 and 50 and an open buffer", got)
+		t.Fatalf("complete: got %v, want 40 and 50 and an open buffer", got)
 	}
 
-	if !g.arrive(1, now) {
-		t.Fatal("a consumer that counts anew: got an open buffer, want it closed")
+	if !g.observe(1, now) {
+		t.Fatal("recreated consumer: got an open buffer, want it closed")
 	}
-	g.keep(kept(60))
-	if got := g.try(false, now.Add(time.Minute)); len(got) != 1 || !g.open() {
+	g.add(kept(60))
+	if got := g.tryRelease(false, now.Add(time.Minute)); len(got) != 1 || !g.open() {
 		t.Fatalf("after the limit: got %v, want one task and an open buffer", got)
 	}
 }
@@ -44,9 +44,9 @@ func TestReorderBuffer(t *testing.T) {
 func TestReorderBufferCountsGaps(t *testing.T) {
 	t.Parallel()
 	g := newReorderBuffer(time.Minute)
-	g.arrive(2, time.Now())
-	g.arrive(3, time.Now())
-	g.arrive(7, time.Now())
+	g.observe(2, time.Now())
+	g.observe(3, time.Now())
+	g.observe(7, time.Now())
 	if g.gaps != 2 {
 		t.Errorf("got %d gaps, want 2", g.gaps)
 	}
@@ -59,7 +59,7 @@ func TestLedger(t *testing.T) {
 	at := time.Unix(1_000_000, 0)
 	deliver := func(sequence uint64, reply string) (*task, bool) {
 		x := &task{delivery: Delivery{Sequence: sequence, Time: at}, reply: reply, touched: at}
-		return x, l.take(x)
+		return x, l.accept(x)
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -76,43 +76,43 @@ func TestLedger(t *testing.T) {
 
 	one, fresh := deliver(1, "a")
 	if !fresh {
-		t.Error("first delivery: got a repetition, want it new")
+		t.Error("first delivery: got a duplicate, want it new")
 	}
-	mark := l.mark()
+	arrivals := l.arrivals()
 	two, _ := deliver(2, "b")
-	if got := l.stillHeld(mark); got != 1 {
-		t.Errorf("got %d held since the mark, want 1", got)
+	if got := l.stillHeld(arrivals); got != 1 {
+		t.Errorf("got %d of the first arrivals held, want 1", got)
 	}
 	if _, fresh := deliver(1, "a2"); fresh {
-		t.Error("second delivery: got it new, want a repetition")
+		t.Error("second delivery: got it new, want a duplicate")
 	}
 	l.finish(one, ackDone)
 	expect("a2 " + ackDone)
-	if got := l.stillHeld(mark); got != 0 {
-		t.Errorf("got %d held since the mark, want 0", got)
+	if got := l.stillHeld(arrivals); got != 0 {
+		t.Errorf("got %d of the first arrivals held, want 0", got)
 	}
 	if _, fresh := deliver(1, "a3"); fresh {
-		t.Error("delivery after the end: got it new, want a repetition")
+		t.Error("delivery of a finished task: got it new, want a duplicate")
 	}
 	expect("a3 " + ackDone)
 
-	l.touch(at.Add(time.Second), 2*time.Second)
+	l.sendProgress(at.Add(time.Second), 2*time.Second)
 	expect()
-	l.touch(at.Add(3*time.Second), 2*time.Second)
+	l.sendProgress(at.Add(3*time.Second), 2*time.Second)
 	expect("b " + ackProgress)
-	l.touch(at.Add(4*time.Second), 2*time.Second)
+	l.sendProgress(at.Add(4*time.Second), 2*time.Second)
 	expect()
 
 	l.finish(two, ackTerm)
 	expect("b " + ackTerm)
-	at = at.Add(time.Hour) // the stream was made anew
+	at = at.Add(time.Hour) // the stream was recreated
 	again, fresh := deliver(1, "c")
 	if !fresh {
-		t.Error("same sequence of a new stream: got a repetition, want it new")
+		t.Error("same sequence of a recreated stream: got a duplicate, want it new")
 	}
-	l.giveBack(again)
+	l.nak(again)
 	expect("c " + ackRetry)
 	if _, fresh := deliver(1, "d"); !fresh {
-		t.Error("after it was given back: got a repetition, want it new")
+		t.Error("after nak: got a duplicate, want it new")
 	}
 }

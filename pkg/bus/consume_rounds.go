@@ -9,19 +9,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The deliveries of a sparse stream arrive one by one, as soon as the server stores them. In a dense one, of at least denseRate deliveries a
-// second, gatherDeliveries arrive together: waking up for each one, in the server, here and in Redis, costs more than the delivery.
+// The deliveries of a sparse stream are pulled one by one, as soon as the server stores them. In a dense stream, with at least denseRate
+// deliveries per second, rounds start when about gatherDeliveries are available: a wake-up per delivery, in the server, here and in
+// Redis, costs more than the delivery itself.
 const (
 	sparseRound      = 32
 	denseRound       = 512
 	denseRate        = 1400
-	denseWindow      = 100 * time.Millisecond // in which deliveries are counted
+	denseWindow      = 100 * time.Millisecond // measurement window of the rate
 	gatherDeliveries = 20
 	gatherAtLeast    = 4 * time.Millisecond
 	gatherAtMost     = 12 * time.Millisecond
 )
 
-// rounds asks the server for deliveries, one request after the other. It belongs to one goroutine.
+// rounds pulls deliveries with one request at a time; a round is one request. It is not safe for concurrent use.
 type rounds struct {
 	conn     *nats.Conn
 	subject  string // of the consumer's pull requests
@@ -29,22 +30,22 @@ type rounds struct {
 	incoming chan *nats.Msg
 	sub      *nats.Subscription
 
-	size     int         // of the round
-	received int         // in the round
-	kept     []*nats.Msg // deliveries of a dense round, until it ends
-	last     *nats.Msg   // delivery of any round
-	ended    time.Time   // the round before
+	size     int         // batch size of the round
+	received int         // deliveries in the round
+	buffered []*nats.Msg // deliveries not returned by ready yet
+	last     *nats.Msg   // last delivery of any round
+	ended    time.Time   // end of the previous round
 
-	rate   float64   // of deliveries in a second, in the last window
-	window time.Time // when the count began
+	rate   float64   // deliveries per second in the last window
+	window time.Time // start of the current window
 	count  int
 }
 
-// newRounds returns the rounds of a consumer, until close.
+// newRounds subscribes for the deliveries of a consumer. The caller must call close.
 func newRounds(conn *nats.Conn, stream, consumer string) (*rounds, error) {
 	r := &rounds{
 		conn: conn, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, inbox: conn.NewInbox(),
-		incoming: make(chan *nats.Msg, denseRound+64), // a round and its statuses
+		incoming: make(chan *nats.Msg, denseRound+64), // a round and its status messages
 		window:   time.Now(),
 	}
 	sub, err := conn.ChanSubscribe(r.inbox, r.incoming)
@@ -57,7 +58,7 @@ func newRounds(conn *nats.Conn, stream, consumer string) (*rounds, error) {
 
 func (r *rounds) close() { _ = r.sub.Unsubscribe() }
 
-// next begins a round. A dense one begins when its deliveries have gathered, or ctx is done, and ends when the server has no more.
+// next starts a round. A dense round starts after its deliveries have gathered, or ctx is done, and ends when the server has no more.
 func (r *rounds) next(ctx context.Context) error {
 	request := pullRequest{Batch: sparseRound, Expires: pullExpires, Heartbeat: pullExpires / 3}
 	if r.dense() {
@@ -72,32 +73,32 @@ func (r *rounds) next(ctx context.Context) error {
 		return fmt.Errorf("encoding the pull request: %w", err)
 	}
 	if err := r.conn.PublishRequest(r.subject, r.inbox, data); err != nil {
-		return fmt.Errorf("asking for deliveries: %w", err)
+		return fmt.Errorf("sending a pull request: %w", err)
 	}
 	return nil
 }
 
-// patience is how long the server may be silent before something must be wrong.
-func (r *rounds) patience() time.Duration { return pullExpires + pullExpires/3 }
+// silenceTimeout is how long the server may be silent before the session counts as broken.
+func (r *rounds) silenceTimeout() time.Duration { return pullExpires + pullExpires/3 }
 
-// take takes a delivery, and reports whether the round has ended.
-func (r *rounds) take(m *nats.Msg) (ended bool) {
-	r.kept, r.last = append(r.kept, m), m
+// add adds a delivery and reports whether it completes the round.
+func (r *rounds) add(m *nats.Msg) (ended bool) {
+	r.buffered, r.last = append(r.buffered, m), m
 	r.received++
 	return r.received == r.size
 }
 
-// taken returns the deliveries that are to be handled now: in a dense stream all of a round together.
-func (r *rounds) taken(ended bool) []*nats.Msg {
+// ready returns the deliveries to handle now. In a dense stream it returns none until the round has ended.
+func (r *rounds) ready(ended bool) []*nats.Msg {
 	if r.dense() && !ended {
 		return nil
 	}
-	taken := r.kept
-	r.kept = nil
-	return taken
+	ready := r.buffered
+	r.buffered = nil
+	return ready
 }
 
-// pending returns how many deliveries the server had left at the last one.
+// pending returns the number of messages pending on the server as of the last delivery.
 func (r *rounds) pending() uint64 {
 	if r.last == nil {
 		return 0
@@ -109,29 +110,29 @@ func (r *rounds) pending() uint64 {
 	return meta.NumPending
 }
 
-// status reads an answer that is no delivery: it reports whether the round has ended. An error ends the session.
+// status handles a status message and reports whether the round has ended. An error ends the session.
 func (r *rounds) status(m *nats.Msg) (ended bool, err error) {
 	switch status := m.Header.Get("Status"); status {
-	case "100": // a sign of life
+	case "100": // heartbeat
 		return false, nil
 	case "404", "408":
 		return true, nil
 	case "409", "503":
 		return true, fmt.Errorf("%w: %s", errConsumerGone, m.Header.Get("Description"))
 	default:
-		return true, fmt.Errorf("the server refused a request: %s %s", status, m.Header.Get("Description"))
+		return true, fmt.Errorf("pull request rejected: %s %s", status, m.Header.Get("Description"))
 	}
 }
 
 func (r *rounds) dense() bool { return r.rate >= denseRate }
 
-// gather returns how long deliveries gather.
+// gather returns the pause before a dense round.
 func (r *rounds) gather() time.Duration {
 	wait := time.Duration(gatherDeliveries / r.rate * float64(time.Second))
 	return min(max(wait, gatherAtLeast), gatherAtMost)
 }
 
-// end measures the rate of deliveries.
+// end ends a round and updates the rate.
 func (r *rounds) end() {
 	r.ended = time.Now()
 	r.count += r.received

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/embedded"
 )
 
-// A sparse round hands each delivery on when it comes, a dense one all that the server has, together.
+// A sparse round returns each delivery as it arrives, a dense round all available ones together.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.StartNATS(embedded.NATSConfig{Dir: t.TempDir()})
@@ -37,37 +37,37 @@ func TestRounds(t *testing.T) {
 	defer r.close()
 	check(t, r.next(t.Context()))
 	for n := range sparseRound {
-		ended := r.take(<-r.incoming)
-		if taken := r.taken(ended); len(taken) != 1 || ended != (n == sparseRound-1) {
-			t.Fatalf("delivery %d of a sparse round: got %d, ended %v", n, len(taken), ended)
+		ended := r.add(<-r.incoming)
+		if ready := r.ready(ended); len(ready) != 1 || ended != (n == sparseRound-1) {
+			t.Fatalf("delivery %d of a sparse round: got %d ready, ended %v", n, len(ready), ended)
 		}
 	}
 	r.end()
 
 	r.rate = 2 * denseRate
 	check(t, r.next(t.Context()))
-	taken := 0
+	ready := 0
 	for ended := false; !ended; {
 		m := <-r.incoming
 		if m.Reply == "" {
 			ended, err = r.status(m)
 			check(t, err)
 		} else {
-			ended = r.take(m)
+			ended = r.add(m)
 		}
-		if n := len(r.taken(ended)); n > 0 && !ended {
-			t.Fatalf("got %d deliveries before the round has ended", n)
+		if n := len(r.ready(ended)); n > 0 && !ended {
+			t.Fatalf("got %d deliveries before the end of the round, want none", n)
 		} else {
-			taken += n
+			ready += n
 		}
 	}
-	if taken != count-sparseRound {
-		t.Errorf("got %d deliveries together, want %d", taken, count-sparseRound)
+	if ready != count-sparseRound {
+		t.Errorf("got %d deliveries at the end of the round, want %d", ready, count-sparseRound)
 	}
 
 	r.window = time.Now().Add(-time.Second)
 	if r.end(); r.dense() {
-		t.Errorf("got %v deliveries a second, want that %d in a second are not dense", r.rate, count)
+		t.Errorf("got %v deliveries per second, want %d in a second not to be dense", r.rate, count)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestRoundStatus(t *testing.T) {
 	}
 }
 
-// Deliveries gather for as long as about gatherDeliveries take, within bounds.
+// The pause is the time in which about gatherDeliveries arrive, within bounds.
 func TestRoundsGather(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]time.Duration{denseRate: gatherAtMost, 2500: 8 * time.Millisecond, 20_000: gatherAtLeast} {

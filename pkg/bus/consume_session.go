@@ -13,12 +13,12 @@ const (
 	maxSessionWait = 2 * time.Second
 )
 
-// sessions calls session again and again until ctx is done, at once where it ends without an error, and else after a pause that grows.
-// up closes when the connection is re-established after the session began. name is that of the consumer, for the log.
+// sessions calls session until ctx is done: again at once if it returned nil, otherwise after a growing delay. up is closed when the
+// connection is re-established after the start of the session. name is the consumer's name for the log.
 func (g *group) sessions(ctx context.Context, name string, session func(ctx context.Context, up <-chan struct{}) error) {
 	wait := minSessionWait
 	for ctx.Err() == nil {
-		up, began := g.bus.linkUp.wait(), time.Now()
+		up, began := g.bus.connUp.wait(), time.Now()
 		err := session(ctx, up)
 		if time.Since(began) > maxSessionWait {
 			wait = minSessionWait
@@ -26,16 +26,16 @@ func (g *group) sessions(ctx context.Context, name string, session func(ctx cont
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		g.report(name, err, wait)
+		g.logSessionError(name, err, wait)
 		pauseUntil(ctx, wait, up)
 		wait = min(2*wait, maxSessionWait)
 	}
 }
 
-// report logs why sessions end, once they have ended a few times in a row. The connection itself logs that it was lost.
-func (g *group) report(name string, err error, wait time.Duration) {
+// logSessionError logs the error of a session after several consecutive failures. Lost connections are logged elsewhere.
+func (g *group) logSessionError(name string, err error, wait time.Duration) {
 	if g.bus.conn.IsConnected() && wait == 8*minSessionWait && !g.interrupted.Swap(true) {
-		g.bus.log.Warn("consumer is interrupted, retrying until it works", "stream", g.cfg.Stream, "consumer", name, "error", err)
+		g.bus.log.Warn("consumer interrupted, retrying", "stream", g.cfg.Stream, "consumer", name, "error", err)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		g.bus.partitions.forget(g.cfg.Stream)
@@ -43,7 +43,7 @@ func (g *group) report(name string, err error, wait time.Duration) {
 	}
 }
 
-// pauseUntil waits, but not beyond the return of the connection.
+// pauseUntil waits for d, until the connection is re-established, or until ctx is done.
 func pauseUntil(ctx context.Context, d time.Duration, up <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

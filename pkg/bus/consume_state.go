@@ -14,81 +14,81 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// progressTimeout is how long a question waits: the replicas that do not hold the delivery stay silent.
+// progressTimeout limits a request. Replicas that do not hold the delivery do not respond.
 const progressTimeout = time.Second
 
-// ProgressState is where a delivery stands with a consumer.
+// ProgressState is the state of a delivery in a consumer.
 type ProgressState string
 
 const (
-	ProgressWaiting  ProgressState = "waiting"      // it has arrived; its turn has not come, or its first try runs
-	ProgressRetrying ProgressState = "retrying"     // tries have failed, and another one follows
+	ProgressWaiting  ProgressState = "waiting"      // received; queued or in its first try
+	ProgressRetrying ProgressState = "retrying"     // failed at least once; a retry follows
 	ProgressDone     ProgressState = "acknowledged" // handled
-	ProgressDead     ProgressState = "dead"         // given up: a letter is in DEAD
+	ProgressDead     ProgressState = "dead"         // given up: a dead letter is in DEAD
 )
 
-// Progress is what a consumer's process knows of a delivery. JetStream itself counts only deliveries, and a retry in place is
-// none.
+// Progress is the progress of a delivery as known to the process that handles it. JetStream counts deliveries only, not retries within a
+// process.
 type Progress struct {
 	State     ProgressState `json:"state"`
 	Attempts  int           `json:"attempts"`
-	LastError string        `json:"lastError,omitempty"` // of the last try that failed: the error's code, a colon, what happened
+	LastError string        `json:"lastError,omitempty"` // of the last failed try: "<error code>: <error text>"
 	NextTry   time.Time     `json:"nextTry,omitzero"`
 }
 
-// Progress asks the processes of a consumer for the state of the delivery with that sequence. NotFound means that none of them
-// has it: no process runs, it has not been delivered yet, or it was done long ago.
+// Progress requests the state of a delivery from the processes of a consumer. NotFound: no process holds it, because none runs, it has
+// not been delivered yet, or it was finished long ago.
 func (b *Bus) Progress(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
-	return b.ask(ctx, subject.Progress(stream, consumer), consumer, sequence)
+	return b.requestProgress(ctx, subject.Progress(stream, consumer), consumer, sequence)
 }
 
-func (b *Bus) ask(ctx context.Context, subj, consumer string, sequence uint64) (Progress, error) {
+func (b *Bus) requestProgress(ctx context.Context, subj, consumer string, sequence uint64) (Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
 	m, err := b.conn.RequestWithContext(ctx, subj, strconv.AppendUint(nil, sequence, 10))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
-		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer knows of it")
+		return Progress{}, apperr.New(apperr.NotFound, "PROGRESS_UNKNOWN", "No process of the consumer holds the delivery")
 	case err != nil:
-		return Progress{}, apperr.Unreachable("NATS", fmt.Errorf("asking consumer %s: %w", consumer, err))
+		return Progress{}, apperr.Unreachable("NATS", fmt.Errorf("requesting progress from consumer %s: %w", consumer, err))
 	}
 	var p Progress
 	if err := json.Unmarshal(m.Data, &p); err != nil {
-		return Progress{}, fmt.Errorf("reading the answer of consumer %s: %w", consumer, err)
+		return Progress{}, fmt.Errorf("decoding the response of consumer %s: %w", consumer, err)
 	}
 	return p, nil
 }
 
-// Skip makes a consumer give up on the delivery with that sequence, which it keeps trying: the delivery becomes a dead letter, and the
-// key's later ones go on. A try that runs is not cut short; where it succeeds there is nothing to give up. It returns where the delivery
-// stood, and NotFound as [Bus.Progress] does.
+// Skip makes a consumer give up on a delivery that it keeps retrying: the delivery becomes a dead letter, and later deliveries of the key
+// proceed. It does not interrupt a running try; if that try succeeds, the delivery is acknowledged instead. Skip returns the state before
+// the request, and NotFound as [Bus.Progress] does.
 func (b *Bus) Skip(ctx context.Context, stream, consumer string, sequence uint64) (Progress, error) {
-	return b.ask(ctx, subject.Skip(stream, consumer), consumer, sequence)
+	return b.requestProgress(ctx, subject.Skip(stream, consumer), consumer, sequence)
 }
 
-// answerQuestions answers [Bus.Progress] and [Bus.Skip] until stop is called.
-func (g *group) answerQuestions() (stop func()) {
-	stopProgress := g.answer(subject.Progress(g.cfg.Stream, g.cfg.Durable), g.progress)
-	stopSkip := g.answer(subject.Skip(g.cfg.Stream, g.cfg.Durable), g.skip)
+// serveProgress responds to [Bus.Progress] and [Bus.Skip] until stop is called.
+func (g *group) serveProgress() (stop func()) {
+	stopProgress := g.serve(subject.Progress(g.cfg.Stream, g.cfg.Durable), g.progress)
+	stopSkip := g.serve(subject.Skip(g.cfg.Stream, g.cfg.Durable), g.skip)
 	return func() {
 		stopProgress()
 		stopSkip()
 	}
 }
 
-// answer answers questions about deliveries that are known here.
-func (g *group) answer(subj string, about func(sequence uint64) (Progress, bool)) (stop func()) {
+// serve responds to requests on subj about deliveries that this process holds.
+func (g *group) serve(subj string, lookup func(sequence uint64) (Progress, bool)) (stop func()) {
 	sub, err := g.bus.conn.Subscribe(subj, func(m *nats.Msg) {
 		sequence, err := strconv.ParseUint(string(m.Data), 10, 64)
 		if err != nil {
 			return
 		}
-		p, ok := about(sequence)
+		p, ok := lookup(sequence)
 		if !ok {
 			return
 		}
-		if answer, err := json.Marshal(p); err == nil {
-			_ = m.Respond(answer) // the caller asks again
+		if response, err := json.Marshal(p); err == nil {
+			_ = m.Respond(response) // the caller retries
 		}
 	})
 	if err != nil { // the bus is closed
@@ -97,12 +97,12 @@ func (g *group) answer(subj string, about func(sequence uint64) (Progress, bool)
 	return func() { _ = sub.Unsubscribe() } // fails only once the connection, and with it the subscription, is closed
 }
 
-// skip marks a delivery that is held here; see [Bus.Skip].
+// skip marks a held delivery as skipped and ends its wait for a retry; see [Bus.Skip].
 func (g *group) skip(sequence uint64) (p Progress, ok bool) {
 	if p, ok = g.progress(sequence); !ok {
 		return p, false
 	}
-	for _, r := range g.all() {
+	for _, r := range g.activePartitions() {
 		if t := r.ledger.find(sequence); t != nil {
 			t.skipped.Store(true)
 			g.queue.retryNow(t)
@@ -111,12 +111,12 @@ func (g *group) skip(sequence uint64) (p Progress, ok bool) {
 	return p, true
 }
 
-// errSkipped is why a delivery goes to DEAD that an operator has skipped.
+// errSkipped returns the reason for the dead letter of a skipped delivery.
 func errSkipped(last error) error {
-	return apperr.New(apperr.Invalid, "SKIPPED", "An operator has skipped it").Wrap(last)
+	return apperr.New(apperr.Invalid, "SKIPPED", "Skipped by an operator").Wrap(last)
 }
 
-// find returns the task of a delivery that is held here.
+// find returns the held task of a sequence, or nil.
 func (l *ledger) find(sequence uint64) *task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +128,7 @@ func (l *ledger) find(sequence uint64) *task {
 	return nil
 }
 
-// lastFailure is why the last try of a task did not work; nil: none has failed.
+// lastFailure returns the error of the last failed try of a task; nil: none has failed.
 func (l *ledger) lastFailure(t *task) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,9 +138,9 @@ func (l *ledger) lastFailure(t *task) error {
 	return errors.New(t.failed.reason)
 }
 
-// progress finds a delivery by its sequence in the partitions that are read here.
+// progress returns the progress of a delivery in the partitions of this replica.
 func (g *group) progress(sequence uint64) (p Progress, ok bool) {
-	for _, r := range g.all() {
+	for _, r := range g.activePartitions() {
 		if p, ok = r.ledger.progress(sequence); ok {
 			return p, true
 		}
@@ -148,7 +148,7 @@ func (g *group) progress(sequence uint64) (p Progress, ok bool) {
 	return p, false
 }
 
-// progress finds a delivery by its sequence. It is a linear search: only operators ask.
+// progress returns the progress of a delivery. The linear search is fine: only operators use it.
 func (l *ledger) progress(sequence uint64) (Progress, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -72,7 +72,7 @@ func publish(t testing.TB, b *bus.Bus, e event.Event) {
 	}
 }
 
-// publishAll publishes each numbers for each of keys visitors, in order for each.
+// publishAll publishes numbered events, each per visitor, in order per visitor.
 func publishAll(t testing.TB, b *bus.Bus, keys, from, each int) {
 	t.Helper()
 	var visitors sync.WaitGroup
@@ -88,8 +88,8 @@ func publishAll(t testing.TB, b *bus.Bus, keys, from, each int) {
 	visitors.Wait()
 }
 
-// awaitEmpty returns when the consumer has done with all that the stream holds. It looks at sequences: how many a consumer
-// has before it the server counts a moment after it has acknowledged their publishes.
+// awaitEmpty waits until the consumer has handled all messages of the stream. It compares sequences, because the server updates the
+// pending count a moment after it has acknowledged a publish.
 func awaitEmpty(t testing.TB, b *bus.Bus, durable string) {
 	t.Helper()
 	timetest.Until(t, "the consumer has nothing left", func() bool {
@@ -114,7 +114,7 @@ func awaitEmpty(t testing.TB, b *bus.Bus, durable string) {
 	})
 }
 
-func TestConsumeHandsOverTheDelivery(t *testing.T) {
+func TestConsumePassesTheDelivery(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -141,7 +141,7 @@ func TestConsumeHandsOverTheDelivery(t *testing.T) {
 		t.Errorf("got traceparent %q, want %q", got.trace, trace)
 	}
 	if _, ok := d.Header["Nats-Pin-Id"]; ok {
-		t.Error("got the server's pin in the headers, want it left out")
+		t.Error("got the server's pin in the headers, want it removed")
 	}
 	awaitEmpty(t, b, "tester")
 }
@@ -164,15 +164,15 @@ func TestConsumeFiltersSubjects(t *testing.T) {
 	}
 }
 
-// Each code of the table, on a real stream: how often the handler is called, and whether a dead letter is left.
-func TestFateOfEachCode(t *testing.T) {
+// The disposition per error code on a real stream: the number of handler calls, and whether a dead letter is published.
+func TestDispositionOfEachCode(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
 	dead := bustest.Collect(t, url, subject.AllDead)
 	cases := map[string]struct {
 		err       error
-		failures  int // how often the handler fails before it succeeds
+		failures  int // failures before the handler succeeds
 		wantCalls int
 		wantDead  bool
 	}{
@@ -236,7 +236,7 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 	dead := bustest.Collect(t, url, subject.AllDead)
 	e := reply("visitor", 7)
 	publish(t, b, e)
-	for _, durable := range []string{"first", "second"} { // each consumer writes its own letter about the same event
+	for _, durable := range []string{"first", "second"} { // each consumer publishes its own dead letter
 		consume(t, b, bus.Consumer{Durable: durable, Handle: func(context.Context, bus.Delivery) error {
 			return apperr.New(apperr.Invalid, "R", "no such\tthing").Wrap(errors.New("cause"))
 		}})
@@ -248,7 +248,7 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 	for _, durable := range []string{"first", "second"} {
 		m := got[durable]
 		if m == nil {
-			t.Fatalf("got no letter of consumer %s, want one", durable)
+			t.Fatalf("got no dead letter of consumer %s, want one", durable)
 		}
 		if want := "chat.dead.REPLIES." + durable; m.Subject != want {
 			t.Errorf("got subject %s, want %s", m.Subject, want)
@@ -270,30 +270,31 @@ func TestDeadLetterHoldsTheOriginalAndTheReason(t *testing.T) {
 			t.Errorf("got time %q", m.Header.Get(bus.HeaderDeadTime))
 		}
 	}
-	timetest.Until(t, "DEAD keeps both", func() bool { return streamMessages(t, b, subject.Dead) == 2 })
+	timetest.Until(t, "DEAD stores both", func() bool { return streamMessages(t, b, subject.Dead) == 2 })
 }
 
-// GaveUp is told before the letter is written and before the key goes on, again until it succeeds, and once.
-func TestGaveUpIsToldBeforeTheLetter(t *testing.T) {
+// GaveUp is called before the dead letter is published and before the next delivery of the key, is retried until it succeeds, and is then
+// called no more.
+func TestGaveUpIsCalledBeforeTheDeadLetter(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	publish(t, b, reply("visitor", 0))
 	publish(t, b, reply("visitor", 1))
-	var told atomic.Int64
+	var calls atomic.Int64
 	next := make(chan int64, 1)
 	consume(t, b, bus.Consumer{
 		Handle: func(_ context.Context, d bus.Delivery) error {
 			if d.Sequence == 1 {
 				return apperr.New(apperr.Invalid, "R", "m")
 			}
-			next <- told.Load()
+			next <- calls.Load()
 			return nil
 		},
 		GaveUp: func(_ context.Context, d bus.Delivery) error {
 			if got := streamMessages(t, b, subject.Dead); got != 0 || d.Sequence != 1 {
-				t.Errorf("got told of %d with %d letters, want of 1 before its letter", d.Sequence, got)
+				t.Errorf("got a call for %d with %d dead letters, want one for 1 before its dead letter", d.Sequence, got)
 			}
-			if told.Add(1) < 3 {
+			if calls.Add(1) < 3 {
 				return apperr.Unreachable("store", errors.New("away"))
 			}
 			return nil
@@ -303,13 +304,13 @@ func TestGaveUpIsToldBeforeTheLetter(t *testing.T) {
 		t.Errorf("got the next delivery after %d calls, want after 3", got)
 	}
 	awaitEmpty(t, b, "tester")
-	if got := streamMessages(t, b, subject.Dead); got != 1 || told.Load() != 3 {
-		t.Errorf("got %d letters and %d calls in the end, want 1 and 3", got, told.Load())
+	if got := streamMessages(t, b, subject.Dead); got != 1 || calls.Load() != 3 {
+		t.Errorf("got %d dead letters and %d calls at the end, want 1 and 3", got, calls.Load())
 	}
 }
 
-// A handler may return while its work goes on. It is called again when that has ended, and that is no other try.
-func TestWorkThatGoesOnIsFetched(t *testing.T) {
+// A handler may return while its work continues. It is called again when the work has ended, as part of the same try.
+func TestSuspendedTryIsResumed(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	publish(t, b, reply("visitor", 0))
@@ -323,11 +324,11 @@ func TestWorkThatGoesOnIsFetched(t *testing.T) {
 	}})
 	awaitEmpty(t, b, "tester")
 	if first, second := <-attempts, <-attempts; first != 1 || second != 1 {
-		t.Errorf("got the attempts %d and %d, want 1 twice", first, second)
+		t.Errorf("got attempts %d and %d, want 1 twice", first, second)
 	}
 }
 
-// A delivery leaves its consumer only when DEAD has it.
+// A delivery leaves the consumer only after DEAD has stored it.
 func TestDeadLetterWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.StartSized(t, bus.StreamSettings{MaxBytes: 2048}).URL())
@@ -347,32 +348,32 @@ func TestDeadLetterWaitsForRoom(t *testing.T) {
 		return apperr.New(apperr.Invalid, "R", "m")
 	}})
 	timetest.Until(t, "the handler was called", func() bool { return calls.Load() == 1 })
-	time.Sleep(1500 * time.Millisecond) // longer than AckWait: what must not happen has no event
+	time.Sleep(1500 * time.Millisecond) // longer than AckWait: the absence of an event cannot be awaited
 	c, err := b.Group(t.Context(), subject.Replies, "tester")
 	if err != nil || c.Total().AckPending != 1 {
-		t.Fatalf("while DEAD is full: got %+v, %v, want the delivery still out", c, err)
+		t.Fatalf("while DEAD is full: got %+v, %v, want the delivery still pending", c, err)
 	}
 	if err := dead.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	awaitEmpty(t, b, "tester")
 	if got := streamMessages(t, b, subject.Dead); got != 1 || calls.Load() != 1 {
-		t.Errorf("got %d letters after %d calls, want 1 after 1", got, calls.Load())
+		t.Errorf("got %d dead letters after %d calls, want 1 after 1", got, calls.Load())
 	}
 }
 
-func TestDeadLetterThatIsTooLargeTravelsWithoutPayload(t *testing.T) {
+func TestOversizedDeadLetterDropsThePayload(t *testing.T) {
 	t.Parallel()
 	n := bustest.Start(t)
 	b := bustest.Open(t, n.URL())
 	heard := bustest.Collect(t, n.URL(), subject.AllDead)
 	e := reply("visitor", 0)
-	room := int(b.JetStream().Conn().MaxPayload()) - 700 // enough for its own headers, too little for those of a letter
+	room := int(b.JetStream().Conn().MaxPayload()) - 700 // fits with the event's headers, but not with those of a dead letter
 	e.Message.Data = []byte(`{"text":"` + strings.Repeat("x", room) + `"}`)
 	publish(t, b, e)
 	consume(t, b, bus.Consumer{Handle: func(context.Context, bus.Delivery) error { return apperr.New(apperr.Invalid, "R", "m") }})
 	if m := heard.Next(); len(m.Data) != 0 || m.Header.Get(bus.HeaderDeadTruncated) != "true" {
-		t.Errorf("got %d bytes and headers %v, want none and the mark", len(m.Data), m.Header)
+		t.Errorf("got %d bytes and headers %v, want no payload and the truncated header", len(m.Data), m.Header)
 	}
 }
 
@@ -399,7 +400,7 @@ func TestPanicIsAnInternalError(t *testing.T) {
 	}
 	m := dead.Next()
 	if got := m.Header.Get(bus.HeaderDeadMessage); got != "Internal error" {
-		t.Errorf("got the message %q, want no cause in it", got)
+		t.Errorf("got the message %q, want it without the cause", got)
 	}
 	if got := m.Header.Get(bus.HeaderDeadReason); !strings.HasPrefix(got, "internal: panic: boom") ||
 		strings.Contains(got, "more") || strings.Contains(got, "goroutine") {
@@ -421,13 +422,13 @@ func TestOrderPerKeyUnderFailuresAndConcurrency(t *testing.T) {
 	var running sync.Map
 	consume(t, b, bus.Consumer{Concurrency: 32, Handle: func(_ context.Context, d bus.Delivery) error {
 		if _, twice := running.LoadOrStore(d.Subject, true); twice {
-			t.Errorf("two deliveries of %s at once", d.Subject)
+			t.Errorf("two concurrent deliveries of %s", d.Subject)
 		}
 		defer running.Delete(d.Subject)
 		if d.Attempt < 3 && rand.IntN(20) == 0 {
 			return apperr.Unreachable("MongoDB", errors.New("away"))
 		}
-		handled.note(d)
+		handled.record(d)
 		return nil
 	}})
 	publishAll(t, b, keys, 0, each)
@@ -436,8 +437,8 @@ func TestOrderPerKeyUnderFailuresAndConcurrency(t *testing.T) {
 	handled.check(t, keys, each)
 }
 
-// With one worker, and a delivery that fails for as long as the test likes, the other keys go on.
-func TestFailingKeyHoldsUpNoOther(t *testing.T) {
+// With a single worker, a failing delivery does not block other keys.
+func TestFailingKeyDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	handled := newSequences()
@@ -446,12 +447,12 @@ func TestFailingKeyHoldsUpNoOther(t *testing.T) {
 		if strings.HasSuffix(d.Subject, "visitor0") && !mended.Load() {
 			return apperr.Unreachable("MongoDB", errors.New("away"))
 		}
-		handled.note(d)
+		handled.record(d)
 		return nil
 	}})
 	publishAll(t, b, 5, 0, 10)
 	timetest.Until(t, "the other four are handled", func() bool { return handled.len() == 40 })
-	time.Sleep(2500 * time.Millisecond) // beyond AckWait: the held up ones must not be delivered again
+	time.Sleep(2500 * time.Millisecond) // beyond AckWait: waiting deliveries must not be redelivered
 	mended.Store(true)
 	timetest.Until(t, "the fifth is handled", func() bool { return handled.len() >= 50 })
 	awaitEmpty(t, b, "tester")
@@ -466,7 +467,7 @@ func TestSlowHandlerIsNotOvertakenByItsOwnRedelivery(t *testing.T) {
 	consume(t, b, bus.Consumer{AckWait: 1500 * time.Millisecond, Handle: func(context.Context, bus.Delivery) error {
 		if calls.Add(1) == 1 {
 			defer close(done)
-			time.Sleep(3 * time.Second) // the point: longer than AckWait
+			time.Sleep(3 * time.Second) // longer than AckWait
 		}
 		return nil
 	}})
@@ -478,7 +479,7 @@ func TestSlowHandlerIsNotOvertakenByItsOwnRedelivery(t *testing.T) {
 	}
 }
 
-// The process dies with deliveries in its hands, while more come in. The next one gets the lost ones first.
+// The process crashes with unfinished deliveries while more arrive. The next process handles the unfinished ones first.
 func TestOrderAfterACrash(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -499,14 +500,14 @@ func TestOrderAfterACrash(t *testing.T) {
 			<-stuck
 			return errors.New("dead")
 		}
-		handled.note(d)
+		handled.record(d)
 		return nil
 	}})
 	timetest.Until(t, "some are handled", func() bool { return handled.len() == keys*5 })
 	awaitPending(t, b, keys*(each-5))
 	first.Crash()
 
-	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }})
+	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error { handled.record(d); return nil }})
 	publishAll(t, b, keys, each, each)
 	timetest.Until(t, "all are handled", func() bool { return handled.len() >= keys*2*each })
 	close(stuck)
@@ -515,23 +516,23 @@ func TestOrderAfterACrash(t *testing.T) {
 	handled.check(t, keys, 2*each)
 }
 
-// awaitPending returns when the server has exactly n deliveries out.
+// awaitPending waits until the server counts exactly n deliveries as pending.
 func awaitPending(t testing.TB, b *bus.Bus, n int) {
 	t.Helper()
-	timetest.Until(t, fmt.Sprintf("%d are out", n), func() bool {
+	timetest.Until(t, fmt.Sprintf("%d are pending", n), func() bool {
 		c, err := b.Group(t.Context(), subject.Replies, "tester")
 		return err == nil && c.Total().AckPending == n
 	})
 }
 
-// Replicas take over from each other again and again, one by a crash; every key stays in order, and none is handled by two.
+// Replicas take over from each other repeatedly, once after a crash. Every key stays in order, and no delivery is handled twice.
 func TestReplicasStandByForEachOther(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
 	const keys, each, rounds = 8, 25, 4
 	handled := newSequences()
-	handle := func(_ context.Context, d bus.Delivery) error { handled.note(d); return nil }
+	handle := func(_ context.Context, d bus.Delivery) error { handled.record(d); return nil }
 	replicas := []*consumer{
 		consume(t, bustest.Open(t, url), bus.Consumer{Handle: handle}),
 		consume(t, bustest.Open(t, url), bus.Consumer{Handle: handle}),
@@ -553,15 +554,15 @@ func TestReplicasStandByForEachOther(t *testing.T) {
 	handled.check(t, keys, rounds*each)
 }
 
-// A stop lets the handlers that run finish, and leaves the rest to the next consumer: each is handled once.
-func TestStopLosesAndDoublesNothing(t *testing.T) {
+// A stop waits for running handlers and leaves the rest to the next consumer. Each delivery is handled once.
+func TestStopNeitherLosesNorDuplicates(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	const keys, each = 20, 50
 	handled := newSequences()
 	handle := func(_ context.Context, d bus.Delivery) error {
-		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // so that a stop hits some in the middle
-		handled.note(d)
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // so that some handlers are running at the stop
+		handled.record(d)
 		return nil
 	}
 	publishing := make(chan struct{})
@@ -591,16 +592,16 @@ func TestConsumerSurvivesAServerRestart(t *testing.T) {
 	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
 		if number(d) == each-1 {
 			held.Add(1)
-			<-release // in a handler's hands while the server is away
+			<-release // running while the server is down
 		}
-		handled.note(d)
+		handled.record(d)
 		return nil
 	}})
 	publishAll(t, b, keys, 0, each)
 	timetest.Until(t, "all but the last are handled", func() bool { return handled.len() == keys*(each-1) && held.Load() == keys })
 	e.stop()
 	close(release)
-	timetest.Until(t, "the last are handled while NATS is not connected", func() bool { return handled.len() == keys*each })
+	timetest.Until(t, "the last are handled while NATS is disconnected", func() bool { return handled.len() == keys*each })
 	e.start()
 	bustest.AwaitReady(t, b)
 	publishAll(t, b, keys, each, each)
@@ -609,7 +610,7 @@ func TestConsumerSurvivesAServerRestart(t *testing.T) {
 	handled.check(t, keys, 2*each)
 }
 
-func TestConsumeBeforeNATSIsThere(t *testing.T) {
+func TestConsumeBeforeNATSStarts(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)
 	e.stop()
@@ -640,11 +641,11 @@ func TestStopWhileNATSIsDown(t *testing.T) {
 	started := time.Now()
 	c.end()
 	if took := time.Since(started); took > 3*time.Second {
-		t.Errorf("got a stop after %v, want it at once", took)
+		t.Errorf("stop took %v, want it at once", took)
 	}
 }
 
-func TestDeletedConsumerIsMadeAgain(t *testing.T) {
+func TestDeletedConsumerIsRecreated(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	handled := make(chan int, 10)
@@ -657,7 +658,7 @@ func TestDeletedConsumerIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, b, reply("visitor", 2))
-	// The new consumer begins where the stream does; what this process knows to be done is not handled again.
+	// The new consumer starts at the beginning of the stream; the process does not handle finished deliveries again.
 	if got := receive(t, "the second delivery", handled); got != 2 {
 		t.Errorf("got %d, want 2", got)
 	}
@@ -682,7 +683,7 @@ func TestRecreatedStreamIsConsumed(t *testing.T) {
 	}
 }
 
-func TestConsumeNamesEveryFault(t *testing.T) {
+func TestConsumeReportsEveryFault(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	err := b.Consume(t.Context(), bus.Consumer{Durable: "a.b", Concurrency: -1, MaxAckPending: -1, AckWait: -1})

@@ -21,8 +21,8 @@ func TestDiskFull(t *testing.T) {
 	fulldisk.Run(t, fillDisk)
 }
 
-// Publishes fail at once, with a reason of their own, readiness names the stream, what was acknowledged can be read, and when there is
-// room again all goes on by itself.
+// While the disk is full, publishes fail at once with their own reason, readiness names the stream, and acknowledged events can be read.
+// When there is room again, everything recovers without intervention.
 func fillDisk(t *testing.T) {
 	n := bustest.Start(t)
 	b := bustest.Open(t, n.URL())
@@ -51,35 +51,35 @@ func fillDisk(t *testing.T) {
 		return ok && e.Code == apperr.Unavailable && e.Reason == "STREAM_NOT_WRITABLE" && e.RetryAfter > 0
 	}
 	if !refused(err) {
-		t.Fatalf("on a full disk after %d events: got %v, want that the stream is not writable", accepted, err)
+		t.Fatalf("on a full disk after %d events: got %v, want the stream not writable", accepted, err)
 	}
 	began := time.Now()
 	for range 100 {
 		if err := b.Publish(t.Context(), large(1000)); !refused(err) {
-			t.Fatalf("on a full disk: got %v, want that the stream is not writable", err)
+			t.Fatalf("on a full disk: got %v, want the stream not writable", err)
 		}
 	}
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("got 100 refusals in %v, want them at once", took)
+		t.Errorf("100 rejections took %v, want them at once", took)
 	}
 	if err := b.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "stream REPLIES does not acknowledge") {
 		t.Errorf("got %v from readiness, want the stream's name", err)
 	}
-	timetest.Until(t, "the server is known not to write", func() bool { return n.Writable() != nil })
-	if err := b.Publish(t.Context(), company("c", "k")); err != nil { // a small event, into another stream
+	timetest.Until(t, "the server reports that it cannot write", func() bool { return n.Writable() != nil })
+	if err := b.Publish(t.Context(), company("c", "k")); err != nil { // a small event to another stream
 		t.Errorf("another stream: got %v, want no error", err)
 	}
 	if got := streamMessages(t, b, subject.Replies); got != uint64(accepted) {
-		t.Errorf("got %d events, want the %d that were accepted", got, accepted)
+		t.Errorf("got %d events, want the %d accepted", got, accepted)
 	}
 
 	restore()
-	timetest.Until(t, "publishing goes on", func() bool { return b.Publish(t.Context(), large(2000)) == nil })
+	timetest.Until(t, "publishing recovers", func() bool { return b.Publish(t.Context(), large(2000)) == nil })
 	if got := streamMessages(t, b, subject.Replies); got != uint64(accepted)+1 {
-		t.Errorf("got %d events, want the %d that were accepted and one more", got, accepted)
+		t.Errorf("got %d events, want the %d accepted and one more", got, accepted)
 	}
 	if err := b.Ready(t.Context()); err != nil || n.Writable() != nil {
-		t.Errorf("got %v and %v, want that all is well", err, n.Writable())
+		t.Errorf("got %v and %v, want no errors", err, n.Writable())
 	}
 	seen := 0
 	for d, err := range b.Read(t.Context(), bus.Span{Stream: subject.Replies}) {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Hello announces this replica to the running replicas of its service. It returns when the server has the announcement; a disconnected
-// replica misses it.
+// Hello announces this replica to the running replicas of its service. It returns after the server has received the announcement;
+// disconnected replicas miss it.
 func (b *Bus) Hello(ctx context.Context, service string, text []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, invalidateTimeout)
 	defer cancel()
@@ -20,16 +20,16 @@ func (b *Bus) Hello(ctx context.Context, service string, text []byte) error {
 		err = b.conn.FlushWithContext(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("saying hello: %w", apperr.Unreachable("NATS", err))
+		return fmt.Errorf("announcing the replica: %w", apperr.Unreachable("NATS", err))
 	}
 	return nil
 }
 
-// OnHello calls heard, one call at a time, for every hello of the service's replicas, this one included, until stop is called.
-func (b *Bus) OnHello(service string, heard func(text []byte)) (stop func(), err error) {
-	sub, err := b.conn.Subscribe(subject.Hello(service), func(m *nats.Msg) { heard(m.Data) })
+// OnHello calls handle sequentially for every announcement of the service's replicas, including this one, until stop is called.
+func (b *Bus) OnHello(service string, handle func(text []byte)) (stop func(), err error) {
+	sub, err := b.conn.Subscribe(subject.Hello(service), func(m *nats.Msg) { handle(m.Data) })
 	if err != nil {
-		return nil, fmt.Errorf("listening for replicas: %w", err)
+		return nil, fmt.Errorf("subscribing to announcements: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
+	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is closed
 }

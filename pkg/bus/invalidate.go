@@ -13,12 +13,12 @@ import (
 
 const invalidateTimeout = 2 * time.Second
 
-// Invalidate makes all buses, this one included, drop the cached entry of kind and key. It returns when the server has the message. A
-// disconnected process misses it and relies on the short lifetime of its cache entries.
+// Invalidate makes all processes, including this one, drop the cache entry of kind and key. It returns after the server has received the
+// message. Disconnected processes miss it and rely on the short TTL of cache entries.
 func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 	if !subject.Valid(kind) || !subject.Valid(key) {
 		return apperr.InvalidEvent.New().
-			Wrap(fmt.Errorf("invalidating %q %q: not tokens of a subject", kind, key))
+			Wrap(fmt.Errorf("invalidating %q %q: not valid subject tokens", kind, key))
 	}
 	ctx, cancel := context.WithTimeout(ctx, invalidateTimeout)
 	defer cancel()
@@ -32,8 +32,8 @@ func (b *Bus) Invalidate(ctx context.Context, kind, key string) error {
 	return nil
 }
 
-// OnInvalidate calls forget, one call at a time, for every invalidation until stop is called. It may be called while NATS is
-// not connected, and survives reconnects.
+// OnInvalidate calls forget sequentially for every invalidation until stop is called. The subscription survives reconnects and can be
+// created while NATS is disconnected.
 func (b *Bus) OnInvalidate(forget func(kind, key string)) (stop func(), err error) {
 	sub, err := b.conn.Subscribe(subject.AllInvalidations, func(m *nats.Msg) {
 		if kind, key, ok := subject.ParseInvalidation(m.Subject); ok {
@@ -41,7 +41,7 @@ func (b *Bus) OnInvalidate(forget func(kind, key string)) (stop func(), err erro
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listening for invalidations: %w", err)
+		return nil, fmt.Errorf("subscribing to invalidations: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
+	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is closed
 }

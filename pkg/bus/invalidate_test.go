@@ -19,12 +19,12 @@ func TestInvalidationReachesAllBuses(t *testing.T) {
 	}
 	t.Cleanup(one.Close)
 	heard := make(chan string, 10)
-	stop, err := one.OnInvalidate(func(kind, key string) { heard <- "one " + kind + " " + key }) // while NATS is not connected
+	stop, err := one.OnInvalidate(func(kind, key string) { heard <- "one " + kind + " " + key }) // while NATS is disconnected
 	if err != nil {
-		t.Fatalf("listening while NATS is not connected: %v", err)
+		t.Fatalf("subscribing while NATS is disconnected: %v", err)
 	}
 	if err := one.Invalidate(t.Context(), "chat", "k0"); !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("while NATS is not connected: got %v, want Unavailable", err)
+		t.Errorf("while NATS is disconnected: got %v, want Unavailable", err)
 	}
 	e.start()
 	bustest.AwaitReady(t, one)
@@ -37,7 +37,7 @@ func TestInvalidationReachesAllBuses(t *testing.T) {
 		t.Helper()
 		got := map[string]bool{receive(t, what, heard): true, receive(t, what, heard): true}
 		if !got["one "+what] || !got["two "+what] {
-			t.Errorf("got %v, want %q heard by both", got, what)
+			t.Errorf("got %v, want %q received by both", got, what)
 		}
 	}
 	if err := two.Invalidate(t.Context(), "access_token", "k1"); err != nil {
@@ -46,7 +46,7 @@ func TestInvalidationReachesAllBuses(t *testing.T) {
 	expectBoth("access_token k1")
 
 	e.stop()
-	timetest.Until(t, "both notice", func() bool { return one.Ready(t.Context()) != nil && two.Ready(t.Context()) != nil })
+	timetest.Until(t, "both are disconnected", func() bool { return one.Ready(t.Context()) != nil && two.Ready(t.Context()) != nil })
 	e.start()
 	bustest.AwaitReady(t, one)
 	bustest.AwaitReady(t, two)
@@ -61,11 +61,11 @@ func TestInvalidationReachesAllBuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := receive(t, "the last", heard); got != "two chat k3" {
-		t.Errorf("got %q, want only the second bus to hear", got)
+		t.Errorf("got %q, want only the second bus to receive it", got)
 	}
 }
 
-func TestInvalidateRefusesWhatIsNoToken(t *testing.T) {
+func TestInvalidateRejectsInvalidTokens(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	for _, key := range []string{"", "a.b", "*", ">", "a b"} {

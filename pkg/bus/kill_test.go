@@ -21,10 +21,10 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// serverEnv makes this test binary a NATS server that can be killed: its value is the address and the folder.
+// serverEnv makes this test binary run a NATS server that can be killed; its value is the address and the directory.
 const serverEnv = "PARLEY_TEST_NATS"
 
-// serve runs the server until it is killed. It says when it is there.
+// serve runs the server until it is killed. It prints the URL when the server is ready.
 func serve(addrAndDir string) {
 	addr, dir, _ := strings.Cut(addrAndDir, " ")
 	n, err := embedded.StartNATS(embedded.NATSConfig{Addr: addr, Dir: dir})
@@ -33,11 +33,11 @@ func serve(addrAndDir string) {
 		os.Exit(1)
 	}
 	fmt.Println(n.URL())
-	_, _ = os.Stdin.Read(make([]byte, 1)) // returns when the test is gone
+	_, _ = os.Stdin.Read(make([]byte, 1)) // returns when the test has ended
 	n.Stop()
 }
 
-// process is a NATS server in a process of its own.
+// process is a NATS server in a separate process.
 type process struct {
 	cmd *exec.Cmd
 	url string
@@ -67,15 +67,15 @@ func startProcess(t *testing.T, addr, dir string) *process {
 	return p
 }
 
-// kill ends the process as kill -9 does. It may be called more than once.
+// kill sends SIGKILL. It may be called more than once.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// The server is killed in the middle of publishes and handlers, again and again. What was acknowledged is in the stream, each
-// event once, and the consumer handles all of it; a key's first handling of each event is in stream order.
-func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
+// The server is killed repeatedly during publishes and handlers. All acknowledged events are in the stream, each once, and the consumer
+// handles all of them; the first handling of each event is in stream order per key.
+func TestKilledServerLosesNoAcknowledgedEvent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := startProcess(t, nettest.Addr(t), dir)
@@ -85,14 +85,14 @@ func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
 
 	handled := newSequences()
 	consume(t, b, bus.Consumer{Handle: func(_ context.Context, d bus.Delivery) error {
-		handled.note(d)
+		handled.record(d)
 		return nil
 	}})
 	const keys, kills = 16, 3
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var acknowledged atomic.Int64
-	last := make([]int, keys) // the number up to which all of a key are acknowledged
+	last := make([]int, keys) // last acknowledged number per key
 	var callers sync.WaitGroup
 	for k := range keys {
 		callers.Go(func() {
@@ -116,14 +116,14 @@ func TestKilledServerLosesNothingThatItAcknowledged(t *testing.T) {
 
 	total := int(acknowledged.Load())
 	if got := int(streamMessages(t, b, subject.Replies)); got != total {
-		t.Errorf("got %d events in the stream, want the %d that were acknowledged, each once", got, total)
+		t.Errorf("got %d events in the stream, want the %d acknowledged ones, each once", got, total)
 	}
 	timetest.Until(t, "all are handled", func() bool { return handled.firsts() >= total })
 	awaitEmpty(t, b, "tester")
 	handled.checkFirsts(t, last)
 }
 
-// publishUntilAcknowledged publishes one event until it is acknowledged, as a caller does that retries.
+// publishUntilAcknowledged retries the publish of an event until it is acknowledged.
 func publishUntilAcknowledged(t *testing.T, b *bus.Bus, visitor string, n int) {
 	e := reply(visitor, n)
 	for {
@@ -138,7 +138,7 @@ func publishUntilAcknowledged(t *testing.T, b *bus.Bus, visitor string, n int) {
 	}
 }
 
-// firsts is how many different deliveries there were.
+// firsts returns the number of distinct deliveries.
 func (s *sequences) firsts() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *sequences) firsts() int {
 	return n
 }
 
-// checkFirsts fails the test where a key did not get 0 up to its last in order, repetitions left aside.
+// checkFirsts fails the test unless each key got 0 to last in order, ignoring duplicates.
 func (s *sequences) checkFirsts(t *testing.T, last []int) {
 	t.Helper()
 	s.mu.Lock()

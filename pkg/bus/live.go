@@ -15,8 +15,8 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Signal publishes a signal on core NATS. It does not wait for the server; while NATS is not connected the signal is dropped, because it would be
-// worthless when NATS is back.
+// Signal publishes a signal on core NATS without waiting for the server. It fails while NATS is disconnected: a delayed signal would be
+// useless.
 func (b *Bus) Signal(s event.Signal) error {
 	if !validSubject(s.Subject()) {
 		return fmt.Errorf("signalling %s: %w %q", s.Type(), nats.ErrBadSubject, s.Subject())
@@ -30,101 +30,102 @@ func (b *Bus) Signal(s event.Signal) error {
 	return nil
 }
 
-// signalFlush is how long a server may take to confirm a subscription.
+// signalFlush limits the wait for the server to process a subscription.
 const signalFlush = time.Second
 
-// OnSignal calls heard, one call at a time, for the signals on the subjects of a filter, until stop is called. Of the replicas that
-// listen in one group each signal reaches one; with an empty group it reaches all. When it returns, a server that is connected knows of it.
-func (b *Bus) OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error) {
-	take := func(m *nats.Msg) { heard(m.Subject, m.Data) }
+// OnSignal calls handle sequentially for signals on the subjects of filter until stop is called. Each signal reaches one replica of the
+// group; with an empty group it reaches all. When OnSignal returns, a connected server has processed the subscription.
+func (b *Bus) OnSignal(filter, group string, handle func(subj string, data []byte)) (stop func(), err error) {
+	receive := func(m *nats.Msg) { handle(m.Subject, m.Data) }
 	var sub *nats.Subscription
 	if group == "" {
-		sub, err = b.conn.Subscribe(filter, take)
+		sub, err = b.conn.Subscribe(filter, receive)
 	} else {
-		sub, err = b.conn.QueueSubscribe(filter, group, take)
+		sub, err = b.conn.QueueSubscribe(filter, group, receive)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listening for signals: %w", apperr.Unreachable("NATS", err))
+		return nil, fmt.Errorf("subscribing to signals: %w", apperr.Unreachable("NATS", err))
 	}
 	if b.conn.IsConnected() {
-		_ = b.conn.FlushTimeout(signalFlush) // otherwise it is sent after the reconnect
+		_ = b.conn.FlushTimeout(signalFlush) // while disconnected, the reconnect sends it
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
+	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is closed
 }
 
 const (
 	readingTimeout = 2 * time.Second
-	readingGroup   = "widget-api" // one of them answers
+	readingGroup   = "widget-api" // queue group
 )
 
-// Reading is how far a chat has been read, as the visitor sees it.
+// Reading is the read state of a chat from the visitor's point of view.
 type Reading struct {
-	Unread   int       `json:"unread"`             // messages of the other side after the visitor's cursor, at most [MaxUnread]
-	ReadUpTo string    `json:"readUpTo,omitempty"` // the visitor's cursor: id of the newest message that the visitor has read
-	SeenUpTo time.Time `json:"seenUpTo,omitzero"`  // what the visitor wrote up to then has been read by the company
+	Unread   int       `json:"unread"`             // messages from the company after the visitor's cursor, at most [MaxUnread]
+	ReadUpTo string    `json:"readUpTo,omitempty"` // id of the newest message that the visitor has read (the visitor's cursor)
+	SeenUpTo time.Time `json:"seenUpTo,omitzero"`  // the company has read the visitor's messages up to this time
 }
 
-// MaxUnread is how far unread messages are counted.
+// MaxUnread is the limit at which counting unread messages stops.
 const MaxUnread = 100
 
-// readingQuestion is what a gateway asks: to move the visitor's cursor to a message, or, without one, only how far the chat was read.
-type readingQuestion struct {
+// readingRequest moves the visitor's cursor to a message. Without a message id it only queries the read state.
+type readingRequest struct {
 	CompanyID string `json:"companyId"`
 	MessageID string `json:"messageId,omitempty"`
 }
 
-// readingAnswer is a Reading, or an error. An empty payload is an error without a reason.
-type readingAnswer struct {
+// readingResponse is a Reading or an error code. An empty payload is an unspecified error.
+type readingResponse struct {
 	Reading
 	Code string `json:"code,omitempty"`
 }
 
-// ReadUpTo asks the Widget APIs to move a visitor's read cursor to a message, unless it is further already, and returns how far the chat is
-// read then. An empty messageID moves nothing. Errors: NotFound, when the visitor's open chat has no such message; Unavailable.
+// ReadUpTo makes a Widget API move a visitor's read cursor forward to a message and returns the resulting read state. It never moves the
+// cursor back. An empty messageID only queries the state. Errors: NotFound if the visitor's open chat does not contain the message;
+// Unavailable.
 func (b *Bus) ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error) {
-	question, err := json.Marshal(readingQuestion{CompanyID: companyID, MessageID: messageID})
+	request, err := json.Marshal(readingRequest{CompanyID: companyID, MessageID: messageID})
 	if err != nil {
 		return Reading{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readingTimeout)
 	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, subject.ReadingRequest(appID, chatUserID), question)
+	m, err := b.conn.RequestWithContext(ctx, subject.ReadingRequest(appID, chatUserID), request)
 	if err != nil {
-		return Reading{}, apperr.Unreachable("the Widget API", fmt.Errorf("asking how far a chat was read: %w", err))
+		return Reading{}, apperr.Unreachable("the Widget API", fmt.Errorf("requesting the read state: %w", err))
 	}
-	var answer readingAnswer
+	var response readingResponse
 	switch {
-	case len(m.Data) == 0 || json.Unmarshal(m.Data, &answer) != nil:
-		return Reading{}, apperr.Unreachable("the Widget API", errors.New("it did not answer how far a chat was read"))
-	case answer.Code != "":
-		return Reading{}, apperr.New(apperr.NotFound, answer.Code, "There is no such message in the open chat")
+	case len(m.Data) == 0 || json.Unmarshal(m.Data, &response) != nil:
+		return Reading{}, apperr.Unreachable("the Widget API", errors.New("it failed to return the read state"))
+	case response.Code != "":
+		return Reading{}, apperr.New(apperr.NotFound, response.Code, "There is no such message in the open chat")
 	}
-	return answer.Reading, nil
+	return response.Reading, nil
 }
 
-// HandleReading answers [Bus.ReadUpTo] with the result of read until stop is called, which waits for running calls of read. Callers see
-// NotFound; other errors reach them without a reason.
+// HandleReading responds to [Bus.ReadUpTo] with the result of read until stop is called; stop waits for running calls. Callers receive
+// NotFound errors with their reason, and all others as Unavailable.
 func (b *Bus) HandleReading(read func(ctx context.Context, companyID, appID, chatUserID, messageID string) (Reading, error)) (stop func(), err error) {
-	a := &responder{answer: func(ctx context.Context, m *nats.Msg) []byte {
+	a := &responder{respond: func(ctx context.Context, m *nats.Msg) []byte {
 		ctx, cancel := context.WithTimeout(ctx, readingTimeout)
 		defer cancel()
-		var question readingQuestion
+		var request readingRequest
 		appID, chatUserID, _ := strings.Cut(strings.TrimPrefix(m.Subject, "parley.ask.reading."), ".")
-		if json.Unmarshal(m.Data, &question) != nil {
+		if json.Unmarshal(m.Data, &request) != nil {
 			return nil
 		}
-		found, err := read(ctx, question.CompanyID, appID, chatUserID, question.MessageID)
-		answer := readingAnswer{Reading: found}
+		found, err := read(ctx, request.CompanyID, appID, chatUserID, request.MessageID)
+		response := readingResponse{Reading: found}
 		if apperr.Is(err, apperr.NotFound) {
-			answer.Code = apperr.MessageNotFound.Reason
+			response.Code = apperr.MessageNotFound.Reason
 			if e, ok := errors.AsType[*apperr.Error](err); ok && e.Reason != "" {
-				answer.Code = e.Reason
+				response.Code = e.Reason
 			}
 		} else if err != nil {
 			return nil
 		}
-		text, _ := json.Marshal(answer) // strings, a number and a time: always encodes
+		text, _ := json.Marshal(response) // strings, a number and a time: always encodes
 		return text
 	}}
-	return a.listen(b, subject.AllReadingQuestions, readingGroup)
+	return a.listen(b, subject.AllReadingRequests, readingGroup)
 }

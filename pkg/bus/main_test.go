@@ -22,7 +22,7 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 )
 
-// patience bounds every wait of these tests, far above what any of them takes.
+// patience is the timeout of every wait in these tests, far above the usual duration.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, bustest.LeftByNATS()...)
 }
 
-// reply is an event whose subject belongs to visitor, and whose text is n.
+// reply returns an event with the visitor in its subject and n as its text.
 func reply(visitor string, n int) event.Reply {
 	return event.Reply{
 		CompanyID: "company", AppID: "app", ChatUserID: visitor, ChatID: "chat",
@@ -50,12 +50,12 @@ func receive[T any](t testing.TB, what string, from <-chan T) T {
 	case v := <-from:
 		return v
 	case <-time.After(patience):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("timeout waiting for %s", what)
 		panic("unreachable")
 	}
 }
 
-// engine is a NATS that can go away and come back on the same address and folder.
+// engine is a NATS server that can be stopped and restarted with the same address and directory.
 type engine struct {
 	t    testing.TB
 	dir  string
@@ -83,7 +83,7 @@ func (e *engine) start() {
 
 func (e *engine) stop() { e.nats.Stop() }
 
-// logbook is a slog handler's writer that counts lines with a text.
+// logbook collects the output of a slog handler.
 type logbook struct {
 	mu    sync.Mutex
 	lines []byte
@@ -104,7 +104,7 @@ func (l *logbook) String() string {
 
 func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// sequences notes for each key in which order its numbers came.
+// sequences records the numbers of each key in order of arrival.
 type sequences struct {
 	mu    sync.Mutex
 	byKey map[string][]int
@@ -113,7 +113,7 @@ type sequences struct {
 
 func newSequences() *sequences { return &sequences{byKey: make(map[string][]int)} }
 
-func (s *sequences) note(d bus.Delivery) {
+func (s *sequences) record(d bus.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byKey[d.Subject] = append(s.byKey[d.Subject], number(d))
@@ -122,7 +122,7 @@ func (s *sequences) note(d bus.Delivery) {
 
 func (s *sequences) len() int { return int(s.total.Load()) }
 
-// check fails the test where a key did not get 0, 1, 2, ... each, in order.
+// check fails the test unless each key got 0, 1, 2, ..., each-1 in order.
 func (s *sequences) check(t *testing.T, keys, each int) {
 	t.Helper()
 	s.mu.Lock()
@@ -143,13 +143,13 @@ func ascending(got []int, each int) error {
 	}
 	for i, n := range got {
 		if n != i {
-			return fmt.Errorf("got number %d in place %d: %v", n, i, got)
+			return fmt.Errorf("got number %d at index %d: %v", n, i, got)
 		}
 	}
 	return nil
 }
 
-// number is the n in the data of a reply.
+// number returns the n of a reply.
 func number(d bus.Delivery) int {
 	_, rest, _ := strings.Cut(string(d.Data), `{"n":`)
 	digits, _, _ := strings.Cut(rest, "}")

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Results of a publish: the label of parley_bus_publish_seconds.
+// Results of a publish: values of the label result of parley_bus_publish_seconds.
 const (
 	resultOK          = "ok"
 	resultFull        = "full"
@@ -16,7 +16,7 @@ const (
 )
 
 type metrics struct {
-	published   map[string]prometheus.Observer // by result, so that the hot path looks up no labels
+	published   map[string]prometheus.Observer // by result: saves the label lookup in the hot path
 	handled     *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
 	redelivered *prometheus.CounterVec
@@ -95,15 +95,14 @@ func (m *metrics) begin(c Consumer) {
 	m.redelivered.WithLabelValues(c.Stream, c.Durable)
 }
 
-// end removes the series that this process no longer knows.
+// end deletes the consumer's gauges, which this process no longer updates.
 func (m *metrics) end(c Consumer) {
 	for _, gauge := range []*prometheus.GaugeVec{m.lag, m.partitions, m.inFlight, m.waiting, m.oldest} {
 		gauge.DeleteLabelValues(c.Stream, c.Durable)
 	}
 }
 
-// register returns the collector that counts: this one, or, where another bus of the process has registered its like before,
-// that one.
+// register registers a collector. If another bus of the process has registered an equal one, it returns that one.
 func register[C prometheus.Collector](registerer prometheus.Registerer, collector C) C {
 	if registerer == nil {
 		return collector

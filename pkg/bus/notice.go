@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// Notify sends a notice on a core NATS subject. Nothing keeps it: a replica that is disconnected at that moment does not hear it.
+// Notify publishes a notice on a core NATS subject. Disconnected replicas miss it.
 func (b *Bus) Notify(_ context.Context, subj string, data []byte) error {
 	if err := b.conn.Publish(subj, data); err != nil {
 		return fmt.Errorf("sending a notice: %w", apperr.Unreachable("NATS", err))
@@ -17,11 +17,11 @@ func (b *Bus) Notify(_ context.Context, subj string, data []byte) error {
 	return nil
 }
 
-// OnNotice calls heard, one call at a time, for every notice on a subject, those of this bus included, until stop is called.
-func (b *Bus) OnNotice(subj string, heard func(data []byte)) (stop func(), err error) {
-	sub, err := b.conn.Subscribe(subj, func(m *nats.Msg) { heard(m.Data) })
+// OnNotice calls handle sequentially for every notice on a subject, including those of this bus, until stop is called.
+func (b *Bus) OnNotice(subj string, handle func(data []byte)) (stop func(), err error) {
+	sub, err := b.conn.Subscribe(subj, func(m *nats.Msg) { handle(m.Data) })
 	if err != nil {
-		return nil, fmt.Errorf("listening for notices: %w", apperr.Unreachable("NATS", err))
+		return nil, fmt.Errorf("subscribing to notices: %w", apperr.Unreachable("NATS", err))
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
+	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is closed
 }

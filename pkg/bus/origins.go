@@ -17,17 +17,17 @@ import (
 
 const (
 	originsTimeout = 2 * time.Second
-	originsGroup   = "widget-api" // one of them answers
+	originsGroup   = "widget-api" // queue group
 )
 
-// originsAnswer is a Widget API's answer about an application. An empty payload is an error.
-type originsAnswer struct {
+// originsResponse is the response of a Widget API. An empty payload is an error.
+type originsResponse struct {
 	Found          bool     `json:"found"`
 	AllowedOrigins []string `json:"allowedOrigins"`
 }
 
-// AllowedOrigins asks the Widget APIs which origins an application allows; found is false if the application does not exist.
-// It returns Unavailable if none of them answers.
+// AllowedOrigins requests the allowed origins of an application from a Widget API; found is false if the application does not exist. It
+// returns Unavailable if none responds.
 func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []string, found bool, err error) {
 	if !subject.Valid(appID) {
 		return nil, false, nil
@@ -36,52 +36,52 @@ func (b *Bus) AllowedOrigins(ctx context.Context, appID string) (origins []strin
 	defer cancel()
 	m, err := b.conn.RequestWithContext(ctx, subject.OriginsRequest(appID), nil)
 	if err != nil {
-		return nil, false, apperr.Unreachable("the Widget API", fmt.Errorf("asking for allowed origins: %w", err))
+		return nil, false, apperr.Unreachable("the Widget API", fmt.Errorf("requesting allowed origins: %w", err))
 	}
-	var answer originsAnswer
-	if len(m.Data) == 0 || json.Unmarshal(m.Data, &answer) != nil {
-		return nil, false, apperr.Unreachable("the Widget API", errors.New("it did not answer which origins are allowed"))
+	var response originsResponse
+	if len(m.Data) == 0 || json.Unmarshal(m.Data, &response) != nil {
+		return nil, false, apperr.Unreachable("the Widget API", errors.New("it failed to return the allowed origins"))
 	}
-	return answer.AllowedOrigins, answer.Found, nil
+	return response.AllowedOrigins, response.Found, nil
 }
 
-// HandleOrigins answers [Bus.AllowedOrigins] with the result of find until stop is called, which waits for running calls of find. An
-// error other than NotFound is answered without its text.
+// HandleOrigins responds to [Bus.AllowedOrigins] with the result of find until stop is called; stop waits for running calls. Callers
+// receive errors other than NotFound without their text.
 func (b *Bus) HandleOrigins(find func(ctx context.Context, appID string) ([]string, error)) (stop func(), err error) {
-	a := &responder{answer: func(ctx context.Context, m *nats.Msg) []byte { return answerOrigins(ctx, m.Subject, find) }}
-	return a.listen(b, subject.AllOriginQuestions, originsGroup)
+	a := &responder{respond: func(ctx context.Context, m *nats.Msg) []byte { return respondOrigins(ctx, m.Subject, find) }}
+	return a.listen(b, subject.AllOriginRequests, originsGroup)
 }
 
-// responder answers each question beside the others: one that waits for MongoDB must not hold them up.
+// responder handles requests concurrently, so that one that waits for MongoDB does not delay the others.
 type responder struct {
-	answer func(ctx context.Context, m *nats.Msg) []byte
-	ctx    context.Context
-	cancel context.CancelFunc
+	respond func(ctx context.Context, m *nats.Msg) []byte
+	ctx     context.Context
+	cancel  context.CancelFunc
 
-	mu        sync.Mutex
-	stopped   bool
-	answering sync.WaitGroup
+	mu      sync.Mutex
+	stopped bool
+	running sync.WaitGroup
 }
 
-// listen answers the questions on the subjects of a filter; one replica of the group answers each.
+// listen subscribes to requests on the subjects of filter; each reaches one replica of the group.
 func (a *responder) listen(b *Bus, filter, group string) (stop func(), err error) {
 	a.ctx, a.cancel = context.WithCancel(b.ctx)
-	sub, err := b.conn.QueueSubscribe(filter, group, a.take)
+	sub, err := b.conn.QueueSubscribe(filter, group, a.handle)
 	if err != nil {
 		a.cancel()
-		return nil, fmt.Errorf("listening for questions: %w", err)
+		return nil, fmt.Errorf("subscribing to requests: %w", err)
 	}
 	return func() {
-		_ = sub.Unsubscribe() // fails only once the connection is closed
+		_ = sub.Unsubscribe() // fails only if the connection is closed
 		a.stop()
 	}, nil
 }
 
-func (a *responder) take(m *nats.Msg) {
+func (a *responder) handle(m *nats.Msg) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.stopped {
-		a.answering.Go(func() { _ = m.Respond(a.answer(a.ctx, m)) }) // the caller retries
+		a.running.Go(func() { _ = m.Respond(a.respond(a.ctx, m)) }) // the caller retries
 	}
 }
 
@@ -90,16 +90,16 @@ func (a *responder) stop() {
 	a.stopped = true
 	a.mu.Unlock()
 	a.cancel()
-	a.answering.Wait()
+	a.running.Wait()
 }
 
-func answerOrigins(ctx context.Context, subj string, find func(context.Context, string) ([]string, error)) []byte {
+func respondOrigins(ctx context.Context, subj string, find func(context.Context, string) ([]string, error)) []byte {
 	ctx, cancel := context.WithTimeout(ctx, originsTimeout)
 	defer cancel()
 	origins, err := find(ctx, strings.TrimPrefix(subj, subject.OriginsRequest("")))
 	if err != nil && !apperr.Is(err, apperr.NotFound) {
 		return nil
 	}
-	answer, _ := json.Marshal(originsAnswer{Found: err == nil, AllowedOrigins: origins}) // strings: always encodes
-	return answer
+	response, _ := json.Marshal(originsResponse{Found: err == nil, AllowedOrigins: origins}) // strings: always encodes
+	return response
 }

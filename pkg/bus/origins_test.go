@@ -10,14 +10,14 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-func TestAllowedOriginsAreAskedFor(t *testing.T) {
+func TestAllowedOrigins(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
-	asking, answering := bustest.Open(t, url), bustest.Open(t, url)
-	if _, _, err := asking.AllowedOrigins(t.Context(), "app"); !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("with nobody to ask: got %v, want Unavailable at once", err)
+	requester, responder := bustest.Open(t, url), bustest.Open(t, url)
+	if _, _, err := requester.AllowedOrigins(t.Context(), "app"); !apperr.Is(err, apperr.Unavailable) {
+		t.Errorf("without a responder: got %v, want Unavailable at once", err)
 	}
-	stop, err := answering.HandleOrigins(func(_ context.Context, appID string) ([]string, error) {
+	stop, err := responder.HandleOrigins(func(_ context.Context, appID string) ([]string, error) {
 		switch appID {
 		case "app":
 			return []string{"https://a.example"}, nil
@@ -31,7 +31,7 @@ func TestAllowedOriginsAreAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bustest.AwaitReady(t, answering)
+	bustest.AwaitReady(t, responder)
 	for _, test := range []struct {
 		appID string
 		want  []string
@@ -45,13 +45,13 @@ func TestAllowedOriginsAreAskedFor(t *testing.T) {
 		{"not.an.id", nil, false, false},
 		{"*", nil, false, false},
 	} {
-		got, found, err := asking.AllowedOrigins(t.Context(), test.appID)
+		got, found, err := requester.AllowedOrigins(t.Context(), test.appID)
 		if !slices.Equal(got, test.want) || found != test.found || apperr.Is(err, apperr.Unavailable) != test.fails || (err != nil) != test.fails {
 			t.Errorf("%s: got %v, %v, %v, want %v, %v", test.appID, got, found, err, test.want, test.found)
 		}
 	}
 	stop()
-	if _, _, err := asking.AllowedOrigins(t.Context(), "app"); !apperr.Is(err, apperr.Unavailable) {
+	if _, _, err := requester.AllowedOrigins(t.Context(), "app"); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("after the stop: got %v, want Unavailable", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// partitionTable knows how many partitions each stream has. That is fixed when a stream is created, so each is asked for once.
+// partitionTable caches the number of partitions of each stream, which is fixed when the stream is created.
 type partitionTable struct {
 	bus *Bus
 
@@ -21,8 +21,8 @@ func newPartitionTable(b *Bus) *partitionTable {
 	return &partitionTable{bus: b, counts: make(map[string]int)}
 }
 
-// of returns how many partitions a stream has. Its error is the server's.
-func (t *partitionTable) of(ctx context.Context, stream string) (int, error) {
+// get returns the number of partitions of a stream. Errors are those of nats.go.
+func (t *partitionTable) get(ctx context.Context, stream string) (int, error) {
 	t.mu.Lock()
 	n, known := t.counts[stream]
 	t.mu.Unlock()
@@ -33,10 +33,10 @@ func (t *partitionTable) of(ctx context.Context, stream string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return t.note(stream, s.CachedInfo().Config), nil
+	return t.store(stream, s.CachedInfo().Config), nil
 }
 
-func (t *partitionTable) note(stream string, config jetstream.StreamConfig) int {
+func (t *partitionTable) store(stream string, config jetstream.StreamConfig) int {
 	n := 1
 	if config.SubjectTransform != nil {
 		n = subject.Partitions(config.SubjectTransform.Destination)
@@ -47,26 +47,26 @@ func (t *partitionTable) note(stream string, config jetstream.StreamConfig) int 
 	return n
 }
 
-// forget makes the next question go to the server: the stream may be another one.
+// forget drops a cache entry: the stream may have been recreated.
 func (t *partitionTable) forget(stream string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.counts, stream)
 }
 
-// forgetAll is for a new connection, which may lead to another server.
+// forgetAll clears the cache after a reconnect, which may lead to another server.
 func (t *partitionTable) forgetAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.counts)
 }
 
-// await asks until the server answers, or ctx is done.
+// await retries until the server responds or ctx is done.
 func (t *partitionTable) await(ctx context.Context, stream string) (int, error) {
 	for wait := minSessionWait; ; wait = min(2*wait, maxSessionWait) {
-		up := t.bus.linkUp.wait()
+		up := t.bus.connUp.wait()
 		request, cancel := t.bus.state.request(ctx, apiTimeout)
-		n, err := t.of(request, stream)
+		n, err := t.get(request, stream)
 		cancel()
 		if err == nil {
 			return n, nil
@@ -84,7 +84,7 @@ func (t *partitionTable) await(ctx context.Context, stream string) (int, error) 
 	}
 }
 
-// Stored returns the subject, or the filter, under which a stream keeps what was published on subj.
+// Stored returns the stored form of a published subject or filter, which depends on the partitions of the stream.
 func (b *Bus) Stored(ctx context.Context, stream, subj string) (string, error) {
 	n, err := b.Partitions(ctx, stream)
 	if err != nil {
@@ -93,12 +93,12 @@ func (b *Bus) Stored(ctx context.Context, stream, subj string) (string, error) {
 	return subject.Stored(subj, n), nil
 }
 
-// Partitions returns how many partitions a stream has: 1 where it has not been divided. It is NotFound where there is no such
-// stream, Unavailable while NATS is not connected.
+// Partitions returns the number of partitions of a stream; 1 if it is not partitioned. Errors: NotFound if the stream does not exist,
+// Unavailable while NATS is disconnected.
 func (b *Bus) Partitions(ctx context.Context, stream string) (int, error) {
 	ctx, cancel := b.state.request(ctx, apiTimeout)
 	defer cancel()
-	n, err := b.partitions.of(ctx, stream)
+	n, err := b.partitions.get(ctx, stream)
 	if err != nil {
 		return 0, readError(stream, err)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Position is how far a group has handled a partition, as the stream POSITIONS keeps it.
+// Position is the offset of a group in a partition, as stored in POSITIONS.
 type Position struct {
-	Sequence uint64    `json:"sequence"` // everything up to here
-	Stream   time.Time `json:"stream"`   // when the stream was created: a sequence of another one says nothing
+	Sequence uint64    `json:"sequence"` // everything up to this sequence has been handled
+	Stream   time.Time `json:"stream"`   // creation time of the stream; the position is void if the stream was recreated
 }
 
 func (b *Bus) writePosition(ctx context.Context, stream, group string, partition int, p Position) error {
@@ -27,12 +27,12 @@ func (b *Bus) writePosition(ctx context.Context, stream, group string, partition
 	}
 	err = b.publishMsg(ctx, &nats.Msg{Subject: subject.Position(stream, group, partition), Data: data, Header: nats.Header{}})
 	if err != nil {
-		return apperr.Unreachable("NATS", fmt.Errorf("writing a position of %s: %w", group, err))
+		return apperr.Unreachable("NATS", fmt.Errorf("saving a position of %s: %w", group, err))
 	}
 	return nil
 }
 
-// position returns NotFound where the partition has never been read.
+// position returns the saved position of a partition, or NotFound if the group has never read it.
 func (b *Bus) position(ctx context.Context, stream, group string, partition int) (p Position, err error) {
 	d, err := b.Last(ctx, subject.Positions, subject.Position(stream, group, partition))
 	if err == nil {
@@ -41,9 +41,9 @@ func (b *Bus) position(ctx context.Context, stream, group string, partition int)
 	return p, err
 }
 
-// Positions returns how far a group that keeps positions has handled each partition of a stream, by partition; those that have never
-// been read are missing, and so are those of another stream of that name, which was created at another time. It is Unavailable while NATS is
-// not connected. A replica that lacks the newest messages may answer.
+// Positions returns the saved sequences of a group with positions, by partition. It omits partitions that have never been read and
+// positions of an earlier stream of that name, with a creation time other than created. It returns Unavailable while NATS is
+// disconnected. The response may come from a replica that lacks the newest messages.
 func (b *Bus) Positions(ctx context.Context, stream, group string, created time.Time) (map[int]uint64, error) {
 	all, err := b.allPositions(ctx, stream, group)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Bus) Positions(ctx context.Context, stream, group string, created time.
 	return found, nil
 }
 
-// allPositions returns the positions of a stream's groups, or of one where group is not "*", by group and partition.
+// allPositions returns the positions of a group on a stream, or of all groups if group is "*", by group and partition.
 func (b *Bus) allPositions(ctx context.Context, stream, group string) (map[string]map[int]Position, error) {
 	found := make(map[string]map[int]Position)
 	last, err := b.Lasts(ctx, subject.Positions, []string{subject.AllPositions(stream, group)})
@@ -70,7 +70,7 @@ func (b *Bus) allPositions(ctx context.Context, stream, group string) (map[strin
 		var p Position
 		partition, err := strconv.Atoi(tokens[len(tokens)-1])
 		if err != nil || len(tokens) < 2 || json.Unmarshal(d.Data, &p) != nil {
-			continue // not ours
+			continue // malformed
 		}
 		name := tokens[len(tokens)-2]
 		if found[name] == nil {
@@ -81,13 +81,13 @@ func (b *Bus) allPositions(ctx context.Context, stream, group string) (map[strin
 	return found, nil
 }
 
-// countAfter returns how many messages a stream holds after a sequence on stored subjects that match filter.
+// countAfter returns the number of messages after sequence whose stored subjects match filter.
 func (b *Bus) countAfter(ctx context.Context, stream, filter string, sequence uint64) (uint64, error) {
-	ask, err := json.Marshal(directGet{Seq: sequence + 1, NextBySubj: filter, Batch: 1})
+	request, err := json.Marshal(directGet{Seq: sequence + 1, NextBySubj: filter, Batch: 1})
 	if err != nil {
 		return 0, err
 	}
-	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, ask)
+	m, err := b.conn.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, request)
 	if err != nil {
 		return 0, apperr.Unreachable("NATS", fmt.Errorf("counting in %s: %w", stream, err))
 	}

@@ -18,17 +18,17 @@ import (
 
 const (
 	publishTimeout = 5 * time.Second
-	// A subject may be without its stream for a moment: while the streams are being declared, or a cluster elects. A publish
-	// tries again a few times before it says so.
+	// A subject may have no stream for a moment, while the streams are being created or a cluster elects a leader. Publish retries a few
+	// times before it fails.
 	noStreamTries = 3
 	noStreamWait  = 200 * time.Millisecond
 
 	fullRetryAfter        = 30 * time.Second
-	notWritableRetryAfter = probeEvery
+	notWritableRetryAfter = probeInterval
 )
 
-// Headers of an event: the CloudEvents 1.0 attributes under the names of the NATS protocol binding's binary mode, JetStream's
-// own, and the W3C trace context.
+// Headers of an event: CloudEvents 1.0 attributes in the binary mode of the NATS protocol binding, the JetStream message id, and the W3C
+// trace context.
 const (
 	headerID          = "ce-id"
 	headerType        = "ce-type"
@@ -38,16 +38,15 @@ const (
 	headerContentType = "ce-datacontenttype"
 	headerMsgID       = jetstream.MsgIDHeader
 	headerTraceParent = "traceparent"
-	headerRequestID   = "ce-requestid" // an extension: X-Request-Id of the HTTP request that caused the event
+	headerRequestID   = "ce-requestid" // extension attribute: X-Request-Id of the HTTP request that caused the event
 
 	specVersion = "1.0"
 	contentType = "application/json"
 )
 
-// Publish returns nil after the event's stream has acknowledged it. It waits for 5 seconds, or until ctx ends. It
-// fails at once while NATS is not connected, or cannot write the stream. Errors are apperr.Unavailable, with the reason STREAM_FULL where
-// the stream's limit refused the event and STREAM_NOT_WRITABLE where NATS cannot write it, and apperr.Invalid for an event that no
-// stream can take.
+// Publish returns nil after the event's stream has acknowledged it. It waits for up to 5 seconds, or until ctx ends. It fails at once
+// while NATS is disconnected or cannot write the stream. Errors: apperr.Unavailable, with the reason STREAM_FULL if the stream is at its
+// limit and STREAM_NOT_WRITABLE if NATS cannot write it; apperr.Invalid if no stream can store the event.
 func (b *Bus) Publish(ctx context.Context, e event.Event) error {
 	started := time.Now()
 	ctx, span := b.beginSend(ctx, e)
@@ -71,10 +70,9 @@ func (b *Bus) publishEvent(ctx context.Context, e event.Event) error {
 	return b.publishMsg(ctx, &env.msg)
 }
 
-// publishMsg returns when the stream has answered, or with the reason why it will not. The message is not kept: the caller
-// may use it again at once.
+// publishMsg publishes m and returns after the stream's acknowledgement, or with the reason for the failure. It does not retain m.
 func (b *Bus) publishMsg(ctx context.Context, m *nats.Msg) error {
-	began := time.Now() // not with Do, whose closure would be an allocation a publish
+	began := time.Now() // instead of Do, whose closure would cost an allocation per publish
 	a, err := b.guards.of(m.Subject).begin(began)
 	if err != nil {
 		return err
@@ -104,7 +102,7 @@ func (b *Bus) publishGuarded(ctx context.Context, m *nats.Msg) error {
 	}
 }
 
-// sleep returns nil after d, or the context's error when that ends before.
+// sleep returns nil after d, or the context's error if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -116,7 +114,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// publishOutcome says what a failed publish means to the caller: its result for the metrics, and the coded error.
+// publishOutcome maps the error of a publish to its metrics result and to a coded error.
 func publishOutcome(err error) (result string, coded error) {
 	if err == nil {
 		return resultOK, nil
@@ -138,7 +136,7 @@ func publishOutcome(err error) (result string, coded error) {
 	return resultUnavailable, unavailable
 }
 
-// Error codes of JetStream (the server's errors.json) that nats.go has no names for.
+// Error codes of JetStream (errors.json of nats-server) without a constant in nats.go.
 const (
 	codeNoResources     jetstream.ErrorCode = 10023
 	codeStorageExceeded jetstream.ErrorCode = 10047
@@ -153,7 +151,8 @@ func apiError(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// IsFull recognises a stream that is at its limit. JetStream reports it as a failed store with the limit in the text.
+// IsFull reports whether err means that a stream is at its limit. JetStream reports this as a failed store that names the limit in its
+// text.
 func IsFull(err error) bool {
 	switch apiError(err) {
 	case codeNoResources, codeStorageExceeded:
@@ -164,16 +163,16 @@ func IsFull(err error) bool {
 	return false
 }
 
-// NotWritable reports whether err means that NATS cannot write a stream, and then sets the reason and the pause of answer.
-func NotWritable(err error, answer *apperr.Error) bool {
+// NotWritable reports whether err means that NATS cannot write a stream. If so, it sets the reason and RetryAfter of response.
+func NotWritable(err error, response *apperr.Error) bool {
 	_, ok := errors.AsType[*notWritableError](err)
 	if ok {
-		answer.Reason, answer.RetryAfter = apperr.StreamNotWritable.Reason, notWritableRetryAfter
+		response.Reason, response.RetryAfter = apperr.StreamNotWritable.Reason, notWritableRetryAfter
 	}
 	return ok
 }
 
-// validSubject reports whether a message can be published on s: no empty tokens, wildcards or white space.
+// validSubject reports whether a message can be published on s: s has no empty tokens, wildcards or white space.
 func validSubject(s string) bool {
 	start := true
 	for i := range len(s) {
@@ -192,16 +191,16 @@ func validSubject(s string) bool {
 	return !start
 }
 
-// envelope is a message that is used over and over: its payload's buffer, its header map and the map's values stay.
+// envelope is a reusable message: it keeps its payload buffer, its header map and the map's values.
 type envelope struct {
 	msg      nats.Msg
 	payload  []byte
-	timeText []byte // room for the time
+	timeText []byte // buffer of the time header
 	request  []string
 	trace    []string
 }
 
-// maxKeptPayload bounds what an envelope in the pool may hold on to.
+// maxKeptPayload limits the payload buffer of a pooled envelope.
 const maxKeptPayload = 64 << 10
 
 func newEnvelope() *envelope {
@@ -215,7 +214,7 @@ func newEnvelope() *envelope {
 	}
 }
 
-// encode fills the envelope with an event.
+// encode writes an event to the envelope.
 func (v *envelope) encode(e event.Event, source, requestID, traceParent string) {
 	h, id := v.msg.Header, e.EventID()
 	v.timeText = chat.AppendTime(v.timeText[:0], e.OccurredAt())
@@ -227,7 +226,7 @@ func (v *envelope) encode(e event.Event, source, requestID, traceParent string) 
 	v.msg.Subject, v.msg.Data = e.Subject(), v.payload
 }
 
-// setOrDelete gives a header a value, in the room that is kept for it, or none.
+// setOrDelete sets a header to value, reusing room, or deletes it if value is empty.
 func setOrDelete(h nats.Header, name string, room []string, value string) {
 	if value == "" {
 		delete(h, name)

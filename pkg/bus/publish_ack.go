@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ackShards is a power of two; more of them mean less waiting for each other's lock.
+// ackShards is a power of two; more shards mean less lock contention.
 const ackShards = 16
 
 const (
@@ -25,21 +25,20 @@ const (
 )
 
 var (
-	errNoStream   = errors.New("no stream takes this subject")
+	errNoStream   = errors.New("no stream for the subject")
 	errAckTimeout = errors.New("the stream did not acknowledge in time")
 )
 
-// ackTable brings each stream's acknowledgement to the publisher that waits for it. All of a bus share one subscription, and
-// a publisher's place in the table is the last token of the reply subject. Measured against the two ways that nats.go offers
-// (see BenchmarkPublish) it costs the least processor time, and unlike an asynchronous publish it keeps nothing when an
-// acknowledgement never comes.
+// ackTable routes acknowledgements to the waiting publishers. All share one subscription; the last token of the reply subject is the
+// publisher's id. It needs less CPU than the publish functions of nats.go (see BenchmarkPublish) and, unlike an asynchronous publish,
+// retains nothing if an acknowledgement never arrives.
 type ackTable struct {
-	prefix string // of the reply subjects, with the final dot
+	prefix string // of reply subjects, including the final dot
 	next   atomic.Uint64
 	round  atomic.Uint64 // counts the sweeps
 	shards [ackShards]ackShard
 	pool   sync.Pool
-	late   func(stream string) // called for an acknowledgement that no publisher waits for
+	late   func(stream string) // called for a positive acknowledgement without a waiting publisher
 }
 
 type ackShard struct {
@@ -47,11 +46,11 @@ type ackShard struct {
 	waiting map[uint64]*ackWaiter
 }
 
-// ackWaiter is the place of one publisher. The goroutine that removes it from the table, under the table's lock, sends at most one
-// answer, so waiters can be reused.
+// ackWaiter waits for the acknowledgement of one publish. Only the goroutine that removes it from the table, under the shard's lock,
+// sends to result, at most once. Waiters can therefore be reused.
 type ackWaiter struct {
-	answer  chan error // holds one
-	expires uint64     // the round whose sweep gives up on the answer
+	result  chan error // capacity 1
+	expires uint64     // number of the last sweep before the timeout
 }
 
 func newAckTable(late func(stream string)) *ackTable {
@@ -59,7 +58,7 @@ func newAckTable(late func(stream string)) *ackTable {
 	for i := range t.shards {
 		t.shards[i].waiting = make(map[uint64]*ackWaiter)
 	}
-	t.pool.New = func() any { return &ackWaiter{answer: make(chan error, 1)} }
+	t.pool.New = func() any { return &ackWaiter{result: make(chan error, 1)} }
 	return t
 }
 
@@ -72,25 +71,25 @@ func (t *ackTable) listen(conn *nats.Conn) error {
 	return sub.SetPendingLimits(-1, -1)
 }
 
-// await calls send with a reply subject and returns what the acknowledgement said, or why none came: the message was refused, ctx
-// has ended, or publishTimeout has passed.
+// await calls send with a reply subject and returns the result of the acknowledgement, or the error if the message could not be sent, ctx
+// ended, or publishTimeout passed.
 func (t *ackTable) await(ctx context.Context, send func(reply string)) error {
 	id := t.next.Add(1)
 	w := t.pool.Get().(*ackWaiter)
 	defer t.pool.Put(w)
 	w.expires = t.round.Load() + sweepsPerTimeout
-	t.put(id, w)
+	t.add(id, w)
 	send(t.reply(id))
 	select {
-	case err := <-w.answer:
+	case err := <-w.result:
 		return err
 	case <-ctx.Done():
 		return t.abandon(id, w, ctx.Err())
 	}
 }
 
-// sweep fails overdue answers until ctx ends. It replaces a timer for each publish, which would cost more than the rest of the
-// publish except the write; in return a publish may wait up to one sweepInterval longer.
+// sweep fails overdue waiters until ctx ends. A timer per publish would cost more than everything but the write; instead, a publish may
+// wait up to one sweepInterval longer.
 func (t *ackTable) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -110,14 +109,14 @@ func (t *ackTable) reply(id uint64) string {
 	return string(strconv.AppendUint(append(buffer[:0], t.prefix...), id, 36))
 }
 
-func (t *ackTable) put(id uint64, w *ackWaiter) {
+func (t *ackTable) add(id uint64, w *ackWaiter) {
 	s := &t.shards[id%ackShards]
 	s.mu.Lock()
 	s.waiting[id] = w
 	s.mu.Unlock()
 }
 
-func (t *ackTable) take(id uint64) (*ackWaiter, bool) {
+func (t *ackTable) remove(id uint64) (*ackWaiter, bool) {
 	s := &t.shards[id%ackShards]
 	s.mu.Lock()
 	w, ok := s.waiting[id]
@@ -126,18 +125,18 @@ func (t *ackTable) take(id uint64) (*ackWaiter, bool) {
 	return w, ok
 }
 
-// abandon gives the place up. Where an answer has overtaken us it counts, because it is the truth.
+// abandon stops waiting. If an acknowledgement has arrived in the meantime, abandon returns its result instead of reason.
 func (t *ackTable) abandon(id uint64, w *ackWaiter, reason error) error {
-	if _, ours := t.take(id); ours {
+	if _, waiting := t.remove(id); waiting {
 		return reason
 	}
-	return <-w.answer
+	return <-w.result
 }
 
 // failAll fails all waiters.
 func (t *ackTable) failAll(reason error) { t.fail(reason, func(*ackWaiter) bool { return true }) }
 
-// fail fails the waiters that choose selects.
+// fail fails the waiters that chosen selects.
 func (t *ackTable) fail(reason error, chosen func(*ackWaiter) bool) {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -145,14 +144,14 @@ func (t *ackTable) fail(reason error, chosen func(*ackWaiter) bool) {
 		for id, w := range s.waiting {
 			if chosen(w) {
 				delete(s.waiting, id)
-				w.answer <- reason
+				w.result <- reason
 			}
 		}
 		s.mu.Unlock()
 	}
 }
 
-// waiting returns how many publishers wait.
+// waiting returns the number of waiting publishers.
 func (t *ackTable) waiting() int {
 	n := 0
 	for i := range t.shards {
@@ -164,7 +163,7 @@ func (t *ackTable) waiting() int {
 	return n
 }
 
-// drain returns when no waiter is left, or after limit.
+// drain waits until no publisher is waiting, for at most limit.
 func (t *ackTable) drain(limit time.Duration) {
 	for deadline := time.Now().Add(limit); t.waiting() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
@@ -173,7 +172,7 @@ func (t *ackTable) drain(limit time.Duration) {
 
 func (t *ackTable) receive(m *nats.Msg) {
 	err := parseAck(m.Data, m.Header)
-	if t.answer(m.Subject, err) || err != nil {
+	if t.resolve(m.Subject, err) || err != nil {
 		return
 	}
 	var ack struct {
@@ -184,15 +183,15 @@ func (t *ackTable) receive(m *nats.Msg) {
 	}
 }
 
-// answer passes an acknowledgement to the publisher that waits on the reply subject, and reports whether there is one.
-func (t *ackTable) answer(reply string, err error) bool {
-	id, wrong := strconv.ParseUint(strings.TrimPrefix(reply, t.prefix), 36, 64)
-	if wrong != nil {
+// resolve passes the result of an acknowledgement to the publisher that waits on the reply subject, and reports whether there is one.
+func (t *ackTable) resolve(reply string, err error) bool {
+	id, parseErr := strconv.ParseUint(strings.TrimPrefix(reply, t.prefix), 36, 64)
+	if parseErr != nil {
 		return false
 	}
-	w, ok := t.take(id)
+	w, ok := t.remove(id)
 	if ok {
-		w.answer <- err
+		w.result <- err
 	}
 	return ok
 }
@@ -202,8 +201,8 @@ var (
 	ackError = []byte(`"error"`)
 )
 
-// parseAck returns nil where the stream says that it has the message. The streams' usual answer is recognised by its first
-// member; all else goes through the JSON decoder.
+// parseAck returns nil if the stream has stored the message. It recognises the usual acknowledgement by its prefix and decodes everything
+// else as JSON.
 func parseAck(data []byte, header nats.Header) error {
 	if len(data) == 0 && header.Get("Status") == "503" {
 		return errNoStream
@@ -216,7 +215,7 @@ func parseAck(data []byte, header nats.Header) error {
 		Stream string              `json:"stream"`
 	}
 	if err := json.Unmarshal(data, &ack); err != nil {
-		return fmt.Errorf("reading the acknowledgement: %w", err)
+		return fmt.Errorf("decoding the acknowledgement: %w", err)
 	}
 	switch {
 	case ack.Error != nil:

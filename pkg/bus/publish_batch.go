@@ -8,21 +8,21 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// outbox writes messages that are published at the same moment together: the connection flushes as soon as it has one, and a system
-// call for each message, on both sides, is a large part of the cost of a publish. The first publisher writes for all.
+// outbox writes messages of concurrent publishers in one batch. The connection flushes as soon as it has data, and a system call per
+// message, on both sides, is a large part of the cost of a publish. The first publisher writes for all.
 type outbox struct {
 	handOver func(*nats.Msg) error
-	refused  func(m *nats.Msg, reason error) // the connection did not take it
+	refused  func(m *nats.Msg, reason error) // called if handOver fails
 
 	mu      sync.Mutex
 	waiting []*nats.Msg
-	leading bool // a publisher is about to write what waits
+	leading bool // a publisher is about to write the waiting messages
 
 	sending sync.Mutex // held while a batch is handed over
 	batch   []*nats.Msg
 }
 
-// post returns when the message has been written to the connection, or another publisher is about to write it.
+// post writes the message to the connection, unless another publisher is about to write it.
 func (o *outbox) post(m *nats.Msg) {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, m)
@@ -32,12 +32,12 @@ func (o *outbox) post(m *nats.Msg) {
 	if !leads {
 		return
 	}
-	runtime.Gosched() // let concurrent publishers post first; without any it costs nothing
+	runtime.Gosched() // let concurrent publishers post first; free if there are none
 	for o.sendBatch() {
 	}
 }
 
-// sendBatch writes what waits. It returns false if nothing waited; then the next publisher leads.
+// sendBatch writes the waiting messages. It returns false if there were none; then the next publisher leads.
 func (o *outbox) sendBatch() bool {
 	o.sending.Lock()
 	defer o.sending.Unlock()
@@ -54,11 +54,11 @@ func (o *outbox) sendBatch() bool {
 	return len(o.batch) > 0
 }
 
-// withdraw returns when the message is no longer in use. A message that still waits is not written.
+// withdraw removes a message that is still waiting, and returns when the message is no longer in use.
 func (o *outbox) withdraw(m *nats.Msg) {
 	o.mu.Lock()
 	o.waiting = slices.DeleteFunc(o.waiting, func(other *nats.Msg) bool { return other == m })
 	o.mu.Unlock()
-	o.sending.Lock() // a batch that it was in has been handed over
+	o.sending.Lock() // wait for a batch that contains it
 	defer o.sending.Unlock()
 }

@@ -18,8 +18,8 @@ func subjects(messages []*nats.Msg) (all []string) {
 	return all
 }
 
-// Who posts while somebody hands over does not wait for that, and their messages go next, in their order.
-func TestOutboxHandsOverForAll(t *testing.T) {
+// A publisher that posts during a write does not wait for it; its message is part of the next batch, in order.
+func TestOutboxWritesForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var handed []*nats.Msg
@@ -32,7 +32,7 @@ func TestOutboxHandsOverForAll(t *testing.T) {
 		var leader sync.WaitGroup
 		leader.Go(func() { o.post(&nats.Msg{Subject: "1"}) })
 		synctest.Wait()
-		o.post(&nats.Msg{Subject: "2"}) // would block for ever
+		o.post(&nats.Msg{Subject: "2"}) // would block forever
 		o.post(&nats.Msg{Subject: "3"})
 		close(gate)
 		leader.Wait()
@@ -41,13 +41,12 @@ func TestOutboxHandsOverForAll(t *testing.T) {
 		}
 		o.post(&nats.Msg{Subject: "4"})
 		if len(handed) != 4 {
-			t.Errorf("got %v, want the next to post to lead again", subjects(handed))
+			t.Errorf("got %v, want the next publisher to lead again", subjects(handed))
 		}
 	})
 }
 
-// A message that has been withdrawn belongs to its publisher again: what waits is not handed over, and what is being handed over
-// is waited for.
+// A withdrawn message can be reused by its publisher: a waiting message is not written, and withdraw waits for a running write.
 func TestOutboxWithdraws(t *testing.T) {
 	t.Parallel()
 	var handed []*nats.Msg
@@ -70,8 +69,8 @@ func TestOutboxWithdraws(t *testing.T) {
 	for _, m := range []*nats.Msg{one, two} {
 		all.Go(func() {
 			o.withdraw(m)
-			if len(handed) == 0 { // the race detector also looks at this
-				t.Errorf("%s was withdrawn while a batch was being handed over", m.Subject)
+			if len(handed) == 0 { // also checked by the race detector
+				t.Errorf("%s was withdrawn during the write of its batch", m.Subject)
 			}
 		})
 	}
@@ -87,7 +86,7 @@ func TestOutboxWithdraws(t *testing.T) {
 	}
 }
 
-func TestOutboxTellsOfRefusals(t *testing.T) {
+func TestOutboxReportsRefusals(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("too large")
 	refused := map[string]error{}
@@ -104,6 +103,6 @@ func TestOutboxTellsOfRefusals(t *testing.T) {
 		o.post(&nats.Msg{Subject: s})
 	}
 	if len(refused) != 1 || !errors.Is(refused["2"], reason) {
-		t.Errorf("got %v, want 2 to be refused because it is too large", refused)
+		t.Errorf("got %v, want 2 refused as too large", refused)
 	}
 }

@@ -16,37 +16,38 @@ import (
 )
 
 const (
-	// probeEvery is how often a publish is let through to a stream that does not acknowledge, and probeTimeout how long it may take.
-	probeEvery   = 5 * time.Second
-	probeTimeout = 2 * time.Second
-	// probeMemory is how long a failure counts without publishes.
-	probeMemory = 30 * time.Second
+	// probeInterval is the interval of probes: publishes that the guard lets through to a stream that does not acknowledge. probeTimeout
+	// limits each.
+	probeInterval = 5 * time.Second
+	probeTimeout  = 2 * time.Second
+	// failureTTL is how long a failure affects readiness if nothing is published.
+	failureTTL = 30 * time.Second
 )
 
-// notWritableError says that a stream takes messages and acknowledges none. nats-server gives a publisher no answer when it cannot
-// write, as with a full disk, and does not write again before it has been restarted, or another server leads the stream.
+// notWritableError reports a stream that receives messages but does not acknowledge them. nats-server sends no response if it cannot
+// write, for example because the disk is full, and does not write again until it is restarted or another server leads the stream.
 type notWritableError struct{ stream string }
 
 func (e *notWritableError) Error() string {
 	return "stream " + e.stream + " does not acknowledge: NATS cannot write it, its disk may be full"
 }
 
-// WriteGuard keeps publishes from a stream that does not acknowledge. It closes when a publish times out during whose whole wait the stream
-// has acknowledged nothing else. Then publishes fail at once, but for one now and then that probes, until one is acknowledged or
-// the connection is new.
+// WriteGuard is a circuit breaker for publishes to a stream that does not acknowledge. It trips when a publish times out and the stream
+// has acknowledged nothing else meanwhile. Publishes then fail at once, except for a probe at intervals, until one is acknowledged or the
+// connection is re-established.
 type WriteGuard struct {
 	stream   string
 	log      *slog.Logger
 	writable prometheus.Gauge
-	acked    atomic.Uint64 // counts the acknowledgements
+	acked    atomic.Uint64 // number of acknowledgements
 	closed   atomic.Bool
 
 	mu    sync.Mutex
-	since time.Time // of the failure
-	probe time.Time // when a publish was let through last, or failed
+	since time.Time // time of the failure
+	probe time.Time // time of the last probe or failure
 }
 
-// NewWriteGuard returns a guard of a stream that is written past the bus.
+// NewWriteGuard returns a guard for a stream that is written without a Bus.
 func NewWriteGuard(stream string) *WriteGuard {
 	return newWriteGuard(stream, slog.New(slog.DiscardHandler), prometheus.NewGauge(prometheus.GaugeOpts{Name: "unregistered"}))
 }
@@ -57,7 +58,8 @@ func newWriteGuard(stream string, log *slog.Logger, writable prometheus.Gauge) *
 	return g
 }
 
-// Do calls publish, which publishes on the stream and waits for the acknowledgement, or says at once why not. A nil guard always calls it.
+// Do calls publish, which must publish to the stream and wait for the acknowledgement. It fails without calling publish while the guard
+// is tripped. A nil guard always calls it.
 func (g *WriteGuard) Do(ctx context.Context, publish func(context.Context) error) error {
 	began := time.Now()
 	a, err := g.begin(began)
@@ -70,14 +72,14 @@ func (g *WriteGuard) Do(ctx context.Context, publish func(context.Context) error
 	return a.end(err, time.Since(began))
 }
 
-// attempt is a publish that the guard has let through.
+// attempt is a publish that the guard has admitted.
 type attempt struct {
 	guard *WriteGuard
 	acked uint64
 	probe bool
 }
 
-// begin lets a publish through, or says why not. A nil guard lets all through.
+// begin admits a publish or returns an error. A nil guard admits all.
 func (g *WriteGuard) begin(now time.Time) (attempt, error) {
 	if g == nil {
 		return attempt{}, nil
@@ -88,14 +90,14 @@ func (g *WriteGuard) begin(now time.Time) (attempt, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if a.probe = now.Sub(g.probe) >= probeEvery; a.probe {
+	if a.probe = now.Sub(g.probe) >= probeInterval; a.probe {
 		g.probe = now
 		return a, nil
 	}
 	return a, &notWritableError{g.stream}
 }
 
-// bound limits how long a probe may take.
+// bound limits the duration of a probe.
 func (a attempt) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.probe {
 		return context.WithTimeout(ctx, probeTimeout)
@@ -120,7 +122,7 @@ func (a attempt) end(err error, waited time.Duration) error {
 	return &notWritableError{g.stream}
 }
 
-// overdue reports whether an acknowledgement is later than it should be.
+// overdue reports whether err means that the stream did not acknowledge in time.
 func overdue(err error, waited time.Duration) bool {
 	return errors.Is(err, errAckTimeout) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) && waited >= probeTimeout
 }
@@ -128,7 +130,7 @@ func overdue(err error, waited time.Duration) bool {
 func (g *WriteGuard) acknowledged() {
 	g.acked.Add(1)
 	if g.closed.Load() {
-		g.open("it acknowledges")
+		g.open("stream acknowledges")
 	}
 }
 
@@ -139,7 +141,7 @@ func (g *WriteGuard) close() {
 	if !g.closed.Swap(true) {
 		g.since = g.probe
 		g.writable.Set(0)
-		g.log.Error("stream does not acknowledge, publishes fail at once until it does: NATS cannot write it, its disk may be full", "stream", g.stream)
+		g.log.Error("stream does not acknowledge, rejecting publishes until it does: NATS cannot write it, its disk may be full", "stream", g.stream)
 	}
 }
 
@@ -148,26 +150,26 @@ func (g *WriteGuard) open(why string) {
 	defer g.mu.Unlock()
 	if g.closed.Swap(false) {
 		g.writable.Set(1)
-		g.log.Info("publishes to the stream are let through again", "stream", g.stream, "because", why, "after", time.Since(g.since).Round(time.Millisecond))
+		g.log.Info("stream writable, accepting publishes again", "stream", g.stream, "because", why, "after", time.Since(g.since).Round(time.Millisecond))
 	}
 }
 
-// state returns nil unless the stream did not acknowledge lately.
+// state returns an error if the stream recently did not acknowledge.
 func (g *WriteGuard) state() error {
 	if !g.closed.Load() {
 		return nil
 	}
 	g.mu.Lock()
-	idle := time.Since(g.probe) > probeMemory
+	idle := time.Since(g.probe) > failureTTL
 	g.mu.Unlock()
 	if idle {
-		g.open("nobody has tried it for a while")
+		g.open("no recent publish")
 		return nil
 	}
 	return &notWritableError{g.stream}
 }
 
-// writeGuards are those of all streams.
+// writeGuards holds the guards of all streams.
 type writeGuards []guardedSubject
 
 type guardedSubject struct {
@@ -185,7 +187,7 @@ func newWriteGuards(log *slog.Logger, writable *prometheus.GaugeVec) (all writeG
 	return all
 }
 
-// of returns the guard of the stream that keeps a subject; nil: none does.
+// of returns the guard of the stream for a subject; nil: no stream.
 func (all writeGuards) of(subj string) *WriteGuard {
 	for _, s := range all {
 		if strings.HasPrefix(subj, s.prefix) {
@@ -195,14 +197,14 @@ func (all writeGuards) of(subj string) *WriteGuard {
 	return nil
 }
 
-// renewed opens all: what could not be written before a connection may be written after it.
-func (all writeGuards) renewed() {
+// reconnected opens all guards: the new connection may lead to a server that can write.
+func (all writeGuards) reconnected() {
 	for _, s := range all {
 		s.guard.open("NATS connected again")
 	}
 }
 
-// late records an acknowledgement that arrived after its publisher gave up.
+// late records an acknowledgement that arrived after the publisher's timeout.
 func (all writeGuards) late(stream string) {
 	for _, s := range all {
 		if s.guard.stream == stream {
@@ -212,7 +214,7 @@ func (all writeGuards) late(stream string) {
 	}
 }
 
-// state returns why one of the streams cannot be written; nil: all can.
+// state returns the error of a stream that does not acknowledge; nil: none.
 func (all writeGuards) state() error {
 	for _, s := range all {
 		if err := s.guard.state(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// A stream that acknowledges nothing is left alone but for a probe now and then; it counts as writable when a probe, or a publish for which
-// nobody waits any more, is acknowledged.
+// A stream that does not acknowledge receives only probes. It counts as writable again after a probe, or a publish that has already timed
+// out, is acknowledged.
 func TestWriteGuard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,19 +38,19 @@ func TestWriteGuard(t *testing.T) {
 			}
 		}
 		if _, got := try(errAckTimeout, 5*time.Second); !refused(got) || g.state() == nil {
-			t.Fatalf("got %v and the state %v, want that the stream is not writable", got, g.state())
+			t.Fatalf("got %v and the state %v, want the stream not writable", got, g.state())
 		}
 		calls = 0
 		for range 10 {
 			if waited, got := try(nil, time.Second); !refused(got) || waited != 0 {
-				t.Fatalf("got %v after %v, want a refusal at once", got, waited)
+				t.Fatalf("got %v after %v, want a rejection at once", got, waited)
 			}
 		}
-		time.Sleep(probeEvery)
+		time.Sleep(probeInterval)
 		if waited, got := try(nil, time.Minute); !refused(got) || waited != probeTimeout || calls != 1 {
 			t.Fatalf("got %v after %v and %d calls, want one probe that fails", got, waited, calls)
 		}
-		time.Sleep(probeEvery)
+		time.Sleep(probeInterval)
 		if _, got := try(nil, time.Second); got != nil || g.state() != nil {
 			t.Errorf("got %v and the state %v, want a probe that opens the guard", got, g.state())
 		}
@@ -60,14 +60,14 @@ func TestWriteGuard(t *testing.T) {
 			t.Errorf("after a late acknowledgement: got %v, want no error", got)
 		}
 		g.close()
-		time.Sleep(probeMemory + time.Second)
+		time.Sleep(failureTTL + time.Second)
 		if err := g.state(); err != nil {
-			t.Errorf("got %v from a guard that nobody has tried for long, want that it is forgotten", err)
+			t.Errorf("got %v without recent publishes, want the failure expired", err)
 		}
 	})
 }
 
-// A publish that is slow while others are acknowledged says nothing about the stream.
+// A slow publish does not trip the guard while others are acknowledged.
 func TestWriteGuardSeesOtherAcknowledgements(t *testing.T) {
 	t.Parallel()
 	g := NewWriteGuard("SENDS")

@@ -55,7 +55,7 @@ func TestPublishOnTheWire(t *testing.T) {
 	}
 }
 
-func TestPublishLeavesNothingInTheNextEvent(t *testing.T) {
+func TestPublishLeaksNothingIntoTheNextEvent(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	b := bustest.Open(t, url)
@@ -89,7 +89,7 @@ func TestPublishTwiceIsOneEvent(t *testing.T) {
 	}
 }
 
-func TestFullStreamRefusesAndRecovers(t *testing.T) {
+func TestFullStreamRejectsAndRecovers(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.StartSized(t, bus.StreamSettings{MaxBytes: 4096}).URL())
 	var refused event.Event
@@ -98,7 +98,7 @@ func TestFullStreamRefusesAndRecovers(t *testing.T) {
 		refused = reply("visitor", n)
 		err = b.Publish(t.Context(), refused)
 		if n > 100 {
-			t.Fatal("the stream never got full")
+			t.Fatal("the stream never became full")
 		}
 	}
 	e, ok := errors.AsType[*apperr.Error](err)
@@ -124,7 +124,7 @@ func TestFullStreamRefusesAndRecovers(t *testing.T) {
 	}
 }
 
-func TestPublishRefusesWhatNoStreamCanTake(t *testing.T) {
+func TestPublishRejectsInvalidEvents(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	huge := reply("visitor", 1)
@@ -136,7 +136,7 @@ func TestPublishRefusesWhatNoStreamCanTake(t *testing.T) {
 		"space": reply("a b", 1), "line end": reply("a\r\nPUB x 0", 1),
 	} {
 		if err := b.Publish(t.Context(), e); !apperr.Is(err, apperr.Invalid) {
-			t.Errorf("%s: got %v, want an Invalid", name, err)
+			t.Errorf("%s: got %v, want Invalid", name, err)
 		}
 	}
 	if err := b.Publish(t.Context(), reply("visitor", 2)); err != nil {
@@ -144,8 +144,8 @@ func TestPublishRefusesWhatNoStreamCanTake(t *testing.T) {
 	}
 }
 
-// A subject that has a listener but no stream gets no answer at all: what an unreachable stream leader looks like.
-func TestPublishGivesUpInTime(t *testing.T) {
+// A subject with a subscriber but no stream gets no response, like one whose stream leader is unreachable.
+func TestPublishTimesOut(t *testing.T) {
 	t.Parallel()
 	url := plainNATS(t)
 	b, err := bus.Open(bus.Config{URL: url, Name: "test", Logger: new(logbook).logger()})
@@ -154,7 +154,7 @@ func TestPublishGivesUpInTime(t *testing.T) {
 	}
 	t.Cleanup(b.Close)
 	deaf := bustest.Collect(t, url, "chat.>")
-	timetest.Until(t, "the connection is there", func() bool { return b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "NATS is connected", func() bool { return b.JetStream().Conn().IsConnected() })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -172,7 +172,7 @@ func TestPublishGivesUpInTime(t *testing.T) {
 		t.Errorf("cancelled: got %v, want context.Canceled", err)
 	}
 	if got := b.Waiting(); got != 0 {
-		t.Errorf("got %d places still taken, want none", got)
+		t.Errorf("got %d waiting publishers, want none", got)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestPublishWithoutStreamFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	timetest.Until(t, "the connection is there", func() bool { return b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "NATS is connected", func() bool { return b.JetStream().Conn().IsConnected() })
 	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("publish: got %v, want Unavailable", err)
 	}
@@ -192,7 +192,7 @@ func TestPublishWithoutStreamFails(t *testing.T) {
 	}
 }
 
-// A service does not make a stream that is missing: it says what to do, and goes on when that is done.
+// A service does not create a missing stream: it logs the command that does, and recovers after the command has run.
 func TestMissingStreamIsAwaited(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
@@ -205,12 +205,12 @@ func TestMissingStreamIsAwaited(t *testing.T) {
 		t.Errorf("publish: got %v, want Unavailable", err)
 	}
 	const reason, line = "stream REPLIES is missing: run `parleyctl streams apply`", "a stream is missing: run `parleyctl streams apply`\" stream=REPLIES"
-	timetest.Until(t, "the bus is not ready and says why", func() bool {
+	timetest.Until(t, "the bus is not ready and reports the missing stream", func() bool {
 		err := b.Ready(t.Context())
 		return err != nil && strings.Contains(err.Error(), reason)
 	})
 	if _, err := b.JetStream().Stream(t.Context(), subject.Replies); !errors.Is(err, jetstream.ErrStreamNotFound) {
-		t.Errorf("got %v, want the stream still missing", err)
+		t.Errorf("got %v, want the stream to be missing still", err)
 	}
 	bustest.DeclareSmall(t, url)
 	bustest.AwaitReady(t, b)
@@ -223,7 +223,7 @@ func TestMissingStreamIsAwaited(t *testing.T) {
 	}
 }
 
-func TestNATSGoesAndComesBack(t *testing.T) {
+func TestNATSRestart(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)
 	var log logbook
@@ -251,10 +251,10 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 	timetest.Until(t, "publishing fails", func() bool { return failed.Load() > 100 })
 	started := time.Now()
 	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) || time.Since(started) > time.Second {
-		t.Errorf("while away: got %v after %v, want Unavailable at once", err, time.Since(started))
+		t.Errorf("while NATS is down: got %v after %v, want Unavailable at once", err, time.Since(started))
 	}
 	if err := b.Ready(t.Context()); !apperr.Is(err, apperr.Unavailable) {
-		t.Errorf("ready while away: got %v, want Unavailable", err)
+		t.Errorf("ready while NATS is down: got %v, want Unavailable", err)
 	}
 	before := ok.Load()
 	e.start()
@@ -276,7 +276,7 @@ func TestNATSGoesAndComesBack(t *testing.T) {
 		}
 	}
 	if got := b.Waiting(); got != 0 {
-		t.Errorf("got %d places still taken, want none", got)
+		t.Errorf("got %d waiting publishers, want none", got)
 	}
 }
 
@@ -297,20 +297,20 @@ func TestStartWithNATSDown(t *testing.T) {
 	if err := b.Ready(t.Context()); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("ready: got %v, want Unavailable", err)
 	}
-	if got := strings.Count(log.String(), "NATS is not connected"); got != 1 || strings.Contains(log.String(), "secret") {
-		t.Errorf("got the log\n%s\nwant one line that NATS is not connected, without the password", log.String())
+	if got := strings.Count(log.String(), "NATS not available"); got != 1 || strings.Contains(log.String(), "secret") {
+		t.Errorf("got the log\n%s\nwant one line that NATS is not available, without the password", log.String())
 	}
 	e.start()
 	bustest.AwaitReady(t, b)
 	if err := b.Publish(t.Context(), reply("visitor", 1)); err != nil {
-		t.Errorf("publish when NATS is there: got %v, want no error", err)
+		t.Errorf("publish after NATS started: got %v, want no error", err)
 	}
 	if got := strings.Count(log.String(), "NATS connected"); got != 1 {
 		t.Errorf("got the log\n%s\nwant one line that NATS is connected", log.String())
 	}
 }
 
-func TestOpenNamesEveryFault(t *testing.T) {
+func TestOpenReportsEveryFault(t *testing.T) {
 	t.Parallel()
 	_, err := bus.Open(bus.Config{Streams: []string{"a.b"}, CredsFile: "no/such/file"})
 	if err == nil {
@@ -349,7 +349,7 @@ func TestStreamsAreDeclaredAsDesigned(t *testing.T) {
 			age, perSubject = subject.RevocationAge, 1
 		}
 		discard, window := jetstream.DiscardNew, 2*time.Minute
-		if s.Short { // what it lacks nobody misses for long
+		if s.Short { // loses old events by design
 			age, discard, window = subject.PartsAge, jetstream.DiscardOld, 10*time.Second
 		}
 		if c.Storage != jetstream.FileStorage || c.Retention != jetstream.LimitsPolicy || c.Discard != discard ||
@@ -404,7 +404,7 @@ func TestCloseWaitsForPublishes(t *testing.T) {
 	b.Close()
 	callers.Wait()
 	if got, want := int64(streamMessages(t, watch, subject.Replies)), acknowledged.Load(); got < want {
-		t.Errorf("got %d in the stream, want the %d that were acknowledged", got, want)
+		t.Errorf("got %d in the stream, want the %d acknowledged ones", got, want)
 	}
 	if err := b.Publish(t.Context(), reply("visitor", 1)); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("after Close: got %v, want Unavailable", err)
@@ -415,7 +415,7 @@ func company(companyID, chatID string) event.CompanyMessageAccepted {
 	return event.CompanyMessageAccepted{CompanyID: companyID, ChatID: chatID, Message: reply("v", 0).Message}
 }
 
-// plainNATS is a server without JetStream.
+// plainNATS starts a server without JetStream.
 func plainNATS(t *testing.T) (url string) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
@@ -425,7 +425,7 @@ func plainNATS(t *testing.T) (url string) {
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
+		t.Fatal("the server did not start")
 	}
 	return s.ClientURL()
 }
@@ -434,7 +434,7 @@ func streamMessages(t *testing.T, b *bus.Bus, name string) uint64 {
 	t.Helper()
 	stream, err := b.JetStream().Stream(t.Context(), name)
 	if err != nil {
-		t.Fatalf("asking for %s: %v", name, err)
+		t.Fatalf("stream %s: %v", name, err)
 	}
 	return stream.CachedInfo().State.Msgs
 }

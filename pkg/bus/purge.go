@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Purge removes from a stream what was published on a subject, or on the subjects of a filter, and returns how many messages that were.
+// Purge removes the messages on a published subject or filter from a stream and returns their number.
 func (b *Bus) Purge(ctx context.Context, stream, filter string) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -38,9 +38,9 @@ func (b *Bus) Purge(ctx context.Context, stream, filter string) (removed int, er
 	return removed, nil
 }
 
-// PurgeWhere removes from DEAD and OUTBOUND, whose subjects name no chat, the events that about accepts, and returns how many those were. It
-// reads both streams.
-func (b *Bus) PurgeWhere(ctx context.Context, about func(subj string, data []byte) bool) (removed int, err error) {
+// PurgeWhere removes the events for which match returns true from DEAD and OUTBOUND, whose subjects do not identify the chat, and
+// returns their number. It scans both streams.
+func (b *Bus) PurgeWhere(ctx context.Context, match func(subj string, data []byte) bool) (removed int, err error) {
 	for _, stream := range []string{subject.Dead, subject.Outbound} {
 		for d, err := range b.Read(ctx, Span{Stream: stream}) {
 			if apperr.Is(err, apperr.NotFound) {
@@ -49,7 +49,7 @@ func (b *Bus) PurgeWhere(ctx context.Context, about func(subj string, data []byt
 			if err != nil {
 				return removed, err
 			}
-			if !about(d.Subject, d.Data) {
+			if !match(d.Subject, d.Data) {
 				continue
 			}
 			s, err := b.js.Stream(ctx, stream)

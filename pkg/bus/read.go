@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	// readPatience is how long a reader waits for what the server has announced before it asks whether that is still so.
-	readPatience = 2 * time.Second
-	// readerLife is how long the server keeps a reader of which it hears nothing.
-	readerLife = 30 * time.Second
+	// readTimeout is how long a reader waits for an expected message before it queries the pending count again: messages may have been
+	// removed.
+	readTimeout = 2 * time.Second
+	// readerTTL is how long the server keeps the consumer of an inactive reader.
+	readerTTL = 30 * time.Second
 )
 
-// Span is a part of a stream.
+// Span selects messages of a stream. After takes precedence over New, and New over Since.
 type Span struct {
 	Stream      string
-	Filters     []string  // subjects on which was published; empty: all
-	Since       time.Time // what the stream took from then on; zero: all
-	New         bool      // only what the stream takes from now on; Since does not count
-	After       uint64    // only what follows this sequence; Since and New do not count
+	Filters     []string  // published subjects; empty: all
+	Since       time.Time // only messages stored at or after this time; zero: all
+	New         bool      // only messages stored from now on
+	After       uint64    // only messages after this sequence; 0: all
 	HeadersOnly bool      // without the payloads
-	Follow      bool      // continue with new events; otherwise the span ends with the stored ones
+	Follow      bool      // continue with new messages after the stored ones
 }
 
 func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
@@ -38,7 +39,7 @@ func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
 		filters[i] = subject.Stored(f, partitions)
 	}
 	c := jetstream.OrderedConsumerConfig{
-		FilterSubjects: filters, HeadersOnly: s.HeadersOnly, InactiveThreshold: readerLife, DeliverPolicy: jetstream.DeliverAllPolicy,
+		FilterSubjects: filters, HeadersOnly: s.HeadersOnly, InactiveThreshold: readerTTL, DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 	switch {
 	case s.After > 0:
@@ -51,8 +52,8 @@ func (s Span) config(partitions int) jetstream.OrderedConsumerConfig {
 	return c
 }
 
-// Read reads a span in stream order, without affecting any consumer. It ends with the span, with ctx (of a span that
-// follows, that is no error), or with an error.
+// Read yields the messages of a span in stream order, without affecting other consumers. The sequence ends after the span, after an
+// error, or when ctx ends; the latter is an error unless the span follows.
 func (b *Bus) Read(ctx context.Context, s Span) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		for r, err := range b.read(ctx, s) {
@@ -66,8 +67,8 @@ func (b *Bus) Read(ctx context.Context, s Span) iter.Seq2[Delivery, error] {
 	}
 }
 
-// reading is a delivery, and how many of the span follow it at that moment. The first of a span has no delivery: it only says
-// how many follow.
+// reading is a delivery and the number of messages of the span pending after it. The first reading of a span (opened) has no delivery,
+// only the number.
 type reading struct {
 	Delivery
 	pending uint64
@@ -89,15 +90,15 @@ func (b *Bus) read(ctx context.Context, s Span) iter.Seq2[reading, error] {
 	}
 }
 
-var errSpanEnd = errors.New("the span has ended")
+var errSpanEnd = errors.New("end of the span")
 
-// reader is an ephemeral consumer of one goroutine.
+// reader reads a span with an ephemeral consumer. It is not safe for concurrent use.
 type reader struct {
 	bus      *Bus
 	span     Span
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
-	pending  uint64 // announced and not read
+	pending  uint64 // messages of the span not read yet
 }
 
 func (b *Bus) openReader(ctx context.Context, s Span) (*reader, error) {
@@ -106,7 +107,7 @@ func (b *Bus) openReader(ctx context.Context, s Span) (*reader, error) {
 	}
 	opening, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	partitions, err := b.partitions.of(opening, s.Stream)
+	partitions, err := b.partitions.get(opening, s.Stream)
 	if err != nil {
 		return nil, readError(s.Stream, err)
 	}
@@ -123,7 +124,7 @@ func (b *Bus) openReader(ctx context.Context, s Span) (*reader, error) {
 
 func readError(stream string, err error) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return apperr.StreamNotFound.WithMessage("There is no stream " + stream).Wrap(err)
+		return apperr.StreamNotFound.WithMessage("Stream not found: " + stream).Wrap(err)
 	}
 	return apperr.Unreachable("NATS", fmt.Errorf("reading stream %s: %w", stream, err))
 }
@@ -141,7 +142,7 @@ func (r *reader) next(ctx context.Context) (reading, error) {
 		case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout):
 			return reading{}, readError(r.span.Stream, err)
 		}
-		if err := r.look(ctx); err != nil {
+		if err := r.updatePending(ctx); err != nil {
 			return reading{}, err
 		}
 	}
@@ -151,14 +152,14 @@ func (r *reader) next(ctx context.Context) (reading, error) {
 func (r *reader) await(ctx context.Context) (jetstream.Msg, error) {
 	if !r.span.Follow {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, readPatience)
+		ctx, cancel = context.WithTimeout(ctx, readTimeout)
 		defer cancel()
 	}
 	return r.messages.Next(jetstream.NextContext(ctx))
 }
 
-// look asks what is left of the span: what was announced may have been removed since.
-func (r *reader) look(ctx context.Context) error {
+// updatePending queries the pending count: expected messages may have been removed.
+func (r *reader) updatePending(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	info, err := r.consumer.Info(ctx)
@@ -178,7 +179,7 @@ func (r *reader) read(m jetstream.Msg) (reading, error) {
 	return reading{pending: meta.NumPending, Delivery: readDelivery(m, meta)}, nil
 }
 
-// readDelivery returns a message of a consumer that acknowledges nothing.
+// readDelivery converts a message of a consumer without acknowledgements.
 func readDelivery(m jetstream.Msg, meta *jetstream.MsgMetadata) Delivery {
 	return Delivery{
 		Stream: meta.Stream, Subject: subject.Published(m.Subject()), Data: m.Data(), Header: m.Headers(), ID: m.Headers().Get(headerMsgID),
@@ -186,17 +187,17 @@ func readDelivery(m jetstream.Msg, meta *jetstream.MsgMetadata) Delivery {
 	}
 }
 
-// close stops reading and deletes the reader's consumer, which the server would otherwise keep for a while.
+// close stops reading and deletes the consumer.
 func (r *reader) close() {
 	r.messages.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
 	if info := r.consumer.CachedInfo(); info != nil && r.bus.conn.IsConnected() {
-		_ = r.bus.js.DeleteConsumer(ctx, r.span.Stream, info.Name) // else it goes by itself
+		_ = r.bus.js.DeleteConsumer(ctx, r.span.Stream, info.Name) // otherwise it expires
 	}
 }
 
-// Get returns the message with that sequence from its stream, or NotFound.
+// Get returns the message of a stream with the given sequence, or NotFound.
 func (b *Bus) Get(ctx context.Context, stream string, sequence uint64) (Delivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -204,7 +205,7 @@ func (b *Bus) Get(ctx context.Context, stream string, sequence uint64) (Delivery
 	if err != nil {
 		return Delivery{}, readError(stream, err)
 	}
-	m, err := s.GetMsg(ctx, max(sequence, 1)) // the server does not count from zero
+	m, err := s.GetMsg(ctx, max(sequence, 1)) // sequences start at 1
 	switch {
 	case err == nil && m.Sequence == sequence:
 		return Delivery{

@@ -22,7 +22,7 @@ func accepted(companyID, chatID string) event.CompanyMessageAccepted {
 	}}
 }
 
-// More messages than fit into one batch, of two companies: each is found as soon as it is there, by its company.
+// More messages than fit in a batch, of two companies: each is found at once, for its company only.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, startEngine(t).nats.URL())
@@ -62,8 +62,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// A request whose first try failed is sent again with its key an hour later: the message has the id of that time.
-func TestAcceptedFindsWhatWasSentAgain(t *testing.T) {
+// A request is retried with its key an hour after the first try failed: the message has the id of the first try.
+func TestAcceptedFindsARetriedMessage(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, startEngine(t).nats.URL())
 	e := accepted("acme", "c")
@@ -90,22 +90,22 @@ func TestAcceptedFindsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for why, id := range map[string]string{
-		"an unknown id":            uuid.Must(uuid.NewV7()).String(),
-		"an id of another version": uuid.NewString(),
-		"an id of long ago":        "00000000-0000-7000-8000-000000000000",
-		"an id of the far future":  "ffffffff-ffff-7fff-bfff-ffffffffffff",
-		"no id":                    "x",
-		"a visitor's message":      visitors.Message.ID,
+		"an unknown id":               uuid.Must(uuid.NewV7()).String(),
+		"an id of another version":    uuid.NewString(),
+		"an id of the distant past":   "00000000-0000-7000-8000-000000000000",
+		"an id of the distant future": "ffffffff-ffff-7fff-bfff-ffffffffffff",
+		"not an id":                   "x",
+		"a visitor's message":         visitors.Message.ID,
 	} {
 		if _, err := b.Accepted(t.Context(), "acme", id); !apperr.Is(err, apperr.NotFound) {
 			t.Errorf("%s: got %v, want NotFound", why, err)
 		}
 	}
 	if _, err := b.Accepted(t.Context(), ">", there.Message.ID); !apperr.Is(err, apperr.NotFound) {
-		t.Errorf("got %v for a company that is a wildcard, want NotFound", err)
+		t.Errorf("got %v for a wildcard as the company, want NotFound", err)
 	}
 	e.nats.Stop()
-	timetest.Until(t, "the loss is noticed", func() bool { return !b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "NATS is disconnected", func() bool { return !b.JetStream().Conn().IsConnected() })
 	if _, err := b.Accepted(t.Context(), "acme", there.Message.ID); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v without NATS, want Unavailable", err)
 	}

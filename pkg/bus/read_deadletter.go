@@ -16,11 +16,11 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Headers of a dead letter that was published again.
+// Headers of a replayed dead letter.
 const (
-	// HeaderReplayFor names the one consumer that handles the event again. The others skip it.
+	// HeaderReplayFor names the consumer that the replay is for. Other consumers skip the event.
 	HeaderReplayFor = "Parley-Replay-For"
-	// HeaderReplayLetter is the sequence that the letter had in DEAD.
+	// HeaderReplayLetter is the sequence of the dead letter in DEAD.
 	HeaderReplayLetter = "Parley-Replay-Letter"
 
 	headerExpectedStream = "Nats-Expected-Stream"
@@ -32,7 +32,7 @@ type DeadLetter struct {
 	Sequence uint64    // in DEAD
 	Time     time.Time // when the consumer gave up
 
-	Stream   string // the event's, with its place there
+	Stream   string // stream of the event; Original is its sequence there
 	Consumer string
 	Subject  string
 	Original uint64
@@ -40,32 +40,31 @@ type DeadLetter struct {
 	EventID   string
 	EventType string
 	Attempts  int
-	Reason    string // the error's code, a colon, and what happened
-	Message   string // the public part of the reason, for the company of the event
-	Truncated bool   // the payload was too large to travel with the reason; the original has it
+	Reason    string // "<error code>: <error text>"
+	Message   string // public part of the reason, shown to the company of the event
+	Truncated bool   // the payload was dropped for its size; the original has it
 	Header    nats.Header
 	Data      []byte
 }
 
-// AddressedTo reports whether a consumer should handle a delivery with these headers: it should, unless the event came again for
-// another consumer.
+// AddressedTo reports whether a consumer should handle a delivery with these headers: always, unless it is a replay for another consumer.
 func AddressedTo(h nats.Header, consumer string) bool { return addressedTo(h, consumer) }
 
 func addressedTo(h nats.Header, consumer string) bool {
-	names, again := h[HeaderReplayFor]
-	return !again || len(names) == 0 || names[0] == consumer
+	names, replay := h[HeaderReplayFor]
+	return !replay || len(names) == 0 || names[0] == consumer
 }
 
-// DeadLetters reads all that DEAD holds, oldest first, or only the letters of a stream or of a consumer.
+// DeadLetters yields the dead letters of a stream and a consumer, oldest first. An empty stream or consumer matches all.
 func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string) iter.Seq2[DeadLetter, error] {
-	any := func(token string) string {
+	orWildcard := func(token string) string {
 		if token == "" {
 			return "*"
 		}
 		return token
 	}
 	return func(yield func(DeadLetter, error) bool) {
-		for d, err := range b.Read(ctx, Span{Stream: subject.Dead, Filters: []string{subject.DeadLetter(any(stream), any(consumer))}}) {
+		for d, err := range b.Read(ctx, Span{Stream: subject.Dead, Filters: []string{subject.DeadLetter(orWildcard(stream), orWildcard(consumer))}}) {
 			if !yield(deadLetter(d), err) || err != nil {
 				return
 			}
@@ -73,7 +72,7 @@ func (b *Bus) DeadLetters(ctx context.Context, stream, consumer string) iter.Seq
 	}
 }
 
-// DeadLetter returns the letter with that sequence in DEAD, or NotFound.
+// DeadLetter returns the dead letter with the given sequence in DEAD, or NotFound.
 func (b *Bus) DeadLetter(ctx context.Context, sequence uint64) (DeadLetter, error) {
 	d, err := b.Get(ctx, subject.Dead, sequence)
 	if apperr.Is(err, apperr.NotFound) {
@@ -83,10 +82,10 @@ func (b *Bus) DeadLetter(ctx context.Context, sequence uint64) (DeadLetter, erro
 }
 
 func deadLetterNotFound(sequence uint64) error {
-	return apperr.DeadLetterNotFound.WithMessage(fmt.Sprintf("There is no dead letter %d", sequence))
+	return apperr.DeadLetterNotFound.WithMessage(fmt.Sprintf("Dead letter %d not found", sequence))
 }
 
-// ReadDeadLetter reads a delivery of DEAD.
+// ReadDeadLetter decodes a delivery of DEAD.
 func ReadDeadLetter(d Delivery) DeadLetter { return deadLetter(d) }
 
 func deadLetter(d Delivery) DeadLetter {
@@ -109,10 +108,10 @@ func deadLetter(d Delivery) DeadLetter {
 	return l
 }
 
-// Replay publishes the event of a letter again, for the consumer that gave up on it, and removes the letter when the stream has
-// it. It keeps the event's id and headers but for the Nats-Msg-Id: within the stream's duplicate window the old one would let
-// the stream drop the event, and the letter be lost. The new one is made from the letter, so that replaying a letter twice at
-// once is one event. Where anything fails the letter stays.
+// Replay publishes the event of a dead letter again, for the consumer that gave up on it, and removes the dead letter after the stream
+// has stored the event. The event keeps its id and headers except for the Nats-Msg-Id: within the duplicate window the stream would drop
+// the event, and it would be lost. The new Nats-Msg-Id derives from the dead letter, so that concurrent replays publish the event once.
+// If a step fails, the dead letter remains.
 func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 	data, err := b.payload(ctx, l)
 	if err != nil {
@@ -120,15 +119,15 @@ func (b *Bus) Replay(ctx context.Context, l DeadLetter) error {
 	}
 	m := &nats.Msg{Subject: l.Subject, Data: data, Header: replayHeader(l)}
 	if !validSubject(m.Subject) || !subject.Valid(l.Stream) || !subject.Valid(l.Consumer) {
-		return apperr.New(apperr.Invalid, "INVALID_DEAD_LETTER", fmt.Sprintf("Dead letter %d does not say where it belongs", l.Sequence))
+		return apperr.New(apperr.Invalid, "INVALID_DEAD_LETTER", fmt.Sprintf("Dead letter %d lacks its stream, subject or consumer", l.Sequence))
 	}
 	if _, err := publishOutcome(b.publishMsg(ctx, m)); err != nil {
-		return fmt.Errorf("publishing dead letter %d again: %w", l.Sequence, err)
+		return fmt.Errorf("replaying dead letter %d: %w", l.Sequence, err)
 	}
 	return b.DropDeadLetter(ctx, l.Sequence)
 }
 
-// payload is the event's: the letter's own, or the original's where the letter could not carry it.
+// payload returns the payload of the event: that of the dead letter or, if truncated, that of the original.
 func (b *Bus) payload(ctx context.Context, l DeadLetter) ([]byte, error) {
 	if !l.Truncated {
 		return l.Data, nil
@@ -139,7 +138,7 @@ func (b *Bus) payload(ctx context.Context, l DeadLetter) ([]byte, error) {
 	}
 	if err == nil || apperr.Is(err, apperr.NotFound) {
 		return nil, apperr.New(apperr.NotFound, "ORIGINAL_GONE",
-			fmt.Sprintf("Dead letter %d has no payload, and stream %s does not have the original any more", l.Sequence, l.Stream))
+			fmt.Sprintf("Dead letter %d has no payload, and stream %s no longer has the original", l.Sequence, l.Stream))
 	}
 	return nil, err
 }
@@ -160,7 +159,7 @@ func replayHeader(l DeadLetter) nats.Header {
 	return h
 }
 
-// DropDeadLetter removes a dead letter permanently. NotFound if it does not exist.
+// DropDeadLetter removes a dead letter permanently. It returns NotFound if it does not exist.
 func (b *Bus) DropDeadLetter(ctx context.Context, sequence uint64) error {
 	if _, err := b.DeadLetter(ctx, sequence); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/testkit/timetest"
 )
 
-// refusing handles deliveries and tells of each; it gives up on them for as long as right is false.
+// refusing returns a handler that fails permanently while right returns false, and otherwise sends the delivery to handled.
 func refusing(handled chan bus.Delivery, right func() bool) func(context.Context, bus.Delivery) error {
 	return func(_ context.Context, d bus.Delivery) error {
 		if !right() {
@@ -36,8 +36,8 @@ func letters(t *testing.T, b *bus.Bus, stream, consumer string) []bus.DeadLetter
 	return all
 }
 
-// The event was published a moment ago, so that its own id is still in the stream's duplicate window.
-func TestReplayComesToTheConsumerThatFailedAndToNoOther(t *testing.T) {
+// The event id is still in the stream's duplicate window.
+func TestReplayReachesOnlyTheFailedConsumer(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	e := reply("visitor", 7)
@@ -55,15 +55,15 @@ func TestReplayComesToTheConsumerThatFailedAndToNoOther(t *testing.T) {
 	consume(t, b, bus.Consumer{Durable: "failed", Handle: refusing(failed, isRepaired)})
 	consume(t, b, bus.Consumer{Durable: "fine", Handle: refusing(fine, func() bool { return true })})
 	receive(t, "the other consumer", fine)
-	timetest.Until(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
+	timetest.Until(t, "DEAD has the dead letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
 
 	l := letters(t, b, "", "")[0]
 	if l.Stream != subject.Replies || l.Consumer != "failed" || l.EventID != e.EventID() || l.EventType != e.Type() || l.Original != 1 ||
 		l.Attempts != 1 || l.Subject != e.Subject() || l.Reason != "invalid: not yet" || l.Time.IsZero() {
-		t.Fatalf("got letter %+v", l)
+		t.Fatalf("got dead letter %+v", l)
 	}
 	close(repaired)
-	for range 2 { // twice at once is once
+	for range 2 { // a second replay is deduplicated
 		if err := b.Replay(t.Context(), l); err != nil && !apperr.Is(err, apperr.NotFound) {
 			t.Fatal(err)
 		}
@@ -71,36 +71,36 @@ func TestReplayComesToTheConsumerThatFailedAndToNoOther(t *testing.T) {
 	d := receive(t, "the event again", failed)
 	if string(d.Data) != string(e.AppendJSON(nil)) || d.Header.Get("ce-id") != e.EventID() || d.Header.Get("ce-type") != e.Type() ||
 		d.Subject != e.Subject() || d.Header.Get(bus.HeaderReplayLetter) != "1" {
-		t.Errorf("got %s with %v, want the event as it was", d.Data, d.Header)
+		t.Errorf("got %s with %v, want the original event", d.Data, d.Header)
 	}
 	for name := range d.Header {
 		if strings.HasPrefix(name, "Parley-Dead-") {
-			t.Errorf("got header %s, want none of the letter's", name)
+			t.Errorf("got header %s, want no header of the dead letter", name)
 		}
 	}
-	publish(t, b, reply("visitor", 8)) // what follows shows that nothing came before it
+	publish(t, b, reply("visitor", 8)) // arrives next, so nothing was delivered before it
 	for name, next := range map[string]chan bus.Delivery{"failed": failed, "fine": fine} {
 		if d := receive(t, "the next event", next); number(d) != 8 {
 			t.Errorf("consumer %s: got number %d, want 8", name, number(d))
 		}
 	}
 	if left := letters(t, b, "", ""); len(left) != 0 {
-		t.Errorf("got %d letters, want the replayed one removed", len(left))
+		t.Errorf("got %d dead letters, want the replayed one removed", len(left))
 	}
 }
 
-func TestReplayOfALetterWithoutPayloadReadsTheOriginal(t *testing.T) {
+func TestReplayOfATruncatedDeadLetterReadsTheOriginal(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	e := reply("visitor", 0)
 	e.Message.Data = []byte(`{"text":"` + strings.Repeat("x", int(b.JetStream().Conn().MaxPayload())-700) + `"}`)
 	publish(t, b, e)
 	stop := consume(t, b, bus.Consumer{Handle: refusing(nil, func() bool { return false })})
-	timetest.Until(t, "DEAD has the letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
+	timetest.Until(t, "DEAD has the dead letter", func() bool { return streamMessages(t, b, subject.Dead) == 1 })
 	stop.end()
 	l := letters(t, b, "", "")[0]
 	if !l.Truncated || len(l.Data) != 0 {
-		t.Fatalf("got %d bytes, want a letter without its payload", len(l.Data))
+		t.Fatalf("got %d bytes, want a dead letter without its payload", len(l.Data))
 	}
 	if err := b.Replay(t.Context(), l); err != nil {
 		t.Fatal(err)
@@ -111,14 +111,14 @@ func TestReplayOfALetterWithoutPayloadReadsTheOriginal(t *testing.T) {
 	}
 }
 
-func TestReplayKeepsALetterWhoseOriginalIsGone(t *testing.T) {
+func TestReplayKeepsADeadLetterWithoutOriginal(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	if err := b.Replay(t.Context(), bus.DeadLetter{Sequence: 1, Stream: subject.Replies, Consumer: "c", Truncated: true}); !apperr.Is(err, apperr.NotFound) {
 		t.Errorf("got %v, want NotFound", err)
 	}
 	if err := b.Replay(t.Context(), bus.DeadLetter{Sequence: 1}); !apperr.Is(err, apperr.Invalid) {
-		t.Errorf("a letter of nobody's: got %v, want Invalid", err)
+		t.Errorf("a dead letter without a consumer: got %v, want Invalid", err)
 	}
 }
 
@@ -148,19 +148,19 @@ func TestDeadLettersAreFilteredAndDropped(t *testing.T) {
 		t.Errorf("dropping again: got %v, want NotFound", err)
 	}
 	if _, err := b.DeadLetter(t.Context(), 2); !apperr.Is(err, apperr.NotFound) {
-		t.Errorf("reading a dropped letter: got %v, want NotFound", err)
+		t.Errorf("reading a dropped dead letter: got %v, want NotFound", err)
 	}
 	if l, err := b.DeadLetter(t.Context(), 3); err != nil || l.Sequence != 3 {
-		t.Errorf("got %+v, %v, want letter 3", l, err)
+		t.Errorf("got %+v, %v, want dead letter 3", l, err)
 	}
 }
 
-func TestProgressTellsOfTries(t *testing.T) {
+func TestProgressReportsTries(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
-	b, asking := bustest.Open(t, url), bustest.Open(t, url)
-	if _, err := asking.Progress(t.Context(), subject.Replies, "tester", 1); !apperr.Is(err, apperr.NotFound) {
-		t.Fatalf("nobody runs: got %v, want NotFound", err)
+	b, requester := bustest.Open(t, url), bustest.Open(t, url)
+	if _, err := requester.Progress(t.Context(), subject.Replies, "tester", 1); !apperr.Is(err, apperr.NotFound) {
+		t.Fatalf("without a consumer: got %v, want NotFound", err)
 	}
 	var right = make(chan struct{})
 	consume(t, b, bus.Consumer{Handle: func(ctx context.Context, d bus.Delivery) error {
@@ -173,27 +173,27 @@ func TestProgressTellsOfTries(t *testing.T) {
 	}})
 	publish(t, b, reply("visitor", 0))
 	progress := func(state bus.ProgressState) (p bus.Progress) {
-		timetest.Until(t, "it is "+string(state), func() bool {
+		timetest.Until(t, "the delivery is "+string(state), func() bool {
 			var err error
-			p, err = asking.Progress(t.Context(), subject.Replies, "tester", 1)
+			p, err = requester.Progress(t.Context(), subject.Replies, "tester", 1)
 			return err == nil && p.State == state
 		})
 		return p
 	}
 	if p := progress(bus.ProgressRetrying); p.Attempts < 1 || !strings.Contains(p.LastError, "the dog ate it") || p.NextTry.IsZero() {
-		t.Errorf("got %+v, want its tries, the last error and the time of the next", p)
+		t.Errorf("got %+v, want attempts, last error and time of the next try", p)
 	}
 	close(right)
 	if p := progress(bus.ProgressDone); p.Attempts < 2 {
-		t.Errorf("got %+v, want it done after more than one attempt", p)
+		t.Errorf("got %+v, want it acknowledged after more than one attempt", p)
 	}
-	if _, err := asking.Progress(t.Context(), subject.Replies, "tester", 2); !apperr.Is(err, apperr.NotFound) {
-		t.Errorf("of another: got %v, want NotFound", err)
+	if _, err := requester.Progress(t.Context(), subject.Replies, "tester", 2); !apperr.Is(err, apperr.NotFound) {
+		t.Errorf("another sequence: got %v, want NotFound", err)
 	}
 }
 
-// An observer is ready on a server without streams, and makes none.
-func TestAnObserverWaitsForNoStream(t *testing.T) {
+// An observer is ready without streams and creates none.
+func TestObserverDoesNotWaitForStreams(t *testing.T) {
 	t.Parallel()
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.StartBare(t).URL(), Observe: true})
 	if err := b.Publish(t.Context(), reply("visitor", 0)); !apperr.Is(err, apperr.Unavailable) {
@@ -201,6 +201,6 @@ func TestAnObserverWaitsForNoStream(t *testing.T) {
 	}
 	names := b.JetStream().StreamNames(t.Context())
 	for name := range names.Name() {
-		t.Errorf("an observer has made the stream %s", name)
+		t.Errorf("the observer created the stream %s", name)
 	}
 }

@@ -18,9 +18,12 @@ import (
 const (
 	directBatch = 256
 	directBytes = 512 << 10
+	// batchQueue is the capacity of a subscription's queue. It holds the largest batch: nats-server answers multi_last with at most 1,024
+	// messages. The default of nats.go, 65,536 messages, allocates 512 KiB for each read.
+	batchQueue = 2048
 )
 
-// directGet is a request of JetStream's direct get API for a batch (NATS ADR-31).
+// directGet is a batch request of the JetStream direct get API (NATS ADR-31).
 type directGet struct {
 	Seq        uint64     `json:"seq,omitempty"`
 	StartTime  *time.Time `json:"start_time,omitempty"`
@@ -30,8 +33,8 @@ type directGet struct {
 	MaxBytes   int        `json:"max_bytes,omitempty"`
 }
 
-// Since reads what a stream took on a subject or filter from a time on, in order, to its end. Unlike [Bus.Read] it needs no consumer: the
-// user's permissions may be those of a reader. A replica may answer that lacks the newest moment.
+// Since yields the stored messages on a published subject or filter from a time on, in order. Unlike [Bus.Read] it creates no consumer
+// and thus needs only read permissions. The response may come from a replica that lacks the newest messages.
 func (b *Bus) Since(ctx context.Context, stream, filter string, from time.Time) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		stored, err := b.Stored(ctx, stream, filter)
@@ -39,18 +42,18 @@ func (b *Bus) Since(ctx context.Context, stream, filter string, from time.Time) 
 			yield(Delivery{}, err)
 			return
 		}
-		b.direct(ctx, stream, directGet{StartTime: &from, NextBySubj: stored}, yield)
+		b.readDirect(ctx, stream, directGet{StartTime: &from, NextBySubj: stored}, yield)
 	}
 }
 
-// After is [Bus.Since] from the message after a sequence on, for a subject or filter as the stream keeps it (see [Bus.Stored]).
+// After is [Bus.Since] starting after a sequence, for a subject or filter in its stored form (see [Bus.Stored]).
 func (b *Bus) After(ctx context.Context, stream, stored string, sequence uint64) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
-		b.direct(ctx, stream, directGet{Seq: sequence + 1, NextBySubj: stored}, yield)
+		b.readDirect(ctx, stream, directGet{Seq: sequence + 1, NextBySubj: stored}, yield)
 	}
 }
 
-func (b *Bus) direct(ctx context.Context, stream string, ask directGet, yield func(Delivery, error) bool) {
+func (b *Bus) readDirect(ctx context.Context, stream string, request directGet, yield func(Delivery, error) bool) {
 	fail := func(err error) {
 		yield(Delivery{}, apperr.Unreachable("NATS", fmt.Errorf("reading stream %s: %w", stream, err)))
 	}
@@ -64,22 +67,22 @@ func (b *Bus) direct(ctx context.Context, stream string, ask directGet, yield fu
 		return
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only once the connection, and with it the subscription, is closed
-	ask.Batch, ask.MaxBytes = directBatch, directBytes
+	request.Batch, request.MaxBytes = directBatch, directBytes
 	for more := true; more; {
 		var last uint64
-		if last, more, err = b.directBatch(ctx, sub, stream, ask, yield); err != nil {
+		if last, more, err = b.directBatch(ctx, sub, stream, request, yield); err != nil {
 			fail(err)
 			return
 		}
-		ask.StartTime, ask.Seq = nil, last+1
+		request.StartTime, request.Seq = nil, last+1
 	}
 }
 
-// directBatch yields one batch. It returns the sequence of its last message, and whether the caller wants more and there is more.
+// directBatch yields one batch. It returns the sequence of the last message, and whether to request another batch.
 func (b *Bus) directBatch(
-	ctx context.Context, sub *nats.Subscription, stream string, ask directGet, yield func(Delivery, error) bool,
+	ctx context.Context, sub *nats.Subscription, stream string, request directGet, yield func(Delivery, error) bool,
 ) (last uint64, more bool, err error) {
-	text, err := json.Marshal(ask)
+	text, err := json.Marshal(request)
 	if err != nil {
 		return 0, false, err
 	}
@@ -93,7 +96,7 @@ func (b *Bus) directBatch(
 		}
 		switch status := m.Header.Get("Status"); status {
 		case "":
-		case "204": // the end of the batch
+		case "204": // end of the batch
 			return last, last > 0 && m.Header.Get("Nats-Num-Pending") != "0", nil
 		case "404":
 			return last, false, nil

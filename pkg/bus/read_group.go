@@ -14,29 +14,29 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// GroupInfo is the progress of a consumer in each of its partitions. A durable consumer that Parley did not create is a group by itself.
+// GroupInfo is the progress of a consumer group. A durable consumer not created by Parley is a group of its own.
 type GroupInfo struct {
 	Stream     string
 	Name       string
-	Filters    []string        // subjects on which was published; empty: all
+	Filters    []string        // published subjects; empty: all
 	Partitions []PartitionInfo // by number
-	count      int             // partitions of the stream
-	whole      bool            // one consumer reads all of them
+	count      int             // number of partitions of the stream
+	whole      bool            // one consumer reads all partitions
 }
 
-// PartitionInfo is the progress of a consumer in one partition.
+// PartitionInfo is the progress of a group in one partition.
 type PartitionInfo struct {
 	Partition   int
 	Pending     uint64 // not delivered yet
 	AckPending  int    // delivered and not acknowledged
 	Redelivered int
-	Delivered   uint64    // the last sequence of the stream that was
-	AckFloor    uint64    // up to this sequence of the stream all of the partition are acknowledged, or handled in a group with positions
-	Active      time.Time // the last delivery; zero: none
-	Read        bool      // a replica reads it
+	Delivered   uint64    // stream sequence of the last delivery
+	AckFloor    uint64    // stream sequence up to which the partition is acknowledged or, with positions, handled
+	Active      time.Time // time of the last delivery; zero: none
+	Read        bool      // a replica reads the partition
 }
 
-// Missing lists the partitions of the stream without a consumer of the group: their events are not read.
+// Missing returns the partitions of the stream without a consumer of the group. Their events are not read.
 func (g GroupInfo) Missing() (partitions []int) {
 	if g.whole {
 		return nil
@@ -49,7 +49,7 @@ func (g GroupInfo) Missing() (partitions []int) {
 	return partitions
 }
 
-// Groups returns the consumers of a stream that stay, by name: durable ones, and groups that keep positions.
+// Groups returns the groups of a stream, sorted by name: durable consumers and groups with positions.
 func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
 	byName, readers, err := b.durableGroups(ctx, stream)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *Bus) Groups(ctx context.Context, stream string) ([]GroupInfo, error) {
 	return groups, nil
 }
 
-// durableGroups returns the groups of durable consumers by name, and the consumers of the moment that belong to other groups.
+// durableGroups returns the groups of durable consumers by name, and the ephemeral consumers by group.
 func (b *Bus) durableGroups(ctx context.Context, stream string) (
 	byName map[string]*GroupInfo, readers map[string][]*jetstream.ConsumerInfo, err error,
 ) {
@@ -75,7 +75,7 @@ func (b *Bus) durableGroups(ctx context.Context, stream string) (
 	if err != nil {
 		return nil, nil, readError(stream, err)
 	}
-	count := b.partitions.note(stream, s.CachedInfo().Config)
+	count := b.partitions.store(stream, s.CachedInfo().Config)
 	byName, readers = make(map[string]*GroupInfo), make(map[string][]*jetstream.ConsumerInfo)
 	list := s.ListConsumers(ctx)
 	for info := range list.Info() {
@@ -101,7 +101,7 @@ func (b *Bus) durableGroups(ctx context.Context, stream string) (
 	return byName, readers, nil
 }
 
-// addPositionGroups adds the groups of a stream that keep positions. What is not handled counts as not delivered.
+// addPositionGroups adds the groups with positions. Pending counts all events that have not been handled.
 func (b *Bus) addPositionGroups(
 	ctx context.Context, stream string, readers map[string][]*jetstream.ConsumerInfo, byName map[string]*GroupInfo,
 ) error {
@@ -111,7 +111,7 @@ func (b *Bus) addPositionGroups(
 	}
 	all, err := b.allPositions(ctx, stream, "*")
 	if apperr.Is(err, apperr.NotFound) {
-		return nil // the stream POSITIONS is not there yet
+		return nil // the stream POSITIONS does not exist yet
 	}
 	if err != nil {
 		return err
@@ -127,15 +127,17 @@ func (b *Bus) addPositionGroups(
 			if at.Stream.Equal(state.Created) {
 				p.AckFloor = at.Sequence
 			}
-			filter := ">"
-			if count > 1 {
-				filter = subject.InPartition(filter, partition)
-			}
-			if p.Pending, err = b.countAfter(ctx, stream, filter, p.AckFloor); err != nil {
-				return err
+			if p.AckFloor < state.Last { // skips the request for idle partitions
+				filter := ">"
+				if count > 1 {
+					filter = subject.InPartition(filter, partition)
+				}
+				if p.Pending, err = b.countAfter(ctx, stream, filter, p.AckFloor); err != nil {
+					return err
+				}
 			}
 			p.Delivered = p.AckFloor
-			p.seen(readers[name])
+			p.addActivity(readers[name])
 			g.Partitions = append(g.Partitions, p)
 		}
 		byName[name] = g
@@ -143,8 +145,8 @@ func (b *Bus) addPositionGroups(
 	return nil
 }
 
-// seen notes who reads a partition of a group that keeps positions.
-func (p *PartitionInfo) seen(readers []*jetstream.ConsumerInfo) {
+// addActivity sets Active and Read from the ephemeral consumers of a group with positions.
+func (p *PartitionInfo) addActivity(readers []*jetstream.ConsumerInfo) {
 	for _, info := range readers {
 		if !slices.Contains(strings.Split(info.Config.Metadata[metadataPartition], ","), strconv.Itoa(p.Partition)) {
 			continue
@@ -152,14 +154,14 @@ func (p *PartitionInfo) seen(readers []*jetstream.ConsumerInfo) {
 		if at := info.Delivered.Last; at != nil && at.After(p.Active) {
 			p.Active = *at
 		}
-		p.Read = p.Read || info.NumWaiting > 0 || time.Since(p.Active) < time.Second // in a dense stream no request waits
+		p.Read = p.Read || info.NumWaiting > 0 || time.Since(p.Active) < time.Second // between dense rounds no request is waiting
 	}
 }
 
-// Group returns one consumer of a stream, or NotFound.
+// Group returns a group of a stream, or NotFound.
 func (b *Bus) Group(ctx context.Context, stream, name string) (GroupInfo, error) {
 	byName, readers, err := b.durableGroups(ctx, stream)
-	if err == nil && byName[name] == nil { // only who reads by positions need be allowed to see them
+	if err == nil && byName[name] == nil { // only groups with positions need the permission to read POSITIONS
 		err = b.addPositionGroups(ctx, stream, readers, byName)
 	}
 	if err != nil {
@@ -169,7 +171,7 @@ func (b *Bus) Group(ctx context.Context, stream, name string) (GroupInfo, error)
 		slices.SortFunc(g.Partitions, func(a, b PartitionInfo) int { return cmp.Compare(a.Partition, b.Partition) })
 		return *g, nil
 	}
-	return GroupInfo{}, apperr.New(apperr.NotFound, "CONSUMER_NOT_FOUND", "There is no consumer "+name)
+	return GroupInfo{}, apperr.New(apperr.NotFound, "CONSUMER_NOT_FOUND", "Consumer not found: "+name)
 }
 
 func publishedFilters(c jetstream.ConsumerConfig) []string {
@@ -186,7 +188,7 @@ func publishedFilters(c jetstream.ConsumerConfig) []string {
 	return filters
 }
 
-// publishedFilter removes the partition, a number or a wildcard, from a filter.
+// publishedFilter strips the partition, a number or a wildcard, from a stored filter.
 func publishedFilter(stored string) string {
 	if len(stored) > 2 && stored[:2] == "*." {
 		return stored[2:]
@@ -197,16 +199,16 @@ func publishedFilter(stored string) string {
 func newPartitionInfo(info *jetstream.ConsumerInfo) PartitionInfo {
 	p := PartitionInfo{
 		Pending: info.NumPending, AckPending: info.NumAckPending, Redelivered: info.NumRedelivered,
-		Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream, Read: pinned(info) != "" || info.NumWaiting > 0,
+		Delivered: info.Delivered.Stream, AckFloor: info.AckFloor.Stream, Read: pinnedClient(info) != "" || info.NumWaiting > 0,
 	}
-	p.Partition, _ = strconv.Atoi(info.Config.Metadata[metadataPartition]) // none is the first
+	p.Partition, _ = strconv.Atoi(info.Config.Metadata[metadataPartition]) // 0 without metadata
 	if info.Delivered.Last != nil {
 		p.Active = *info.Delivered.Last
 	}
 	return p
 }
 
-// Of returns the progress of the consumer in the partition of subj: zero while the partition has no consumer yet.
+// Of returns the progress in the partition of a subject; zero if the partition has no consumer yet.
 func (g GroupInfo) Of(subj string) PartitionInfo {
 	if g.whole {
 		return g.Partitions[0]
@@ -220,11 +222,11 @@ func (g GroupInfo) Of(subj string) PartitionInfo {
 	return PartitionInfo{Partition: number}
 }
 
-// Total sums the partitions up: Delivered and Active are the latest of all, AckFloor is the earliest of those with something left, and
-// Read says that each of them is read.
+// Total aggregates the partitions: counts are summed, Delivered and Active are the maximum, AckFloor is the minimum of the partitions
+// with a lag (without any, the maximum), and Read reports whether all partitions are read.
 func (g GroupInfo) Total() PartitionInfo {
 	total := PartitionInfo{Read: len(g.Partitions) > 0}
-	left := false
+	anyLagging := false
 	for _, p := range g.Partitions {
 		total.Pending += p.Pending
 		total.AckPending += p.AckPending
@@ -234,12 +236,12 @@ func (g GroupInfo) Total() PartitionInfo {
 			total.Active = p.Active
 		}
 		total.Read = total.Read && p.Read
-		switch behind := p.Pending > 0 || p.AckPending > 0; {
-		case behind && !left:
-			left, total.AckFloor = true, p.AckFloor
-		case behind:
+		switch lagging := p.Pending > 0 || p.AckPending > 0; {
+		case lagging && !anyLagging:
+			anyLagging, total.AckFloor = true, p.AckFloor
+		case lagging:
 			total.AckFloor = min(total.AckFloor, p.AckFloor)
-		case !left:
+		case !anyLagging:
 			total.AckFloor = max(total.AckFloor, p.AckFloor)
 		}
 	}

@@ -13,12 +13,11 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// lastTimeout bounds a look at a stream for which the caller has set no deadline.
+// lastTimeout limits [Bus.Last].
 const lastTimeout = 2 * time.Second
 
-// Last returns the last message that a stream holds on a subject, with its payload and the time at which the stream took it.
-// Errors: NotFound, and Unavailable while NATS is not connected. The answer may come from a replica that lacks the newest
-// messages (JetStream direct get).
+// Last returns the last message on a published subject, with its payload and the time at which the stream stored it. Errors: NotFound,
+// and Unavailable while NATS is disconnected. The response may come from a replica that lacks the newest messages (JetStream direct get).
 func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	if !b.conn.IsConnected() {
 		return Delivery{}, apperr.Unreachable("NATS", nats.ErrConnectionClosed)
@@ -42,16 +41,16 @@ func (b *Bus) Last(ctx context.Context, stream, subj string) (Delivery, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
 	if err != nil {
-		return Delivery{}, fmt.Errorf("reading the time of the last message of %s: %w", stream, err)
+		return Delivery{}, fmt.Errorf("decoding the time of the last message of %s: %w", stream, err)
 	}
 	return Delivery{Stream: stream, Subject: subject.Published(m.Header.Get(jetstream.SubjectHeader)), Data: m.Data, Header: m.Header, ID: m.Header.Get(headerMsgID), Time: at}, nil
 }
 
-// lastsAtOnce is how many subjects one request asks for; the server takes 1,024.
-const lastsAtOnce = 500
+// lastsPerRequest is the number of subjects per request; nats-server allows 1,024.
+const lastsPerRequest = 500
 
-// Lasts returns the last message that a stream holds on each of the subjects, by subject; those without one are missing. It is
-// Unavailable while NATS is not connected. A replica that lacks the newest messages may answer.
+// Lasts returns the last message on each published subject, by subject; it omits subjects without one. It returns Unavailable while NATS
+// is disconnected. The response may come from a replica that lacks the newest messages.
 func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[string]Delivery, error) {
 	partitions, err := b.Partitions(ctx, stream)
 	if err != nil {
@@ -63,9 +62,9 @@ func (b *Bus) Lasts(ctx context.Context, stream string, subjects []string) (map[
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only once the connection, and with it the subscription, is closed
 	found := make(map[string]Delivery)
-	for some := range slices.Chunk(subjects, lastsAtOnce) {
-		stored := make([]string, len(some))
-		for i, s := range some {
+	for chunk := range slices.Chunk(subjects, lastsPerRequest) {
+		stored := make([]string, len(chunk))
+		for i, s := range chunk {
 			stored[i] = subject.Stored(s, partitions)
 		}
 		_, _, err := b.directBatch(ctx, sub, stream, directGet{LastOf: stored}, func(d Delivery, _ error) bool {

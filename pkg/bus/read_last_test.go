@@ -34,7 +34,7 @@ func TestLast(t *testing.T) {
 	}
 
 	e.nats.Stop()
-	timetest.Until(t, "the loss is noticed", func() bool { return !b.JetStream().Conn().IsConnected() })
+	timetest.Until(t, "NATS is disconnected", func() bool { return !b.JetStream().Conn().IsConnected() })
 	if _, err := b.Last(t.Context(), subject.Replies, on); !apperr.Is(err, apperr.Unavailable) {
 		t.Errorf("got %v without NATS, want Unavailable", err)
 	}

@@ -14,12 +14,13 @@ import (
 
 // StreamState is the state of a stream.
 type StreamState struct {
-	First, Last uint64 // sequences of its messages; First is Last+1 if it is empty
+	First, Last uint64 // sequences; First is Last+1 if the stream is empty
 	Created     time.Time
 	Replicas    int
 }
 
-// State asks the stream's leader. It returns NotFound where there is no such stream, Unavailable while NATS is not connected.
+// State returns the state of a stream as reported by its leader. Errors: NotFound if the stream does not exist, Unavailable while NATS is
+// disconnected.
 func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	if !b.conn.IsConnected() {
 		return StreamState{}, apperr.Unreachable("NATS", nats.ErrDisconnected)
@@ -38,28 +39,28 @@ func (b *Bus) State(ctx context.Context, stream string) (StreamState, error) {
 	return state, nil
 }
 
-// LastSequence asks the stream's leader for the sequence of the last message on a subject or filter in its stored form (see
-// [Bus.Stored]); 0: no message. Unavailable while NATS is not connected.
+// LastSequence returns the sequence of the last message on a stored subject or filter (see [Bus.Stored]) from the stream's leader; 0:
+// none. It returns Unavailable while NATS is disconnected.
 func (b *Bus) LastSequence(ctx context.Context, stream, stored string) (uint64, error) {
-	ask, err := json.Marshal(map[string]string{"last_by_subj": stored})
+	request, err := json.Marshal(map[string]string{"last_by_subj": stored})
 	if err != nil {
 		return 0, err
 	}
-	m, err := b.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, ask)
+	m, err := b.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
 	if err != nil {
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, err))
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, err))
 	}
-	var answer struct {
+	var response struct {
 		Message struct {
 			Sequence uint64 `json:"seq"`
 		} `json:"message"`
 		Error *jetstream.APIError `json:"error"`
 	}
-	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, err))
+	if err := json.Unmarshal(m.Data, &response); err != nil {
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, err))
 	}
-	if answer.Error != nil && answer.Error.ErrorCode != jetstream.JSErrCodeMessageNotFound {
-		return 0, apperr.Unreachable("NATS", fmt.Errorf("asking for the last message of %s: %w", stream, answer.Error))
+	if response.Error != nil && response.Error.ErrorCode != jetstream.JSErrCodeMessageNotFound {
+		return 0, apperr.Unreachable("NATS", fmt.Errorf("requesting the last message of %s: %w", stream, response.Error))
 	}
-	return answer.Message.Sequence, nil
+	return response.Message.Sequence, nil
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Tail reads spans of several streams as one: what is stored already in the order in which the streams took it, and then, where
-// the spans follow, and new messages as they arrive.
+// Tail merges spans of several streams: first the stored messages in the order in which they were stored, then, if the spans follow, new
+// messages as they arrive.
 func (b *Bus) Tail(ctx context.Context, spans ...Span) iter.Seq2[Delivery, error] {
 	return func(yield func(Delivery, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -21,11 +21,11 @@ func (b *Bus) Tail(ctx context.Context, spans ...Span) iter.Seq2[Delivery, error
 	}
 }
 
-// tail merges sources. It belongs to the goroutine of run, but for the channels.
+// tail merges sources. Only the goroutine of run uses it, except for the channels.
 type tail struct {
 	running sync.WaitGroup
-	sources []chan sourced // of each: its past, and nothing more
-	present chan sourced   // of all: what came after they had caught up
+	sources []chan sourced // stored messages of each source; closed after the last
+	present chan sourced   // new messages of all sources
 }
 
 type sourced struct {
@@ -41,7 +41,7 @@ func newTail(sources int) *tail {
 	return t
 }
 
-// feed sends a source's past into its own channel, which it closes, and then its present.
+// feed sends the stored messages of a source to its own channel, closes that, and sends new ones to present.
 func (t *tail) feed(ctx context.Context, source chan sourced, readings iter.Seq2[reading, error]) {
 	into := source
 	defer func() {
@@ -69,7 +69,7 @@ func send(ctx context.Context, into chan<- sourced, s sourced) bool {
 	}
 }
 
-// run yields the stored events, oldest first, and then new ones until all feeds have ended.
+// run yields the stored messages, oldest first, and then new ones until all feeds have ended.
 func (t *tail) run(yield func(Delivery, error) bool) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); t.running.Wait() }()
@@ -88,8 +88,8 @@ func (t *tail) run(yield func(Delivery, error) bool) {
 	}
 }
 
-// past merges the sources' past. It keeps the oldest of each that is not yielded yet. While a source still reads its past, the
-// present of another waits.
+// past merges the stored messages of all sources by time, holding the next one of each. New messages of a source wait until all sources
+// have caught up.
 func (t *tail) past(yield func(Delivery, error) bool) bool {
 	heads := make([]*sourced, len(t.sources))
 	for {

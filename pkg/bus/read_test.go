@@ -58,20 +58,20 @@ func TestReadEndsWithItsSpan(t *testing.T) {
 		}
 	}
 	if _, err := b.Get(t.Context(), subject.Replies, 6); !apperr.Is(err, apperr.NotFound) {
-		t.Errorf("a sequence that is not there: got %v, want NotFound", err)
+		t.Errorf("missing sequence: got %v, want NotFound", err)
 	}
 	for _, err := range b.Read(t.Context(), bus.Span{Stream: "NONE"}) {
 		if !apperr.Is(err, apperr.NotFound) {
-			t.Errorf("a stream that is not there: got %v, want NotFound", err)
+			t.Errorf("missing stream: got %v, want NotFound", err)
 		}
 	}
 }
 
-// What was announced may be gone before it is read.
-func TestReadEndsWhereTheRestWasRemoved(t *testing.T) {
+// Pending messages may be removed before they are read.
+func TestReadEndsIfTheRestIsRemoved(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
-	for i := range 600 { // more than the server sends ahead
+	for i := range 600 { // more than the server sends in advance
 		publish(t, b, reply("visitor", i))
 	}
 	s, err := b.JetStream().Stream(t.Context(), subject.Replies)
@@ -90,11 +90,11 @@ func TestReadEndsWhereTheRestWasRemoved(t *testing.T) {
 		}
 	}
 	if read == 0 {
-		t.Error("got nothing, want what was there at first")
+		t.Error("got nothing, want the first messages")
 	}
 }
 
-func TestTailIsThePastInOrderAndThenThePresent(t *testing.T) {
+func TestTailMergesStoredThenNewMessages(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	js := b.JetStream()
@@ -151,7 +151,7 @@ func TestTailIsThePastInOrderAndThenThePresent(t *testing.T) {
 	}
 	cancel()
 	if err, failed := <-ended; failed {
-		t.Errorf("got %v, want an end without an error", err)
+		t.Errorf("got %v, want no error", err)
 	}
 	for _, err := range b.Tail(t.Context(), bus.Span{Stream: subject.Replies}, bus.Span{Stream: "NONE"}) {
 		if err != nil && !apperr.Is(err, apperr.NotFound) {

@@ -9,21 +9,22 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// RevocationAge is how long a revocation is kept: no visitor token may live longer.
+// RevocationAge is the retention of revocations: the maximum lifetime of a visitor token.
 const RevocationAge = subject.RevocationAge
 
 const (
 	revocationTimeout = 5 * time.Second
-	// minRevocationPause and maxRevocationPause are how long a reader of the revocations waits after an error.
+	// minRevocationPause and maxRevocationPause limit the retry delay of FollowRevocations.
 	minRevocationPause = 50 * time.Millisecond
 	maxRevocationPause = time.Second
 )
 
-// RevokeVisitorTokens makes all gateways refuse the visitor's tokens that were issued before validFrom, also those that start later,
-// and end the visitor's sockets. It returns when the stream has it. A later call for the same visitor replaces an earlier one.
+// RevokeVisitorTokens makes all gateways reject the visitor's tokens issued before validFrom and close the visitor's sockets. It also
+// applies to gateways that start later. It returns after the stream has stored the revocation. A later call for the same visitor replaces
+// it.
 func (b *Bus) RevokeVisitorTokens(ctx context.Context, chatUserID string, validFrom time.Time) error {
 	if !subject.Valid(chatUserID) {
-		return apperr.InvalidEvent.Wrap(fmt.Errorf("%q is no visitor", chatUserID))
+		return apperr.InvalidEvent.Wrap(fmt.Errorf("%q is not a visitor id", chatUserID))
 	}
 	ctx, cancel := context.WithTimeout(ctx, revocationTimeout)
 	defer cancel()
@@ -34,9 +35,9 @@ func (b *Bus) RevokeVisitorTokens(ctx context.Context, chatUserID string, validF
 	return nil
 }
 
-// FollowRevocations calls revoked, one call at a time, with every stored revocation and then with each new one, until ctx is
-// done. caughtUp is called after the stored ones. It waits for NATS and the stream, and starts again after an error: revoked may be
-// called more than once for a revocation.
+// FollowRevocations calls revoked sequentially for every stored revocation and then for each new one, until ctx is done. It calls
+// caughtUp after the stored ones. It waits for NATS and the stream, and restarts after an error, so revoked may be called repeatedly for
+// a revocation.
 func (b *Bus) FollowRevocations(ctx context.Context, revoked func(chatUserID string, validFrom time.Time), caughtUp func()) {
 	for pause := minRevocationPause; ctx.Err() == nil; pause = min(2*pause, maxRevocationPause) {
 		for r, err := range b.read(ctx, Span{Stream: subject.Revocations, Follow: true}) {

@@ -17,7 +17,7 @@ type revocation struct {
 	from    time.Time
 }
 
-// follow reads the revocations until the test ends.
+// follow follows the revocations until the test ends.
 func follow(t *testing.T, b *bus.Bus) (heard <-chan revocation, caughtUp *atomic.Int32) {
 	t.Helper()
 	all, count := make(chan revocation, 100), new(atomic.Int32)
@@ -31,7 +31,8 @@ func follow(t *testing.T, b *bus.Bus) (heard <-chan revocation, caughtUp *atomic
 	return all, count
 }
 
-// A revocation reaches who listens at once, and who starts later; also over a restart of NATS. Of each visitor the last one is kept.
+// A revocation reaches current followers at once, and later ones too, also after a restart of NATS. Only the last one per visitor is
+// stored.
 func TestRevocationsLast(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t)
@@ -58,7 +59,7 @@ func TestRevocationsLast(t *testing.T) {
 		got[r.visitor] = r.from
 	}
 	if !got["a"].Equal(at.Add(2*time.Second)) || !got["b"].Equal(at.Add(time.Second)) {
-		t.Errorf("got %v, want the last of each", got)
+		t.Errorf("got %v, want the last one per visitor", got)
 	}
 	timetest.Until(t, "caught up", func() bool { return caughtUp.Load() > 0 })
 	stream, err := two.JetStream().Stream(t.Context(), subject.Revocations)
@@ -66,9 +67,9 @@ func TestRevocationsLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := stream.CachedInfo().Config; c.MaxAge != bus.RevocationAge || c.MaxMsgsPerSubject != 1 {
-		t.Errorf("got %s and %d a subject, want revocations to be kept for %s, the last of each visitor", c.MaxAge, c.MaxMsgsPerSubject, bus.RevocationAge)
+		t.Errorf("got a retention of %s and %d per subject, want %s and 1", c.MaxAge, c.MaxMsgsPerSubject, bus.RevocationAge)
 	}
 	if err := two.RevokeVisitorTokens(t.Context(), "no.visitor", at); err == nil {
-		t.Error("got no error for what is no visitor")
+		t.Error("invalid visitor id: got no error, want one")
 	}
 }

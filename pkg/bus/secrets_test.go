@@ -10,8 +10,8 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// What stands before the @ of a URL is a user with a password, or a token: neither belongs into a log.
-func TestCredentialsOfAURLAreNotLogged(t *testing.T) {
+// The user info of a URL is a user with a password, or a token. Neither may be logged.
+func TestURLCredentialsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	away, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,7 +33,7 @@ func TestCredentialsOfAURLAreNotLogged(t *testing.T) {
 		}
 		b.Close()
 		if text := log.String(); strings.Contains(text, "s3cr3t") || !strings.Contains(text, "127.0.0.1") {
-			t.Errorf("got %s, want the address without what stands before it", text)
+			t.Errorf("got %s, want the address without credentials", text)
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// Server is what is known of the NATS server that the bus is connected to.
+// Server describes the NATS server that the bus is connected to.
 type Server struct {
 	Version     string
-	MaxPayload  int64             // bytes of one message
+	MaxPayload  int64             // maximum message size in bytes
 	Certificate *x509.Certificate // nil without TLS
 }
 
-// Server returns the server that the bus is connected to; it is empty while NATS is not connected.
+// Server describes the connected server; fields are empty while NATS is disconnected.
 func (b *Bus) Server() Server {
 	s := Server{Version: b.conn.ConnectedServerVersion(), MaxPayload: b.conn.MaxPayload()}
 	if state, err := b.conn.TLSConnectionState(); err == nil && len(state.PeerCertificates) > 0 {
@@ -27,8 +27,8 @@ func (b *Bus) Server() Server {
 	return s
 }
 
-// Storage returns how many bytes on disk the account's streams take, and how many they may; a limit of zero or less is none. It returns
-// Unavailable where the account has no JetStream.
+// Storage returns the bytes on disk used by the account's streams and their limit; a limit of zero or less means none. It returns
+// Unavailable if JetStream is not enabled for the account.
 func (b *Bus) Storage(ctx context.Context) (used uint64, limit int64, err error) {
 	info, err := b.js.AccountInfo(ctx)
 	if err != nil {
@@ -37,13 +37,12 @@ func (b *Bus) Storage(ctx context.Context) (used uint64, limit int64, err error)
 	return info.Store, info.Limits.MaxStore, nil
 }
 
-// Stream returns a stream of JetStream as nats.go has it, for those that look after streams or keep other things than events in
-// them. Errors are those of nats.go.
+// Stream returns the nats.go handle of a stream, to manage streams or to use one for other data than events. Errors are those of nats.go.
 func (b *Bus) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
 	return b.js.Stream(ctx, name)
 }
 
-// DeleteStream removes a stream with its messages. A missing stream is no error.
+// DeleteStream deletes a stream and its messages. A missing stream is not an error.
 func (b *Bus) DeleteStream(ctx context.Context, name string) error {
 	if err := b.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return apperr.Unreachable("NATS", err)
@@ -51,13 +50,13 @@ func (b *Bus) DeleteStream(ctx context.Context, name string) error {
 	return nil
 }
 
-// PublishRaw publishes a message that is no event to a stream, and returns when the stream has it. Errors are those of nats.go; it
-// tries once.
+// PublishRaw publishes a message that is not an event and returns after the stream has stored it. It does not retry. Errors are those of
+// nats.go.
 func (b *Bus) PublishRaw(ctx context.Context, stream string, m *nats.Msg) (*jetstream.PubAck, error) {
 	return b.js.PublishMsg(ctx, m, jetstream.WithExpectStream(stream))
 }
 
-// Connection numbers the connections to NATS, and reports whether there is one now.
+// Connection returns the number of reconnects and whether NATS is connected.
 func (b *Bus) Connection() (number uint64, up bool) {
 	return b.conn.Stats().Reconnects, b.conn.IsConnected()
 }

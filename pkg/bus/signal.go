@@ -2,27 +2,27 @@ package bus
 
 import "sync"
 
-// signal wakes all waiters at its next occurrence. The zero value is ready to use.
+// signal wakes all waiters at the next send. The zero value is ready to use.
 type signal struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-// wait returns a channel that closes at the next send.
-func (b *signal) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next == nil {
-		b.next = make(chan struct{})
+// wait returns a channel that is closed by the next send.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = make(chan struct{})
 	}
-	return b.next
+	return s.next
 }
 
-func (b *signal) send() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next != nil {
-		close(b.next)
-		b.next = nil
+func (s *signal) send() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
 	}
 }

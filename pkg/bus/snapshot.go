@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// snapshotChunk is what one message of a snapshot holds: below any server's max_payload.
+	// snapshotChunk is the chunk size of a snapshot, below any reasonable max_payload of a server.
 	snapshotChunk = 128 << 10
-	// streamExists is JetStream's error for the restore of a stream whose name is taken.
+	// streamExists is the error code for restoring a stream whose name is in use.
 	streamExists jetstream.ErrorCode = 10130
-	// snapshotSilence is how long the server may take for the next chunk.
-	snapshotSilence = 30 * time.Second
+	// snapshotTimeout limits the wait for the next chunk or response.
+	snapshotTimeout = 30 * time.Second
 )
 
-// Snapshot is what a restore needs to know of a stream beside its contents.
+// Snapshot is the metadata that a restore needs in addition to the contents.
 type Snapshot struct {
-	Config json.RawMessage `json:"config"` // as the server reported it
+	Config json.RawMessage `json:"config"` // as reported by the server
 	State  json.RawMessage `json:"state"`
 }
 
-type snapshotAnswer struct {
+type snapshotResponse struct {
 	Snapshot
 	DeliverSubject string              `json:"deliver_subject"`
 	Error          *jetstream.APIError `json:"error"`
 }
 
-// SaveStream writes a stream with its durable consumers to w, as of one moment, in JetStream's own format (API
-// STREAM.SNAPSHOT). The stream stays in use. NotFound if the stream does not exist.
+// SaveStream writes a consistent snapshot of a stream and its durable consumers to w, in the format of JetStream (API STREAM.SNAPSHOT).
+// The stream remains usable. It returns NotFound if the stream does not exist.
 func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
 	inbox := b.conn.NewInbox()
 	chunks, err := b.conn.SubscribeSync(inbox)
@@ -44,7 +44,7 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 		return Snapshot{}, apperr.Unreachable("NATS", err)
 	}
 	defer func() { _ = chunks.Unsubscribe() }()
-	answer, err := askSnapshot(ctx, b.conn, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true})
+	response, err := requestSnapshot(ctx, b.conn, "$JS.API.STREAM.SNAPSHOT."+stream, map[string]any{"deliver_subject": inbox, "chunk_size": snapshotChunk, "jsck": true})
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -55,9 +55,9 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 		}
 		if len(chunk.Data) == 0 {
 			if status := chunk.Header.Get("Status"); status != "" && status != "204" {
-				return Snapshot{}, apperr.Unreachable("NATS", fmt.Errorf("the snapshot ended with %s %s", status, chunk.Header.Get("Description")))
+				return Snapshot{}, apperr.Unreachable("NATS", fmt.Errorf("snapshot failed: %s %s", status, chunk.Header.Get("Description")))
 			}
-			return answer.Snapshot, nil
+			return response.Snapshot, nil
 		}
 		if _, err := w.Write(chunk.Data); err != nil {
 			return Snapshot{}, fmt.Errorf("writing a snapshot: %w", err)
@@ -65,14 +65,14 @@ func (b *Bus) SaveStream(ctx context.Context, stream string, w io.Writer) (Snaps
 		if chunk.Reply == "" {
 			continue
 		}
-		if err := chunk.Respond(nil); err != nil { // the server waits when too many chunks are not answered
+		if err := chunk.Respond(nil); err != nil { // flow control: the server waits for outstanding responses
 			return Snapshot{}, apperr.Unreachable("NATS", err)
 		}
 	}
 }
 
 func nextChunk(ctx context.Context, chunks *nats.Subscription) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, snapshotSilence)
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	chunk, err := chunks.NextMsgWithContext(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func nextChunk(ctx context.Context, chunks *nats.Subscription) (*nats.Msg, error
 	return chunk, nil
 }
 
-// RestoreStream makes a stream and its durable consumers from what [Bus.SaveStream] wrote. A stream of that name must not be there: that is a
-// Conflict. Replicas, where not zero, takes the place of the number that the stream had.
+// RestoreStream creates a stream and its durable consumers from a snapshot of [Bus.SaveStream]. It returns Conflict if the stream exists.
+// A non-zero replicas overrides the number in the snapshot.
 func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, replicas int, r io.Reader) error {
 	if replicas != 0 {
 		fields := make(configFields)
@@ -95,7 +95,7 @@ func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, repl
 			return err
 		}
 	}
-	answer, err := askSnapshot(ctx, b.conn, "$JS.API.STREAM.RESTORE."+stream, s)
+	response, err := requestSnapshot(ctx, b.conn, "$JS.API.STREAM.RESTORE."+stream, s)
 	if err != nil {
 		return err
 	}
@@ -107,44 +107,44 @@ func (b *Bus) RestoreStream(ctx context.Context, stream string, s Snapshot, repl
 		if n == 0 {
 			break
 		}
-		if err := sendChunk(ctx, b.conn, answer.DeliverSubject, chunk[:n]); err != nil {
+		if err := sendChunk(ctx, b.conn, response.DeliverSubject, chunk[:n]); err != nil {
 			return err
 		}
 	}
-	return sendChunk(ctx, b.conn, answer.DeliverSubject, nil)
+	return sendChunk(ctx, b.conn, response.DeliverSubject, nil)
 }
 
 func sendChunk(ctx context.Context, conn *nats.Conn, to string, chunk []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, snapshotSilence)
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	m, err := conn.RequestWithContext(ctx, to, chunk)
 	if err != nil {
 		return apperr.Unreachable("NATS", fmt.Errorf("sending a chunk: %w", err))
 	}
-	var answer snapshotAnswer
+	var response snapshotResponse
 	if len(m.Data) > 0 {
-		if err := json.Unmarshal(m.Data, &answer); err != nil {
-			return fmt.Errorf("reading the answer to a chunk: %w", err)
+		if err := json.Unmarshal(m.Data, &response); err != nil {
+			return fmt.Errorf("decoding the response to a chunk: %w", err)
 		}
 	}
-	return snapshotError(answer.Error)
+	return snapshotError(response.Error)
 }
 
-func askSnapshot(ctx context.Context, conn *nats.Conn, subject string, request any) (answer snapshotAnswer, err error) {
+func requestSnapshot(ctx context.Context, conn *nats.Conn, subject string, request any) (response snapshotResponse, err error) {
 	text, err := json.Marshal(request)
 	if err != nil {
-		return answer, err
+		return response, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, snapshotSilence)
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	m, err := conn.RequestWithContext(ctx, subject, text)
 	if err != nil {
-		return answer, apperr.Unreachable("NATS", err)
+		return response, apperr.Unreachable("NATS", err)
 	}
-	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return answer, fmt.Errorf("reading the answer of NATS: %w", err)
+	if err := json.Unmarshal(m.Data, &response); err != nil {
+		return response, fmt.Errorf("decoding the response of NATS: %w", err)
 	}
-	return answer, snapshotError(answer.Error)
+	return response, snapshotError(response.Error)
 }
 
 func snapshotError(e *jetstream.APIError) error {
@@ -152,9 +152,9 @@ func snapshotError(e *jetstream.APIError) error {
 	case e == nil:
 		return nil
 	case e.ErrorCode == jetstream.JSErrCodeStreamNotFound:
-		return apperr.StreamNotFound.WithMessage("There is no such stream").Wrap(e)
+		return apperr.StreamNotFound.WithMessage("Stream not found").Wrap(e)
 	case e.ErrorCode == streamExists:
-		return apperr.New(apperr.Conflict, "STREAM_EXISTS", "The stream is there already").Wrap(e)
+		return apperr.New(apperr.Conflict, "STREAM_EXISTS", "The stream already exists").Wrap(e)
 	}
-	return apperr.New(apperr.Conflict, "SNAPSHOT_REFUSED", "NATS refuses: "+e.Description).Wrap(e)
+	return apperr.New(apperr.Conflict, "SNAPSHOT_REFUSED", "NATS rejected the snapshot: "+e.Description).Wrap(e)
 }

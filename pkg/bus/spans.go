@@ -11,10 +11,10 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Spans follow OpenTelemetry's semantic conventions for messaging: publishing an event is a "send", and each try of handling a
-// delivery a "process" whose parent is the send. Subjects hold ids, and payloads stay out.
+// Spans follow OpenTelemetry's semantic conventions for messaging: publishing is a "send", and each try of a handler is a "process" whose
+// parent is the send. Spans contain subjects, which hold ids, but no payloads.
 
-// beginSend begins the span of a publish. The context that it returns carries it into the event's headers.
+// beginSend starts the span of a publish. The returned context passes it to the event's headers.
 func (b *Bus) beginSend(ctx context.Context, e event.Event) (context.Context, *tracing.Span) {
 	if b.cfg.Tracer == nil {
 		return ctx, nil
@@ -34,14 +34,14 @@ func (b *Bus) send(ctx context.Context, subj, id string, more ...attribute.KeyVa
 	)...)
 }
 
-// originOf returns the context of a delivery, in which its request and its trace are known.
+// originOf returns the context of a delivery, with its request id and its trace.
 func (g *group) originOf(t *task) context.Context {
 	return event.WithOrigin(g.handlers, event.Origin{
 		RequestID: t.delivery.Header.Get(headerRequestID), TraceParent: t.delivery.TraceParent,
 	})
 }
 
-// beginProcess begins the span of a try. What the handler does and publishes belongs to it.
+// beginProcess starts the span of a try, the parent of the handler's spans and publishes.
 func (g *group) beginProcess(ctx context.Context, t *task) (context.Context, *tracing.Span) {
 	tracer := g.bus.cfg.Tracer
 	if tracer == nil {
@@ -62,7 +62,7 @@ func (g *group) beginProcess(ctx context.Context, t *task) (context.Context, *tr
 	)
 }
 
-// beginAll begins the span of a try for each of the tasks that are handled together, and puts it into what the handler gets.
+// beginAll starts the span of each task in a batch and sets the TraceParent of its delivery.
 func (g *group) beginAll(tasks []*task, batch []Delivery) []*tracing.Span {
 	if g.bus.cfg.Tracer == nil {
 		return nil

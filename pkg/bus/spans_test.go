@@ -22,8 +22,9 @@ const (
 	callersSpan  = "b7ad6b7169203331"
 )
 
-// What a handler publishes is a child of its span, that a child of the publish, and that a child of the caller.
-func TestSpansOfAnEventAndItsAnswer(t *testing.T) {
+// The publish span of a handler is a child of its process span, which is a child of the first publish, which is a child of the caller's
+// span.
+func TestSpansOfAnEventAndItsReply(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
 	tracer, spans := tracingtest.New(t)
@@ -40,13 +41,13 @@ func TestSpansOfAnEventAndItsAnswer(t *testing.T) {
 	m := heard.Next()
 	send, process, answer := spans.Await(t, "publish SENDS"), spans.Await(t, "process SENDS"), spans.Await(t, "publish REPLIES")
 	if send.TraceID != callersTrace || send.ParentID != callersSpan || process.ParentID != send.SpanID || answer.ParentID != process.SpanID {
-		t.Errorf("got a chain of %+v, %+v, %+v, want each below the one before", send, process, answer)
+		t.Errorf("got %+v, %+v, %+v, want each a child of the previous one", send, process, answer)
 	}
 	if got := m.Header.Get("traceparent"); got != answer.TraceParent() {
-		t.Errorf("got traceparent %q in the answer, want its publish: %q", got, answer.TraceParent())
+		t.Errorf("got traceparent %q in the reply, want that of its publish: %q", got, answer.TraceParent())
 	}
 	if got := m.Header.Get("ce-requestid"); got != "request-1" {
-		t.Errorf("got ce-requestid %q in the answer, want that of the question", got)
+		t.Errorf("got ce-requestid %q in the reply, want that of the first event", got)
 	}
 	for key, want := range map[string]string{
 		"messaging.system": "nats", "messaging.operation.type": "process", "messaging.destination.name": "chat.in.message.company.chat",
@@ -61,7 +62,7 @@ func TestSpansOfAnEventAndItsAnswer(t *testing.T) {
 	}
 }
 
-func TestEachDeliveryOfABatchHasItsSpan(t *testing.T) {
+func TestEachDeliveryOfABatchHasASpan(t *testing.T) {
 	t.Parallel()
 	tracer, spans := tracingtest.New(t)
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), Name: "test", Tracer: tracer})
@@ -84,35 +85,35 @@ func TestEachDeliveryOfABatchHasItsSpan(t *testing.T) {
 	letter := spans.Await(t, "publish DEAD")
 	processes := spans.Spans("process REPLIES")
 	if len(processes) != 2 {
-		t.Fatalf("got %+v, want a span for each", processes)
+		t.Fatalf("got %+v, want a span per delivery", processes)
 	}
 	for _, p := range processes {
 		if !got[p.TraceParent()] {
-			t.Errorf("got %v in the handler's hands, want %s", got, p.TraceParent())
+			t.Errorf("got %v in the handler, want %s", got, p.TraceParent())
 		}
 		if failed := strings.HasSuffix(p.Attributes["messaging.destination.name"], ".b"); failed != (p.StatusText == "WRONG") {
-			t.Errorf("got %+v, want only the wrong one to have failed", p)
+			t.Errorf("got %+v, want only the invalid one failed", p)
 		}
 		if p.StatusText == "WRONG" && letter.TraceID != p.TraceID {
-			t.Errorf("the letter: got trace %s, want %s", letter.TraceID, p.TraceID)
+			t.Errorf("dead letter: got trace %s, want %s", letter.TraceID, p.TraceID)
 		}
 	}
 }
 
-func TestAFailedPublishIsAFailedSpan(t *testing.T) {
+func TestFailedPublishFailsTheSpan(t *testing.T) {
 	t.Parallel()
 	tracer, spans := tracingtest.New(t)
 	b := bustest.OpenConfig(t, bus.Config{URL: bustest.Start(t).URL(), Name: "test", Tracer: tracer})
 	if err := b.Publish(t.Context(), reply("a visitor", 0)); err == nil {
-		t.Fatal("got no error for a wrong subject")
+		t.Fatal("invalid subject: got no error, want one")
 	}
 	if got := spans.Await(t, "publish REPLIES"); got.Status != "Error" || got.StatusText != "INVALID_EVENT" {
 		t.Errorf("got %+v, want INVALID_EVENT", got)
 	}
 }
 
-// Without a tracer the caller's traceparent passes on as it came, also to a handler of batches.
-func TestWithoutATracerTheTraceGoesOn(t *testing.T) {
+// Without a tracer the caller's traceparent is forwarded unchanged, also to HandleBatch.
+func TestTraceparentIsForwardedWithoutATracer(t *testing.T) {
 	t.Parallel()
 	b := bustest.Open(t, bustest.Start(t).URL())
 	got := make(chan string, 1)
@@ -128,7 +129,7 @@ func TestWithoutATracerTheTraceGoesOn(t *testing.T) {
 	}
 }
 
-// A line about a failed event names it, its request and its trace; of what its sender did wrong it tells nothing that was sent.
+// A log line about a failed event contains its id, its request id and its trace id, but no content from the sender.
 func TestFailuresInTheLog(t *testing.T) {
 	t.Parallel()
 	book := new(logbook)
@@ -158,13 +159,13 @@ func TestFailuresInTheLog(t *testing.T) {
 		}
 		found[got["msg"].(string)+" "+got["level"].(string)] = true
 		if got["eventId"] != e.EventID() || got["requestId"] != "request-1" || got["trace_id"] != callersTrace || got["span_id"] != callersSpan {
-			t.Errorf("got %s, want the event, its request and its trace", line)
+			t.Errorf("got %s, want the ids of the event, the request and the trace", line)
 		}
 	}
-	if !found["gave up on a delivery ERROR"] || !found["handling a delivery failed, retrying DEBUG"] {
-		t.Errorf("got lines %v, want one for each failure", found)
+	if !found["gave up on a delivery ERROR"] || !found["delivery failed, retrying DEBUG"] {
+		t.Errorf("got lines %v, want one per failure", found)
 	}
 	if strings.Contains(book.String(), "ada@example.org") {
-		t.Errorf("got %s, want nothing that was sent", book)
+		t.Errorf("got %s, want no content from the sender", book)
 	}
 }

@@ -12,37 +12,37 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// stopTimeout is how long the bot that writes a message has to answer that it stops.
+// stopTimeout limits the wait for the response of the bot.
 const stopTimeout = time.Second
 
-// RequestStop asks the bots to stop writing a message for a visitor. It returns true when the one that writes it has stopped, and false
-// when none says so within a second: none writes it.
+// RequestStop requests that the bots stop writing a message for a visitor. It returns true if the bot that writes it has stopped, and
+// false if none responds within a second because none writes it.
 func (b *Bus) RequestStop(ctx context.Context, appID, chatUserID, messageID string) (stopped bool, err error) {
 	if !subject.Valid(appID) || !subject.Valid(chatUserID) || !subject.Valid(messageID) {
 		return false, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, stopTimeout)
+	request, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	_, err = b.conn.RequestWithContext(asking, subject.Stop(appID, chatUserID, messageID), nil)
+	_, err = b.conn.RequestWithContext(request, subject.Stop(appID, chatUserID, messageID), nil)
 	switch {
 	case err == nil:
 		return true, nil
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && b.conn.IsConnected():
 		return false, nil
 	}
-	return false, apperr.Unreachable("NATS", fmt.Errorf("asking to stop a message: %w", err))
+	return false, apperr.Unreachable("NATS", fmt.Errorf("requesting the stop of a message: %w", err))
 }
 
-// HandleStops calls stop, one call at a time, for every request to stop a message, until it is unsubscribed. stop reports whether this
-// process was writing the message; the others say nothing.
+// HandleStops calls stop sequentially for every request to stop a message, until unsubscribe is called. stop reports whether this process
+// was writing the message; only then does it respond.
 func (b *Bus) HandleStops(stop func(appID, chatUserID, messageID string) bool) (unsubscribe func(), err error) {
 	sub, err := b.conn.Subscribe(subject.AllStops, func(m *nats.Msg) {
 		if appID, chatUserID, messageID, ok := subject.ParseStop(m.Subject); ok && stop(appID, chatUserID, messageID) {
-			_ = m.Respond(nil) // a visitor who gets no answer asks again
+			_ = m.Respond(nil) // the visitor retries without a response
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listening for requests to stop: %w", err)
+		return nil, fmt.Errorf("subscribing to stop requests: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // fails only once the connection, and with it the subscription, is closed
+	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection, and with it the subscription, is closed
 }

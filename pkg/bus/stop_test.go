@@ -6,13 +6,13 @@ import (
 	"github.com/parley-chat/parley/testkit/bustest"
 )
 
-// Only the process that writes the message answers; where none does, nothing has stopped.
+// Only the process that writes the message responds. Without a response, nothing has stopped.
 func TestRequestStop(t *testing.T) {
 	t.Parallel()
 	url := bustest.Start(t).URL()
-	asking := bustest.Open(t, url)
-	if stopped, err := asking.RequestStop(t.Context(), "app", "visitor", "message"); stopped || err != nil {
-		t.Errorf("got %v and %v without any bot, want false", stopped, err)
+	requester := bustest.Open(t, url)
+	if stopped, err := requester.RequestStop(t.Context(), "app", "visitor", "message"); stopped || err != nil {
+		t.Errorf("without a bot: got %v and %v, want false", stopped, err)
 	}
 	for _, mine := range []string{"another", "message"} {
 		b := bustest.Open(t, url)
@@ -28,7 +28,7 @@ func TestRequestStop(t *testing.T) {
 		}
 	}
 	for visitor, want := range map[string]bool{"visitor": true, "somebody": false, "no.token": false} {
-		if stopped, err := asking.RequestStop(t.Context(), "app", visitor, "message"); stopped != want || err != nil {
+		if stopped, err := requester.RequestStop(t.Context(), "app", visitor, "message"); stopped != want || err != nil {
 			t.Errorf("%s: got %v and %v, want %v", visitor, stopped, err, want)
 		}
 	}

@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// FilesStream is the stream of the object store FILES, which keeps visitors' files.
+	// FilesStream is the stream of the object store FILES, which stores visitors' files.
 	FilesStream = "OBJ_FILES"
 
 	defaultMaxAge     = 7 * 24 * time.Hour
 	defaultMaxBytes   = 1 << 30
 	defaultPartitions = 32
 
-	// revocationBytes bounds the stream of revocations: some 500,000 of them.
+	// revocationBytes limits the stream of revocations to about 500,000 of them.
 	revocationBytes = 64 << 20
 
-	// partsBytes bounds the stream of parts, of which the oldest go first: ten seconds of more than 2,000 bots that write at once.
+	// partsBytes limits the stream of parts, which discards the oldest: ten seconds of more than 2,000 bots writing concurrently.
 	partsBytes = 256 << 20
-	// partsWindow is how long the stream of parts remembers event ids.
+	// partsWindow is the duplicate window of the stream of parts.
 	partsWindow = 10 * time.Second
 
-	// duplicateWindow is how long a stream remembers event ids: the second net under an Idempotency-Key.
+	// duplicateWindow is how long a stream deduplicates by event id, in addition to the Idempotency-Key of the API.
 	duplicateWindow = 2 * time.Minute
 )
 
-// StreamSettings are the sizes of the streams.
+// StreamSettings configures the declared streams.
 type StreamSettings struct {
-	Replicas      int           // of each stream: 1 or 3; 0: 1
-	MaxAge        time.Duration // how long a stream keeps an event; 0: a week
-	MaxBytes      int64         // how large a stream of events may get before it refuses; 0: 1 GiB
-	Partitions    int           // of a stream that is created; one that exists keeps its number; 0: 32
-	FilesMaxBytes int64         // how large the object store FILES may get before it refuses; 0: there is no such store
+	Replicas      int           // per stream: 1 or 3; 0: 1
+	MaxAge        time.Duration // retention of events; 0: a week
+	MaxBytes      int64         // size at which an event stream rejects publishes; 0: 1 GiB
+	Partitions    int           // of new streams; existing streams keep their number; 0: 32
+	FilesMaxBytes int64         // size at which the object store FILES rejects writes; 0: no store
 }
 
-// Streams is the declaration of everything that Parley keeps in JetStream. It is the only one: [Bus.ApplyStreams] makes the server match
-// it, and the services create and change nothing.
+// Streams returns the declarations of all JetStream streams of Parley. [Bus.ApplyStreams] makes the server match; services never create
+// or change streams.
 func (s StreamSettings) Streams() []jetstream.StreamConfig {
 	s.Replicas, s.MaxAge, s.MaxBytes = cmp.Or(s.Replicas, 1), cmp.Or(s.MaxAge, defaultMaxAge), cmp.Or(s.MaxBytes, defaultMaxBytes)
 	s.Partitions = cmp.Or(s.Partitions, defaultPartitions)
@@ -53,7 +53,7 @@ func (s StreamSettings) Streams() []jetstream.StreamConfig {
 	return declared
 }
 
-// events keeps what it accepted for MaxAge; a full stream refuses and never drops.
+// events declares an event stream. By default it retains events for MaxAge and rejects new ones when it is full.
 func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 	config := jetstream.StreamConfig{
 		Name:        stream.Name,
@@ -81,7 +81,7 @@ func (s StreamSettings) events(stream subject.Stream) jetstream.StreamConfig {
 	return config
 }
 
-// files is an object store in the format of NATS ADR-20, so that other clients can read it.
+// files declares an object store in the format of NATS ADR-20, readable by other clients.
 func (s StreamSettings) files() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        FilesStream,

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-chat/parley/testkit/tlstest"
 )
 
-// tlsServer is a NATS that speaks TLS alone and asks for certificates.
+// tlsServer starts a NATS server that requires TLS and client certificates.
 func tlsServer(t *testing.T, a *tlstest.Authority) string {
 	t.Helper()
 	a.Server("server")
@@ -38,7 +38,7 @@ func tlsServer(t *testing.T, a *tlstest.Authority) string {
 	return "tls://" + s.Addr().String()
 }
 
-func TestBusSpeaksTLS(t *testing.T) {
+func TestTLS(t *testing.T) {
 	t.Parallel()
 	a, other := tlstest.New(t), tlstest.New(t)
 	url := tlsServer(t, a)
@@ -57,15 +57,15 @@ func TestBusSpeaksTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-refused // the first attempt has been made
+		<-refused // the first connection attempt has failed
 		if b.Ready(t.Context()) == nil {
-			t.Errorf("%s: got a bus that is ready, want it to be refused", name)
+			t.Errorf("%s: got a ready bus, want the connection rejected", name)
 		}
 		b.Close()
 	}
 }
 
-func TestBusNeedsItsFiles(t *testing.T) {
+func TestOpenFailsWithoutTLSFiles(t *testing.T) {
 	t.Parallel()
 	a := tlstest.New(t)
 	for _, cfg := range []bus.Config{
@@ -77,12 +77,12 @@ func TestBusNeedsItsFiles(t *testing.T) {
 		cfg.URL, cfg.Name, cfg.Logger = "tls://127.0.0.1:1", "test", slog.New(slog.DiscardHandler)
 		if b, err := bus.Open(cfg); err == nil {
 			b.Close()
-			t.Errorf("got a bus with %+v, want an error", cfg)
+			t.Errorf("%+v: got a bus, want an error", cfg)
 		}
 	}
 }
 
-// signal is a log that tells of each line.
+// signal is a slog handler that signals each record.
 type signal struct{ said chan struct{} }
 
 func (signal) Enabled(context.Context, slog.Level) bool { return true }

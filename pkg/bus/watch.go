@@ -18,7 +18,7 @@ const (
 	maxCheckWait = 5 * time.Second
 )
 
-var errNotChecked = errors.New("the streams have not been checked yet")
+var errNotChecked = errors.New("streams not checked yet")
 
 // missingStreamError names a missing stream and the command that creates it.
 type missingStreamError struct{ stream string }
@@ -27,18 +27,18 @@ func (e *missingStreamError) Error() string {
 	return "stream " + e.stream + " is missing: run `parleyctl streams apply`"
 }
 
-// streamWatcher checks that the streams exist, whenever there is a reason to doubt it. It changes nothing.
+// streamWatcher checks on request whether the streams exist. It never creates or changes one.
 type streamWatcher struct {
-	bus   *Bus
-	doubt chan struct{} // holds at most one
-	ended sync.WaitGroup
+	bus      *Bus
+	requests chan struct{} // capacity 1
+	ended    sync.WaitGroup
 
 	mu  sync.Mutex
-	err error // why the streams cannot be used; nil: they can
+	err error // error of the last check; nil: all streams exist
 }
 
 func newStreamWatcher(b *Bus) *streamWatcher {
-	w := &streamWatcher{bus: b, doubt: make(chan struct{}, 1), err: errNotChecked}
+	w := &streamWatcher{bus: b, requests: make(chan struct{}, 1), err: errNotChecked}
 	if b.cfg.Observe {
 		w.err = nil
 	}
@@ -47,7 +47,7 @@ func newStreamWatcher(b *Bus) *streamWatcher {
 
 func (w *streamWatcher) start() {
 	w.ended.Go(w.run)
-	w.check() // the connection may have opened before run began
+	w.check() // the connection may have been established before run started
 }
 
 func (w *streamWatcher) wait() { w.ended.Wait() }
@@ -58,7 +58,7 @@ func (w *streamWatcher) check() {
 		return
 	}
 	select {
-	case w.doubt <- struct{}{}:
+	case w.requests <- struct{}{}:
 	default:
 	}
 }
@@ -74,7 +74,7 @@ func (w *streamWatcher) run() {
 		select {
 		case <-w.bus.ctx.Done():
 			return
-		case <-w.doubt:
+		case <-w.requests:
 			w.checkUntilFound()
 		}
 	}
@@ -84,7 +84,7 @@ func (w *streamWatcher) run() {
 func (w *streamWatcher) checkUntilFound() {
 	wait := minCheckWait
 	for w.bus.ctx.Err() == nil && w.bus.conn.IsConnected() {
-		if w.note(w.checkAll()) {
+		if w.record(w.checkAll()) {
 			return
 		}
 		select {
@@ -95,8 +95,8 @@ func (w *streamWatcher) checkUntilFound() {
 	}
 }
 
-// note keeps the outcome, logs what is new in it, and reports whether the streams exist.
-func (w *streamWatcher) note(err error) bool {
+// record stores the result of a check, logs it if it changed, and reports whether the streams exist.
+func (w *streamWatcher) record(err error) bool {
 	w.mu.Lock()
 	before := w.err
 	w.err = err
@@ -138,11 +138,11 @@ func (w *streamWatcher) checkOne(ctx context.Context, name string) error {
 	return nil
 }
 
-// eventStreams are the streams of events.
+// eventStreams returns the names of the event streams.
 func eventStreams() []string {
 	var names []string
 	for _, s := range subject.Streams() {
-		if !s.LastOnly { // revocations are no events
+		if !s.LastOnly { // revocations and positions are not events
 			names = append(names, s.Name)
 		}
 	}

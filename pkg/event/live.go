@@ -23,11 +23,11 @@ const (
 	TypeReadCursorMoved = typePrefix + "ReadCursorMoved"
 )
 
-// Timing of [Typing]: a writer repeats it at most every TypingPause, and a reader shows it for TypingLife after its
+// Timing of [Typing]: a writer repeats it at most every TypingPause, and a reader shows it for TypingTTL after its
 // arrival.
 const (
 	TypingPause = 2 * time.Second
-	TypingLife  = 6 * time.Second
+	TypingTTL   = 6 * time.Second
 )
 
 // Typing: a person or a bot is writing in a visitor's chat. Side is [subject.SideVisitor] or [subject.SideSupport].

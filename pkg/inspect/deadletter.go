@@ -11,7 +11,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// DeadLetter is a dead letter.
+// DeadLetter is a dead letter in display form.
 type DeadLetter struct {
 	Sequence  uint64    `json:"sequence"`
 	Time      chat.Time `json:"time"`
@@ -28,7 +28,7 @@ type DeadLetter struct {
 	Truncated bool      `json:"truncated"`
 }
 
-// DeadLetterDetail is a dead letter with its event.
+// DeadLetterDetail is a dead letter with its headers and its event.
 type DeadLetterDetail struct {
 	DeadLetter
 	Header map[string][]string `json:"headers"`
@@ -62,7 +62,7 @@ type DeadLetterFilter struct {
 	Stream, Consumer, CompanyID, ChatID, MessageID string
 	Reason                                         string // substring of the reason
 	Since                                          time.Time
-	After                                          uint64 // dead letters with a later sequence
+	After                                          uint64 // only sequences greater than this
 }
 
 // Wants reports whether a dead letter matches the filter.
@@ -75,7 +75,7 @@ func (f DeadLetterFilter) Wants(l DeadLetter) bool {
 	return l.Sequence > f.After && strings.Contains(l.Reason, f.Reason) && !time.Time(l.Time).Before(f.Since)
 }
 
-// Letters returns the dead letters that match the filter, oldest first, at most limit; 0: all.
+// DeadLetters returns up to limit dead letters that match the filter, oldest first; limit 0: all.
 func DeadLetters(ctx context.Context, b *bus.Bus, f DeadLetterFilter, limit int) (found []bus.DeadLetter, err error) {
 	for l, err := range b.DeadLetters(ctx, f.Stream, f.Consumer) {
 		if err != nil {
@@ -98,9 +98,9 @@ type Outcome struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Act applies an operation to each dead letter. A failure for one does not stop the others; if NATS becomes
-// unavailable, or ctx ends, the rest is skipped. pace is called between two dead letters and stops by returning false;
-// nil: no pause. describe formats an error for people.
+// Act applies do to each dead letter. A failure does not stop the loop, unless NATS becomes unavailable or ctx ends. pace, if not nil, is
+// called between two dead letters and stops the loop by returning false. done is the result of a successful operation; describe formats
+// an error for people. failed is the last error.
 func Act(
 	ctx context.Context, letters []bus.DeadLetter, done string, do func(bus.DeadLetter) error, pace func() bool, describe func(error) string,
 ) (outcomes []Outcome, failed error) {

@@ -17,7 +17,7 @@ const (
 	headerSource = "ce-source"
 )
 
-// kindOf returns a one-word kind of the events on a subject. The first matching prefix counts.
+// kindOf returns the kind of the events on a subject: the first one with a matching prefix.
 func kindOf(subj string) string {
 	for _, k := range kinds() {
 		if strings.HasPrefix(subj, k.prefix) {
@@ -45,7 +45,7 @@ func kinds() []kind {
 	}
 }
 
-// Event is an event in the form shown by watch.
+// Event is an event in display form.
 type Event struct {
 	Time        chat.Time       `json:"time"`
 	Stream      string          `json:"stream"`
@@ -63,11 +63,11 @@ type Event struct {
 	From        string          `json:"from,omitempty"`
 	MessageType string          `json:"messageType,omitempty"`
 	Text        string          `json:"text,omitempty"`
-	Reason      string          `json:"reason,omitempty"` // of a dead letter: the reason of the failure
+	Reason      string          `json:"reason,omitempty"` // reason of a dead letter
 	Event       json.RawMessage `json:"event,omitempty"`  // as published
 }
 
-// content is the union of the members of all events; each event has some of them.
+// content is the union of the fields of all events.
 type content struct {
 	CompanyID  string `json:"companyId"`
 	AppID      string `json:"appId"`
@@ -96,7 +96,7 @@ type content struct {
 	} `json:"profile"`
 }
 
-// ReadEvent decodes any event: missing members stay empty, and a payload that is not JSON is kept as text.
+// ReadEvent decodes any event. Missing fields stay empty; Event stays empty if the payload is not valid JSON.
 func ReadEvent(d bus.Delivery) Event {
 	p := Event{
 		Time: chat.Time(d.Time), Stream: d.Stream, Sequence: d.Sequence, Subject: d.Subject, Kind: kindOf(d.Subject),
@@ -150,7 +150,7 @@ func SenderOf(m chat.Message) string {
 	return m.NameOfSender
 }
 
-// Gist summarises a message's data of any type.
+// Gist returns a short text for message data of any type.
 func Gist(data json.RawMessage) string {
 	var d struct {
 		Text     string `json:"text"`

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/chat"
 )
 
-// Stream is the fill level of a stream.
+// Stream is the state of a stream in display form.
 type Stream struct {
 	Name      string    `json:"name"`
 	Messages  uint64    `json:"messages"`
@@ -27,7 +27,7 @@ type Stream struct {
 	Consumers int       `json:"consumers"`
 }
 
-// Consumer is the progress of a consumer.
+// Consumer is the progress of a consumer group in display form.
 type Consumer struct {
 	Stream       string    `json:"stream"`
 	Name         string    `json:"name"`
@@ -42,12 +42,12 @@ type Consumer struct {
 	Read         bool      `json:"active"`
 }
 
-// Streams returns the existing streams.
+// Streams returns the streams that exist.
 func Streams(ctx context.Context, b *bus.Bus) (all []Stream, err error) {
 	for _, name := range StreamNames() {
 		s, err := OpenStream(ctx, b, name)
 		if apperr.Is(err, apperr.NotFound) {
-			continue // Parley has not run here yet
+			continue // stream not created yet
 		}
 		if err != nil {
 			return nil, err
@@ -57,12 +57,12 @@ func Streams(ctx context.Context, b *bus.Bus) (all []Stream, err error) {
 	return all, nil
 }
 
-// OpenStream opens a stream of JetStream. Errors: NotFound; Unavailable if NATS is unreachable.
+// OpenStream returns the JetStream handle of a stream. Errors: NotFound; Unavailable if NATS is unreachable.
 func OpenStream(ctx context.Context, b *bus.Bus, name string) (jetstream.Stream, error) {
 	s, err := b.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, apperr.StreamNotFound.WithMessage("There is no stream " + name)
+		return nil, apperr.StreamNotFound.WithMessage("Stream not found: " + name)
 	case err != nil:
 		return nil, apperr.Unreachable("NATS", err)
 	}
@@ -81,7 +81,7 @@ func streamOf(info *jetstream.StreamInfo) Stream {
 	return v
 }
 
-// ConsumerOf returns the display form of a consumer.
+// ConsumerOf returns the display form of a consumer group.
 func ConsumerOf(g bus.GroupInfo) Consumer {
 	total := g.Total()
 	v := Consumer{

@@ -20,8 +20,8 @@ const clockSkew = time.Minute
 const (
 	ConsumerWaiting      = "waiting"      // not delivered yet
 	ConsumerDelivered    = "delivered"    // delivered; whether it was handled is unknown
-	ConsumerPassedOver   = "passed over"  // delivered again, for another consumer
-	ConsumerAcknowledged = "acknowledged" // done
+	ConsumerPassedOver   = "passed over"  // a replay for another consumer
+	ConsumerAcknowledged = "acknowledged" // handled
 	ConsumerDead         = "dead"         // given up
 )
 
@@ -30,14 +30,14 @@ type Trace struct {
 	MessageID   string        `json:"messageId"`
 	CompanyID   string        `json:"companyId,omitempty"`
 	ChatID      string        `json:"chatId,omitempty"`
-	CreatedAt   chat.Time     `json:"createdAt,omitzero"` // derived from its id
+	CreatedAt   chat.Time     `json:"createdAt,omitzero"` // derived from the message id
 	Events      []TracedEvent `json:"events"`
 	Stored      *TracedRecord `json:"stored,omitempty"`
 	Status      *TracedStatus `json:"status,omitempty"`
 	DeadLetters []DeadLetter  `json:"deadLetters"`
 }
 
-// TracedEvent is an event of the message, and its state at each consumer.
+// TracedEvent is an event of the message with its state at each consumer.
 type TracedEvent struct {
 	Time      chat.Time        `json:"time"`
 	Stream    string           `json:"stream"`
@@ -56,7 +56,7 @@ type TracedEvent struct {
 type TracedConsumer struct {
 	Name      string    `json:"name"`
 	State     string    `json:"state"`
-	Attempts  int       `json:"attempts,omitempty"` // 0: no longer known
+	Attempts  int       `json:"attempts,omitempty"` // 0: unknown
 	LastError string    `json:"lastError,omitempty"`
 	NextTry   chat.Time `json:"nextTry,omitzero"`
 }
@@ -69,15 +69,15 @@ type TracedRecord struct {
 	From      string           `json:"from"`
 }
 
-// Store provides the stored data of a message.
+// Store provides the stored message and its status.
 type Store interface {
 	Chat(ctx context.Context, id string) (chat.Chat, error)
 	FindMessage(ctx context.Context, id string) (chatID string, m chat.Message, err error)
 	MessageStatus(ctx context.Context, companyID, messageID string) (chat.MessageStatus, error)
 }
 
-// TraceMessage finds a message in streams and store. If its company is unknown, it searches the streams for reach after
-// the message's creation; 0: to their end. It returns NotFound if there is no trace of the message.
+// TraceMessage finds a message in the streams and the store. If its company is unknown, it searches each stream for up to reach after the
+// message's creation; reach 0: to the end. It returns NotFound if it finds nothing.
 func TraceMessage(ctx context.Context, b *bus.Bus, s Store, id string, reach time.Duration) (Trace, error) {
 	return (&tracer{store: s, bus: b, id: id, reach: reach}).run(ctx)
 }
@@ -87,7 +87,7 @@ type tracer struct {
 	store Store
 	bus   *bus.Bus
 	id    string
-	reach time.Duration // how far to search if the message's company is unknown
+	reach time.Duration // time span to search if the message's company is unknown
 
 	subjects []string // subjects that may contain the message
 	view     Trace
@@ -104,7 +104,7 @@ func (t *tracer) run(ctx context.Context) (Trace, error) {
 		}
 	}
 	if len(t.view.Events) == 0 && len(t.view.DeadLetters) == 0 && t.view.Stored == nil && t.view.Status == nil {
-		return t.view, apperr.MessageNotFound.WithMessage("There is no trace of message " + t.id)
+		return t.view, apperr.MessageNotFound.WithMessage("No trace of message " + t.id)
 	}
 	return t.view, nil
 }
@@ -120,7 +120,7 @@ func (t *tracer) since() time.Time {
 func (t *tracer) deadLetters(ctx context.Context) error {
 	for l, err := range t.bus.DeadLetters(ctx, "", "") {
 		if apperr.Is(err, apperr.NotFound) {
-			return nil // Parley has not run here yet
+			return nil // stream not created yet
 		}
 		if err != nil {
 			return err
@@ -138,8 +138,8 @@ func (t *tracer) learn(companyID, chatID string) {
 	t.view.CompanyID, t.view.ChatID = cmp.Or(t.view.CompanyID, companyID), cmp.Or(t.view.ChatID, chatID)
 }
 
-// locate searches where a new message would be, to find its company: with the ids the streams can be searched by
-// subject instead of being read entirely.
+// locate searches for the message around its creation time, to find its company and chat. With them, the streams can be searched by
+// subject instead of reading them entirely.
 func (t *tracer) locate(ctx context.Context) error {
 	if t.view.CreatedAt.IsZero() || t.view.ChatID != "" {
 		return nil
@@ -178,7 +178,7 @@ func (t *tracer) address(ctx context.Context) error {
 	return nil
 }
 
-// events finds all of the message's events, including replayed ones.
+// events finds all events of the message, including replays.
 func (t *tracer) events(ctx context.Context) error {
 	for _, s := range subject.Streams() {
 		span, until := bus.Span{Stream: s.Name, Since: t.since(), Filters: t.filters(s)}, time.Time{}
@@ -220,14 +220,14 @@ func addFilter(filters []string, f string) []string {
 	return append(slices.DeleteFunc(filters, func(narrower string) bool { return wantsSubject([]string{f}, narrower) }), f)
 }
 
-// search finds the message's events by their headers, and then reads them entirely. It ends with the stream, or at a
-// time.
+// search finds the events of the message by their headers and then fetches them with their payload. It stops at until, or at the end of
+// the stream if until is zero.
 func (t *tracer) search(ctx context.Context, span bus.Span, until time.Time) (found []bus.Delivery, err error) {
 	span.HeadersOnly = true
 	for d, err := range t.bus.Read(ctx, span) {
 		switch {
 		case apperr.Is(err, apperr.NotFound):
-			return nil, nil // Parley has not run here yet
+			return nil, nil // stream not created yet
 		case err != nil:
 			return nil, err
 		case !until.IsZero() && d.Time.After(until):
@@ -277,8 +277,8 @@ func (t *tracer) examine(ctx context.Context, stream string, found []bus.Deliver
 	return nil
 }
 
-// consumer returns the state of an event at a consumer. It asks the replica that holds the event first, then DEAD, then
-// JetStream.
+// consumer returns the state of an event at a consumer: from the dead letters, from the process that holds the event, or from the
+// progress of the group.
 func (t *tracer) consumer(ctx context.Context, g bus.GroupInfo, d bus.Delivery) (TracedConsumer, error) {
 	at := g.Of(d.Subject)
 	c := TracedConsumer{Name: g.Name}

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// acks are the events of ours that wait for the client's answer (protocol, "Acknowledgement").
+// acks are the emitted events whose acknowledgement is pending (protocol, "Acknowledgement").
 type acks struct {
 	next    uint64
 	waiting map[uint64]func(Args, error)
@@ -27,7 +27,7 @@ func (a *acks) take(id uint64) func(Args, error) {
 	fn := a.waiting[id]
 	delete(a.waiting, id)
 	if len(a.waiting) == 0 {
-		a.waiting = nil // an idle socket keeps no map
+		a.waiting = nil // frees the map of an idle socket
 	}
 	return fn
 }
@@ -38,8 +38,8 @@ func (a *acks) takeAll() map[uint64]func(Args, error) {
 	return all
 }
 
-// EmitWithAck is Emit that waits for the client's acknowledgement and returns its arguments. It may be
-// called from the socket's own handlers.
+// EmitWithAck is Emit followed by a wait for the client's acknowledgement, whose arguments it returns. It may be
+// called by the socket's own handlers.
 func (s *Socket) EmitWithAck(ctx context.Context, event string, args ...any) (Args, error) {
 	if reservedEvent(event) {
 		return Args{}, ErrReserved
@@ -66,7 +66,7 @@ func (s *Socket) EmitWithAck(ctx context.Context, event string, args ...any) (Ar
 	}
 }
 
-// emitAck sends an encoded event; fn is called at most once, with the answer or when the socket closes.
+// emitAck sends an encoded event. fn is called at most once, with the acknowledgement or when the socket closes.
 func (s *Socket) emitAck(data []byte, attachments [][]byte, fn func(Args, error)) (uint64, error) {
 	s.mu.Lock()
 	if s.state == socketClosed {
@@ -76,7 +76,7 @@ func (s *Socket) emitAck(data []byte, attachments [][]byte, fn func(Args, error)
 	id := s.acks.add(fn)
 	s.mu.Unlock()
 	m := encodeMessage(packet{typ: typeEvent, nsp: s.nsp.wireName, id: id, hasID: true, data: data}, attachments)
-	if err := s.send(m); err != nil && s.takeAck(id) != nil { // else the close has called fn
+	if err := s.send(m); err != nil && s.takeAck(id) != nil { // otherwise close has called fn
 		return 0, err
 	}
 	return id, nil
@@ -88,7 +88,7 @@ func (s *Socket) takeAck(id uint64) func(Args, error) {
 	return s.acks.take(id)
 }
 
-// onAck passes an acknowledgement to its waiter. An unknown id is no protocol error: the wait may have ended.
+// onAck passes an acknowledgement to the waiting caller. An unknown id is not a protocol violation: the wait may have ended.
 func (s *Socket) onAck(p packet, attachments [][]byte) error {
 	args, err := decodeArgs(p.data, attachments)
 	if err != nil || !p.hasID {
@@ -100,7 +100,7 @@ func (s *Socket) onAck(p packet, attachments [][]byte) error {
 	return nil
 }
 
-// ackFunc makes what a handler answers with.
+// ackFunc returns the Ack for a handler of p.
 func (s *Socket) ackFunc(p packet) Ack {
 	if !p.hasID {
 		return func(...any) error { return nil }
@@ -116,7 +116,7 @@ func (s *Socket) ackFunc(p packet) Ack {
 	}
 }
 
-// encodeMessage encodes an event or acknowledgement, in its binary form if it has attachments.
+// encodeMessage encodes an event or acknowledgement, as its binary type if it has attachments.
 func encodeMessage(p packet, attachments [][]byte) *engineio.Message {
 	if p.attachments = len(attachments); p.attachments > 0 {
 		p.typ += typeBinaryEvent - typeEvent

@@ -6,57 +6,57 @@ import (
 	"time"
 )
 
-// Broadcast is one event on its way to all sockets that a Selection names.
+// Broadcast is an event for all sockets that a Selection matches.
 type Broadcast struct {
 	Selection
-	// Data is the JSON array of the event's name and arguments, with placeholders for binary ones.
+	// Data is the JSON array of the event's name and arguments, with placeholders for binary arguments.
 	Data json.RawMessage
 	// Attachments are the binary arguments in the order of their numbers.
 	Attachments [][]byte
-	// Volatile drops the event for sockets that cannot take it at once.
+	// Volatile drops the event for sockets that cannot send it immediately.
 	Volatile bool
-	// Metadata goes to other nodes with the event, and not to the sockets: what the application's nodes attach to it. Official
-	// nodes ignore it.
+	// Metadata is set by the application and sent with the event to other nodes, but not to sockets. Official nodes ignore
+	// it.
 	Metadata map[string]string
 }
 
-// Selection names sockets of a namespace: those in any of Rooms, or all if there are none, save those in
-// any of Except. A socket's ID is a room that it alone is in.
+// Selection selects sockets of a namespace: those in any of Rooms, or all if Rooms is empty, except those in
+// any of Except. Each socket is the only member of the room named by its ID.
 type Selection struct {
 	Rooms  []string
 	Except []string
 }
 
-// Adapter carries a namespace's broadcasts to the other nodes of a cluster. Its methods are called from
-// many goroutines and never under a lock.
+// Adapter connects a namespace to the other nodes of a cluster. Its methods are called
+// concurrently, and never under a lock.
 type Adapter interface {
-	// Publish hands b to all other nodes. It returns when the carrier has accepted it.
+	// Publish sends b to all other nodes. It returns when the broker has accepted it.
 	Publish(ctx context.Context, b *Broadcast) error
-	// Subscribe makes sure that what other nodes publish to rooms from now on arrives here. It returns when
-	// that is confirmed. Subscriptions are counted; each is undone by one Unsubscribe, in any order.
+	// Subscribe subscribes to rooms. When it returns nil, the subscription is confirmed: later broadcasts of other nodes to these
+	// rooms arrive. Subscriptions are counted; each needs one Unsubscribe, in any order.
 	Subscribe(ctx context.Context, rooms ...string) error
-	// Unsubscribe undoes Subscribe and does not wait.
+	// Unsubscribe reverts one Subscribe. It does not block.
 	Unsubscribe(rooms ...string)
-	// Command carries a change of rooms or a disconnect to all other nodes.
+	// Command sends a change of rooms or a disconnect to all other nodes.
 	Command(ctx context.Context, c Command) error
-	// FetchSockets asks the other nodes for their sockets.
+	// FetchSockets returns the sockets of the other nodes.
 	FetchSockets(ctx context.Context, sel Selection) ([]SocketInfo, error)
-	// ServerSideEmit sends an event to the other nodes themselves.
+	// ServerSideEmit sends an event to the other nodes, not to their sockets.
 	ServerSideEmit(ctx context.Context, data json.RawMessage) error
-	// Close ends all that the adapter has started.
+	// Close stops everything that the adapter has started.
 	Close() error
 }
 
-// OrderedAdapter is an Adapter whose carrier brings what PublishOrdered hands it to all nodes, this one included, in one order for each
-// room.
+// OrderedAdapter is an Adapter whose broker delivers the broadcasts of PublishOrdered to all nodes, including this one, in the same order
+// for each room.
 type OrderedAdapter interface {
 	Adapter
-	// PublishOrdered hands each of batch to all nodes, in order. It returns nil if all were accepted, or else the error of each. It may
-	// last longer than ctx, within a time limit of its own.
+	// PublishOrdered sends the broadcasts to all nodes, in order. It returns nil if all were accepted, otherwise one error or nil for each.
+	// It may outlast ctx, up to the adapter's own timeout.
 	PublishOrdered(ctx context.Context, batch []*Broadcast) []error
 }
 
-// Command changes the sockets that its Selection names. Exactly one kind of change is set.
+// Command changes the sockets that its Selection matches. Exactly one of Join, Leave and Disconnect is set.
 type Command struct {
 	Selection
 	Join       []string // rooms to join
@@ -65,26 +65,26 @@ type Command struct {
 	Close      bool     // with Disconnect: close the connection too
 }
 
-// Local is what an Adapter sees of the namespace that it serves. Its methods concern the sockets of this
-// node only.
+// Local is an Adapter's view of its namespace. Its methods concern only the sockets of this
+// node.
 type Local interface {
-	// Name returns the namespace's name, with its slash.
+	// Name returns the namespace's name, with the leading slash.
 	Name() string
-	// Deliver sends b to the sockets here and returns how many they are.
+	// Deliver sends b to the local sockets and returns their number.
 	Deliver(b *Broadcast) int
-	// DeliverWithAck is Deliver that asks for acknowledgements; the first argument of each is given to ack.
+	// DeliverWithAck is Deliver with acknowledgements; ack is called with the first argument of each.
 	DeliverWithAck(b *Broadcast, timeout time.Duration, ack func(arg json.RawMessage)) int
-	// Apply carries out c. It may take as long as joining rooms takes.
+	// Apply executes c. It may block while sockets join rooms.
 	Apply(ctx context.Context, c Command) error
-	// LocalSockets describes the sockets here.
+	// LocalSockets returns the local sockets.
 	LocalSockets(sel Selection) []SocketInfo
-	// Rooms lists the rooms that have a member here.
+	// Rooms returns the rooms with a local member.
 	Rooms() []string
-	// ServerSideEvent calls the handler of a server-side event; ack is nil if none is wanted.
+	// ServerSideEvent calls the handler of a server-side event; ack is nil if no acknowledgement is requested.
 	ServerSideEvent(data json.RawMessage, ack func(answer json.RawMessage))
 }
 
-// SocketInfo describes a socket, here or on another node.
+// SocketInfo describes a socket of any node.
 type SocketInfo struct {
 	ID        string          `json:"id"`
 	Handshake json.RawMessage `json:"handshake"`
@@ -92,7 +92,7 @@ type SocketInfo struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// noAdapter serves a single node.
+// noAdapter is the adapter of a single node.
 type noAdapter struct{}
 
 func (noAdapter) Publish(context.Context, *Broadcast) error             { return nil }

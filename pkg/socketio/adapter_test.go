@@ -6,7 +6,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/adaptertest"
 )
 
-// TestSingleNode runs the contract of adapters without one. Package redisadapter runs it on Redis.
+// TestSingleNode runs the adapter contract without an adapter. Package redisadapter runs it on Redis.
 func TestSingleNode(t *testing.T) {
 	t.Parallel()
 	adaptertest.Test(t, adaptertest.Carrier{})

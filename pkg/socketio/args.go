@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrArgument is returned when an argument is absent or not of the wanted type.
+// ErrArgument is returned if an argument is missing.
 var ErrArgument = errors.New("socketio: no such argument")
 
 // Args are the arguments of an event or of an acknowledgement, as the client sent them.
@@ -19,8 +19,8 @@ type Args struct {
 // Len returns the number of arguments.
 func (a Args) Len() int { return len(a.values) }
 
-// JSON returns argument i as it stood on the wire; binary data appears as placeholder objects. It is nil
-// if there is no such argument.
+// JSON returns argument i as received; binary data is replaced by placeholder objects. It returns nil
+// if the argument is missing.
 func (a Args) JSON(i int) json.RawMessage {
 	if i < 0 || i >= len(a.values) {
 		return nil
@@ -38,22 +38,22 @@ func (a Args) Bytes(i int) ([]byte, bool) {
 	return b, ok
 }
 
-// String returns argument i if it is a string, else "".
+// String returns argument i if it is a string, otherwise "".
 func (a Args) String(i int) string {
 	var s string
-	_ = a.Decode(i, &s) // "" says it all
+	_ = a.Decode(i, &s) // on an error s stays ""
 	return s
 }
 
-// Decode stores argument i in the value that dst points to, as encoding/json does. Binary data, also
-// inside objects, goes into values of type []byte.
+// Decode stores argument i in the value that dst points to, as encoding/json does. Binary data, including
+// that inside objects, is stored in values of type []byte.
 func (a Args) Decode(i int, dst any) error {
 	v, err := a.value(i)
 	if err != nil {
 		return err
 	}
 	raw, ok := v.(json.RawMessage)
-	if !ok { // binary inside: encoding/json takes base64 for []byte
+	if !ok { // contains binary data: encoding/json encodes []byte as base64
 		if raw, err = json.Marshal(v); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (a Args) Decode(i int, dst any) error {
 	return json.Unmarshal(raw, dst)
 }
 
-// Bind decodes the first arguments into dsts, in order. Missing arguments leave their dst alone.
+// Bind decodes the first arguments into dsts, in order. The dst of a missing argument is not changed.
 func (a Args) Bind(dsts ...any) error {
 	for i := range min(len(dsts), a.Len()) {
 		if err := a.Decode(i, dsts[i]); err != nil {
@@ -71,16 +71,16 @@ func (a Args) Bind(dsts ...any) error {
 	return nil
 }
 
-// Values returns the arguments in the form that Emit takes, so that they can be sent on.
+// Values returns the arguments in a form that can be passed to Emit.
 func (a Args) Values() []any {
 	out := make([]any, len(a.values))
 	for i := range a.values {
-		out[i], _ = a.value(i) // was checked when the packet was decoded
+		out[i], _ = a.value(i) // validated when the packet was decoded
 	}
 	return out
 }
 
-// value is argument i: []byte if it is binary, a tree if it has binary inside, else json.RawMessage.
+// value returns argument i: []byte if it is binary, a decoded tree if it contains binary data, otherwise json.RawMessage.
 func (a Args) value(i int) (any, error) {
 	if i < 0 || i >= len(a.values) {
 		return nil, ErrArgument
@@ -98,7 +98,7 @@ func (a Args) value(i int) (any, error) {
 	return reconstruct(tree, a.attachments)
 }
 
-// reconstruct replaces the placeholders inside v by the attachments that they number.
+// reconstruct replaces the placeholders inside v by their attachments.
 func reconstruct(v any, attachments [][]byte) (any, error) {
 	var err error
 	switch v := v.(type) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNoAttachments has a server that takes no binary packets, and one that takes the default.
+// TestNoAttachments tests a server without binary packets and one with the default limit.
 func TestNoAttachments(t *testing.T) {
 	t.Parallel()
 	const event = `451-["message",{"_placeholder":true,"num":0}]`
@@ -25,7 +25,7 @@ func TestNoAttachments(t *testing.T) {
 	}
 }
 
-// TestUnfinishedPacketIsClosed announces an attachment that does not come.
+// TestUnfinishedPacketIsClosed announces an attachment and never sends it.
 func TestUnfinishedPacketIsClosed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{PartialTimeout: 50 * time.Millisecond})
@@ -42,7 +42,7 @@ func TestUnfinishedPacketIsClosed(t *testing.T) {
 	whole.want(`44/nowhere,{"message":"Invalid namespace"}`)
 }
 
-// TestLeavingCountsAsPending has clients that join and leave, which keeps no place.
+// TestLeavingCountsAsPending has clients that join and leave: they count as pending again.
 func TestLeavingCountsAsPending(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{ConnectTimeout: 300 * time.Millisecond})
@@ -67,7 +67,7 @@ func TestLeavingCountsAsPending(t *testing.T) {
 	}
 }
 
-// TestPendingSessionsMakeRoom opens sessions that do not join, over and over; one that does gets in and stays.
+// TestPendingSessionsMakeRoom opens many sessions that do not join; one that joins is accepted and stays open.
 func TestPendingSessionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{MaxPending: 5, MaxPendingPerAddress: 3})

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Target names sockets of a namespace on all nodes, and does something to all of them. It is a value:
+// Target selects sockets of a namespace on all nodes for an emit or a command. It is a value:
 // its methods return changed copies.
 type Target struct {
 	nsp      *Namespace
@@ -18,12 +18,12 @@ type Target struct {
 	volatile bool
 }
 
-// To names the sockets in any of rooms; without rooms, all sockets of the namespace.
+// To selects the sockets in any of rooms; without rooms, all sockets of the namespace.
 func (n *Namespace) To(rooms ...string) Target {
 	return Target{nsp: n, sel: Selection{Rooms: rooms}}
 }
 
-// Local names all sockets of this node.
+// Local selects all sockets of this node.
 func (n *Namespace) Local() Target { return Target{nsp: n, local: true} }
 
 // Emit sends an event to all sockets of the namespace on all nodes; see Target.Emit.
@@ -40,32 +40,32 @@ func (t Target) To(rooms ...string) Target {
 	return t
 }
 
-// Except leaves the sockets in any of rooms out.
+// Except excludes the sockets in any of rooms.
 func (t Target) Except(rooms ...string) Target {
 	t.sel.Except = append(slices.Clip(t.sel.Except), rooms...)
 	return t
 }
 
-// Local leaves the sockets of other nodes out.
+// Local excludes the sockets of other nodes.
 func (t Target) Local() Target {
 	t.local = true
 	return t
 }
 
-// Volatile drops the event for sockets that cannot take it at once.
+// Volatile drops the event for sockets that cannot send it immediately.
 func (t Target) Volatile() Target {
 	t.volatile = true
 	return t
 }
 
-// Emit is EmitContext with the adapter's own time limit.
+// Emit is EmitContext with only the adapter's own timeout.
 func (t Target) Emit(event string, args ...any) error {
 	return t.EmitContext(context.Background(), event, args...)
 }
 
-// EmitContext sends an event; for its arguments see Socket.Emit. It is encoded once. First it is
-// published to the other nodes: if that fails the error is returned and no local socket gets the event
-// either, so that it can be retried. Sockets that read too slowly are closed and are no error.
+// EmitContext sends an event; for its arguments see Socket.Emit. It first publishes the event
+// to the other nodes: if that fails, it returns the error and no local socket gets the event
+// either, so that the caller can retry. Sockets that read too slowly are closed without an error.
 func (t Target) EmitContext(ctx context.Context, event string, args ...any) error {
 	if reservedEvent(event) {
 		return ErrReserved
@@ -84,10 +84,10 @@ func (t Target) EmitContext(ctx context.Context, event string, args ...any) erro
 	return nil
 }
 
-// EmitAll emits events that are encoded already, together: that costs far less than one Emit for each. With an [OrderedAdapter] they reach
-// local sockets by the carrier as well, so that all sockets of a room see what several nodes emit to it in one order; with another one,
-// local sockets get them as from Emit. The Data of each must be valid JSON in UTF-8, an array whose first element is the event's name;
-// it is not checked. EmitAll returns nil, or an error for each event, in their order: an event that was not published has not reached
+// EmitAll emits a batch of encoded events, which costs far less than one Emit for each. With an [OrderedAdapter] local sockets receive them
+// through the broker too, so that all sockets of a room see the events of several nodes in the same order; with other adapters local
+// sockets receive them as from Emit. The Data of each event must be valid JSON in UTF-8, an array whose first element is the event's name;
+// this is not checked. EmitAll returns nil, or one error or nil for each event, in order: an event that was not published has not reached
 // local sockets either.
 func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
 	if a, ok := n.adapter.(OrderedAdapter); ok {
@@ -102,17 +102,17 @@ func (n *Namespace) EmitAll(ctx context.Context, events []*Broadcast) []error {
 	return errs
 }
 
-// Join puts the sockets into rooms, on all nodes. Other nodes do so in their own time.
+// Join adds the sockets to rooms, on all nodes. It does not wait for other nodes.
 func (t Target) Join(ctx context.Context, rooms ...string) error {
 	return t.command(ctx, Command{Selection: t.sel, Join: rooms})
 }
 
-// Leave takes the sockets out of rooms, on all nodes.
+// Leave removes the sockets from rooms, on all nodes.
 func (t Target) Leave(ctx context.Context, rooms ...string) error {
 	return t.command(ctx, Command{Selection: t.sel, Leave: rooms})
 }
 
-// DisconnectSockets disconnects the sockets on all nodes, with their connections if closeConnection is
+// DisconnectSockets disconnects the sockets on all nodes, and closes their connections if closeConnection is
 // set.
 func (t Target) DisconnectSockets(ctx context.Context, closeConnection bool) error {
 	return t.command(ctx, Command{Selection: t.sel, Disconnect: true, Close: closeConnection})
@@ -126,7 +126,7 @@ func (t Target) command(ctx context.Context, c Command) error {
 	return errors.Join(err, t.nsp.apply(ctx, c))
 }
 
-// FetchSockets describes the sockets on all nodes.
+// FetchSockets returns the sockets on all nodes.
 func (t Target) FetchSockets(ctx context.Context) ([]SocketInfo, error) {
 	infos := local{t.nsp}.LocalSockets(t.sel)
 	if t.local {
@@ -136,7 +136,7 @@ func (t Target) FetchSockets(ctx context.Context) ([]SocketInfo, error) {
 	return append(infos, others...), err
 }
 
-// deliver sends b to the sockets of this node: one encoding, shared by all.
+// deliver encodes b once and sends it to the sockets of this node.
 func (n *Namespace) deliver(b *Broadcast) int {
 	var few [8]*Socket // most rooms are small
 	sockets := n.selected(b.Selection, few[:0])
@@ -151,7 +151,7 @@ func (n *Namespace) deliver(b *Broadcast) int {
 	return len(sockets)
 }
 
-// first is the part of an acknowledgement that nodes exchange.
+// first returns the first argument, the part of an acknowledgement that nodes exchange.
 func (a Args) first() json.RawMessage {
 	if a.Len() == 0 {
 		return json.RawMessage("null")
@@ -159,8 +159,8 @@ func (a Args) first() json.RawMessage {
 	return a.values[0]
 }
 
-// deliverWithAck sends b to each socket with an acknowledgement id of its own. ack is called with the
-// first argument of each answer, until the timeout.
+// deliverWithAck sends b to each socket with a separate acknowledgement id. ack is called with the
+// first argument of each acknowledgement, until the timeout.
 func (n *Namespace) deliverWithAck(b *Broadcast, timeout time.Duration, ack func(json.RawMessage)) int {
 	sockets := n.selected(b.Selection, nil)
 	pending := make(map[*Socket]uint64, len(sockets))
@@ -174,7 +174,7 @@ func (n *Namespace) deliverWithAck(b *Broadcast, timeout time.Duration, ack func
 			close(done)
 		}
 	}
-	left.Store(1) // ours, so that done is closed after the loop
+	left.Store(1) // so that done is not closed before the end of the loop
 	for _, s := range sockets {
 		left.Add(1)
 		id, err := s.emitAck(b.Data, b.Attachments, answered)
@@ -185,7 +185,7 @@ func (n *Namespace) deliverWithAck(b *Broadcast, timeout time.Duration, ack func
 		pending[s] = id
 	}
 	answered(Args{}, ErrDisconnected)
-	n.srv.wg.Add(1) // an adapter that calls this is closed after the waiting
+	n.srv.wg.Add(1) // Shutdown closes the calling adapter after wg
 	go func() {
 		defer n.srv.wg.Done()
 		n.forgetAcks(pending, timeout, done)
@@ -193,7 +193,7 @@ func (n *Namespace) deliverWithAck(b *Broadcast, timeout time.Duration, ack func
 	return len(pending)
 }
 
-// forgetAcks gives up on acknowledgements that do not arrive in time.
+// forgetAcks cancels the acknowledgements that do not arrive in time.
 func (n *Namespace) forgetAcks(pending map[*Socket]uint64, timeout time.Duration, done <-chan struct{}) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -208,7 +208,7 @@ func (n *Namespace) forgetAcks(pending map[*Socket]uint64, timeout time.Duration
 	}
 }
 
-// apply carries out a command on the sockets of this node.
+// apply executes a command on the sockets of this node.
 func (n *Namespace) apply(ctx context.Context, c Command) error {
 	var errs []error
 	for _, s := range n.selected(c.Selection, nil) {

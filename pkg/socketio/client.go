@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// client is one session and its sockets, at most one per namespace. It implements engineio.Handler.
+// client is a session and its sockets, at most one per namespace. It implements engineio.Handler.
 type client struct {
 	srv     *Server
 	session *engineio.Session
@@ -18,17 +18,17 @@ type client struct {
 
 	mu      sync.Mutex
 	closed  bool
-	sockets []*Socket // also those that are still connecting
+	sockets []*Socket // including connecting sockets
 	left    []*Namespace
 }
 
 func (srv *Server) newClient(s *engineio.Session) engineio.Handler {
-	srv.wg.Add(1) // until OnClose, so that goroutines started meanwhile are waited for
+	srv.wg.Add(1) // until OnClose, so that Shutdown also waits for goroutines started in between
 	return &client{srv: srv, session: s, in: decoder{maxAttachments: srv.opts.MaxAttachments}}
 }
 
-// OnMessage decodes one message and acts on the packet that it completes. An error is a breach of the
-// protocol and closes the session.
+// OnMessage decodes one message and handles the packet that it completes. An error is a protocol
+// violation and closes the session.
 func (c *client) OnMessage(data []byte, binary bool) error {
 	if binary {
 		p, attachments, complete, err := c.in.addBinary(data)
@@ -74,8 +74,8 @@ func (c *client) onPacket(p packet, attachments [][]byte) error {
 	}
 }
 
-// connectedSocket returns the socket that p is for. The protocol demands a CONNECT packet first; but a
-// packet that has crossed the end of its socket is no breach, and has no socket.
+// connectedSocket returns the socket of p. A packet for a namespace that was never joined is a protocol violation; for one
+// that was left, since the packet may have crossed the disconnect, it returns nil.
 func (c *client) connectedSocket(p packet) (*Socket, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +97,8 @@ func (c *client) find(nsp []byte) *Socket {
 	return nil
 }
 
-// onConnect starts joining a namespace. Middlewares may take their time, so they get a goroutine of
-// their own.
+// onConnect starts joining a namespace, in a goroutine of its own because middlewares may
+// block.
 func (c *client) onConnect(p packet) error {
 	auth, err := decodeAuth(p.data)
 	if err != nil {
@@ -118,8 +118,8 @@ func (c *client) onConnect(p packet) error {
 	return nil
 }
 
-// begin adds a connecting socket, for which it counts a goroutine. It returns none if there is nothing to
-// connect to.
+// begin adds a connecting socket and adds one to srv.wg for its goroutine. It returns nil if the namespace does not exist or the
+// client is closed.
 func (c *client) begin(p packet) (*Socket, error) {
 	nsp := c.srv.namespace(p.nsp)
 	if nsp == nil {
@@ -147,19 +147,20 @@ func (c *client) refuse(nsp string, err error) {
 	c.srv.opts.Metrics.SocketRefused(nsp)
 }
 
-// forget drops a socket that has left its namespace. A session without any has to join one again in time.
+// forget removes a socket that has left its namespace. A session without sockets must join a namespace again within
+// Options.ConnectTimeout.
 func (c *client) forget(s *Socket) {
 	c.drop(s)
 	if c.joined() {
 		return
 	}
 	c.session.Unconfirm()
-	if c.joined() { // meanwhile: that has counted for nothing if it came before
+	if c.joined() { // joined meanwhile: its Confirm may have come before Unconfirm
 		c.session.Confirm()
 	}
 }
 
-// joined reports whether the client is in a namespace.
+// joined reports whether the client has joined a namespace.
 func (c *client) joined() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +186,7 @@ func (c *client) OnClose(reason engineio.Reason) {
 	}
 }
 
-// end returns the sockets, and lets no other follow.
+// end returns the sockets and prevents new ones.
 func (c *client) end() []*Socket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +194,7 @@ func (c *client) end() []*Socket {
 	return slices.Clone(c.sockets)
 }
 
-// disconnect ends all sockets and then the session.
+// disconnect disconnects all sockets and then closes the session.
 func (c *client) disconnect() {
 	for _, s := range c.end() {
 		s.leaveNamespace()
@@ -203,7 +204,7 @@ func (c *client) disconnect() {
 
 func stack() string { return string(debug.Stack()) }
 
-// info is the JSON form of a handshake, as the official servers exchange it.
+// info returns the handshake as JSON in the format that official servers exchange.
 func (c *client) info(auth json.RawMessage) json.RawMessage {
 	r := c.session.Request()
 	query, headers := map[string]string{}, map[string]string{}

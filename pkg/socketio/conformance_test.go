@@ -17,10 +17,10 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/internal/burn"
 )
 
-// A dialogue is a statement of revision 5 of the Socket.IO protocol, as a client without any library meets it. Each is
-// held over WebSocket and over polling. A line is what the client sends ("> ") or gets ("< "), as Engine.IO packets; "* " stands
-// for any text without a quote, "b" for a binary packet of the bytes that follow. The line "end" is the end of the session,
-// and "open" that it has not ended.
+// A dialogue tests a statement of revision 5 of the Socket.IO protocol with raw packets. Each is
+// run over WebSocket and over polling. A line is an Engine.IO packet that the client sends ("> ") or receives ("< "); "* " matches
+// any text without a quote, "b" starts a binary packet with the following bytes. The line "end" requires the end of the session,
+// and "open" that it is open.
 type dialogue struct {
 	section, says string
 	lines         []string
@@ -31,7 +31,7 @@ const (
 	one, two = `{"_placeholder":true,"num":0}`, `{"_placeholder":true,"num":0},{"_placeholder":true,"num":1}`
 )
 
-// joined begins a dialogue in the root namespace.
+// joined returns a dialogue that has joined the root namespace.
 func joined(lines ...string) []string {
 	return append([]string{"> 40", "< 40" + sid, `< 42["auth",{}]`}, lines...)
 }
@@ -100,7 +100,7 @@ func TestConformance(t *testing.T) {
 	runDialogues(t)
 }
 
-// TestConformanceUnderLoad is the long form: many times, with nothing idle.
+// TestConformanceUnderLoad repeats the suite on busy processors.
 func TestConformanceUnderLoad(t *testing.T) {
 	if os.Getenv("PARLEY_FAULTS") != "long" {
 		t.Skip("the long form: PARLEY_FAULTS=long")
@@ -126,7 +126,7 @@ func runDialogues(t *testing.T) {
 	}
 }
 
-// conformanceServer lives until the parallel tests have ended.
+// conformanceServer starts a server that is closed after the parallel tests.
 func conformanceServer(t *testing.T) *harness {
 	srv := NewServer(Options{ConnectTimeout: time.Hour, PingTimeout: time.Minute})
 	for _, name := range []string{"/", "/custom"} {
@@ -157,10 +157,10 @@ func conformanceServer(t *testing.T) *harness {
 	return &harness{t: t, srv: srv, url: hs.URL + "/socket.io/?EIO=4"}
 }
 
-// talker is one session.
+// talker is a client with one session.
 type talker interface {
 	send(packet string)
-	// receive returns the next packet but a heartbeat; ok is false at the end of the session.
+	// receive returns the next packet except heartbeats; ok is false at the end of the session.
 	receive() (packet string, ok bool)
 	// ended checks that the session is unknown.
 	ended()
@@ -229,7 +229,7 @@ func (c *webSocketTalker) receive() (string, bool) {
 		kind, data, err := c.conn.Read(ctx)
 		switch {
 		case ctx.Err() != nil:
-			c.t.Fatal("nothing comes")
+			c.t.Fatal("got no packet, want one")
 		case err != nil:
 			return "", false
 		case kind == websocket.MessageBinary:

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// connect takes a socket from its CONNECT packet to the end of its connection handlers, and then works
-// on its events. The order is: middlewares; the namespace lists the socket; the CONNECT answer; events
-// that the socket was sent itself; broadcasts that were held back; connection handlers; the client's
+// connect joins a socket to its namespace and then runs the handlers of its events. The order is:
+// middlewares; the socket is added to the namespace; CONNECT answer; events emitted to the socket
+// meanwhile; held broadcasts; connection handlers; the client's
 // events.
 func (s *Socket) connect() {
 	err := s.runMiddlewares()
@@ -27,13 +27,13 @@ func (s *Socket) connect() {
 		return
 	}
 	if !s.nsp.admit(s) {
-		s.client.forget(s) // it was closed meanwhile, and keeps no place
+		s.client.forget(s) // closed meanwhile
 		return
 	}
 	s.begin()
 }
 
-// begin sends the CONNECT answer, runs the connection handlers, and then handles the events that have arrived meanwhile.
+// begin sends the CONNECT answer, runs the connection handlers, and then handles the queued events.
 func (s *Socket) begin() {
 	s.sendAnswer()
 	s.nsp.srv.opts.Metrics.SocketConnected(s.nsp.name)
@@ -53,7 +53,7 @@ func (s *Socket) runMiddlewares() error {
 	ctx, cancel := context.WithCancel(s.nsp.srv.ctx)
 	defer func() {
 		s.mu.Lock()
-		s.cancel = nil // it would keep ctx in memory as long as the socket lives
+		s.cancel = nil // otherwise it would keep ctx in memory
 		s.mu.Unlock()
 		cancel()
 	}()
@@ -74,7 +74,7 @@ func (s *Socket) runMiddlewares() error {
 	return nil
 }
 
-// subscribeID lets other nodes reach the socket by its ID.
+// subscribeID subscribes to the socket's ID, so that other nodes can emit to it.
 func (s *Socket) subscribeID() error {
 	if s.nsp.srv.opts.LocalIDs {
 		return nil
@@ -101,19 +101,19 @@ func (s *Socket) refused(err error) {
 	gone := s.state == socketClosed
 	s.mu.Unlock()
 	s.nsp.srv.opts.Logger.Debug("socket refused", "namespace", s.nsp.name, "error", err)
-	s.close(ReasonServerDisconnect) // first, so that the client may try again at once
+	s.close(ReasonServerDisconnect) // first, so that the client may retry immediately
 	switch {
 	case gone:
 	case s.nsp.srv.ctx.Err() != nil || errors.Is(err, errFull):
-		s.client.session.Close() // a client that is refused would not try another node by itself
+		s.client.session.Close() // makes the client reconnect, perhaps to another node; after a refusal it would not
 	default:
 		s.client.refuse(s.nsp.name, err)
 	}
 }
 
-// sendAnswer sends the CONNECT packet, and then what the socket was sent meanwhile.
+// sendAnswer sends the CONNECT answer, followed by the packets queued meanwhile.
 func (s *Socket) sendAnswer() {
-	s.client.session.Confirm() // again: another socket of the client may have left meanwhile
+	s.client.session.Confirm() // again: if another socket of the client left meanwhile, the session is unconfirmed
 	batch := []*engineio.Message{s.answerMessage()}
 	for len(batch) > 0 {
 		for _, m := range batch {
@@ -136,8 +136,8 @@ func (s *Socket) answerMessage() *engineio.Message {
 	return engineio.NewMessage(appendPacket(nil, packet{typ: typeConnect, nsp: s.nsp.wireName, data: data}))
 }
 
-// AddAnswer adds a member to the payload of the CONNECT answer, beside "sid". It is for middlewares;
-// later it has no effect.
+// AddAnswer adds a member to the payload of the CONNECT answer, in addition to "sid". It must be called by a middleware;
+// later calls have no effect.
 func (s *Socket) AddAnswer(name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {

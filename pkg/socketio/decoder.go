@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// reservedEvents may not be sent by clients: they name events of the client library itself.
+// reservedEvent reports whether name is an event of the client library itself, which may not be sent.
 func reservedEvent(name string) bool {
 	switch name {
 	case "connect", "connect_error", "disconnect", "disconnecting", "newListener", "removeListener":
@@ -23,7 +23,7 @@ type decoder struct {
 	attachments    [][]byte
 }
 
-// addText takes a text message. complete is false if attachments are still to come. The packet aliases
+// addText decodes a text message. complete is false if attachments must follow. The packet aliases
 // text only if it is complete.
 func (d *decoder) addText(text []byte) (p packet, complete bool, err error) {
 	if d.waiting {
@@ -38,7 +38,7 @@ func (d *decoder) addText(text []byte) (p packet, complete bool, err error) {
 	return p, false, nil
 }
 
-// addBinary takes an attachment and returns the packet with all of them after the last one.
+// addBinary adds an attachment. After the last one it returns the packet with all attachments.
 func (d *decoder) addBinary(data []byte) (p packet, attachments [][]byte, complete bool, err error) {
 	if !d.waiting {
 		return p, nil, false, fmt.Errorf("%w: attachment without a packet", errPacket)
@@ -81,7 +81,7 @@ func decodeEvent(data []byte, attachments [][]byte) (name string, args Args, err
 	return name, args, err
 }
 
-// eventName accepts a string or, as the official clients do, a number.
+// eventName decodes an event name: a string or, as the official clients allow, a number.
 func eventName(raw json.RawMessage) (string, error) {
 	var name string
 	if c := raw[0]; c == '-' || c >= '0' && c <= '9' {
@@ -93,7 +93,7 @@ func eventName(raw json.RawMessage) (string, error) {
 	return name, nil
 }
 
-// decodeAuth validates the payload of a CONNECT packet, which is an object if there is one.
+// decodeAuth validates the payload of a CONNECT packet, which must be empty or an object.
 func decodeAuth(data []byte) (json.RawMessage, error) {
 	if len(data) == 0 {
 		return json.RawMessage("{}"), nil

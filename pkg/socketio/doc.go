@@ -1,8 +1,8 @@
-// Package socketio is a server for revision 5 of the Socket.IO protocol, which the official clients of
-// versions 3 and 4 speak: namespaces, rooms, events both ways with acknowledgements and binary data, on
-// top of package engineio.
+// Package socketio is a server for revision 5 of the Socket.IO protocol, used by the official clients of
+// versions 3 and 4: namespaces, rooms, and events in both directions with acknowledgements and binary data. It builds
+// on package engineio.
 //
-// A Server is an http.Handler; several may live in one process:
+// A Server is an http.Handler; a process may have several:
 //
 //	srv := socketio.NewServer(socketio.Options{})
 //	defer srv.Close()
@@ -24,11 +24,11 @@
 // namespace.go, broadcast.go, room.go (many sockets), adapter.go (many nodes), server.go.
 //
 // Invariants:
-//   - No code of the application and no network call runs under a lock.
+//   - No application code and no network call runs under a lock.
 //   - The handlers of one socket run one at a time: connection handlers, then events in the order sent,
-//     then disconnect handlers. A blocking handler holds up its own socket only.
-//   - A socket is closed once, by Socket.close, whatever the cause.
-//   - A broadcast is encoded once, WebSocket framing included, however many sockets get it.
-//   - A client that reads too slowly is closed when Options.SendBuffer bytes wait for it; it never delays others.
-//   - The client sees its CONNECT answer before anything else, and broadcasts that arrived meanwhile after it.
+//     then disconnect handlers. A blocking handler delays only its own socket.
+//   - A socket is closed once, always by Socket.close.
+//   - A broadcast is encoded once for all recipients, including the WebSocket framing.
+//   - A client that reads too slowly is closed when Options.SendBuffer bytes are queued for it; it never delays others.
+//   - The CONNECT answer is sent before any other packet of the socket; broadcasts received meanwhile follow it.
 package socketio

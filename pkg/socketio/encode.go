@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrEncode is returned for a value that has no JSON form.
+// ErrEncode is returned for a value that cannot be encoded as JSON.
 var ErrEncode = errors.New("socketio: cannot encode argument")
 
-// encodeEvent encodes an event as the JSON array of its name and arguments, its binary arguments taken
-// out.
+// encodeEvent encodes an event as the JSON array of its name and arguments, and extracts binary data as
+// attachments.
 func encodeEvent(event string, args []any) (data []byte, attachments [][]byte, err error) {
 	dst, err := jsontext.AppendQuote(append(make([]byte, 0, sizeHint(event, args)), '['), event)
 	if err != nil {
@@ -44,7 +44,7 @@ func encodeRest(dst []byte, args []any, comma bool) ([]byte, [][]byte, error) {
 	return append(dst, ']'), attachments, nil
 }
 
-// sizeHint saves growing the buffer for the usual arguments.
+// sizeHint estimates the encoded size, so that the buffer rarely grows.
 func sizeHint(event string, args []any) int {
 	n := len(event) + 16
 	for _, arg := range args {
@@ -64,7 +64,7 @@ func appendArg(dst []byte, arg any, attachments *[][]byte) ([]byte, error) {
 	case json.RawMessage:
 		// Unchecked bytes could break the client's parser and, with a separator, a polling payload.
 		if !utf8.Valid(v) || !json.Valid(v) {
-			return nil, errors.New("json.RawMessage is not JSON")
+			return nil, errors.New("json.RawMessage is not valid JSON")
 		}
 		return append(dst, v...), nil
 	case string:
@@ -81,7 +81,7 @@ func appendArg(dst []byte, arg any, attachments *[][]byte) ([]byte, error) {
 	return append(dst, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...), nil
 }
 
-// deconstruct replaces the binary values inside v by placeholders. It copies what it changes.
+// deconstruct returns a copy of v with its binary values replaced by placeholders, and appends them to attachments.
 func deconstruct(v any, attachments *[][]byte) any {
 	switch v := v.(type) {
 	case []byte:

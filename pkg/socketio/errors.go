@@ -9,26 +9,26 @@ import (
 
 // Errors of sockets and namespaces.
 var (
-	// ErrDisconnected is returned when the socket has left its namespace.
+	// ErrDisconnected is returned if the socket has left its namespace.
 	ErrDisconnected = errors.New("socketio: socket is disconnected")
-	// ErrSlow is returned when the client reads too slowly; its session has been closed.
+	// ErrSlow is returned if the client reads too slowly; its session has been closed.
 	ErrSlow = engineio.ErrSlow
-	// ErrReserved is returned for an event name that belongs to the client library.
+	// ErrReserved is returned for an event name that is reserved by the client library.
 	ErrReserved = errors.New("socketio: reserved event name")
 
-	errFull = errors.New("socketio: as many sessions as there may be")
+	errFull = errors.New("socketio: too many sessions")
 )
 
-// ConnectError is returned by a middleware to refuse a socket. Its fields are sent to the client in the
+// ConnectError is returned by a middleware to refuse a socket. Its fields are sent in the
 // CONNECT_ERROR packet (protocol, "Connection to a namespace").
 type ConnectError struct {
 	Message string
-	Data    any // left out if nil
+	Data    any // omitted if nil
 }
 
 func (e *ConnectError) Error() string { return e.Message }
 
-// refusalText is all that a client learns of an error that is no ConnectError.
+// refusalText is the message that a client receives for errors other than ConnectError.
 const refusalText = "Connection refused"
 
 // connectErrorData encodes the payload of a CONNECT_ERROR packet.
@@ -42,14 +42,14 @@ func connectErrorData(err error) []byte {
 		Data    any    `json:"data,omitempty"`
 	}{refusal.Message, refusal.Data}
 	data, err := json.Marshal(payload)
-	if err != nil { // Data cannot be encoded
+	if err != nil { // Data is not encodable
 		payload.Data = nil
 		data, _ = json.Marshal(payload)
 	}
 	return data
 }
 
-// The reasons of a disconnect that engineio does not know, as the official server names them.
+// Disconnect reasons of this layer, in addition to those of engineio; the names are the official server's.
 const (
 	ReasonClientDisconnect = "client namespace disconnect"
 	ReasonServerDisconnect = "server namespace disconnect"

@@ -4,10 +4,10 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// holding keeps broadcasts back from a socket.
+// holding buffers broadcasts to a socket.
 type holding struct {
 	on     bool
-	asked  bool // by the application, not only until the CONNECT answer
+	asked  bool // Hold was called; otherwise held only until the CONNECT answer
 	size   int
 	events []heldEvent
 }
@@ -17,18 +17,18 @@ type heldEvent struct {
 	event   *Broadcast
 }
 
-// Hold keeps broadcasts back from the socket until Release; what is sent with Emit passes. It lets an
-// application send missed events before new ones. A socket that is connecting is held by
-// itself; Hold in a middleware makes that last until Release. At most Options.SendBuffer bytes are kept,
-// more closes the session as slow.
+// Hold buffers broadcasts to the socket until Release; Emit is not affected. It lets an
+// application send missed events before new ones. A connecting socket is held automatically until the CONNECT
+// answer; Hold in a middleware extends that until Release. If more than Options.SendBuffer bytes are buffered,
+// the session is closed as slow.
 func (s *Socket) Hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held.on, s.held.asked = true, true
 }
 
-// Release sends what was held back, in order, and ends Hold. keep, if not nil, is asked about each event, and those for which it
-// returns false are dropped.
+// Release sends the held broadcasts in order and ends Hold. If keep is not nil, broadcasts for which it returns false are
+// dropped.
 func (s *Socket) Release(keep func(b *Broadcast) bool) {
 	s.release(keep)
 }
@@ -52,7 +52,7 @@ func (s *Socket) release(keep func(*Broadcast) bool) {
 	}
 }
 
-// releaseConnecting ends the hold of a connecting socket, unless the application has asked for it.
+// releaseConnecting ends the automatic hold of a connecting socket, unless Hold was called.
 func (s *Socket) releaseConnecting() {
 	s.mu.Lock()
 	asked := s.held.asked
@@ -62,7 +62,7 @@ func (s *Socket) releaseConnecting() {
 	}
 }
 
-// deliver sends a broadcast to the socket, or holds it back.
+// deliver sends a broadcast to the socket, or buffers it while the socket is held.
 func (s *Socket) deliver(m *engineio.Message, b *Broadcast) {
 	s.mu.Lock()
 	if s.held.on {
@@ -82,5 +82,5 @@ func (s *Socket) deliver(m *engineio.Message, b *Broadcast) {
 		_ = s.client.session.SendVolatile(m)
 		return
 	}
-	_ = s.client.session.Send(m) // a slow or closed session has closed itself
+	_ = s.client.session.Send(m) // the session closes itself if it is slow
 }

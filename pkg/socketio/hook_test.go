@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOnBroadcast drops one event, keeps one from one socket, and hands one of its own to all.
+// TestOnBroadcast drops one event, excludes a socket from another, and delivers a third to all.
 func TestOnBroadcast(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})
@@ -36,7 +36,7 @@ func TestOnBroadcast(t *testing.T) {
 	bob.want(`42["all"]`, `42["dropped"]`)
 }
 
-// TestNamespaceHandlers are for all sockets, and give way to a socket's own.
+// TestNamespaceHandlers tests handlers of a namespace, which a socket's own handlers override.
 func TestNamespaceHandlers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})
@@ -56,7 +56,7 @@ func TestNamespaceHandlers(t *testing.T) {
 	w.want(`439["own"]`)
 }
 
-// TestExceptASocketThatIsConnecting: the ID of a socket excludes it as soon as it is in a room, before the namespace lists it.
+// TestExceptASocketThatIsConnecting: the ID of a socket excludes it as soon as it is in a room, before it is in the namespace.
 func TestExceptASocketThatIsConnecting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})

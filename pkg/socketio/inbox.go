@@ -4,16 +4,16 @@ import (
 	"fmt"
 )
 
-// maxInbox bounds the events of one socket that wait for its handlers; then its client's reader waits.
+// maxInbox bounds the queued events of one socket; if the inbox is full, the client's reader blocks.
 const maxInbox = 64
 
-// inbox holds a socket's events between its reader and its handlers, so that a handler may wait for the
-// client's acknowledgements, which the reader brings.
+// inbox queues a socket's events between reader and handlers, so that a handler may wait for an
+// acknowledgement, which the reader receives.
 type inbox struct {
 	items   []func()
 	size    int
-	running bool          // a goroutine works on the items, or will
-	space   chan struct{} // closed when a waiting reader should look again
+	running bool          // a goroutine is responsible for the items
+	space   chan struct{} // closed when a blocked reader should check for space
 }
 
 func (in *inbox) freeSpace() {
@@ -23,7 +23,7 @@ func (in *inbox) freeSpace() {
 	}
 }
 
-// onEvent checks an event and queues it for its handler.
+// onEvent decodes an event and queues it for its handler.
 func (s *Socket) onEvent(p packet, attachments [][]byte) error {
 	name, args, err := decodeEvent(p.data, attachments)
 	if err != nil {
@@ -33,9 +33,9 @@ func (s *Socket) onEvent(p packet, attachments [][]byte) error {
 	return nil
 }
 
-// queue waits while the inbox is full. Without a handler there is nothing to queue for.
+// queue adds an item to the inbox and blocks while it is full. An event without a handler is dropped.
 func (s *Socket) queue(item func(), event string, size int) {
-	shared := s.nsp.handler(event) != nil // not under the socket's lock, which comes after the namespace's
+	shared := s.nsp.handler(event) != nil // before s.mu is locked: the namespace's lock comes first
 	s.mu.Lock()
 	for s.state != socketClosed && len(s.inbox.items) > 0 && (len(s.inbox.items) >= maxInbox || s.inbox.size+size > s.nsp.srv.opts.MaxPayload) {
 		if s.inbox.space == nil {
@@ -55,7 +55,7 @@ func (s *Socket) queue(item func(), event string, size int) {
 	s.startInbox()
 }
 
-// startInbox starts the goroutine that runs the handlers, unless there is one.
+// startInbox starts the goroutine that runs the handlers, unless one is running.
 func (s *Socket) startInbox() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,14 +63,14 @@ func (s *Socket) startInbox() {
 		return
 	}
 	s.inbox.running = true
-	s.nsp.srv.wg.Add(1) // the client is still counted
+	s.nsp.srv.wg.Add(1) // the client still counts in wg
 	go func() {
 		defer s.nsp.srv.wg.Done()
 		s.drainInbox()
 	}()
 }
 
-// drainInbox runs handlers until nothing is left.
+// drainInbox runs handlers until the inbox is empty.
 func (s *Socket) drainInbox() {
 	for {
 		s.mu.Lock()
@@ -105,8 +105,8 @@ func (s *Socket) handle(event string, args Args, ack Ack) {
 	}
 }
 
-// dispatchDisconnect queues the disconnect handlers after the last event. A socket that never was
-// connected has none to call.
+// dispatchDisconnect queues the disconnect handlers after the last event, unless the socket was never
+// connected.
 func (s *Socket) dispatchDisconnect(reason string) {
 	if !s.listed() {
 		return

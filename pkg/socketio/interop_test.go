@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
-// absent skips a test whose tool is missing, and fails it in CI.
+// absent skips a test if its tool is missing; in CI it fails the test.
 func absent(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -22,7 +22,7 @@ func absent(t *testing.T, what string) {
 	t.Skipf("%s is missing: install it to run this test", what)
 }
 
-// nodeModules finds the npm packages of the repository.
+// nodeModules returns the directory of the repository's npm packages.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
@@ -56,7 +56,7 @@ func runNode(t *testing.T, script string, args ...string) string {
 	return string(out)
 }
 
-// conversationServer is the counterpart of testdata/client.js.
+// conversationServer is the server for testdata/client.js.
 func conversationServer(t *testing.T) string {
 	srv := socketio.NewServer(socketio.Options{PingInterval: 300 * time.Millisecond, PingTimeout: 10 * time.Second})
 	nsp := srv.Of("/message")

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Middleware decides whether a socket may join. It may block, and may use the socket: join rooms, emit,
-// set data, add handlers. ctx ends when the client leaves. A *ConnectError is shown to the client; of
-// any other error it learns nothing.
+// Middleware admits or refuses a socket. It may block, and may use the socket: join rooms, emit,
+// set data, add handlers. ctx ends when the client disconnects. A *ConnectError is sent to the client; any
+// other error is not disclosed.
 type Middleware func(ctx context.Context, s *Socket) error
 
 var errPanicked = errors.New("socketio: middleware panicked")
@@ -50,16 +50,16 @@ func (n *Namespace) Use(fn Middleware) {
 	n.middleware = append(slices.Clip(n.middleware), fn)
 }
 
-// OnConnection adds a handler that is called with each connected socket, after its CONNECT answer and
-// before its first event.
+// OnConnection adds a handler that is called with each connected socket, after the CONNECT answer and
+// before the socket's first event.
 func (n *Namespace) OnConnection(fn func(*Socket)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.onConnection = append(slices.Clip(n.onConnection), fn)
 }
 
-// On sets the handler of an event of all sockets that have none of their own for it. It saves what
-// Socket.On costs for each socket. Set it before the first connection.
+// On sets the handler of an event for all sockets without a handler of their own for it. It saves the
+// memory of Socket.On for each socket. It must be called before the first connection.
 func (n *Namespace) On(event string, fn func(s *Socket, args Args, ack Ack)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -75,21 +75,21 @@ func (n *Namespace) handler(event string) func(*Socket, Args, Ack) {
 	return n.handlers[event]
 }
 
-// OnBroadcast sets what is called, instead of Deliver, with each broadcast that is to reach sockets of this
-// node, wherever it was emitted. fn may drop it, change it, or call Deliver, and returns to how many sockets
-// it went. It is called from several goroutines and must not wait for the network. Set it before the first
-// connection.
+// OnBroadcast sets a function that is called, instead of Deliver, with each broadcast for sockets of this
+// node, emitted on any node. fn may drop the broadcast, change it, or call Deliver, and returns the number of sockets
+// that it was delivered to. fn is called concurrently and must not wait for the network. OnBroadcast must be called before the
+// first connection.
 func (n *Namespace) OnBroadcast(fn func(b *Broadcast) int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.onBroadcast = fn
 }
 
-// Deliver sends b to the sockets of this node, past OnBroadcast, and returns how many they are. It does not
-// wait.
+// Deliver sends b to the sockets of this node, bypassing OnBroadcast, and returns their number. It does not
+// block.
 func (n *Namespace) Deliver(b *Broadcast) int { return n.deliver(b) }
 
-// arrive is the way of every broadcast to the sockets of this node.
+// arrive handles every broadcast for the sockets of this node.
 func (n *Namespace) arrive(b *Broadcast) int {
 	n.mu.RLock()
 	fn := n.onBroadcast
@@ -112,7 +112,7 @@ func (n *Namespace) connectionHandlers() []func(*Socket) {
 	return n.onConnection
 }
 
-// admit lists a socket, unless it has been closed.
+// admit adds a socket to the namespace, unless it has been closed.
 func (n *Namespace) admit(s *Socket) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,7 +124,7 @@ func (n *Namespace) admit(s *Socket) bool {
 	n.sockets[s.id] = s
 	n.srv.sockets.Add(1)
 	s.listedOnce = true
-	s.accepted.Store(true) // from now on the client gets a CONNECT answer, and what follows it
+	s.accepted.Store(true) // from now on the client gets a CONNECT answer, followed by s.early
 	return true
 }
 
@@ -137,14 +137,14 @@ func (n *Namespace) forget(s *Socket) {
 	}
 }
 
-// listed reports whether the socket has ever been in its namespace.
+// listed reports whether the socket was ever added to its namespace.
 func (s *Socket) listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listedOnce
 }
 
-// Socket returns the socket of that ID on this node, or nil.
+// Socket returns the socket with an ID on this node, or nil.
 func (n *Namespace) Socket(id string) *Socket {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -166,11 +166,11 @@ func (n *Namespace) SocketCount() int {
 // RoomSize returns the number of sockets of this node in a room.
 func (n *Namespace) RoomSize(room string) int { return n.rooms.size(room) }
 
-// Rooms returns the rooms that have a member on this node.
+// Rooms returns the rooms with a member on this node.
 func (n *Namespace) Rooms() []string { return n.rooms.names() }
 
-// OnServerSideEmit sets what is called with events that other nodes send to the servers themselves. ack
-// answers; it does nothing if no answer is wanted.
+// OnServerSideEmit sets the handler of events from ServerSideEmit on other nodes. ack sends an
+// acknowledgement; it does nothing if none is requested.
 func (n *Namespace) OnServerSideEmit(fn func(event string, args Args, ack func(answer any))) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,7 +189,7 @@ func (n *Namespace) ServerSideEmit(ctx context.Context, event string, args ...an
 	return n.adapter.ServerSideEmit(ctx, data)
 }
 
-// selected appends the sockets that sel names, each once.
+// selected appends the sockets that sel matches to dst, without duplicates.
 func (n *Namespace) selected(sel Selection, dst []*Socket) []*Socket {
 	switch len(sel.Rooms) {
 	case 0:
@@ -215,11 +215,11 @@ func (n *Namespace) selected(sel Selection, dst []*Socket) []*Socket {
 			excluded[s] = true
 		}
 	}
-	// The ID of a socket excludes it also while it is connecting, in rooms but not listed yet.
+	// A connecting socket can be in rooms while n.sockets does not have it yet; its ID excludes it too.
 	return slices.DeleteFunc(dst, func(s *Socket) bool { return excluded[s] || slices.Contains(sel.Except, s.id) })
 }
 
-// members appends the sockets of a room; each socket also is alone in the room of its ID.
+// members appends the sockets of a room, which may be the ID of a socket.
 func (n *Namespace) members(dst []*Socket, room string) []*Socket {
 	if s := n.Socket(room); s != nil {
 		dst = append(dst, s)
@@ -236,7 +236,7 @@ func unique(sockets []*Socket) []*Socket {
 	})
 }
 
-// local is the namespace as its adapter sees it.
+// local implements Local for the namespace's adapter.
 type local struct{ *Namespace }
 
 func (l local) LocalSockets(sel Selection) []SocketInfo {
@@ -280,7 +280,7 @@ func (l local) ServerSideEvent(data json.RawMessage, ack func(json.RawMessage)) 
 	}
 	name, args, err := decodeEvent(data, nil)
 	if err != nil || fn == nil {
-		ack(json.RawMessage("null")) // the asking node waits for every server
+		ack(json.RawMessage("null")) // the requesting node waits for every node
 		return
 	}
 	l.srv.guard("server-side handler", func() {

@@ -19,25 +19,25 @@ const (
 	typeBinaryAck    packetType = '6'
 )
 
-// rootNamespace is the one whose name is left out on the wire.
+// rootNamespace is omitted in packets.
 const rootNamespace = "/"
 
-// errPacket is returned for text that is no Socket.IO packet.
+// errPacket is returned for malformed Socket.IO packets.
 var errPacket = errors.New("socketio: malformed packet")
 
-// packet is one decoded packet, without its attachments. Its slices alias the text.
+// packet is a decoded packet, without its attachments. Its slices alias the text.
 type packet struct {
 	typ         packetType
 	attachments int
 	nsp         []byte
 	id          uint64
 	hasID       bool
-	data        []byte // JSON, not validated yet; empty if there is none
+	data        []byte // JSON, not validated yet; may be empty
 }
 
 func (t packetType) binary() bool { return t == typeBinaryEvent || t == typeBinaryAck }
 
-// parsePacket decodes the text form (protocol, "Packet encoding, Format").
+// parsePacket decodes a packet from text (protocol, "Packet encoding, Format").
 func parsePacket(text []byte, maxAttachments int) (p packet, err error) {
 	if len(text) == 0 || text[0] < byte(typeConnect) || text[0] > byte(typeBinaryAck) {
 		return p, fmt.Errorf("%w: unknown type", errPacket)
@@ -100,12 +100,12 @@ func leadingDigits(text []byte) (n int, rest []byte) {
 	return n, text[n:]
 }
 
-// appendPacket appends the text form of p.
+// appendPacket appends p encoded as text.
 func appendPacket(dst []byte, p packet) []byte {
 	return append(appendHeader(dst, p), p.data...)
 }
 
-// appendHeader appends all of p but its data.
+// appendHeader appends all of p except data.
 func appendHeader(dst []byte, p packet) []byte {
 	dst = append(dst, byte(p.typ))
 	if p.typ.binary() {

@@ -61,7 +61,7 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// FuzzDecoder feeds texts and attachments; whatever is accepted must be usable and encode again.
+// FuzzDecoder decodes texts and attachments; accepted packets must be usable and encodable.
 func FuzzDecoder(f *testing.F) {
 	f.Add(`51-["e",{"_placeholder":true,"num":0}]`, []byte{1}, []byte{2})
 	f.Add(`52-3["e",{"a":[{"_placeholder":true,"num":1}]},{"_placeholder":true,"num":0}]`, []byte{1}, []byte{2})
@@ -108,13 +108,13 @@ func TestDecoderRefuses(t *testing.T) {
 	t.Parallel()
 	d := decoder{maxAttachments: 1}
 	if _, _, _, err := d.addBinary([]byte{1}); err == nil {
-		t.Error("attachment without a packet: got no error")
+		t.Error("attachment without a packet: got no error, want one")
 	}
 	if _, complete, err := d.addText([]byte(`51-["e"]`)); err != nil || complete {
 		t.Fatal(complete, err)
 	}
 	if _, _, err := d.addText([]byte("2[]")); err == nil {
-		t.Error("text instead of an attachment: got no error")
+		t.Error("text instead of an attachment: got no error, want one")
 	}
 	for _, bad := range []string{`[]`, `{}`, `[1`, `["connect"]`, `[null]`, `[{}]`, ``, `null`} {
 		if _, _, err := decodeEvent([]byte(bad), nil); err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// harness is a server and raw clients of it.
+// harness is a server with raw clients.
 type harness struct {
 	t   *testing.T
 	srv *Server
@@ -118,7 +118,7 @@ func (w *wire) wantClosed() {
 	}
 }
 
-// suite sets up what the protocol's own test suite expects.
+// suite sets up the server that the protocol's own test suite expects.
 func suite(t *testing.T) *harness {
 	h := newHarness(t, Options{PingInterval: 10 * time.Second})
 	h.srv.Of("/").OnConnection(func(s *Socket) {
@@ -247,7 +247,7 @@ func TestMiddlewareRefusals(t *testing.T) {
 	w.connect("/", `{}`) // the connection itself is still good
 }
 
-// TestBlockedMiddlewareBlocksNobody has one client in a middleware that does not return.
+// TestBlockedMiddlewareBlocksNobody blocks one client in a middleware.
 func TestBlockedMiddlewareBlocksNobody(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})
@@ -274,7 +274,7 @@ func TestBlockedMiddlewareBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestOrderOfConnecting checks what the client sees first, whatever happens while it connects.
+// TestOrderOfConnecting checks the order of the first packets, with emits and broadcasts during the connect.
 func TestOrderOfConnecting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})
@@ -406,7 +406,7 @@ func TestDisconnects(t *testing.T) {
 	check("transport close after 0")
 }
 
-// A socket that is disconnected as soon as its namespace lists it tells its client so, after the CONNECT answer.
+// A socket that is disconnected as soon as it is in its namespace sends DISCONNECT after the CONNECT answer.
 func TestDisconnectDuringConnectIsTold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})
@@ -434,7 +434,7 @@ func TestDisconnectDuringConnectIsTold(t *testing.T) {
 	}
 }
 
-// TestRoomsAreCounted; which sockets an event reaches is the contract of package adaptertest.
+// TestRoomsAreCounted tests only the counts; package adaptertest tests the delivery to rooms.
 func TestRoomsAreCounted(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{})
@@ -460,7 +460,7 @@ func TestRoomsAreCounted(t *testing.T) {
 	}
 	nsp.Socket(idA).Leave("x")
 	if nsp.RoomSize("x") != 0 {
-		t.Error("still in x")
+		t.Error("got the socket in room x, want it removed")
 	}
 	if err := nsp.To("y").Emit("disconnect"); !errors.Is(err, ErrReserved) {
 		t.Errorf("got %v, want ErrReserved", err)
@@ -516,7 +516,7 @@ func TestInboxHoldsAFloodingClientBack(t *testing.T) {
 	}
 }
 
-// TestChurn connects, joins, emits and drops at random; -race and goleak judge it.
+// TestChurn connects, joins, emits and disconnects at random, for -race and goleak.
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{PingInterval: 50 * time.Millisecond, PingTimeout: 30 * time.Millisecond, ConnectTimeout: 200 * time.Millisecond, SendBuffer: 4096})
@@ -566,7 +566,7 @@ func TestChurn(t *testing.T) {
 	wg.Wait()
 	for deadline := time.Now().Add(10 * time.Second); h.srv.Stats() != (Stats{Delivered: h.srv.Stats().Delivered}); {
 		if time.Now().After(deadline) {
-			t.Fatalf("left over: %+v", h.srv.Stats())
+			t.Fatalf("got %+v, want nothing left", h.srv.Stats())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

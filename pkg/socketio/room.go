@@ -8,11 +8,11 @@ import (
 
 const roomShards = 64
 
-// indexFrom is the size from which a room keeps an index of its members: below, looking through them is
-// as fast and costs no memory.
+// indexFrom is the size from which a room has an index of its members: for smaller rooms a linear search is
+// as fast and needs no memory.
 const indexFrom = 32
 
-// rooms knows which sockets are in which room. It is bookkeeping and nothing else.
+// rooms maps room names to their sockets.
 type rooms struct {
 	seed   maphash.Seed
 	shards [roomShards]roomShard
@@ -40,7 +40,7 @@ func (r *rooms) shard(name string) *roomShard {
 	return &r.shards[maphash.String(r.seed, name)%roomShards]
 }
 
-// add puts s, which is not in it, into the room.
+// add adds s to a room. s must not be a member.
 func (r *rooms) add(name string, s *Socket) {
 	shard := r.shard(name)
 	shard.mu.Lock()
@@ -53,7 +53,7 @@ func (r *rooms) add(name string, s *Socket) {
 	rm.add(s)
 }
 
-// remove takes s out of the room; an empty room ceases to exist.
+// remove removes s from a room, and the room if it is empty.
 func (r *rooms) remove(name string, s *Socket) {
 	shard := r.shard(name)
 	shard.mu.Lock()

@@ -17,48 +17,48 @@ import (
 type Options struct {
 	PingInterval   time.Duration // time between a pong and the next ping; 25 s
 	PingTimeout    time.Duration // time for the client to answer a ping; 20 s
-	ConnectTimeout time.Duration // time to join a namespace, middlewares included, while a client is in none; 45 s
-	UpgradeTimeout time.Duration // time to move from polling to WebSocket; 10 s
-	WriteTimeout   time.Duration // longest stall of a write, see engineio.Options; 10 s
-	PartialTimeout time.Duration // time for the rest of an unfinished message or packet; 30 s
-	JoinTimeout    time.Duration // longest that Socket.Join waits for the adapter; 5 s
+	ConnectTimeout time.Duration // time for a client in no namespace to join one, including middlewares; 45 s
+	UpgradeTimeout time.Duration // time to upgrade from polling to WebSocket; 10 s
+	WriteTimeout   time.Duration // timeout of a write without progress, see engineio.Options; 10 s
+	PartialTimeout time.Duration // time to complete a fragmented message or a packet with attachments; 30 s
+	JoinTimeout    time.Duration // timeout of Socket.Join; 5 s
 	MaxPayload     int           // bytes of a client's message or POST body; 1,000,000
-	MaxFrames      int           // frames or polling packets of one client in a second; 10,000; negative is no limit
-	MaxAttachments int           // binary attachments of one packet; 10; negative is none
-	SendBuffer     int           // bytes that may wait for one client; 1 MiB
-	MaxSessions    int           // open sessions, more get 503; 0 is no limit
-	KeepHeaders    []string      // header names that Handshake shows; nil keeps all
-	DropQuery      bool          // Handshake shows no query
-	CompressFrom   int           // bytes from which messages are compressed, see engineio.Options; 0 is never
+	MaxFrames      int           // frames or polling packets of one client per second; 10,000; negative: no limit
+	MaxAttachments int           // binary attachments of one packet; 10; negative: none
+	SendBuffer     int           // bytes queued for one client; 1 MiB
+	MaxSessions    int           // open sessions, more get 503; 0: no limit
+	KeepHeaders    []string      // headers in Handshake; nil: all
+	DropQuery      bool          // no query in Handshake
+	CompressFrom   int           // minimum size in bytes of compressed messages, see engineio.Options; 0: no compression
 
-	// MaxJoined bounds the sessions that are in a namespace. One more is closed when its middlewares have let it in, so
-	// that its client connects anew, perhaps elsewhere. 0 is no limit.
+	// MaxJoined bounds the sessions that have joined a namespace. A further one is closed after its middlewares have admitted it, so
+	// that its client reconnects, perhaps to another node. 0 means no limit.
 	MaxJoined int
-	// MaxPending bounds the sessions that are in no namespace yet, MaxPendingPerAddress those of one address. One
-	// more closes the oldest of them. 0 is no limit. Address returns the address that a handshake counts for; nil
-	// means the host of the network address.
+	// MaxPending bounds the sessions that have not joined a namespace, MaxPendingPerAddress those of one address. A further
+	// one closes the oldest. 0 means no limit. Address returns the address of a handshake for this purpose; nil
+	// means the host of RemoteAddr.
 	MaxPending           int
 	MaxPendingPerAddress int
 	Address              func(*http.Request) string
 
-	// Path is where the server is mounted; other paths get 404. The default is "/socket.io/".
+	// Path is the path of the server; other paths get 404. The default is "/socket.io/".
 	Path string
 	// Adapter connects each namespace to the other nodes of a cluster. Nil means a single node.
 	Adapter func(Local) Adapter
-	// LocalIDs saves a subscription per socket in a cluster: then other nodes cannot address a socket by its
-	// ID as if that were a room.
+	// LocalIDs saves a subscription per socket in a cluster: other nodes then cannot emit to a socket by its
+	// ID.
 	LocalIDs bool
-	// CheckOrigin decides whether a page of the request's Origin may connect. Nil allows any site, and
-	// never with credentials.
+	// CheckOrigin reports whether a page of the request's Origin may connect. Nil allows any origin,
+	// without credentials.
 	CheckOrigin func(*http.Request) bool
-	// Admit decides on a handshake before anything is spent on it; see engineio.AdmissionError.
+	// Admit refuses a handshake, with an error, before a session is created; see engineio.AdmissionError.
 	Admit func(*http.Request) error
 	// NewSessionID and Forward let several nodes share one address without sticky sessions; see
 	// engineio.Options.
 	NewSessionID func() string
 	Forward      func(w http.ResponseWriter, r *http.Request, sid string) bool
 
-	Logger  *slog.Logger // nil logs nothing
+	Logger  *slog.Logger // nil: no logs
 	Metrics Metrics
 }
 
@@ -73,7 +73,7 @@ type Metrics struct {
 	SocketRefused      func(namespace string)
 	SocketDisconnected func(namespace, reason string)
 
-	Delivered func(namespace string, sockets int) // one broadcast, to so many sockets here
+	Delivered func(namespace string, sockets int) // one broadcast, to this number of local sockets
 }
 
 func (m Metrics) withDefaults() Metrics {
@@ -166,7 +166,7 @@ type Server struct {
 	opts   Options
 	engine *engineio.Server
 
-	ctx  context.Context // ends with the server; parent of what user code gets
+	ctx  context.Context // ends with the server; parent of the contexts passed to user code
 	stop context.CancelFunc
 	wg   sync.WaitGroup // clients, and the goroutines that run user code
 
@@ -177,8 +177,8 @@ type Server struct {
 	delivered atomic.Int64
 }
 
-// NewServer returns a running server, which must be closed. Namespaces should get their middlewares and
-// handlers before the first request.
+// NewServer returns a running server, which must be closed. Middlewares and handlers should be added
+// before the first request.
 func NewServer(opts Options) *Server {
 	opts = opts.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
@@ -187,7 +187,7 @@ func NewServer(opts Options) *Server {
 	return srv
 }
 
-// ServeHTTP serves the requests below Options.Path.
+// ServeHTTP serves the requests for Options.Path.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if path := r.URL.Path; path != srv.opts.Path && path != strings.TrimSuffix(srv.opts.Path, "/") {
 		http.NotFound(w, r)
@@ -196,8 +196,8 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	srv.engine.ServeHTTP(w, r)
 }
 
-// Of returns the namespace of that name, creating it if needed. Only namespaces that Of has created can
-// be joined.
+// Of returns the namespace with a name, creating it if missing. Clients can join only namespaces created
+// by Of.
 func (srv *Server) Of(name string) *Namespace {
 	if !strings.HasPrefix(name, "/") {
 		name = "/" + name
@@ -228,20 +228,20 @@ func (srv *Server) allNamespaces() []*Namespace {
 	return all
 }
 
-// Joined returns the number of sessions that are in a namespace. It costs nothing.
+// Joined returns the number of sessions that have joined a namespace. It takes constant time.
 func (srv *Server) Joined() int { return srv.engine.ConfirmedCount() }
 
-// Stats are the server's figures of this moment.
+// Stats are current figures of a server.
 type Stats struct {
 	Sessions          int   // Engine.IO sessions
-	WebSocketSessions int   // those of them on WebSocket
+	WebSocketSessions int   // of these, on WebSocket
 	Sockets           int   // connected sockets of all namespaces
 	Rooms             int   // rooms of all namespaces
-	Buffered          int   // bytes that wait for clients
-	Delivered         int64 // events handed to sockets since the start
+	Buffered          int   // bytes queued for clients
+	Delivered         int64 // events delivered to sockets since the start
 }
 
-// Stats looks at every session; call it as often as metrics are read, not more.
+// Stats returns current figures. It iterates over all sessions; call it no more often than metrics are scraped.
 func (srv *Server) Stats() Stats {
 	st := Stats{Sockets: int(srv.sockets.Load()), Delivered: srv.delivered.Load()}
 	st.Sessions, st.WebSocketSessions = srv.engine.SessionCount()
@@ -254,9 +254,9 @@ func (srv *Server) Stats() Stats {
 	return st
 }
 
-// Shutdown refuses new requests, closes all sessions so that clients connect elsewhere, and returns when
-// everything that the server started has stopped, handlers included. When ctx ends, connections are cut,
-// handlers that still run are left alone, and ctx's error is returned.
+// Shutdown refuses new requests, closes all sessions so that clients reconnect to other nodes, and returns when
+// all goroutines of the server have stopped, including handlers. If ctx ends first, it cuts connections, leaves
+// handlers running, and returns ctx's error.
 func (srv *Server) Shutdown(ctx context.Context) error {
 	srv.stop()
 	err := srv.engine.Shutdown(ctx)
@@ -283,14 +283,14 @@ func (srv *Server) waitHandlers(ctx context.Context) error {
 	}
 }
 
-// Close is Shutdown with a few seconds for the last messages.
+// Close is Shutdown with a timeout of 4 seconds.
 func (srv *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
 	return srv.Shutdown(ctx)
 }
 
-// guard runs user code and turns a panic into a log line.
+// guard runs user code. It logs a panic and returns false.
 func (srv *Server) guard(what string, fn func()) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// Handshake is what a client has shown of itself when it connected.
+// Handshake is the data that a client sent when it connected.
 type Handshake struct {
-	// Auth is the payload of the CONNECT packet, "{}" if there was none. It is kept until the connection
-	// handlers have returned: credentials should not stay in memory longer than they are used.
+	// Auth is the payload of the CONNECT packet, or "{}" if it was empty. It is nil after the connection
+	// handlers have returned: credentials should not stay in memory longer than needed.
 	Auth       json.RawMessage
 	Query      url.Values
 	Header     http.Header
@@ -26,29 +26,29 @@ type Handshake struct {
 	Time       time.Time
 }
 
-// Handler is called with the arguments of an event. Calls of one socket come one at a time, in order.
-// ack answers the event; it does nothing if the client does not wait for an answer, or has got one.
+// Handler is called with the arguments of an event, for each socket one at a time and in order.
+// ack acknowledges the event; it does nothing if the client did not request an acknowledgement or has received one.
 type Handler func(args Args, ack Ack)
 
-// Ack answers an event.
+// Ack acknowledges an event.
 type Ack func(args ...any) error
 
 // Socket is one client's connection to one namespace. Its methods are safe for concurrent use.
 //
-// Its handlers, from the connection handlers to the last OnDisconnect handler, run one after the other.
-// They may block; that holds up nothing but the socket's own events.
+// Its handlers, from the connection handlers to the last OnDisconnect handler, run one at a time.
+// They may block; that delays only the socket's own events.
 type Socket struct {
 	id     string
 	nsp    *Namespace
 	client *client
 
-	accepted atomic.Bool // the CONNECT packet is sent, or will be
+	accepted atomic.Bool // the CONNECT answer is or will be sent
 
 	mu           sync.Mutex
 	state        socketState
 	auth         json.RawMessage
 	answer       []byte              // extra members of the CONNECT answer
-	early        []*engineio.Message // own emits before the CONNECT answer
+	early        []*engineio.Message // sent with Emit before the CONNECT answer
 	held         holding
 	rooms        []string
 	handlers     map[string]Handler
@@ -57,9 +57,9 @@ type Socket struct {
 	acks         acks
 	inbox        inbox
 	cancel       context.CancelFunc // of the middlewares' context
-	done         chan struct{}      // made when asked for
-	idSubscribed bool               // the adapter has a subscription for the ID
-	listedOnce   bool               // has been in the namespace
+	done         chan struct{}      // created on demand
+	idSubscribed bool               // the adapter is subscribed to the ID
+	listedOnce   bool               // was added to the namespace
 }
 
 type socketState uint8
@@ -77,26 +77,26 @@ func newSocket(nsp *Namespace, c *client) *Socket {
 	return s
 }
 
-// randomID returns 20 characters. Unlike a session's it is no secret.
+// randomID returns 20 characters. Unlike a session ID it is not secret.
 func randomID() string {
 	var b [15]byte
 	rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// ID identifies the socket in its namespace, on all nodes. It changes with each connection.
+// ID returns an identifier that is unique in the namespace on all nodes. It changes with each connection.
 func (s *Socket) ID() string { return s.id }
 
 // Namespace returns the namespace that the socket belongs to.
 func (s *Socket) Namespace() *Namespace { return s.nsp }
 
-// SessionID returns the identifier of the Engine.IO session, which only the client may know.
+// SessionID returns the identifier of the Engine.IO session, which must be disclosed to the client only.
 func (s *Socket) SessionID() string { return s.client.session.ID() }
 
 // Transport returns "polling" or "websocket".
 func (s *Socket) Transport() string { return s.client.session.Transport() }
 
-// Handshake returns what the client has shown of itself.
+// Handshake returns the data that the client sent when it connected.
 func (s *Socket) Handshake() *Handshake {
 	s.mu.Lock()
 	auth := s.auth
@@ -125,22 +125,22 @@ func (s *Socket) Done() <-chan struct{} {
 	return s.done
 }
 
-// Data returns what SetData has stored.
+// Data returns the value of the last SetData.
 func (s *Socket) Data() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.data
 }
 
-// SetData stores a value of the application's.
+// SetData stores a value for the application.
 func (s *Socket) SetData(v any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.data = v
 }
 
-// On sets the handler of an event, replacing the former. Handlers set by connection handlers miss no
-// event.
+// On sets or replaces the handler of an event. Handlers set by connection handlers receive all
+// events.
 func (s *Socket) On(event string, fn Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,22 +151,22 @@ func (s *Socket) On(event string, fn Handler) {
 }
 
 // OnDisconnect adds a handler that is called once, after the last event, when the socket has left its
-// rooms.
+// rooms. It is not called for a socket that was refused.
 func (s *Socket) OnDisconnect(fn func(reason string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onDisconnect = append(s.onDisconnect, fn)
 }
 
-// Join puts the socket into rooms. When it returns, what is published to them on any node from then on
-// arrives. It waits at most Options.JoinTimeout.
+// Join adds the socket to rooms. When it returns nil, later broadcasts to them on any node reach the socket.
+// It waits for at most Options.JoinTimeout.
 func (s *Socket) Join(rooms ...string) error {
 	ctx, cancel := context.WithTimeout(s.nsp.srv.ctx, s.nsp.srv.opts.JoinTimeout)
 	defer cancel()
 	return s.JoinContext(ctx, rooms...)
 }
 
-// JoinContext is Join that waits until ctx ends. On an error the socket is in none of the new rooms.
+// JoinContext is Join with ctx instead of Options.JoinTimeout. On an error the socket has joined none of the new rooms.
 func (s *Socket) JoinContext(ctx context.Context, rooms ...string) error {
 	rooms = s.notJoined(rooms)
 	if len(rooms) == 0 {
@@ -194,7 +194,7 @@ func (s *Socket) notJoined(rooms []string) []string {
 	return out
 }
 
-// enter adds the socket to rooms; it returns those whose subscription was not needed after all.
+// enter adds the socket to rooms. It returns the rooms whose subscription is not needed after all.
 func (s *Socket) enter(rooms []string) (spare []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *Socket) enter(rooms []string) (spare []string, err error) {
 		return rooms, ErrDisconnected
 	}
 	for _, r := range rooms {
-		if slices.Contains(s.rooms, r) { // joined twice at the same time
+		if slices.Contains(s.rooms, r) { // joined concurrently
 			spare = append(spare, r)
 			continue
 		}
@@ -212,7 +212,7 @@ func (s *Socket) enter(rooms []string) (spare []string, err error) {
 	return spare, nil
 }
 
-// Leave takes the socket out of rooms.
+// Leave removes the socket from rooms.
 func (s *Socket) Leave(rooms ...string) {
 	s.mu.Lock()
 	var left []string
@@ -236,9 +236,9 @@ func (s *Socket) Rooms() []string {
 	return slices.Clone(s.rooms)
 }
 
-// Emit sends an event to the client. An argument of type json.RawMessage goes to the wire byte for
-// byte; []byte becomes a binary attachment, also inside map[string]any and []any; everything else is
-// encoded as JSON. It does not wait. Events emitted before the client is connected follow its CONNECT
+// Emit sends an event to the client. An argument of type json.RawMessage is sent unchanged; []byte becomes
+// a binary attachment, also inside map[string]any and []any; other values are
+// encoded as JSON. It does not block. Events emitted before the client is connected are sent after the CONNECT
 // answer.
 func (s *Socket) Emit(event string, args ...any) error {
 	if reservedEvent(event) {
@@ -251,7 +251,7 @@ func (s *Socket) Emit(event string, args ...any) error {
 	return s.send(encodeMessage(packet{typ: typeEvent, nsp: s.nsp.wireName, data: data}, attachments))
 }
 
-// send sends a packet of the socket's own, after the CONNECT answer.
+// send sends a packet to this socket only; before the CONNECT answer it queues the packet.
 func (s *Socket) send(m *engineio.Message) error {
 	s.mu.Lock()
 	switch s.state {
@@ -268,7 +268,7 @@ func (s *Socket) send(m *engineio.Message) error {
 }
 
 // Disconnect removes the socket from its namespace and sends a DISCONNECT packet, after which clients do not
-// reconnect by themselves. With closeConnection the session ends too, with all its sockets.
+// reconnect automatically. closeConnection closes the session too, with all its sockets.
 func (s *Socket) Disconnect(closeConnection bool) {
 	if closeConnection {
 		s.client.disconnect()
@@ -277,20 +277,20 @@ func (s *Socket) Disconnect(closeConnection bool) {
 	s.leaveNamespace()
 }
 
-// CloseConnection closes the socket's session, with all its sockets, so that the client takes it for a
-// lost connection and reconnects by itself.
+// CloseConnection closes the socket's session, with all its sockets, without DISCONNECT packets: the client
+// reconnects automatically, as after a lost connection.
 func (s *Socket) CloseConnection() { s.client.session.Close() }
 
 func (s *Socket) leaveNamespace() {
 	p := packet{typ: typeDisconnect, nsp: s.nsp.wireName}
 	if s.accepted.Load() {
-		s.client.drop(s)                                      // first, so that the client may join again at once
-		_ = s.send(engineio.NewMessage(appendPacket(nil, p))) // if it is closed already the client knows
+		s.client.drop(s)                                      // first, so that the client may rejoin immediately
+		_ = s.send(engineio.NewMessage(appendPacket(nil, p))) // an error means that it is closed already
 	}
 	s.close(ReasonServerDisconnect)
 }
 
-// close is the only way out of a namespace.
+// close removes the socket from its namespace; every disconnect ends here.
 func (s *Socket) close(reason string) {
 	s.mu.Lock()
 	if s.state == socketClosed {
@@ -307,7 +307,7 @@ func (s *Socket) close(reason string) {
 	}
 	s.rooms, s.held, s.auth = nil, holding{}, nil
 	if !s.accepted.Load() {
-		s.early = nil // otherwise it goes out after the CONNECT answer, with the DISCONNECT packet
+		s.early = nil // otherwise it is sent after the CONNECT answer, including the DISCONNECT packet
 	}
 	if s.done != nil {
 		close(s.done)

@@ -32,5 +32,5 @@ func ReadingRequest(appID, chatUserID string) string {
 	return "parley.ask.reading." + appID + "." + chatUserID
 }
 
-// AllReadingQuestions matches the subjects of [ReadingRequest].
-const AllReadingQuestions = "parley.ask.reading.*.*"
+// AllReadingRequests matches the subjects of [ReadingRequest].
+const AllReadingRequests = "parley.ask.reading.*.*"

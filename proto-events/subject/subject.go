@@ -45,7 +45,7 @@ const (
 	AllRevocations      = "parley.revocation.>"
 	allPositions        = "parley.position.>"
 	AllInvalidations    = "parley.invalidate.>"  // core NATS, not stored: a lost one costs a second of staleness
-	AllOriginQuestions  = "parley.ask.origins.*" // core NATS request
+	AllOriginRequests   = "parley.ask.origins.*" // core NATS request
 	AllStops            = "parley.stop.*.*.*"    // core NATS request
 	revocationsPrefix   = "parley.revocation."
 	invalidationsPrefix = "parley.invalidate."

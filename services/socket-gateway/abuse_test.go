@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-const abusers = 4 // at the same time
+const abusers = 4 // concurrently
 
 // intruder sends requests of the engine's protocol, most of them bent.
 type intruder struct {
@@ -25,7 +25,7 @@ type intruder struct {
 	url    string
 	token  string
 	client *http.Client
-	sids   []string // of its last sessions, most of which are over
+	sids   []string // of its last sessions, most of which have ended
 	opened int
 }
 
@@ -56,7 +56,7 @@ func (i *intruder) request(ctx context.Context) *http.Request {
 	}
 	req, err := http.NewRequestWithContext(ctx, method, i.url+path, strings.NewReader(i.body()))
 	if err != nil {
-		panic(err) // every method and path of the list makes a request
+		panic(err) // never: all methods and paths are valid
 	}
 	req.URL.RawQuery = query + sid
 	for range headers {
@@ -110,7 +110,7 @@ func (i *intruder) try(ctx context.Context) error {
 func (i *intruder) excused(ctx context.Context, told string, err error) error {
 	var network net.Error
 	if ctx.Err() != nil || errors.As(err, &network) && network.Timeout() || strings.Contains(err.Error(), "invalid header") {
-		return nil //nolint:nilerr // nothing that the gateway did
+		return nil //nolint:nilerr // not an error of the gateway
 	}
 	return fmt.Errorf("%s: got %w, want an answer", told, err)
 }
@@ -153,7 +153,7 @@ func TestAbuse(t *testing.T) {
 	if os.Getenv("PARLEY_FAULTS") == long {
 		requests = 10_000
 	}
-	f.abuse(g, requests/5, 1) // pools and buffers fill
+	f.abuse(g, requests/5, 1) // warm up pools and buffers
 	f.awaitConnections(g, 1)
 	before := resident(t, g.command.Process.Pid)
 	f.abuse(g, requests, 2)
@@ -189,7 +189,7 @@ func (f *faultWorld) abuse(g *child, requests int, seed uint64) {
 				}
 			}
 			if i.opened < requests/abusers/50 {
-				f.t.Errorf("got only %d sessions opened, want requests that get beyond the limiter", i.opened)
+				f.t.Errorf("got only %d sessions opened, want requests that pass the limiter", i.opened)
 			}
 		})
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/parley-chat/parley/pkg/bus"
 )
 
-// helloRetry is how soon a gateway announces itself again if NATS did not take the announcement.
+// helloRetry is the pause before a failed announcement is retried.
 const helloRetry = time.Second
 
 var errNotAlone = errors.New("another socket-gateway is running; set the same REDIS_URL for all of them, or run only one")
 
-// hello is how a gateway announces itself.
+// hello is the announcement of a gateway.
 type hello struct {
 	ID        string    `json:"id"`
 	StartedAt time.Time `json:"startedAt"`
-	Alone     bool      `json:"alone"` // it has no Redis, so its emits do not reach the sockets of others
+	Alone     bool      `json:"alone"` // without Redis: its emits do not reach the sockets of other gateways
 }
 
-// before reports whether h started before other; ids decide between equal times.
+// before reports whether h started before other; equal times are ordered by id.
 func (h hello) before(other hello) bool {
 	if c := h.StartedAt.Compare(other.StartedAt); c != 0 {
 		return c < 0
@@ -29,10 +29,10 @@ func (h hello) before(other hello) bool {
 	return h.ID < other.ID
 }
 
-// stayAlone returns errNotAlone as soon as this gateway hears of an earlier one while one of the two has no Redis: the replies
-// would reach only a part of the sockets. Otherwise it returns nil when ctx is done.
+// stayAlone returns errNotAlone when it receives the hello of an earlier gateway and either of the two has no Redis: replies would
+// reach only some of the sockets. Otherwise it returns nil when ctx is done.
 //
-// A gateway that hears of a later one announces itself again, so that the later one stops.
+// On the hello of a later gateway it announces itself again, so that the later one stops.
 func stayAlone(ctx context.Context, b *bus.Bus, own hello) error {
 	heard := make(chan hello, 16)
 	stop, err := b.OnHello(serviceName, func(text []byte) {
@@ -42,7 +42,7 @@ func stayAlone(ctx context.Context, b *bus.Bus, own hello) error {
 		}
 		select {
 		case heard <- h:
-		default: // many start at once; each announces itself again until it is heard or stops
+		default: // many gateways start at once; each repeats its hello until it is received or the gateway stops
 		}
 	})
 	if err != nil {

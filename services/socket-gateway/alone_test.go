@@ -38,7 +38,7 @@ func TestSecondGatewayNeedsRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer stop()
-			if err := watcher.Hello(t.Context(), "nobody", nil); err != nil { // the subscription is in place
+			if err := watcher.Hello(t.Context(), "nobody", nil); err != nil { // returns when the subscription is active
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())

@@ -38,7 +38,7 @@ type client struct {
 	t       *testing.T
 	happens chan happening
 	stdin   io.Writer       // of an official client: a line is an event to emit
-	conn    *websocket.Conn // of those that connect has made
+	conn    *websocket.Conn // of raw clients
 }
 
 // renew shows the gateway a fresh token and asks for an answer.
@@ -58,7 +58,7 @@ func (c *client) next() happening {
 	case h := <-c.happens:
 		return h
 	case <-time.After(limit):
-		c.t.Fatal("got nothing from the gateway, want something")
+		c.t.Fatal("got no event from the gateway, want one")
 		return happening{}
 	}
 }
@@ -134,7 +134,7 @@ func (c *client) read(ctx context.Context, conn *websocket.Conn, auth []byte) {
 		case packet == "2":
 			err = conn.Write(ctx, websocket.MessageText, []byte("3"))
 		case strings.HasPrefix(packet, "40/message,"):
-			// Events of clients are ignored, whatever they are called; an answer is not owed either.
+			// Other events of clients are ignored and not acknowledged.
 			err = conn.Write(ctx, websocket.MessageText, []byte(`42/message,7["message",{"text":"I write where nobody reads"}]`))
 			c.happens <- happening{Event: "connect", Transport: "websocket", Data: data[len("40/message,"):]}
 		case strings.HasPrefix(packet, "44/message,"):

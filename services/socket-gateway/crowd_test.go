@@ -322,7 +322,7 @@ func (c *crowd) send(i int) {
 			c.t.Errorf("publishing: %v", err)
 			return
 		}
-		time.Sleep(20 * time.Millisecond) // NATS is away
+		time.Sleep(20 * time.Millisecond) // NATS is stopped
 	}
 }
 
@@ -336,7 +336,7 @@ func (c *crowd) until(what string, done func() bool) {
 		case e := <-c.events:
 			c.take(e)
 		case <-deadline.C:
-			c.t.Fatalf("waited in vain until %s: %s, refusals %v", what, c.tally(), c.refusals)
+			c.t.Fatalf("timeout: %s: %s, refusals %v", what, c.tally(), c.refusals)
 		}
 	}
 }
@@ -355,7 +355,7 @@ func (c *crowd) take(e crowdEvent) {
 	case "disconnect":
 		c.gone++
 	case "connect_error":
-		if !e.Active { // else the client tries again by itself
+		if !e.Active { // if active, the client retries by itself
 			c.refusals = append(c.refusals, e.Message)
 		}
 	}
@@ -389,7 +389,7 @@ func (c *crowd) awaitGone() {
 }
 
 func (c *crowd) awaitSent(n int) {
-	for total := 0; total < n; time.Sleep(5 * time.Millisecond) { // the publisher tells nobody
+	for total := 0; total < n; time.Sleep(5 * time.Millisecond) { // polling: the publisher does not notify
 		total = 0
 		for i := range c.sent {
 			total += int(c.sent[i].Load())
@@ -402,7 +402,7 @@ func (c *crowd) finish() {
 	c.t.Helper()
 	c.stop()
 	c.sending.Wait()
-	for i := range c.visitors { // after whatever might come twice
+	for i := range c.visitors { // after any duplicates
 		c.send(i)
 	}
 	c.until("everybody has got the last reply", func() bool {

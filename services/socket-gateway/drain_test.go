@@ -47,6 +47,6 @@ func TestDrainingSpreadsTheEnd(t *testing.T) {
 		t.Errorf("got %d for a new connection while it drains, want 503", status)
 	}
 	if last-first < within/2 || early < sockets/4 || early > sockets*3/4 {
-		t.Errorf("got the ends between %s and %s, %d of %d in the first half, want them spread over %s", first, last, early, sockets, within)
+		t.Errorf("got disconnects between %s and %s, %d of %d in the first half, want them spread over %s", first, last, early, sockets, within)
 	}
 }

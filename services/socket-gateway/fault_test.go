@@ -186,7 +186,7 @@ func TestFaultNATSRestart(t *testing.T) {
 	for range 2 {
 		crowd.awaitEach(3)
 		w.nats.Stop()
-		proxy.shake() // those who come back meanwhile are not lost either
+		proxy.shake() // clients that are reconnecting must not lose replies either
 		outage(lasting(time.Second, 10*time.Second))
 		w.nats = startNATS(t, w.natsAddr, w.natsDir)
 	}
@@ -214,7 +214,7 @@ func TestFaultOrderAndOnce(t *testing.T) {
 			for _, p := range running {
 				crowd.awaitEach(3)
 				p.signal(syscall.SIGSTOP)
-				outage(lasting(3*time.Second, 8*time.Second)) // longer than a delivery is trusted to a silent gateway
+				outage(lasting(3*time.Second, 8*time.Second)) // longer than the other gateways wait before they take over its partitions
 				p.signal(syscall.SIGCONT)
 			}
 			for _, p := range running {

@@ -107,7 +107,7 @@ func floodWithPings(t *testing.T, addr string, megabytes int) {
 		return
 	}
 	defer conn.Close()
-	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) // what the kernel takes is not the gateway's
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) // the kernel's buffer must not hide the gateway's
 	_ = conn.SetDeadline(time.Now().Add(faultLimit))
 	_, _ = io.WriteString(conn, "GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
@@ -253,7 +253,7 @@ func TestRecoveriesAreLimited(t *testing.T) {
 	for n, recovered := range []bool{true, true, false, false} {
 		c := connectWith(t, g.url, "", map[string]string{"token": v.token, "pid": pid, "offset": offset})
 		if got := pidOf(t, c.await("connect")) == pid; got != recovered {
-			t.Errorf("the time %d: got recovered %v, want %v", n+1, got, recovered)
+			t.Errorf("reconnect %d: got recovered %v, want %v", n+1, got, recovered)
 		}
 		if recovered {
 			if got := string(c.await("message").Data); got != missed {
@@ -266,7 +266,7 @@ func TestRecoveriesAreLimited(t *testing.T) {
 	again := pidOf(t, c.await("connect"))
 	c = connectWith(t, g.url, "", map[string]string{"token": other.token, "pid": again})
 	if got := pidOf(t, c.await("connect")); got != again {
-		t.Error("got another visitor limited as well")
+		t.Error("got another visitor limited too, want no limit")
 	}
 }
 

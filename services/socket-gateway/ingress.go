@@ -18,14 +18,14 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/peer"
 )
 
-// ingress is what a request passes before the engine: the gateway that holds its session, then the bounds. Old clients' requests
-// go to the legacy server instead of the engine.
+// ingress handles requests before the engine: it forwards those for sessions of other gateways, then applies the limits. Requests of
+// old clients go to the legacy server instead of the engine.
 type ingress struct {
 	handler   http.Handler
 	limiter   *admission.Limiter
 	registry  *peer.Registry
 	forwarder *peer.Forwarder
-	legacy    *legacy.Process // nil: the engine tells old clients that their protocol is not supported
+	legacy    *legacy.Process // nil: the engine refuses old clients with "Unsupported protocol version"
 }
 
 func (s *Service) openIngress(id peer.ID, namespace *socketio.Namespace) (e *ingress, err error) {
@@ -66,8 +66,8 @@ func byProtocol(old, current http.Handler) http.Handler {
 	})
 }
 
-// routes is everything that the gateway serves. Requests of the engine bypass the conventions of the APIs: a log line for each poll
-// is useless, and the protocol has its own errors.
+// routes returns the gateway's whole HTTP handler. Requests for the engine bypass the API middleware: a log line for each poll is
+// useless, and Engine.IO has its own errors.
 func routes(sockets, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == socketPath || r.URL.Path == strings.TrimSuffix(socketPath, "/") {
@@ -78,10 +78,10 @@ func routes(sockets, others http.Handler) http.Handler {
 	})
 }
 
-// refused answers a handshake above the bounds as the APIs answer errors.
+// refused answers a handshake above a limit with an API error.
 func refused(c echo.Context) error { return admission.Refusal(c.Request().Context()) }
 
-// advertiseAddr is empty if the owner of Handler serves it and has not set an address.
+// advertiseAddr returns the address for the registry. It is empty if the gateway has no listener of its own and AdvertiseAddr is not set.
 func (s *Service) advertiseAddr(ln net.Listener) string {
 	if s.cfg.AdvertiseAddr != "" || ln == nil {
 		return peer.CanonicalAddr(s.cfg.AdvertiseAddr)
@@ -89,15 +89,15 @@ func (s *Service) advertiseAddr(ln net.Listener) string {
 	return peer.AdvertiseAddr(ln.Addr())
 }
 
-// register enters the gateway, if it has an address, before it serves: its first sessions may be asked for elsewhere at once.
+// register registers the gateway before it serves: requests for its first sessions may reach other gateways at once.
 func (e *ingress) register(ctx context.Context, addr string) {
 	if addr != "" {
 		_ = e.registry.Register(ctx, addr) // run retries; the loss of Redis is logged elsewhere
 	}
 }
 
-// run keeps the gateway registered until rest is done, and then ends the requests that are being forwarded. The legacy server
-// closes its sockets when ctx is done, while the gateway closes its own.
+// run keeps the gateway registered until rest is done, then ends the forwarded requests. The legacy server
+// closes its sockets when ctx is done, concurrently with the gateway's own.
 func (e *ingress) run(ctx, rest context.Context, addr string, b *bus.Bus) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -112,7 +112,7 @@ func (e *ingress) run(ctx, rest context.Context, addr string, b *bus.Bus) error 
 	return nil
 }
 
-// revoked passes on to the legacy server that a visitor's tokens are revoked.
+// revoked forwards the revocation of a visitor's tokens to the legacy server.
 func (e *ingress) revoked(ctx context.Context, chatUserID string) {
 	if e.legacy != nil {
 		e.legacy.Revoke(ctx, chatUserID)

@@ -142,7 +142,7 @@ func (f *clientGroup) next() clientEvent {
 	case e := <-f.events:
 		return e
 	case <-time.After(limit):
-		f.t.Fatal("got nothing from the clients, want something")
+		f.t.Fatal("got no output from the clients, want some")
 		return clientEvent{}
 	}
 }
@@ -232,7 +232,7 @@ func TestKilledGatewayLosesNobody(t *testing.T) {
 			id, _, _ := strings.Cut(handshake(t, victim.url), ".")
 			sids := f.connected()
 			if !strings.Contains(strings.Join(sids, " "), id+".") {
-				t.Fatalf("got no client on the gateway to be killed")
+				t.Fatalf("got no client on the gateway that is killed, want one")
 			}
 			balancer.remove(victim.url)
 			victim.kill()
@@ -368,7 +368,7 @@ func (w *world) startProcess() *process {
 	w.t.Cleanup(p.kill)
 	for deadline := time.Now().Add(limit); w.get(p.url+"/nothing") == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatal("the gateway's process does not answer")
+			w.t.Fatal("got no response from the gateway's process")
 		}
 	}
 	return p
@@ -419,7 +419,7 @@ func TestMaxConnections(t *testing.T) {
 	g := w.start(func(c *socketgateway.Config) { c.MaxConnections = 3 })
 	v := w.visitor()
 	for range 5 {
-		handshake(t, g.url) // has no token, and takes no place
+		handshake(t, g.url) // has no token and does not count
 	}
 	inside := []*client{connect(t, g.url, v.token), connect(t, g.url, v.token)}
 	for _, c := range inside {
@@ -528,7 +528,7 @@ func TestConnectRate(t *testing.T) {
 		}
 	}
 	if refusals == 0 {
-		t.Error("got 20 connections in a moment, want them refused")
+		t.Error("got 20 connections immediately, want some refused")
 	}
 	want := w.reply(v, `{"text":"goes on"}`)
 	if got := string(inside.await("message").Data); got != want {
@@ -536,7 +536,7 @@ func TestConnectRate(t *testing.T) {
 	}
 	for deadline := time.Now().Add(limit); w.get(g.url+"/socket.io/?EIO=4&transport=polling") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("got no connection after a while, want one")
+			t.Fatal("got no connection after the limiter refilled, want one")
 		}
 	}
 }

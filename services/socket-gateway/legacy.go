@@ -18,10 +18,10 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/realtime"
 )
 
-// LegacyCommand is the argument with which a gateway's binary is to call [LegacyMain].
+// LegacyCommand is the argument on which a gateway's binary must call [LegacyMain].
 const LegacyCommand = legacy.Command
 
-// openLegacy prepares the process that serves old clients.
+// openLegacy returns the process for old clients, not started yet.
 func (s *Service) openLegacy(id peer.ID) (*legacy.Process, error) {
 	return legacy.New(legacy.Config{
 		Argv: s.cfg.LegacyArgv,
@@ -35,12 +35,12 @@ func (s *Service) openLegacy(id peer.ID) (*legacy.Process, error) {
 	})
 }
 
-// LegacyMain is the process that a gateway with SOCKETIO_LEGACY starts for old clients. It returns an exit code.
+// LegacyMain is the main function of the process that a gateway with SOCKETIO_LEGACY starts for old clients. It returns the exit code.
 func LegacyMain() int {
-	// Signals of a terminal reach all its processes, but this one ends when its gateway has no more use for it.
+	// A terminal signals the whole process group; this process ends only when its gateway closes its standard input.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
 	level := slog.LevelInfo
-	_ = level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))) // the gateway has complained if it is wrong
+	_ = level.UnmarshalText([]byte(os.Getenv("LOG_LEVEL"))) // the gateway has validated it
 	child := legacy.Child{
 		Stdin: os.Stdin, Stdout: os.Stdout, Logger: ops.NewLogger(os.Stderr, serviceName+"-legacy", level),
 		Redis: func(url string) (redis.UniversalClient, error) {

@@ -101,7 +101,7 @@ func TestLegacyClientsNeedTheirToken(t *testing.T) {
 			}
 		}
 	}
-	// Nobody becomes somebody by a header.
+	// A client cannot set its identity with the internal header.
 	forged := http.Header{"Parley-Legacy-Visitor": {"eyJyb29tIjoiYS1iIn0="}}
 	_, _, body := request(t, http.MethodGet, g.url+"/socket.io/?EIO=3&transport=polling&b64=1", forged)
 	sid := between(body, `"sid":"`, `"`)
@@ -125,7 +125,7 @@ func TestLegacySocketEndsWithItsToken(t *testing.T) {
 	g := w.start(withLegacy)
 	awaitLegacy(t, g.url)
 	v := w.visitor()
-	// The legacy server is a process with the real clock: where the client is too slow for a short token, it gets a longer one.
+	// The legacy server uses the real clock: if the client is too slow for a short token, retry with a longer one.
 	for life := 4 * time.Second; ; life *= 4 {
 		expires := time.Now().Add(life)
 		f := startClients(t, "legacy.cjs", g.url, w.sign(w.keys, v, expires), "polling,websocket", 1)
@@ -228,12 +228,12 @@ func TestLegacyBounds(t *testing.T) {
 	let := 0
 	for w.get(full.url+"/socket.io/?EIO=3&transport=polling") == http.StatusOK { // without a token
 		if let++; let > 5 {
-			t.Fatal("got connections without a token without end, want a bound")
+			t.Fatal("got unlimited connections without a token, want a limit")
 		}
 	}
 	for deadline := time.Now().Add(limit); w.get(full.url+"/socket.io/?EIO=3&transport=polling&token="+v.token) != http.StatusServiceUnavailable; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("got connections without end, want a bound")
+			t.Fatal("got unlimited connections, want a limit")
 		}
 	}
 	if status := w.get(full.url + "/socket.io/?EIO=4&transport=polling"); status != http.StatusServiceUnavailable {
@@ -301,7 +301,7 @@ func TestLegacyServerEndsWithItsGateway(t *testing.T) {
 	if n, err := stdout.Read(make([]byte, 100)); n == 0 {
 		t.Fatalf("got nothing from the legacy server: %v", err)
 	}
-	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} { // of a terminal, for the gateway
+	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} { // signals that a terminal sends to the whole process group
 		if err := child.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}

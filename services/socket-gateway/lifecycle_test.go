@@ -22,6 +22,6 @@ func TestSocketIsNoMatterOfTheChatsState(t *testing.T) {
 		t.Fatalf("listing the packages of the binary: %v", err)
 	}
 	if strings.Contains(string(out), "parley/pkg/store\n") {
-		t.Error("the gateway links the store, want it to know nothing of chats")
+		t.Error("the gateway links the store, want no dependency on it")
 	}
 }

@@ -71,7 +71,7 @@ func TestSupportTypes(t *testing.T) {
 	when := at.Format(chat.TimeFormat)
 	for i, c := range clients {
 		got := map[string]string{}
-		for range 3 { // signals and replies come on different ways
+		for range 3 { // signals and replies take different paths
 			h := c.next()
 			got[h.Event] = string(h.Data)
 		}
@@ -124,7 +124,7 @@ func (w *world) supportTypesUntil(v visitor, c *client) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	w.t.Error("the client has not heard that somebody types")
+	w.t.Error("got no typing event, want one")
 }
 
 // A visitor who comes back gets what was written meanwhile, and nothing of who typed: it is over.
@@ -300,8 +300,8 @@ func TestVisitorsAreOnline(t *testing.T) {
 	first := connect(t, one.url, v.token)
 	first.await("connect")
 	await("connected", online)
-	if ttl := client.TTL(t.Context(), "parley:presence:"+key).Val(); ttl <= 0 || ttl > presence.Life {
-		t.Errorf("got %v to live, want at most %v", ttl, presence.Life)
+	if ttl := client.TTL(t.Context(), "parley:presence:"+key).Val(); ttl <= 0 || ttl > presence.TTL {
+		t.Errorf("got %v to live, want at most %v", ttl, presence.TTL)
 	}
 	w.forget(client, key)
 	second := connect(t, two.url, v.token)

@@ -118,7 +118,7 @@ func TestOriginsChange(t *testing.T) {
 		w.awaitEntry(g, v, elsewhere)
 		connectFrom(t, g.url, v.token, shop).await("connect_error")
 	}
-	// While no Widget API is there, what was known goes on; what never was is not guessed.
+	// Without the Widget API, cached origins stay valid; unknown applications are refused.
 	stop()
 	if err := w.bus.Invalidate(t.Context(), "application", v.appID); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func (w *world) awaitEntry(g *gateway, v visitor, origin string) {
 			return
 		}
 	}
-	w.t.Fatalf("a page of %s does not get in", origin)
+	w.t.Fatalf("got no connection from a page of %s, want one", origin)
 }
 
 func TestLegacySocketsOfOtherOriginsAreRefused(t *testing.T) {

@@ -53,7 +53,7 @@ func TestPartsLoad(t *testing.T) {
 			defer tick.Stop()
 			id, offset := "", 0
 			for n := range perVisitor {
-				if n%100 == 0 { // a message is only so long
+				if n%100 == 0 { // the length of a message is limited
 					id, offset = uuid.Must(uuid.NewV7()).String(), 0
 				}
 				text := fmt.Sprintf("%d and a few words more. ", time.Now().UnixNano())

@@ -21,20 +21,19 @@ const (
 	redisWatch       = time.Second // the interval between checks of the Redis connection
 )
 
-var errNotSubscribed = errors.New("the rooms are not subscribed again yet")
+var errNotSubscribed = errors.New("not all rooms are resubscribed")
 
-// redisConn is the connection to Redis through which gateways hear of each other's emits. A nil one is that of a gateway that runs
-// alone, without Redis.
+// redisConn is the connection to Redis over which gateways exchange emits. It is nil for a single gateway without Redis.
 type redisConn struct {
 	client  redis.UniversalClient
 	adapter func(socketio.Local) socketio.Adapter
-	lost    atomic.Bool // subscriptions were lost and are not all back
+	lost    atomic.Bool // subscriptions are lost and not all restored
 	metrics *realtime.Metrics
 	gateway atomic.Pointer[realtime.Gateway] // handles lost subscriptions
 	log     *slog.Logger
 }
 
-// openRedis prepares the connections; they are made in the background and made again for ever. Without REDIS_URL there are none.
+// openRedis returns a client that connects, and reconnects without a time limit, in the background. Without REDIS_URL it returns nil.
 func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
 	if cfg.RedisURL == "" {
 		return nil, nil
@@ -55,7 +54,7 @@ func openRedis(cfg Config, metrics *realtime.Metrics) (*redisConn, error) {
 
 func (r *redisConn) onLost() {
 	r.lost.Store(true)
-	if g := r.gateway.Load(); g != nil { // otherwise no socket can have joined yet
+	if g := r.gateway.Load(); g != nil { // nil: no socket has joined yet
 		g.RedisLost()
 	}
 }
@@ -67,7 +66,7 @@ func (r *redisConn) onBack(since time.Time) {
 	}
 }
 
-// ready returns nil when Redis answers and the subscriptions are complete.
+// ready returns nil if Redis answers and all rooms are subscribed.
 func (r *redisConn) ready(ctx context.Context) error {
 	began := time.Now()
 	if err := r.client.Ping(ctx).Err(); err != nil {
@@ -80,7 +79,7 @@ func (r *redisConn) ready(ctx context.Context) error {
 	return nil
 }
 
-// watch logs one line when Redis becomes unavailable, at the start or later, and one when it is connected again.
+// watch logs one line when Redis becomes unavailable, including at the start, and one when it is connected again.
 func (r *redisConn) watch(ctx context.Context) {
 	tick := time.NewTicker(redisWatch)
 	defer tick.Stop()
@@ -110,7 +109,7 @@ func (r *redisConn) close() error {
 	return r.client.Close()
 }
 
-// newAdapter makes the adapter of a namespace; nil without Redis: then the engine serves a single node.
+// newAdapter returns the constructor of a namespace's adapter; nil without Redis, which makes the engine serve a single node.
 func (r *redisConn) newAdapter(cfg Config) func(socketio.Local) socketio.Adapter {
 	if r == nil {
 		return nil
@@ -118,7 +117,7 @@ func (r *redisConn) newAdapter(cfg Config) func(socketio.Local) socketio.Adapter
 	return realtime.TracePublishes(r.adapter, cfg.Tracer)
 }
 
-// universalClient is nil without Redis.
+// universalClient returns the client, or a nil interface without Redis.
 func (r *redisConn) universalClient() redis.UniversalClient {
 	if r == nil {
 		return nil

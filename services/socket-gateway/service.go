@@ -29,15 +29,15 @@ const (
 	serviceName = "socket-gateway"
 	socketPath  = "/socket.io/"
 
-	// grace is how long requests that are in flight at the stop may take; the sockets are closed before.
+	// grace is the shutdown timeout for requests in flight; sockets are closed before it starts.
 	grace = 5 * time.Second
 
-	connectTimeout = 10 * time.Second // where the configuration says nothing
-	partialTimeout = 10 * time.Second // for the rest of an unfinished message or packet
+	connectTimeout = 10 * time.Second // default
+	partialTimeout = 10 * time.Second // to complete a fragmented message or packet
 	maxMessage     = 16 << 10         // bytes: several times the largest token
 )
 
-// Config is what the gateway needs.
+// Config configures a gateway.
 type Config struct {
 	service.Base
 	config.Redis
@@ -55,21 +55,21 @@ type Config struct {
 
 	AdvertiseAddr        string `env:"GATEWAY_ADVERTISE_ADDR" doc:"host:port at which the other gateways reach this one; default: this host's first address and the port of HTTP_ADDR"`
 	MaxConnections       int    `env:"MAX_CONNECTIONS" envDefault:"0" doc:"maximum number of connections with a token on a gateway; 0: no limit"`
-	ConnectRate          int    `env:"CONNECT_RATE" envDefault:"0" doc:"new connections a second that a gateway takes at most; 0: no bound"`
-	MaxSocketsPerVisitor int    `env:"MAX_SOCKETS_PER_VISITOR" envDefault:"20" doc:"sockets of one visitor on a gateway at most; 0: no bound"`
+	ConnectRate          int    `env:"CONNECT_RATE" envDefault:"0" doc:"maximum number of new connections per second on a gateway; 0: no limit"`
+	MaxSocketsPerVisitor int    `env:"MAX_SOCKETS_PER_VISITOR" envDefault:"20" doc:"maximum number of sockets of one visitor on a gateway; 0: no limit"`
 	MaxPending           int    `env:"MAX_PENDING_CONNECTIONS" envDefault:"10000" doc:"maximum number of connections that have not sent a token yet, in addition to MAX_CONNECTIONS; one more closes the oldest; 0: no limit"`
-	MaxPendingPerAddress int    `env:"MAX_PENDING_PER_ADDRESS" envDefault:"1000" doc:"connections without a token yet of one address (an IPv6 /64), in the same way; 0: no bound"`
+	MaxPendingPerAddress int    `env:"MAX_PENDING_PER_ADDRESS" envDefault:"1000" doc:"the same limit per client address (an IPv6 /64); 0: no limit"`
 	MaxFrameRate         int    `env:"MAX_FRAME_RATE" envDefault:"100" doc:"frames, or packets over polling, that a connection may send in a second before it is closed; 0: no limit"`
 	CompressFrom         int    `env:"COMPRESS_FROM" envDefault:"0" doc:"bytes from which messages are compressed for the clients that offer it (permessage-deflate); 0: none are"`
 	SocketIOLegacy       bool   `env:"SOCKETIO_LEGACY" envDefault:"false" doc:"serve clients of Socket.IO 1 and 2 as well, with their token in the query"`
 
 	Presence   presence.Store       `env:"-"` // which visitors are connected; nil: in Redis, if configured
 	KeySource  credential.KeySource `env:"-"` // instead of JWKSURL
-	Listener   net.Listener         `env:"-"` // taken over instead of HTTPAddr
+	Listener   net.Listener         `env:"-"` // used instead of HTTPAddr
 	LegacyArgv []string             `env:"-"` // the process that calls LegacyMain; nil: this binary with the argument "legacy"
 }
 
-// Validate checks the gateway's own variables; see [config.Check].
+// Validate checks the gateway's own settings; see [config.Check].
 func (c Config) Validate() []string {
 	var problems []string
 	if c.KeySource == nil && !config.WebURL(c.JWKSURL) {
@@ -108,21 +108,21 @@ func (c Config) Validate() []string {
 	return problems
 }
 
-// Service is one gateway. It is run once.
+// Service is one gateway. Run may be called once.
 type Service struct {
 	cfg     Config
 	handler *web.Handler
 
-	id      string // distinguishes gateways
+	id      string // unique among the running gateways
 	bus     *bus.Bus
-	redis   *redisConn             // nil: this gateway runs alone
-	remote  *credential.RemoteKeys // nil where the keys are in this process
+	redis   *redisConn             // nil: a single gateway without Redis
+	remote  *credential.RemoteKeys // nil with Config.KeySource
 	sockets *socketio.Server
 	gateway *realtime.Gateway
 	ingress *ingress
 }
 
-// New returns a gateway that has opened nothing yet. Its error names everything that is missing or wrong.
+// New validates cfg and returns a gateway; it opens no connections. The error lists every missing or invalid field.
 func New(cfg Config) (*Service, error) {
 	if err := service.Check(&cfg); err != nil {
 		return nil, err
@@ -130,13 +130,12 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, handler: web.NewHandler()}, nil
 }
 
-// Handler returns the handler of /socket.io/. It works while Run does.
+// Handler returns the handler of /socket.io/. It serves requests while Run runs.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run serves sockets and delivers replies until ctx is done. Then it takes no new sockets, leaves the consumer to another
-// gateway when what it has taken is emitted, closes the sockets one by one over DrainTimeout, whose clients connect
-// elsewhere, and returns nil. NATS, Redis and the keys may be unavailable
-// when it starts: sockets are refused until they are there.
+// Run serves sockets and delivers replies until ctx is done. It then refuses new connections, emits the replies that it has
+// fetched, releases its partitions, closes the sockets one by one over DrainTimeout so that their clients reconnect to other
+// gateways, and returns nil. NATS, Redis and the keys may be unavailable at the start: sockets are refused until they are available.
 func (s *Service) Run(ctx context.Context) error {
 	return service.Run(ctx, serviceName, s.cfg.Base, s.open)
 }
@@ -171,7 +170,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Path:         socketPath,
 		CompressFrom: s.cfg.CompressFrom,
 
-		// Visitors send tokens, and that they type or have read: small events.
+		// Visitors send only small events: tokens, typing, read cursors.
 		ConnectTimeout:       cmp.Or(s.cfg.ConnectTimeout, connectTimeout),
 		PartialTimeout:       partialTimeout,
 		MaxPayload:           maxMessage,
@@ -181,10 +180,10 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		MaxPending:           s.cfg.MaxPending,
 		MaxPendingPerAddress: s.cfg.MaxPendingPerAddress,
 		Address:              httpapi.AddressOf(s.cfg.TrustedProxies),
-		KeepHeaders:          realtime.KeptHeaders(), // each socket holds its own
+		KeepHeaders:          realtime.KeptHeaders(), // headers are kept in memory for each socket
 		DropQuery:            true,
 
-		LocalIDs: true, // only rooms are emitted to; a subscription for each socket would be a second round trip
+		LocalIDs: true, // nothing is emitted to socket ids; subscribing to each would cost a second round trip
 		Adapter:  s.redis.newAdapter(s.cfg),
 		Logger:   s.cfg.Logger,
 		Metrics:  metrics.Engine(),
@@ -195,7 +194,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 		Namespace: namespace, Bus: s.bus, Tokens: credential.NewVerifier(keys, s.cfg.Now), Origins: s.bus.AllowedOrigins, Metrics: metrics,
 		Logger: s.cfg.Logger, Now: s.cfg.Now, Tracer: s.cfg.Tracer, RecoveryRate: s.cfg.RecoveryRate,
 		Presence: s.presence(), ID: s.id,
-		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.revoked(ctx, chatUserID) }, // called while it runs: the ingress is there
+		Revoked: func(ctx context.Context, chatUserID string) { s.ingress.revoked(ctx, chatUserID) }, // called only while serving: s.ingress is set
 	})
 	if s.redis != nil {
 		s.redis.gateway.Store(s.gateway)
@@ -216,7 +215,7 @@ func (s *Service) open(p *service.Process) (_ service.Work, err error) {
 	return func(ctx context.Context) error { return s.serve(ctx, p) }, nil
 }
 
-// presence is where it is kept which visitors are connected; nil: nowhere.
+// presence returns the store of connected visitors; nil: presence is not stored.
 func (s *Service) presence() presence.Store {
 	if s.cfg.Presence != nil || s.redis == nil {
 		return s.cfg.Presence
@@ -224,7 +223,7 @@ func (s *Service) presence() presence.Store {
 	return presence.NewRedis(s.redis.client)
 }
 
-// checks adds what the gateway needs beside NATS.
+// checks adds the readiness checks for Redis and the visitor keys; NATS has its own.
 func (s *Service) checks(p *service.Process) {
 	if s.redis != nil {
 		p.Check(ops.Check{Name: "redis", Check: s.redis.ready})
@@ -234,7 +233,7 @@ func (s *Service) checks(p *service.Process) {
 	}
 }
 
-// serve runs the consumer until ctx is done, and everything else until the consumer has finished.
+// serve runs the consumers until ctx is done, and everything else until the consumers have finished and the sockets are closed.
 func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	ln, err := web.Listen(p, s.cfg.Listener, s.cfg.HTTPAddr)
 	if err != nil {
@@ -269,7 +268,7 @@ func (s *Service) serve(ctx context.Context, p *service.Process) error {
 	return group.Wait()
 }
 
-// invalidated is called with every invalidation; what concerns visitors is the realtime gateway's.
+// invalidated handles invalidations of the visitor keys; the realtime gateway handles those of applications.
 func (s *Service) invalidated(kind, _ string) {
 	if kind == credential.KindVisitorKeys && s.remote != nil {
 		s.remote.Changed()

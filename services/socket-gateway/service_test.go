@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	socketgateway "github.com/parley-chat/parley/services/socket-gateway"
 	"github.com/parley-chat/parley/testkit/bustest"
 	"github.com/parley-chat/parley/testkit/nettest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
 func TestReplyReachesAllSocketsOfItsVisitorAndNoOther(t *testing.T) {
@@ -126,7 +126,7 @@ func TestTwoGatewaysDeliverEachReplyOnce(t *testing.T) {
 			}
 		}
 	}
-	for i := range people { // whatever was doubled would come before this
+	for i := range people { // duplicates would arrive before this
 		last := w.reply(people[i], `{"text":"last"}`)
 		wants[i] = []string{last}
 	}
@@ -151,7 +151,7 @@ func TestStoppingOneGatewayLosesNothing(t *testing.T) {
 	for i := range replies {
 		want = append(want, w.reply(v, fmt.Sprintf(`{"text":"reply %d"}`, i)))
 		if i == replies/2 {
-			leaving.await("message") // so that it is at work
+			leaving.await("message") // so that it is delivering
 			go first.stop()
 		}
 	}
@@ -304,9 +304,9 @@ func TestRedisGoesAndComesBack(t *testing.T) {
 			meanwhile++
 		}
 	}
-	// The gateway that takes a reply delivers it when Redis is back; the other one may not have been listening yet.
+	// The gateway that consumes a reply delivers it when Redis is back; the other one may not be subscribed yet.
 	if meanwhile < 1 || meanwhile > len(clients) {
-		t.Errorf("got the reply of meanwhile %d times, want it once or on both gateways", meanwhile)
+		t.Errorf("got the reply sent during the outage %d times, want it once or on both gateways", meanwhile)
 	}
 }
 
@@ -463,13 +463,5 @@ func TestWrongRedisURLIsNotShown(t *testing.T) {
 // The engines that tests embed are heavy and none of the binary's business.
 func TestBinaryLinksNoEngine(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command("go", "list", "-deps", "./cmd/socket-gateway").Output()
-	if err != nil {
-		t.Fatalf("listing the dependencies: %v", err)
-	}
-	for _, engine := range []string{"nats-io/nats-server", "FerretDB", "alicebob/miniredis", "modernc.org/sqlite"} {
-		if strings.Contains(string(out), engine) {
-			t.Errorf("got %s among the dependencies, want it in tests only", engine)
-		}
-	}
+	servicetest.LinksNoEngine(t, "modernc.org/sqlite")
 }

@@ -24,7 +24,7 @@ func TestTokenIsRenewedInPlace(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g, clock := w.startWithClock()
-			first := w.sign(w.keys, v, time.Now().Add(time.Hour)) // now: parallel tests may have waited for their turn
+			first := w.sign(w.keys, v, time.Now().Add(time.Hour)) // not earlier: a parallel test may have been paused
 			c, witness := connect(t, g.url, first), connect(t, g.url, first)
 			c.await("connect")
 			witness.await("connect")
@@ -40,7 +40,7 @@ func TestTokenIsRenewedInPlace(t *testing.T) {
 				return
 			}
 			witness.await("token_expiring")
-			witness.await("disconnect") // the first token is over
+			witness.await("disconnect") // the first token has expired
 			c.renew(test.token)
 			if got := string(c.await("ack").Data); got != test.want {
 				t.Errorf("got %s, want the socket to outlive its first token", got)
@@ -90,7 +90,7 @@ func TestRevokedTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	connect(t, gateways[0].url, later).await("connect")
-	// A gateway that starts afterwards has heard nothing, and knows all the same.
+	// A gateway that starts afterwards reads the revocation from the stream.
 	fresh := w.start()
 	if h := connect(t, fresh.url, sara.token).await("connect_error"); h.Message != "Unauthorized" {
 		t.Errorf("a new gateway: got %q with a revoked token, want Unauthorized", h.Message)

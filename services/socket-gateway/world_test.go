@@ -32,6 +32,7 @@ import (
 	"github.com/parley-chat/parley/testkit/nettest"
 	"github.com/parley-chat/parley/testkit/opstest"
 	"github.com/parley-chat/parley/testkit/redistest"
+	"github.com/parley-chat/parley/testkit/servicetest"
 )
 
 // runAsGateway makes this test's binary a gateway, which reads its configuration from the environment.
@@ -135,21 +136,7 @@ func (w *world) start(change ...func(*socketgateway.Config)) *gateway {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	g.stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				w.t.Errorf("running the gateway: got %v, want nil", err)
-			}
-		case <-time.After(limit):
-			w.t.Error("the gateway has not stopped")
-		}
-	})
-	w.t.Cleanup(g.stop)
+	g.stop = servicetest.Run(w.t, s.Run)
 	return g
 }
 
@@ -281,7 +268,7 @@ func (l *logLines) await(t *testing.T, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); l.count(text) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("got no line that says %q, want one", text)
+			t.Fatalf("got no line with %q, want one", text)
 		}
 	}
 }

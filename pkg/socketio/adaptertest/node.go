@@ -14,17 +14,17 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
-// Adapter makes the adapter of one node, as socketio.Options takes it. Nil is the adapter of a single node.
+// Adapter is the constructor of a node's adapter, as in socketio.Options. Nil means a single node.
 type Adapter = func(socketio.Local) socketio.Adapter
 
-// Node is one server of a cluster, with one namespace. A socket joins the room that its auth names.
+// Node is a server of a cluster with one namespace. A socket joins the room in its auth.
 type Node struct {
 	*socketio.Namespace
 	URL   string
 	close func() error
 }
 
-// StartNode starts a node that ends with the test.
+// StartNode starts a node, which is closed at the end of the test.
 func StartNode(t testing.TB, namespace string, adapter Adapter) *Node {
 	t.Helper()
 	server := socketio.NewServer(socketio.Options{Adapter: adapter})
@@ -47,22 +47,22 @@ func StartNode(t testing.TB, namespace string, adapter Adapter) *Node {
 	return n
 }
 
-// Connect connects a client of the node.
+// Connect connects a client to the node.
 func (n *Node) Connect(t testing.TB, room string) *Client {
 	t.Helper()
 	return Connect(t, n.URL, n.Name(), room)
 }
 
-// Client is a client that speaks the protocol over a WebSocket.
+// Client is a minimal Socket.IO client over WebSocket.
 type Client struct {
 	ID       string // of the socket
 	t        testing.TB
 	conn     *websocket.Conn
 	prefix   string      // of the namespace in a packet
-	received chan string // is closed with the connection
+	received chan string // closed with the connection
 }
 
-// Dial opens a connection to the server at url, in no namespace yet.
+// Dial opens a connection to the server at url without joining a namespace.
 func Dial(t testing.TB, url string) *Client {
 	t.Helper()
 	conn, _, err := websocket.Dial(t.Context(), url+"/socket.io/?EIO=4&transport=websocket", nil)
@@ -76,7 +76,7 @@ func Dial(t testing.TB, url string) *Client {
 	return c
 }
 
-// Connect dials the server at url and connects to a namespace.
+// Connect dials the server at url and joins a namespace.
 func Connect(t testing.TB, url, namespace, room string) *Client {
 	t.Helper()
 	c := Dial(t, url)
@@ -99,7 +99,7 @@ func (c *Client) Write(packet string) {
 	}
 }
 
-// Close ends the connection without a word to the server.
+// Close closes the connection without a DISCONNECT packet.
 func (c *Client) Close() {
 	_ = c.conn.CloseNow()
 	for range c.received {
@@ -124,7 +124,7 @@ func (c *Client) next() string {
 	select {
 	case message, open := <-c.received:
 		if !open {
-			c.t.Fatal("the connection has ended")
+			c.t.Fatal("connection closed, want a message")
 		}
 		return message
 	case <-time.After(patience):
@@ -133,7 +133,7 @@ func (c *Client) next() string {
 	return ""
 }
 
-// Want reads as many messages as there are texts, and compares each byte for byte.
+// Want reads one message for each text and requires them to be equal.
 func (c *Client) Want(texts ...string) {
 	c.t.Helper()
 	for _, text := range texts {
@@ -143,7 +143,7 @@ func (c *Client) Want(texts ...string) {
 	}
 }
 
-// WantEvent is Want of an event without binary arguments.
+// WantEvent is Want for events without binary arguments.
 func (c *Client) WantEvent(data ...string) {
 	c.t.Helper()
 	for _, text := range data {
@@ -157,7 +157,7 @@ func (c *Client) WantDisconnect() {
 	c.Want("41" + c.prefix)
 }
 
-// WantClose waits for the end of the connection, before which a DISCONNECT packet may arrive.
+// WantClose waits for the end of the connection; a DISCONNECT packet may precede it.
 func (c *Client) WantClose() {
 	c.t.Helper()
 	late := time.After(patience)
@@ -171,7 +171,7 @@ func (c *Client) WantClose() {
 				c.t.Fatalf("got %s, want the end of the connection", message)
 			}
 		case <-late:
-			c.t.Fatal("the connection stays")
+			c.t.Fatal("connection stays open, want it closed")
 		}
 	}
 }
@@ -186,5 +186,5 @@ func eventually(t testing.TB, what string, cond func() bool) {
 			return
 		}
 	}
-	t.Fatalf("waited in vain: %s", what)
+	t.Fatalf("timeout: %s", what)
 }

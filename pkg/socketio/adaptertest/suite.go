@@ -1,5 +1,5 @@
-// Package adaptertest is the contract of a socketio.Adapter as clients see it: the same sockets, rooms and events on one node, and on
-// nodes that share their rooms. Every adapter passes Test.
+// Package adaptertest tests the contract of a socketio.Adapter through clients: sockets, rooms and events behave the same on one node
+// and on a cluster. Every adapter must pass Test.
 package adaptertest
 
 import (
@@ -14,22 +14,22 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
-// Carrier is what the nodes of a cluster share, such as a Redis.
+// Carrier is the broker that connects the nodes of a cluster, such as Redis.
 type Carrier struct {
-	// Adapter makes the adapter of one more node; nil: all sockets are on a single node, which needs no carrier.
+	// Adapter returns the adapter constructor of another node; nil: all sockets are on a single node without a broker.
 	Adapter func(testing.TB) Adapter
-	// Stop and Start take the carrier away and bring it back. A single node has none.
+	// Stop and Start stop and restart the broker. A single node has none.
 	Stop, Start func()
 }
 
-// cluster is a node that emits and a node that receives. With a single node both are the same.
+// cluster is an emitting and a receiving node, which are the same for a single node.
 type cluster struct {
 	t       *testing.T
 	carrier Carrier
 	a, b    *Node
 }
 
-// Test runs the contract on a carrier. Each test has a namespace of its own; the last one stops the carrier.
+// Test runs the contract on a carrier. Each test uses a separate namespace; the last one stops the carrier.
 func Test(t *testing.T, carrier Carrier) {
 	run := func(name string, test func(*cluster)) {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func (c *cluster) start() *Node {
 	return StartNode(c.t, "/"+c.t.Name(), adapter)
 }
 
-// meet returns when each node reaches all others.
+// meet waits until each node can reach all others.
 func (c *cluster) meet(nodes ...*Node) {
 	c.t.Helper()
 	for _, n := range nodes {
@@ -95,7 +95,7 @@ func (c *cluster) ok(err error) {
 	}
 }
 
-// rooms: a union of rooms reaches each socket once; Except and a socket's own room; all sockets.
+// rooms: an emit to several rooms reaches each socket once; Except; the room of a socket's ID; all sockets.
 func (c *cluster) rooms() {
 	alice, bob, eve := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room"), c.b.Connect(c.t, "other")
 	c.ok(c.a.To(eve.ID).Join(c.t.Context(), "room"))
@@ -113,16 +113,16 @@ func (c *cluster) rooms() {
 		{c.a.To(bob.ID), "private", []*Client{bob}},
 		{c.a.To("nobody"), "nobody", nil},
 		{c.a.To().Except("other"), "all except a room", []*Client{alice, bob}},
-		{c.b.To(), "all", all}, // and no client has received one of the others
+		{c.b.To(), "all", all}, // also proves that no client received an event for others
 	} {
 		c.ok(e.target.Emit(e.event))
-		for _, client := range e.reaches { // order holds by room only
+		for _, client := range e.reaches { // order is guaranteed only within a room
 			client.WantEvent(fmt.Sprintf("[%q]", e.event))
 		}
 	}
 }
 
-// values: arguments arrive byte for byte, binary ones as attachments.
+// values: arguments arrive byte for byte, binary data as attachments.
 func (c *cluster) values() {
 	alice, bob := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	c.ok(c.a.To("room").Emit("hi", json.RawMessage(`{"n": 1.0,"big":12345678901234567890123,"s":"é\u0041"}`), "offset", -3, 1.5, nil, true))
@@ -133,7 +133,7 @@ func (c *cluster) values() {
 	}
 }
 
-// local: Local reaches the sockets of the emitting node only.
+// local: Local reaches only the sockets of the emitting node.
 func (c *cluster) local() {
 	alice, bob := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	c.ok(c.a.To("room").Local().Emit("local"))
@@ -145,7 +145,7 @@ func (c *cluster) local() {
 	bob.WantEvent(`["all"]`)
 }
 
-// order: what one node emits to a room arrives in order, one by one and together, also on the emitting node.
+// order: events of one node to a room arrive in order, emitted singly or in a batch, also on the emitting node.
 func (c *cluster) order() {
 	const many = 50
 	here, there := c.a.Connect(c.t, "red"), c.b.Connect(c.t, "blue")
@@ -168,7 +168,7 @@ func (c *cluster) order() {
 	}
 }
 
-// oneOrder: what several nodes emit together to a room reaches all its sockets in one order.
+// oneOrder: batches of several nodes to a room reach all its sockets in the same order.
 func (c *cluster) oneOrder() {
 	const batches, size = 20, 3
 	here, there := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
@@ -195,7 +195,7 @@ func (c *cluster) oneOrder() {
 	}
 }
 
-// metadata: a broadcast's metadata go to the other nodes with it, and not to the sockets.
+// metadata: a broadcast's metadata is sent to the other nodes, but not to the sockets.
 func (c *cluster) metadata() {
 	some := map[string]string{"offset": "12", "text": `"å"`}
 	got := make(chan map[string]string, 3)
@@ -233,10 +233,10 @@ func (c *cluster) joinAndLeave() {
 	bob.WantEvent(`["to both"]`)
 }
 
-// joinIsConfirmed: what a node emits as soon as another node's socket has its CONNECT answer arrives.
+// joinIsConfirmed: a socket that has its CONNECT answer receives events emitted by other nodes from then on.
 func (c *cluster) joinIsConfirmed() {
 	for i := range 50 {
-		room := fmt.Sprint("r", i%3) // rooms are left and joined again all the time
+		room := fmt.Sprint("r", i%3) // rooms are left and joined again
 		bob := c.b.Connect(c.t, room)
 		c.ok(c.a.To(room).Emit("n", i))
 		bob.WantEvent(fmt.Sprintf(`["n",%d]`, i))
@@ -244,7 +244,7 @@ func (c *cluster) joinIsConfirmed() {
 	}
 }
 
-// sharedRoom: a room stays while a socket of the node is left in it.
+// sharedRoom: a room stays subscribed while it has a socket on the node.
 func (c *cluster) sharedRoom() {
 	bob, eve := c.b.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	eve.Close()
@@ -253,7 +253,7 @@ func (c *cluster) sharedRoom() {
 	bob.WantEvent(`["still"]`)
 }
 
-// fetch: a node describes the sockets of all nodes.
+// fetch: FetchSockets returns the sockets of all nodes.
 func (c *cluster) fetch() {
 	alice, bob, eve := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room"), c.b.Connect(c.t, "other")
 	c.b.Socket(bob.ID).SetData(map[string]any{"name": "Bob"})
@@ -288,7 +288,7 @@ func (c *cluster) fetch() {
 	}
 }
 
-// disconnect: sockets on all nodes leave the namespace, with their connections where that is wanted.
+// disconnect: sockets on all nodes leave the namespace, and close their connections if requested.
 func (c *cluster) disconnect() {
 	alice, bob, eve := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room"), c.b.Connect(c.t, "other")
 	c.ok(c.a.DisconnectSockets("room"))
@@ -299,7 +299,7 @@ func (c *cluster) disconnect() {
 	eventually(c.t, "nobody is left", func() bool { return c.a.SocketCount() == 0 && c.b.SocketCount() == 0 })
 }
 
-// serverSideEmit: each other node gets the event once, and the emitting node does not.
+// serverSideEmit: each other node receives the event once, the emitting node does not.
 func (c *cluster) serverSideEmit() {
 	nodes := []*Node{c.a}
 	if !c.single() {
@@ -346,12 +346,12 @@ func (c *cluster) nodeLeaves() {
 	bob.WantEvent(`["left"]`)
 }
 
-// outage: without the carrier an emit fails and reaches no socket, not even here; when it is back, rooms are as before.
+// outage: without the carrier an emit fails and reaches no socket, not even a local one; when it is back, rooms work as before.
 func (c *cluster) outage() {
 	alice, bob := c.a.Connect(c.t, "room"), c.b.Connect(c.t, "room")
 	c.carrier.Stop()
 	if err := c.a.To("room").Emit("lost"); err == nil {
-		c.t.Error("emitting without the carrier: got no error")
+		c.t.Error("emit without the carrier: got no error, want one")
 	}
 	c.ok(c.a.To("room").Local().Emit("local"))
 	c.carrier.Start()

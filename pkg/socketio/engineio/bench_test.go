@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sink is an accepted connection whose client reads and drops everything.
+// sink is an accepted connection whose client discards all input.
 func sinks(b *testing.B, n int) []*Session {
 	opened := make(chan *Session, n)
 	srv := NewServer(Options{}, func(s *Session) Handler {
@@ -55,7 +55,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkBareLoop is what FanOut is compared with: plain writes of the same bytes.
+// BenchmarkBareLoop is the baseline of FanOut: plain writes of the same bytes.
 func BenchmarkBareLoop(b *testing.B) {
 	sessions := sinks(b, 200)
 	m := NewMessage(benchText)

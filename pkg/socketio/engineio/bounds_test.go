@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// rawSocket opens a WebSocket of bare bytes, in virtual time; its writes and reads wait for each other.
+// rawSocket opens a raw WebSocket over an unbuffered pipe, in virtual time.
 func (h *harness) rawSocket() (net.Conn, *Session) {
 	h.t.Helper()
 	conn, err := h.dialRaw()
@@ -34,7 +34,7 @@ func (h *harness) rawSocket() (net.Conn, *Session) {
 	return conn, s
 }
 
-// TestOnePongWaits has a client that sends pings and reads nothing (RFC 6455 §5.5.3).
+// TestOnePongWaits: at most one pong is queued for a client that sends pings and does not read (RFC 6455 §5.5.3).
 func TestOnePongWaits(t *testing.T) {
 	inBubble(t, Options{MaxFrames: -1}, func(t *testing.T, h *harness) {
 		conn, s := h.rawSocket()
@@ -88,7 +88,7 @@ func TestFramesOfASecond(t *testing.T) {
 	})
 }
 
-// TestFragmentsAreFrames sends a message in pieces of nothing.
+// TestFragmentsAreFrames sends a message in empty fragments.
 func TestFragmentsAreFrames(t *testing.T) {
 	inBubble(t, Options{MaxFrames: 100}, func(t *testing.T, h *harness) {
 		conn, _ := h.rawSocket()
@@ -97,7 +97,7 @@ func TestFragmentsAreFrames(t *testing.T) {
 	})
 }
 
-// TestTinyProgressEnds has a client that takes a message now and then, so that each write of its own is in time.
+// TestTinyProgressEnds has a client that reads so slowly that each write is in time but the backlog is not.
 func TestTinyProgressEnds(t *testing.T) {
 	inBubble(t, Options{WriteTimeout: 10 * time.Second}, func(t *testing.T, h *harness) {
 		conn, s := h.rawSocket()
@@ -119,7 +119,7 @@ func TestTinyProgressEnds(t *testing.T) {
 	})
 }
 
-// TestBacklogHasItsTime has a client that takes a full batch within each timeout.
+// TestBacklogHasItsTime has a client that reads a full batch within each timeout.
 func TestBacklogHasItsTime(t *testing.T) {
 	inBubble(t, Options{WriteTimeout: 10 * time.Second, PingTimeout: time.Minute}, func(t *testing.T, h *harness) {
 		conn, s := h.rawSocket()
@@ -162,7 +162,7 @@ func TestUnfinishedMessageIsClosed(t *testing.T) {
 	}
 }
 
-// TestManyMessagesMayEndWithAPiece sends messages in such a way that one is always begun.
+// TestManyMessagesMayEndWithAPiece sends messages so that there is always an incomplete one.
 func TestManyMessagesMayEndWithAPiece(t *testing.T) {
 	inBubble(t, Options{PartialTimeout: 10 * time.Second}, func(t *testing.T, h *harness) {
 		conn, _ := h.rawSocket()
@@ -203,7 +203,7 @@ func TestUnfinishedBodyIsClosed(t *testing.T) {
 	})
 }
 
-// TestSmallMessagesCountWhatTheyCost sends one byte at a time to a client that does not poll.
+// TestSmallMessagesCountWhatTheyCost sends one-byte messages to a client that does not poll.
 func TestSmallMessagesCountWhatTheyCost(t *testing.T) {
 	inBubble(t, Options{SendBuffer: 1 << 20}, func(t *testing.T, h *harness) {
 		_, s := h.openPolling()

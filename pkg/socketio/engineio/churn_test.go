@@ -33,7 +33,7 @@ type churnHandler struct {
 
 func (h *churnHandler) OnMessage(data []byte, _ bool) error {
 	if h.closed.Load() {
-		h.t.Error("a message after the close")
+		h.t.Error("got a message after the close")
 	}
 	_ = h.s.Send(NewMessage(data))
 	return nil
@@ -41,13 +41,13 @@ func (h *churnHandler) OnMessage(data []byte, _ bool) error {
 
 func (h *churnHandler) OnClose(Reason) {
 	if h.closed.Swap(true) {
-		h.t.Error("closed twice")
+		h.t.Error("got two closes, want one")
 	}
 	h.c.closed.Add(1)
 }
 
-// TestChurn has clients connect, poll, post, upgrade and drop at random while all sessions are sent to and
-// some are closed, and checks that each session is closed once and nothing is left.
+// TestChurn has clients connect, poll, post, upgrade and disconnect at random during sends to all sessions and
+// closes of some, and checks that each session is closed once and nothing is left.
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	c := &churn{client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
@@ -88,7 +88,7 @@ func TestChurn(t *testing.T) {
 		t.Errorf("got %d opened and %d closed, want as many and more than half of %d", opened, closed, clients*lives)
 	}
 	if c.upgraded.Load() == 0 {
-		t.Error("no session was upgraded")
+		t.Error("got no upgraded session, want some")
 	}
 }
 
@@ -117,7 +117,7 @@ func (c *churn) disturb(stop <-chan struct{}) {
 	}
 }
 
-// live is one client. What it is answered does not matter: it may be closed at any time.
+// live is one client. It ignores responses, since it may be closed at any time.
 func (c *churn) live(ctx context.Context, random *rand.Rand) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -146,7 +146,7 @@ func (c *churn) live(ctx context.Context, random *rand.Rand) {
 	polls.Wait()
 }
 
-// request returns the body of a good answer.
+// request returns the body of a successful response.
 func (c *churn) request(ctx context.Context, method, query, body string) string {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+query, strings.NewReader(body))
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *churn) request(ctx context.Context, method, query, body string) string 
 	return string(data)
 }
 
-// webSocket opens a session, or upgrades that of sid, answers the heartbeat for a while and drops.
+// webSocket opens a session, or upgrades the session sid, answers the heartbeat for a while and disconnects.
 func (c *churn) webSocket(ctx context.Context, sid string, random *rand.Rand) {
 	query := "&transport=websocket"
 	if sid != "" {

@@ -114,7 +114,7 @@ type received struct {
 	data string
 }
 
-// feedAll gives in to an assembler in pieces.
+// feedAll feeds in to an assembler in pieces.
 func feedAll(in []byte, maxPayload int, cut func(left int) int) (got []received, err error) {
 	a := assembler{maxPayload: maxPayload, deflaters: &deflaters{}}
 	for len(in) > 0 && err == nil {
@@ -222,7 +222,7 @@ func TestMessageForms(t *testing.T) {
 	}
 }
 
-// parseServerFrames masks our own frames so that the assembler takes them.
+// parseServerFrames masks server frames so that the assembler accepts them.
 func parseServerFrames(wire []byte) (got []received, rest []byte, err error) {
 	for len(wire) > 0 {
 		n, size := int(wire[1]), 2

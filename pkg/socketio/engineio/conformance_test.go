@@ -20,8 +20,8 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/internal/burn"
 )
 
-// The rows of this file are the statements of revision 4 of the Engine.IO protocol, and of RFC 6455 where that is
-// used, as a client without any library meets them. A row depends on no other, and on no time but the server's own.
+// The rows of this file test the statements of revision 4 of the Engine.IO protocol, and those of RFC 6455 that
+// apply, with a raw client. Rows are independent of each other and of timing outside the server.
 
 const (
 	unknownSID = `{"code":1,"message":"Session ID unknown"}`
@@ -34,7 +34,7 @@ type row struct {
 	check         func(p *peer)
 }
 
-// slow and silent are the heartbeats of rows whose client answers, and of those whose client does not.
+// slow and silent are the heartbeat settings for clients that answer pings, and for clients that do not.
 var (
 	slow   = Options{PingInterval: 50 * time.Millisecond, PingTimeout: 30 * time.Second}
 	silent = Options{PingInterval: 40 * time.Millisecond, PingTimeout: 40 * time.Millisecond}
@@ -437,7 +437,7 @@ func TestConformance(t *testing.T) {
 	runRows(t)
 }
 
-// TestConformanceUnderLoad is the long form: many times, with nothing idle.
+// TestConformanceUnderLoad repeats the suite on busy processors.
 func TestConformanceUnderLoad(t *testing.T) {
 	if os.Getenv("PARLEY_FAULTS") != "long" {
 		t.Skip("the long form: PARLEY_FAULTS=long")
@@ -460,7 +460,7 @@ func runRows(t *testing.T) {
 	}
 }
 
-// peer is a client without a library, and a server that echoes.
+// peer is a raw client with an echo server.
 type peer struct {
 	*testing.T
 	addr, url string
@@ -504,7 +504,7 @@ func newPeer(t *testing.T, opts Options) *peer {
 
 func (p *peer) session() *Session { return <-p.sessions }
 
-// send reports a failure as status 0.
+// send sends a request; it returns status 0 if that fails.
 func (p *peer) send(method, query string, body io.Reader) (*http.Response, string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -540,7 +540,7 @@ func (p *peer) want(method, query, body string, status int, answer string) {
 	}
 }
 
-// background starts a poll.
+// background starts a poll in the background.
 func (p *peer) background(poll string) <-chan string {
 	answer := make(chan string, 1)
 	go func() {
@@ -550,7 +550,7 @@ func (p *peer) background(poll string) <-chan string {
 	return answer
 }
 
-// waiting starts a poll and returns when the session has it.
+// waiting starts a poll and returns when it is waiting in the session.
 func (p *peer) waiting(poll string) <-chan string {
 	p.Helper()
 	s := p.session()
@@ -564,12 +564,12 @@ func (p *peer) waiting(poll string) <-chan string {
 			return answer
 		}
 		if time.Now().After(deadline) {
-			p.Fatal("the poll does not wait")
+			p.Fatal("got a response to the poll, want it to wait")
 		}
 	}
 }
 
-// next polls until there is something but a noop.
+// next polls until it gets a packet other than noop.
 func (p *peer) next(poll string) string {
 	for {
 		if status, body := p.request("GET", poll, ""); status != 200 || body != "6" {
@@ -605,7 +605,7 @@ func (p *peer) open() string {
 	return polling(p.wantOpen(body, "websocket"))
 }
 
-// probe opens a WebSocket and has its probe answered.
+// probe opens a WebSocket and completes its probe.
 func (p *peer) probe(poll string) *socket {
 	p.Helper()
 	ws := p.dial(upgrading(poll))
@@ -625,7 +625,7 @@ func (p *peer) wantRefusedWebSocket(query, refusal string) {
 	}
 }
 
-// socket is a WebSocket of bare frames.
+// socket is a WebSocket with raw frames.
 type socket struct {
 	p    *peer
 	conn net.Conn
@@ -666,7 +666,7 @@ func (ws *socket) raw(s string) {
 	}
 }
 
-// frame writes a masked frame with the first byte given.
+// frame writes a masked frame with the given first byte.
 func (ws *socket) frame(first byte, data string) {
 	b := []byte{first, 0x80}
 	if len(data) > 125 {
@@ -684,13 +684,13 @@ func (ws *socket) frame(first byte, data string) {
 
 func (ws *socket) write(text string) { ws.frame(0x81, text) }
 
-// take reads n bytes; none at the end of the connection.
+// take reads n bytes, or none at the end of the connection.
 func (ws *socket) take(n int) string {
 	b := make([]byte, n)
 	_, err := io.ReadFull(ws.conn, b)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		ws.p.Fatal("nothing comes")
+		ws.p.Fatal("got no bytes, want some")
 	case err != nil:
 		return ""
 	}
@@ -726,7 +726,7 @@ func (ws *socket) want(text string) {
 	}
 }
 
-// wantClose reads past pings to the close frame and the end.
+// wantClose skips pings and requires a close frame and the end of the connection.
 func (ws *socket) wantClose(code int) {
 	ws.p.Helper()
 	first, data := ws.readFrame()

@@ -11,19 +11,19 @@ import (
 
 const (
 	deflateName = "permessage-deflate"
-	// deflateAnswer makes messages independent of each other: no connection keeps a window of 32 KB, and one
-	// compressed form serves all connections (RFC 7692 §7.1.1).
+	// deflateAnswer disables context takeover: no connection needs a window of 32 KB, and a message is
+	// compressed once for all connections (RFC 7692 §7.1.1).
 	deflateAnswer = deflateName + "; server_no_context_takeover; client_no_context_takeover"
-	// deflateTail is what a sender leaves out at the end of each message (RFC 7692 §7.2.1). The receiver adds
-	// a final empty block too, so that its reader knows the end.
+	// deflateTail is removed by the sender from the end of each message (RFC 7692 §7.2.1). The receiver also appends
+	// a final empty block, which makes the reader return EOF.
 	deflateTail      = "\x00\x00\xff\xff"
 	deflateTailFinal = deflateTail + "\x01\x00\x00\xff\xff"
 	// rsv1 marks the first frame of a compressed message (RFC 7692 §6).
 	rsv1 = 0x40
 )
 
-// negotiateDeflate returns the answer to the extensions that a client offers, or nothing if no offer can be
-// taken up (RFC 7692 §5).
+// negotiateDeflate returns the response to a client's extension offers, or "" if no offer is
+// acceptable (RFC 7692 §5).
 func negotiateDeflate(offers []string) string {
 	for _, line := range offers {
 		for offer := range strings.SplitSeq(line, ",") {
@@ -35,8 +35,8 @@ func negotiateDeflate(offers []string) string {
 	return ""
 }
 
-// acceptDeflate declines what it does not know, as it must, and a smaller window for the server, which the
-// compressor does not have.
+// acceptDeflate declines offers with unknown parameters, as required, and with a smaller server window, which the
+// compressor does not support.
 func acceptDeflate(offer string) (answer string, ok bool) {
 	name, params, _ := strings.Cut(offer, ";")
 	if strings.TrimSpace(name) != deflateName {
@@ -71,7 +71,7 @@ func validWindow(bits string) bool {
 	return false
 }
 
-// deflaters compress and inflate. Their state is large, so it is shared.
+// deflaters pools compressors and decompressors, whose state is large.
 type deflaters struct {
 	writers sync.Pool // *flate.Writer
 	readers sync.Pool // io.ReadCloser that is a flate.Resetter
@@ -84,15 +84,15 @@ func (d *deflaters) appendDeflated(dst, data []byte) []byte {
 	if ok {
 		w.Reset(out)
 	} else {
-		w, _ = flate.NewWriter(out, flate.BestSpeed) // a level that exists is no error
+		w, _ = flate.NewWriter(out, flate.BestSpeed) // fails only for an invalid level
 	}
-	_, _ = w.Write(data) // a buffer takes everything
+	_, _ = w.Write(data) // never fails
 	_ = w.Flush()
 	d.writers.Put(w)
 	return bytes.TrimSuffix(out.Bytes(), []byte(deflateTail))
 }
 
-// inflate returns the content of a compressed message, unless that is longer than limit.
+// inflate decompresses a message. It returns an error if the content is longer than limit.
 func (d *deflaters) inflate(data []byte, limit int) ([]byte, error) {
 	in := io.MultiReader(bytes.NewReader(data), strings.NewReader(deflateTailFinal))
 	r, ok := d.readers.Get().(io.ReadCloser)
@@ -112,8 +112,8 @@ func (d *deflaters) inflate(data []byte, limit int) ([]byte, error) {
 	return content, nil
 }
 
-// compress makes the compressed form of m, which all sessions share that compress. Frames shorter than from
-// bytes, and those that would not get shorter, stay as they are.
+// compress compresses m once for all sessions with compression. Frames shorter than from
+// bytes, and those that would not shrink, stay uncompressed.
 func (m *Message) compress(d *deflaters, from int) {
 	if m.deflated.Load() != nil || m.first == (span{}) {
 		return
@@ -138,7 +138,7 @@ func (m *Message) appendCompressed(wire []byte, s span, d *deflaters, from int) 
 	return append(appendFrameHeader(wire, op, len(data)), data...)
 }
 
-// wireFor returns the form of m that c writes.
+// wireFor returns the bytes of m for c, compressed if c negotiated compression.
 func (m *Message) wireFor(c *wsConn) []byte {
 	if c.in.deflaters != nil {
 		if deflated := m.deflated.Load(); deflated != nil {

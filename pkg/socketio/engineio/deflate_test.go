@@ -77,7 +77,7 @@ func TestCompressionIsOffByDefault(t *testing.T) {
 	}
 }
 
-// TestInflationIsBounded sends little that becomes much.
+// TestInflationIsBounded sends a decompression bomb.
 func TestInflationIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{CompressFrom: 1, MaxPayload: 100_000})
@@ -89,7 +89,7 @@ func TestInflationIsBounded(t *testing.T) {
 	}
 }
 
-// TestBroadcastIsCompressedOnce sends one message to several sessions and looks whether they share a form.
+// TestBroadcastIsCompressedOnce sends one message to several sessions and checks that they share the compressed bytes.
 func TestBroadcastIsCompressedOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{CompressFrom: 100})
@@ -110,7 +110,7 @@ func TestBroadcastIsCompressedOnce(t *testing.T) {
 			first = m.deflated.Load()
 		}
 		if got := m.deflated.Load(); got != first || len(*got) > m.Size()/5 {
-			t.Errorf("got another form, or one of %d bytes for %d", len(*got), m.Size())
+			t.Errorf("got different bytes, or %d compressed bytes for %d", len(*got), m.Size())
 		}
 	}
 }

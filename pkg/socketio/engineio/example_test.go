@@ -10,7 +10,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// echo answers each message with itself.
+// echo sends each message back.
 type echo struct{ session *engineio.Session }
 
 func (e echo) OnMessage(data []byte, _ bool) error {

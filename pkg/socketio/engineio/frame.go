@@ -33,7 +33,7 @@ const (
 )
 
 const (
-	maxFrameHeader    = 10 // a server's frames carry no mask
+	maxFrameHeader    = 10 // server frames have no mask
 	maxControlPayload = 125
 )
 
@@ -122,17 +122,17 @@ func unmask(b []byte, mask [4]byte) {
 	}
 }
 
-// assembler turns the bytes of a connection, however they are cut, into messages. It keeps only what
-// has arrived of an incomplete frame or message.
+// assembler decodes the bytes of a connection, in pieces of any size, into messages. It buffers only the received
+// bytes of an incomplete frame or message.
 type assembler struct {
 	pending    []byte // an incomplete frame
 	message    []byte // the fragments of an incomplete message
-	op         opcode // of the incomplete message; opContinuation if there is none
-	compressed bool   // the incomplete message is
+	op         opcode // of the incomplete message; opContinuation: none
+	compressed bool   // the incomplete message is compressed
 	maxPayload int
 	deflaters  *deflaters // nil unless permessage-deflate was negotiated
-	maxFrames  int        // in a second; not positive: no limit
-	frames     int        // since the owner has last set it to 0, once a second
+	maxFrames  int        // per second; not positive: no limit
+	frames     int        // in the current second; reset by the owner
 	messages   int        // delivered so far
 }
 
@@ -140,7 +140,7 @@ type assembler struct {
 func (a *assembler) unfinished() bool { return len(a.pending) > 0 || a.op != opContinuation }
 
 // feed consumes in, which it may modify, and calls fn for each complete message or control frame. The
-// data given to fn is valid during the call. feed stops at the first error.
+// data passed to fn is valid only during the call. feed stops at the first error.
 func (a *assembler) feed(in []byte, fn func(op opcode, data []byte) error) error {
 	held := len(a.pending) > 0
 	if held {
@@ -169,14 +169,14 @@ func (a *assembler) feed(in []byte, fn func(op opcode, data []byte) error) error
 	return nil
 }
 
-// keep stores the incomplete rest; without one the buffer is given up, so that an idle connection
-// holds none.
+// keep stores the incomplete rest. If rest is empty, it frees the buffer, so that an idle connection
+// has none.
 func (a *assembler) keep(rest []byte, held bool) {
 	switch {
 	case len(rest) == 0:
 		a.pending = nil
 	case held && len(rest) == len(a.pending):
-		// Nothing was consumed. Copying here would make a long frame in short pieces quadratic.
+		// Nothing was consumed. Copying here would make a long frame in short pieces take quadratic time.
 	case held:
 		a.pending = append(a.pending[:0], rest...)
 	default:
@@ -187,11 +187,11 @@ func (a *assembler) keep(rest []byte, held bool) {
 func (a *assembler) frame(h frameHeader, data []byte, fn func(opcode, []byte) error) error {
 	switch {
 	case h.rsv1 && (a.deflaters == nil || h.op.control() || h.op == opContinuation):
-		return errFrame // only the first frame of a message says that it is compressed (RFC 7692 §6.1)
+		return errFrame // only the first frame of a message may have RSV1 (RFC 7692 §6.1)
 	case h.op.control():
 		return fn(h.op, data)
 	case (h.op == opContinuation) != (a.op != opContinuation):
-		return errFrame // a continuation of nothing, or a new message inside another
+		return errFrame // continuation without a message, or a new message inside another
 	case h.fin && a.op == opContinuation:
 		return a.deliver(h.op, data, h.rsv1, fn)
 	}

@@ -46,7 +46,7 @@ func checkKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// hijack takes the connection over from the HTTP server. early holds what the client has sent after
+// hijack takes over the connection from the HTTP server. early holds bytes that the client has sent after
 // its request.
 func hijack(w http.ResponseWriter) (conn net.Conn, early []byte, err error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
@@ -56,7 +56,7 @@ func hijack(w http.ResponseWriter) (conn net.Conn, early []byte, err error) {
 	return conn, buffered(rw.Reader), nil
 }
 
-// buffered copies what r has already read, so that r and its buffer can be freed.
+// buffered copies the bytes that r has buffered, so that r can be freed.
 func buffered(r *bufio.Reader) []byte {
 	if r == nil || r.Buffered() == 0 {
 		return nil
@@ -65,7 +65,7 @@ func buffered(r *bufio.Reader) []byte {
 	return append([]byte(nil), b...)
 }
 
-// appendSwitching appends the answer that completes the handshake (RFC 6455 §4.2.2). extensions may be
+// appendSwitching appends the 101 response that completes the handshake (RFC 6455 §4.2.2). extensions may be
 // empty.
 func appendSwitching(dst []byte, key, extensions string) []byte {
 	sum := sha1.Sum([]byte(key + websocketGUID))

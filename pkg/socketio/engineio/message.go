@@ -2,18 +2,18 @@ package engineio
 
 import "sync/atomic"
 
-// Message is a group of packets in wire form: WebSocket frames with their headers, from which the
-// polling form is derived when needed. It is immutable, so one Message serves any number of sessions,
-// and its packets reach a client without anything between them.
+// Message is a group of encoded packets: WebSocket frames with headers, from which the
+// polling payload is derived when needed. It is immutable and can be sent to any number of sessions;
+// its packets are sent to a client without other packets in between.
 type Message struct {
 	wire  []byte
 	first span
 	rest  []span
 
-	deflated atomic.Pointer[[]byte] // wire with compressed frames, once a session has asked for it
+	deflated atomic.Pointer[[]byte] // wire with compressed frames; set by the first session that compresses
 }
 
-// span marks one packet inside the wire form.
+// span is the position of a packet in wire.
 type span struct {
 	start, end int
 	binary     bool
@@ -24,7 +24,7 @@ func NewMessage(text []byte, attachments ...[]byte) *Message {
 	return NewMessageOf(nil, text, attachments...)
 }
 
-// NewMessageOf is NewMessage with a text in two parts, which saves joining them before.
+// NewMessageOf is NewMessage with a text in two parts, which saves a copy.
 func NewMessageOf(head, text []byte, attachments ...[]byte) *Message {
 	size := maxFrameHeader + 1 + len(head) + len(text)
 	for _, a := range attachments {
@@ -45,7 +45,7 @@ func newControl(t PacketType, data string) *Message {
 	return m
 }
 
-// newRawFrame holds a WebSocket control frame, which has no polling form.
+// newRawFrame encodes a WebSocket control frame. It contains no packets for polling.
 func newRawFrame(op opcode, data []byte) *Message {
 	return &Message{wire: append(appendFrameHeader(nil, op, len(data)), data...)}
 }
@@ -72,13 +72,13 @@ func (m *Message) addSpan(s span) {
 	m.rest = append(m.rest, s)
 }
 
-// messageOverhead is what a waiting message takes beside its bytes: the Message and its place in a queue.
+// messageOverhead is the memory of a queued message in addition to its bytes: the Message and its queue entry.
 const messageOverhead = 128
 
-// Size is the number of bytes on the wire.
+// Size returns the number of bytes on the wire.
 func (m *Message) Size() int { return len(m.wire) }
 
-// cost is what the message counts against a session's send buffer while it waits.
+// cost returns the bytes that a queued message counts against a session's send buffer.
 func (m *Message) cost() int { return len(m.wire) + messageOverhead }
 
 // Packets calls fn for each packet of the message in order.
@@ -93,11 +93,11 @@ func (m *Message) Packets(fn func(Packet)) {
 }
 
 func (m *Message) packet(s span) Packet {
-	p, _ := ParsePacket(m.wire[s.start:s.end], s.binary) // our own encoding always parses
+	p, _ := ParsePacket(m.wire[s.start:s.end], s.binary) // cannot fail
 	return p
 }
 
-// appendPayload appends the polling form.
+// appendPayload appends the packets to a polling payload.
 func (m *Message) appendPayload(payload []byte) []byte {
 	m.Packets(func(p Packet) { payload = AppendPayloadPacket(payload, p) })
 	return payload

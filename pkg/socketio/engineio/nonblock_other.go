@@ -4,7 +4,7 @@ package engineio
 
 import "net"
 
-// rawConn is absent here: every write goes through the session's writing goroutine.
+// rawConn is not supported here: all writes are done by the session's writing goroutine.
 type rawConn struct{}
 
 func newRawConn(net.Conn, *pools) *rawConn { return nil }

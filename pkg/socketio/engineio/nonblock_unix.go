@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// rawConn reads and writes a socket without waiting, on top of the runtime's poller.
+// rawConn does non-blocking reads and writes on a socket that the runtime's poller manages.
 type rawConn struct {
 	raw   syscall.RawConn
 	pools *pools
-	read  *rawRead // made by the first readReady
+	read  *rawRead // created by the first readReady
 }
 
-// newRawConn returns nil if conn has no file descriptor of its own (TLS, pipes).
+// newRawConn returns nil if conn is not a plain socket (TLS, pipes).
 func newRawConn(conn net.Conn, pools *pools) *rawConn {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
@@ -30,7 +30,7 @@ func newRawConn(conn net.Conn, pools *pools) *rawConn {
 	return &rawConn{raw: raw, pools: pools}
 }
 
-// rawRead is one waiting read. It takes a buffer only once the socket is readable.
+// rawRead is a blocking read that takes a buffer from the pool only when the socket is readable.
 type rawRead struct {
 	buffers *sync.Pool
 	ready   func(fd uintptr) bool
@@ -50,7 +50,7 @@ func (r *rawRead) attempt(fd uintptr) bool {
 	return true
 }
 
-// readReady waits for bytes and returns them in a buffer of the pool.
+// readReady waits until bytes are available and returns them in a buffer of the pool.
 func (c *rawConn) readReady() (*[]byte, int, error) {
 	if c.read == nil {
 		c.read = &rawRead{buffers: &c.pools.reads}
@@ -69,7 +69,7 @@ func (c *rawConn) readReady() (*[]byte, int, error) {
 	return buf, max(n, 0), err
 }
 
-// rawWrite is one attempt to write, or to read; it is pooled because the poller's interface needs it on
+// rawWrite is one attempt to write or read. It is pooled because syscall.RawConn makes it escape to
 // the heap.
 type rawWrite struct {
 	b       []byte
@@ -90,7 +90,7 @@ func (w *rawWrite) attemptRead(fd uintptr) bool {
 	return true
 }
 
-// readNow reads available bytes into b; without any it returns errWouldBlock.
+// readNow reads available bytes into b, or returns errWouldBlock.
 func (c *rawConn) readNow(b []byte) (int, error) {
 	w := c.pools.writes.Get().(*rawWrite)
 	w.b = b
@@ -116,7 +116,7 @@ func (w *rawWrite) attempt(fd uintptr) bool {
 	return true
 }
 
-// writeNow writes what the socket takes at once and reports how much that was.
+// writeNow writes as many bytes as the socket accepts immediately and returns their number.
 func (c *rawConn) writeNow(b []byte) (int, error) {
 	w := c.pools.writes.Get().(*rawWrite)
 	w.b = b

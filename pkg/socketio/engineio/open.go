@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxDismissed is how much of a dismissed WebSocket is read until its client has closed it as well.
+// maxDismissed is the maximum number of bytes read from a dismissed WebSocket while its client closes it.
 const maxDismissed = 64 << 10
 
 // handshake opens a session (protocol, "Handshake").
@@ -56,10 +56,10 @@ func (srv *Server) openWebSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	extensions := srv.negotiate(c, r)
-	s.ws, s.writing = c, true // nothing else is written before the handshake
+	s.ws, s.writing = c, true // the handshake must be written first
 	s.compresses.Store(extensions != "")
 	srv.webs.Add(1)
-	if !srv.add(s) { // before the client learns the sid
+	if !srv.add(s) { // before the client receives the sid
 		srv.webs.Add(-1)
 		c.conn.Close()
 		return
@@ -102,8 +102,8 @@ func (srv *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, s *Sessi
 	c.start(early)
 }
 
-// dismiss completes the WebSocket handshake of a session that needs no other WebSocket, and closes it: the client
-// learns no more than that, and the session goes on (protocol, "Upgrade").
+// dismiss completes the handshake of a second WebSocket of a session and closes that WebSocket. The session is not
+// affected (protocol, "Upgrade").
 func (srv *Server) dismiss(w http.ResponseWriter, r *http.Request) {
 	conn, _, err := srv.takeOver(w, r)
 	if err != nil {
@@ -122,7 +122,7 @@ func (srv *Server) dismiss(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// acceptWebSocket checks the request and takes its connection over; it has answered if it fails.
+// acceptWebSocket validates the request and hijacks its connection. On an error it has sent the response.
 func (srv *Server) acceptWebSocket(w http.ResponseWriter, r *http.Request, s *Session) (*wsConn, []byte, error) {
 	conn, early, err := srv.takeOver(w, r)
 	if err != nil {
@@ -149,7 +149,7 @@ func (srv *Server) takeOver(w http.ResponseWriter, r *http.Request) (net.Conn, [
 	return conn, early, nil
 }
 
-// completeHandshake sends the 101 answer, and first with it in one write.
+// completeHandshake sends the 101 response and the message first in one write.
 func (srv *Server) completeHandshake(c *wsConn, r *http.Request, extensions string, first *Message) error {
 	buf := srv.pools.batches.Get().(*[]byte)
 	defer srv.pools.batches.Put(buf)
@@ -164,7 +164,7 @@ func (srv *Server) completeHandshake(c *wsConn, r *http.Request, extensions stri
 	return nil
 }
 
-// negotiate chooses the compression, and returns the extension header of the answer.
+// negotiate negotiates compression and returns the extension header of the response.
 func (srv *Server) negotiate(c *wsConn, r *http.Request) (extensions string) {
 	if srv.opts.CompressFrom <= 0 {
 		return ""
@@ -188,7 +188,7 @@ func (srv *Server) newSession(r *http.Request) *Session {
 	}
 }
 
-// add makes s reachable and starts its heartbeat.
+// add registers s under its sid and starts its heartbeat. It returns false if the server is closed.
 func (srv *Server) add(s *Session) bool {
 	transport, firstTimer := s.transportLocked(), s.nextTimerLocked() // no other goroutine knows s yet
 	s.handler = srv.open(s)

@@ -15,47 +15,47 @@ type Options struct {
 	PingTimeout    time.Duration // time for the client to answer a ping; 20 s
 	UpgradeTimeout time.Duration // time to complete an upgrade; 10 s
 	OpenTimeout    time.Duration // time for the layer above to confirm a session; 45 s
-	WriteTimeout   time.Duration // longest stall of a write, and longest time for each 64 KiB of a backlog; 10 s
-	PartialTimeout time.Duration // time for the rest of an unfinished packet, fragment or POST body; 30 s
+	WriteTimeout   time.Duration // timeout of a write without progress, and for each 64 KiB of a backlog; 10 s
+	PartialTimeout time.Duration // time to complete a packet, fragmented message or POST body; 30 s
 	MaxPayload     int           // bytes of a client's message or POST body; 1,000,000
-	MaxFrames      int           // WebSocket frames or polling packets of one client in a second; 10,000; negative is no limit
-	SendBuffer     int           // bytes that may wait for one client; 1 MiB
-	MaxSessions    int           // open sessions, more get 503; 0 is no limit
-	KeepHeaders    []string      // header names that Request keeps, each with at most 2 KiB; nil keeps all
-	DropQuery      bool          // Request keeps no query
+	MaxFrames      int           // WebSocket frames or polling packets of one client per second; 10,000; negative: no limit
+	SendBuffer     int           // bytes queued for one client; 1 MiB
+	MaxSessions    int           // open sessions, more get 503; 0: no limit
+	KeepHeaders    []string      // headers in Request, each with at most 2 KiB; nil: all
+	DropQuery      bool          // no query in Request
 
-	// MaxConfirmed bounds the open sessions that the layer above has confirmed; see Session.Confirm. 0 is no limit.
+	// MaxConfirmed is the maximum number of open confirmed sessions; see Session.Confirm. 0 means no limit.
 	MaxConfirmed int
-	// MaxUnconfirmed bounds the sessions that the layer above has not confirmed. One more closes the oldest of
-	// them: a client that completes its handshake at once gets in, however many do not. 0 is no limit.
+	// MaxUnconfirmed is the maximum number of unconfirmed sessions. A further one closes the oldest, so that clients
+	// that are confirmed quickly get in even during a flood. 0 means no limit.
 	MaxUnconfirmed int
-	// MaxUnconfirmedPerAddress is the same for the sessions of one address.
+	// MaxUnconfirmedPerAddress is the same limit for each address.
 	MaxUnconfirmedPerAddress int
-	// Address returns the address that a handshake counts for. Nil means the host of the network address.
+	// Address returns the address of a handshake for this limit. Nil means the host of RemoteAddr.
 	Address func(*http.Request) string
 
-	// CompressFrom is the size in bytes from which WebSocket messages are compressed for clients that offer
-	// it (permessage-deflate, RFC 7692). It costs time for each message and no memory for a session. 0 never
-	// compresses: many short messages gain nothing, and secrets beside foreign text may be guessed by length.
+	// CompressFrom is the minimum size in bytes of WebSocket messages that are compressed, for clients that offer
+	// permessage-deflate (RFC 7692). It costs CPU for each message, but no memory per session. 0 disables
+	// compression: short messages do not shrink, and the length may leak secrets next to attacker-controlled text.
 	CompressFrom int
 
-	// CheckOrigin decides whether a page of the request's Origin may use the server. Nil allows any:
-	// no cookies or other credentials are involved.
+	// CheckOrigin reports whether a page of the request's Origin may connect. Nil allows any origin:
+	// cookies and other credentials are not used.
 	CheckOrigin func(*http.Request) bool
-	// Admit decides on a handshake; see AdmissionError. It may block. Nil admits all.
+	// Admit refuses a handshake by returning an error; see AdmissionError. It may block. Nil admits all.
 	Admit func(*http.Request) error
-	// NewSessionID makes unguessable identifiers; nil means 120 random bits. It may add the name of the
-	// process, so that Forward can find it.
+	// NewSessionID returns an unguessable identifier; nil means 120 random bits. The identifier may contain the id of the
+	// process for Forward.
 	NewSessionID func() string
-	// Forward is asked about requests with an unknown sid. If it returns true it has served the request,
-	// for example by passing it to the process that holds the session.
+	// Forward is called for requests with an unknown sid. If it returns true it has served the request,
+	// for example by forwarding it to the process that holds the session.
 	Forward func(w http.ResponseWriter, r *http.Request, sid string) bool
 
-	Logger   *slog.Logger // nil logs nothing
+	Logger   *slog.Logger // nil: no logs
 	Observer Observer
 }
 
-// Observer receives the events of sessions. Its functions must be fast; each may be nil.
+// Observer receives session events, for metrics. Its functions must be fast; each may be nil.
 type Observer struct {
 	Opened   func(transport string)
 	Upgraded func()
@@ -123,7 +123,7 @@ func remoteHost(r *http.Request) string {
 	return host
 }
 
-// randomID returns 20 characters that cannot be guessed.
+// randomID returns 20 unguessable characters.
 func randomID() string {
 	var b [15]byte
 	rand.Read(b[:]) // never fails

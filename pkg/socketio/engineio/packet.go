@@ -16,10 +16,10 @@ const (
 	Noop        PacketType = '6'
 )
 
-// ErrPacket is returned for bytes that are no Engine.IO packet.
+// ErrPacket is returned for malformed packets.
 var ErrPacket = errors.New("engineio: malformed packet")
 
-// Packet is one decoded Engine.IO packet. A binary packet is always a message.
+// Packet is a decoded Engine.IO packet. A binary packet is always a message.
 type Packet struct {
 	Type   PacketType
 	Binary bool
@@ -38,7 +38,7 @@ func ParsePacket(data []byte, binary bool) (Packet, error) {
 	return Packet{Type: PacketType(data[0]), Data: data[1:]}, nil
 }
 
-// AppendPacket appends the text form of p, which must not be binary.
+// AppendPacket appends p encoded as text. p must not be binary.
 func AppendPacket(dst []byte, p Packet) []byte {
 	return append(append(dst, byte(p.Type)), p.Data...)
 }

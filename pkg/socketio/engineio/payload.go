@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// separator stands between the packets of a payload (protocol, "Packet encoding, HTTP long-polling").
+// separator separates the packets of a payload (protocol, "Packet encoding, HTTP long-polling").
 const separator = 0x1e
 
-// binaryPrefix starts a base64 encoded binary message inside a payload.
+// binaryPrefix is the prefix of a base64-encoded binary message in a payload.
 const binaryPrefix = 'b'
 
-// EachPacket decodes the body of a polling request and calls fn for each packet in order. It stops at
+// EachPacket decodes the body of a polling request and calls fn for each packet in order. It returns
 // the first error, its own or fn's. Text packets alias body.
 func EachPacket(body []byte, fn func(Packet) error) error {
 	if !utf8.Valid(body) {

@@ -7,26 +7,26 @@ import (
 	"syscall"
 )
 
-// poller watches idle connections with one epoll instance, so that a connection takes a goroutine, and
-// with it a stack, only while it has something to read. It runs beside the runtime's own poller, which
-// wakes goroutines and so needs one for each connection.
+// poller watches idle connections with one epoll instance, so that a connection needs a goroutine, and
+// its stack, only while it has bytes to read. The runtime's own poller
+// would need a blocked goroutine for each connection.
 //
-// Events are one-shot: after one, the connection belongs to the goroutine that reads it, until that arms
-// it again.
+// Events are one-shot: after an event, the connection belongs to the goroutine that reads it, until the goroutine rearms
+// it.
 type poller struct {
 	epoll int
-	wake  [2]int // a pipe that ends run
+	wake  [2]int // a pipe that stops run
 
 	mu    sync.Mutex
 	next  int32
 	conns map[int32]*wsConn
 }
 
-// watched is what the poller knows of a connection, guarded by poller.mu.
+// watched is the poller's state of a connection, guarded by poller.mu.
 type watched struct {
-	token int32 // 0 if the poller does not know the connection
+	token int32 // 0: not watched
 	busy  bool  // a goroutine reads it
-	gone  bool  // was closed while busy
+	gone  bool  // closed while busy
 }
 
 const epollRead = syscall.EPOLLIN | syscall.EPOLLRDHUP | syscall.EPOLLONESHOT
@@ -44,7 +44,7 @@ func newPoller() (*poller, error) {
 	return p, nil
 }
 
-// openWake watches a pipe under token 0.
+// openWake creates the wake pipe and watches it under token 0.
 func (p *poller) openWake() error {
 	if err := syscall.Pipe2(p.wake[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
 		return os.NewSyscallError("pipe2", err)
@@ -58,17 +58,17 @@ func (p *poller) openWake() error {
 }
 
 func (p *poller) stop() {
-	_, _ = syscall.Write(p.wake[1], []byte{0}) // an empty pipe always takes it
+	_, _ = syscall.Write(p.wake[1], []byte{0}) // never blocks: the pipe is empty
 }
 
-// run hands each readable connection to a goroutine until stop.
+// run starts a goroutine for each readable connection, until stop.
 func (p *poller) run() {
 	defer func() { _, _, _ = syscall.Close(p.wake[0]), syscall.Close(p.wake[1]), syscall.Close(p.epoll) }()
 	events := make([]syscall.EpollEvent, 128)
 	for {
 		n, err := syscall.EpollWait(p.epoll, events, -1)
 		if err != nil && !errors.Is(err, syscall.EINTR) {
-			panic(os.NewSyscallError("epoll_wait", err)) // only a wrong descriptor does this
+			panic(os.NewSyscallError("epoll_wait", err)) // only for an invalid descriptor
 		}
 		for _, event := range events[:max(n, 0)] {
 			if event.Fd == 0 {
@@ -81,7 +81,7 @@ func (p *poller) run() {
 	}
 }
 
-// claim gives the connection to the caller.
+// claim marks the connection of a token as busy and returns it.
 func (p *poller) claim(token int32) *wsConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *poller) serve(c *wsConn) {
 	p.forget(c)
 }
 
-// add starts to watch c; it reports whether that worked.
+// add starts watching c and reports whether it succeeded.
 func (p *poller) add(c *wsConn) bool {
 	p.mu.Lock()
 	for p.next++; p.next <= 0 || p.conns[p.next] != nil; p.next++ {
@@ -115,8 +115,8 @@ func (p *poller) add(c *wsConn) bool {
 	if p.control(c, syscall.EPOLL_CTL_ADD, event) == nil {
 		return true
 	}
-	// Closed already, or the system's limit is reached: a reader finds out. If the connection was taken out
-	// meanwhile, it has been counted out too.
+	// The connection is closed or a system limit is reached: a reader goroutine takes over, unless unwatch removed the connection
+	// meanwhile, which then no longer counts in wg.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.conns[event.Fd] != c
@@ -125,7 +125,7 @@ func (p *poller) add(c *wsConn) bool {
 	return taken
 }
 
-// rearm gives a claimed connection back; it reports false if the connection has ended.
+// rearm watches a claimed connection again, or returns false if it has ended.
 func (p *poller) rearm(c *wsConn) bool {
 	p.mu.Lock()
 	if c.watched.gone {
@@ -136,7 +136,7 @@ func (p *poller) rearm(c *wsConn) bool {
 	event := syscall.EpollEvent{Events: epollRead, Fd: c.watched.token}
 	p.mu.Unlock()
 	if err := p.control(c, syscall.EPOLL_CTL_MOD, event); err != nil {
-		c.unwatch() // closed in between; if it was not, it cannot be read any more
+		c.unwatch() // closed meanwhile, or no longer watchable
 		c.session.readerEnded(c, err)
 		c.conn.Close()
 	}
@@ -149,7 +149,7 @@ func (p *poller) control(c *wsConn, op int, event syscall.EpollEvent) error {
 	return errors.Join(err, ctlErr)
 }
 
-// forget ends a connection that the caller has claimed.
+// forget stops watching a connection that the caller has claimed.
 func (p *poller) forget(c *wsConn) {
 	p.mu.Lock()
 	delete(p.conns, c.watched.token)
@@ -157,7 +157,7 @@ func (p *poller) forget(c *wsConn) {
 	c.session.srv.wg.Done()
 }
 
-// unwatch ends a connection that was closed: a closed descriptor has no events, so the poller would not notice.
+// unwatch ends a closed connection: the poller gets no events for a closed descriptor.
 func (c *wsConn) unwatch() {
 	p := c.session.srv.poller
 	if p == nil {

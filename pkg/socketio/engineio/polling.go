@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// servePoll answers a GET request: with what is queued, or else with the next message (protocol, "Receiving
+// servePoll answers a GET request with the queued messages, or waits for the next message (protocol, "Receiving
 // data").
 func (s *Session) servePoll(w http.ResponseWriter, r *http.Request) {
 	wake, upgrading, refusal := s.beginPoll()
@@ -40,8 +40,8 @@ func (s *Session) servePoll(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// beginPoll registers the one waiting GET request. A second one is an error and ends the session. upgrading says that
-// a probe was answered already.
+// beginPoll registers the waiting GET request. A second one is an error and closes the session. upgrading is true if the
+// probe was answered already.
 func (s *Session) beginPoll() (wake <-chan struct{}, upgrading bool, refusal *refusal) {
 	s.mu.Lock()
 	switch {
@@ -64,16 +64,16 @@ func (s *Session) beginPoll() (wake <-chan struct{}, upgrading bool, refusal *re
 	return poll, upgrading, nil
 }
 
-// A poll that arrives after the probe was answered is held for upgradeHold, in steps: of a process that was held up
-// itself, each step waits for its other goroutines.
+// A poll that arrives after the probe was answered is held for upgradeHold, in steps: on a delayed process, the steps give other
+// goroutines time to run.
 const (
 	upgradeHold  = 100 * time.Millisecond
 	upgradeSteps = 5
 )
 
-// awaitUpgrade holds a poll that arrived while the session upgrades. A client sends its upgrade packet when no poll of its
-// own is left, so a poll that meets that packet was sent after it, whichever of the two connections was faster: it
-// reports true, and the poll is over.
+// awaitUpgrade holds a poll that arrived during an upgrade. A client sends its upgrade packet only when it has no pending
+// poll, so if the packet arrives now, the poll was sent after it, in whatever order the connections delivered them: awaitUpgrade
+// returns true, and the poll is answered with an error.
 func (s *Session) awaitUpgrade(r *http.Request, wake <-chan struct{}) (upgraded bool) {
 	step := time.NewTicker(upgradeHold / upgradeSteps)
 	defer step.Stop()
@@ -102,13 +102,13 @@ func (s *Session) awaitUpgrade(r *http.Request, wake <-chan struct{}) (upgraded 
 // wakeLocked wakes the waiting poll.
 func (s *Session) wakeLocked() {
 	select {
-	case s.poll <- struct{}{}: // never ready if there is no poll
+	case s.poll <- struct{}{}: // never ready without a poll
 	default:
 	}
 }
 
-// takePayload moves the queue into buf; last says that the session ends with this payload. An empty
-// result means that nothing is queued.
+// takePayload moves the queue into buf; last is true if the session ends with this payload. The payload is empty if
+// nothing is queued.
 func (s *Session) takePayload(buf []byte) (payload []byte, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Session) takePayload(buf []byte) (payload []byte, last bool) {
 	return buf, last
 }
 
-// lastPacketLocked is what ends the last poll: a client that has said it leaves gets a mere noop.
+// lastPacketLocked returns the packet for the last poll: close, or noop if the client itself sent a close packet.
 func (s *Session) lastPacketLocked() PacketType {
 	if s.left {
 		return Noop
@@ -140,8 +140,8 @@ func (s *Session) lastPacketLocked() PacketType {
 	return Close
 }
 
-// abandonPoll is called when the client has cancelled its request: what it might have missed is
-// unknown, so the session cannot go on.
+// abandonPoll closes the session when the client has cancelled its poll: messages may be
+// lost, so the session cannot continue.
 func (s *Session) abandonPoll() {
 	s.mu.Lock()
 	s.poll = nil
@@ -152,7 +152,7 @@ func (s *Session) abandonPoll() {
 	}
 }
 
-// servePost takes the packets of a POST request (protocol, "Sending data").
+// servePost handles the packets of a POST request (protocol, "Sending data").
 func (s *Session) servePost(w http.ResponseWriter, r *http.Request) {
 	if refusal := s.beginPost(); refusal != nil {
 		s.srv.refuse(w, refusal)
@@ -177,7 +177,7 @@ func (s *Session) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// beginPost registers the one running POST request. A second one is an error and ends the session.
+// beginPost registers the running POST request. A second one is an error and closes the session.
 func (s *Session) beginPost() *refusal {
 	s.mu.Lock()
 	switch {
@@ -198,14 +198,14 @@ func (s *Session) beginPost() *refusal {
 	return nil
 }
 
-// readPost reads the body and takes its packets.
+// readPost reads the body and handles its packets.
 func (s *Session) readPost(w http.ResponseWriter, r *http.Request) error {
 	opts := &s.srv.opts
 	if r.ContentLength > int64(opts.MaxPayload) {
 		return errTooBig
 	}
 	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(time.Now().Add(opts.PartialTimeout)) // not every writer can; then the server's own limits hold
+	_ = deadline.SetReadDeadline(time.Now().Add(opts.PartialTimeout)) // if not supported, the HTTP server's own timeouts apply
 	body, err := io.ReadAll(io.LimitReader(r.Body, int64(opts.MaxPayload)+1))
 	_ = deadline.SetReadDeadline(time.Time{})
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Session) readPost(w http.ResponseWriter, r *http.Request) error {
 	return EachPacket(body, s.onPacket)
 }
 
-// add counts n packets, and reports whether the client may send that many in a second.
+// add counts n packets and reports whether the client is within its limit per second.
 func (c *packetCount) add(now time.Duration, n, most int) bool {
 	if now-c.second >= time.Second {
 		*c = packetCount{second: now}
@@ -229,7 +229,7 @@ func (c *packetCount) add(now time.Duration, n, most int) bool {
 	return most < 0 || c.n <= most
 }
 
-// leave closes the session because its client said so.
+// leave closes the session after the client's close packet.
 func (s *Session) leave() {
 	s.mu.Lock()
 	s.left = true

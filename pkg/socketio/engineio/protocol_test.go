@@ -17,7 +17,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// harness is a server that echoes, and what it has seen.
+// harness is an echo server that records its sessions.
 type harness struct {
 	t      *testing.T
 	srv    *Server
@@ -100,7 +100,7 @@ func (h *harness) want(method, query, body string, status int, answer string) {
 	}
 }
 
-// wantRefusal checks the protocol's error.
+// wantRefusal requires an error response of the protocol.
 func (h *harness) wantRefusal(method, query, body string, status, code int) {
 	h.t.Helper()
 	gotStatus, answer := h.request(method, query, body)
@@ -179,7 +179,7 @@ func (h *harness) wantClosed(want Reason) {
 	}
 }
 
-// wantNothingBuffered waits for the writer, which may count a moment after the client has read.
+// wantNothingBuffered waits until nothing is buffered: the writer may update the count after the client has read.
 func (h *harness) wantNothingBuffered(s *Session) {
 	h.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); s.Buffered() != 0; runtime.Gosched() {
@@ -322,7 +322,7 @@ func TestWebSocketBreaches(t *testing.T) {
 		_ = conn.Write(t.Context(), websocket.MessageText, []byte(text)) // may be cut
 		h.wantClosed(want)
 		if _, _, err := conn.Read(t.Context()); err == nil {
-			t.Errorf("%.10q: the connection lives on", text)
+			t.Errorf("%.10q: got an open connection, want it closed", text)
 		}
 	}
 }
@@ -354,11 +354,11 @@ func TestSlowReader(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("the slow session was not closed")
+	t.Fatal("got the slow session open, want it closed")
 }
 
-// TestOrder sends from several goroutines through a full socket and checks that each one's messages
-// arrive whole and in order.
+// TestOrder sends from several goroutines through a full socket and checks that the messages of each
+// arrive complete and in order.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Options{SendBuffer: 1 << 26})

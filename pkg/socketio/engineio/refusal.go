@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// refusal is the answer to a request that is not served.
+// refusal is the error response to a request.
 type refusal struct {
 	status     int
 	retryAfter time.Duration
@@ -17,7 +17,7 @@ type refusal struct {
 	Message    string `json:"message"`
 }
 
-// The error codes that Engine.IO clients know.
+// The error codes of Engine.IO.
 var (
 	refuseTransport  = &refusal{status: http.StatusBadRequest, Code: 0, Message: "Transport unknown"}
 	refuseUnknownSID = &refusal{status: http.StatusBadRequest, Code: 1, Message: "Session ID unknown"}
@@ -28,17 +28,17 @@ var (
 	refuseProtocol   = &refusal{status: http.StatusBadRequest, Code: 5, Message: "Unsupported protocol version"}
 )
 
-// AdmissionError is returned by Options.Admit to say how a handshake is refused. Any other error means
-// 403 with the protocol's code 4.
+// AdmissionError is returned by Options.Admit to choose the response to a refused handshake. For any other error it is
+// 403 with code 4 of the protocol.
 type AdmissionError struct {
 	Status     int           // HTTP status; 503 if zero
-	Message    string        // shown to the client
-	RetryAfter time.Duration // Retry-After for the client, if positive
+	Message    string        // sent to the client
+	RetryAfter time.Duration // sent as Retry-After if positive
 }
 
 func (e *AdmissionError) Error() string { return "engineio: not admitted: " + e.Message }
 
-// refusalOf translates an error of Options.Admit.
+// refusalOf translates an error of Options.Admit to a response.
 func refusalOf(err error) *refusal {
 	var admission *AdmissionError
 	if !errors.As(err, &admission) {
@@ -51,7 +51,7 @@ func refusalOf(err error) *refusal {
 	return &refusal{status: status, retryAfter: admission.RetryAfter, Code: refuseForbidden.Code, Message: admission.Message}
 }
 
-// refuse answers with the protocol's JSON.
+// refuse sends the error as JSON, as the protocol requires.
 func (srv *Server) refuse(w http.ResponseWriter, r *refusal) {
 	srv.opts.Observer.Refused(r.Code)
 	if r.retryAfter > 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Request is what a session remembers of the request that opened it, in a compact form: maps are built
-// only when asked for.
+// Request is the stored part of the request that opened a session, in a compact form: maps are built
+// on demand.
 type Request struct {
 	// RemoteAddr is the network address that sent the request.
 	RemoteAddr string
@@ -17,14 +17,14 @@ type Request struct {
 	Time time.Time
 
 	query string
-	lines string // "Name: value\n" for each header line that is kept
+	lines string // "Name: value\n" for each kept header line
 }
 
-// maxKeptHeader bounds the value of a header that is kept by its name. A longer one is cut, so that it cannot be
-// taken for one that was not sent.
+// maxKeptHeader is the maximum length of a header value selected by KeepHeaders. A longer one is truncated, not dropped, so that
+// it does not appear to be missing.
 const maxKeptHeader = 2 << 10
 
-// newRequest keeps what opts name.
+// newRequest stores the parts of r that opts select.
 func newRequest(r *http.Request, opts *Options) Request {
 	query := ""
 	if !opts.DropQuery {
@@ -54,16 +54,16 @@ func headerLines(h http.Header, keep []string) string {
 			b.WriteByte('\n')
 		}
 	}
-	return strings.Clone(b.String()) // without the builder's spare room
+	return strings.Clone(b.String()) // without the builder's spare capacity
 }
 
 // Query returns the query parameters.
 func (r *Request) Query() url.Values {
-	q, _ := url.ParseQuery(r.query) // malformed pairs are left out
+	q, _ := url.ParseQuery(r.query) // skips malformed pairs
 	return q
 }
 
-// Header returns the header lines that were kept.
+// Header returns the kept headers.
 func (r *Request) Header() http.Header {
 	h := make(http.Header)
 	for line := range strings.Lines(r.lines) {

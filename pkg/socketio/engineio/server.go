@@ -17,7 +17,7 @@ const (
 	transportWebSocket = "websocket"
 )
 
-// Server turns HTTP requests into sessions. It is an http.Handler for any path. Its methods are safe for
+// Server is an Engine.IO server: an http.Handler for any path. Its methods are safe for
 // concurrent use.
 type Server struct {
 	opts    Options
@@ -29,14 +29,14 @@ type Server struct {
 	mu       sync.RWMutex
 	closed   bool
 	sessions map[string]*Session   // by sid
-	ending   map[*Session]struct{} // no longer known by their sid; their last bytes may still be on their way
+	ending   map[*Session]struct{} // removed from sessions; their last bytes may not be sent yet
 
 	unconfirmed unconfirmed
 	confirmed   atomic.Int64
 
 	wg        sync.WaitGroup // requests, connections, writers
-	poller    *poller        // nil where there is none
-	own       sync.WaitGroup // the goroutines of the wheel and the poller
+	poller    *poller        // nil: not supported
+	own       sync.WaitGroup // goroutines of the wheel and the poller
 	stopWheel chan struct{}
 	webs      atomic.Int64 // sessions on WebSocket
 }
@@ -61,13 +61,13 @@ func NewServer(opts Options, open OpenFunc) *Server {
 	return srv
 }
 
-// wheelTick is fine enough for the shortest time of opts and coarse enough to cost nothing.
+// wheelTick returns a tick that is fine enough for the shortest timeout of opts and coarse enough to be cheap.
 func wheelTick(opts Options) time.Duration {
 	shortest := min(opts.PingInterval, opts.PingTimeout, opts.OpenTimeout)
 	return min(max(shortest/50, time.Millisecond), 100*time.Millisecond)
 }
 
-// SessionCount returns the number of sessions that are open or still hold a connection, and how many open ones use
+// SessionCount returns the number of sessions that are open or still hold a connection, and the number of open sessions on
 // WebSocket.
 func (srv *Server) SessionCount() (total, webSocket int) {
 	srv.mu.RLock()
@@ -116,7 +116,7 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	srv.handshake(w, r, query.Get("transport"))
 }
 
-// enter counts a request, unless the server is closed.
+// enter adds a request to wg, or returns false if the server is closed.
 func (srv *Server) enter() bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -144,7 +144,7 @@ func (srv *Server) session(sid string) *Session {
 	return srv.sessions[sid]
 }
 
-// serveSession serves a request that names its session.
+// serveSession serves a request with a sid.
 func (srv *Server) serveSession(w http.ResponseWriter, r *http.Request, sid, transport string) {
 	s := srv.session(sid)
 	switch {
@@ -175,7 +175,7 @@ func (srv *Server) sessionClosed(transport string, reason Reason) {
 	srv.opts.Observer.Closed(transport, reason)
 }
 
-// takePlace counts a confirmed session if there is room for one.
+// takePlace counts a confirmed session, or returns false if MaxConfirmed is reached.
 func (srv *Server) takePlace() bool {
 	most := int64(srv.opts.MaxConfirmed)
 	if n := srv.confirmed.Add(1); most > 0 && n > most {
@@ -185,7 +185,7 @@ func (srv *Server) takePlace() bool {
 	return true
 }
 
-// retire makes the sid of a session unknown. The session is kept until forget, so that Shutdown finds it.
+// retire makes the sid of a session unknown. The session is kept in ending until forget, for Shutdown.
 func (srv *Server) retire(s *Session) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
@@ -195,7 +195,7 @@ func (srv *Server) retire(s *Session) {
 	}
 }
 
-// forget drops a session that has ended.
+// forget removes a session that has ended.
 func (srv *Server) forget(s *Session) {
 	srv.wheel.remove(s)
 	srv.mu.Lock()
@@ -206,7 +206,7 @@ func (srv *Server) forget(s *Session) {
 	}
 }
 
-// remaining returns the sessions that have not ended, known by their sid or not.
+// remaining returns all sessions that have not ended, including retired ones.
 func (srv *Server) remaining() []*Session {
 	all := srv.Sessions()
 	srv.mu.RLock()
@@ -214,7 +214,7 @@ func (srv *Server) remaining() []*Session {
 	return slices.AppendSeq(all, maps.Keys(srv.ending))
 }
 
-// startPoller tries to do without a goroutine per WebSocket; without a poller each has one.
+// startPoller starts the poller for idle WebSockets. If that fails, each WebSocket has a goroutine.
 func (srv *Server) startPoller() {
 	p, err := newPoller()
 	if err != nil {
@@ -227,9 +227,9 @@ func (srv *Server) startPoller() {
 	}
 }
 
-// Shutdown closes all sessions with ReasonShutdown, sends what is queued for them, and returns when
-// everything that the server started has stopped. When ctx ends it cuts the remaining connections and
-// returns ctx's error, still after everything has stopped.
+// Shutdown closes all sessions with ReasonShutdown, sends their queues, and returns when
+// all goroutines of the server have stopped. When ctx ends it cuts the remaining connections and
+// returns ctx's error, also after all goroutines have stopped.
 func (srv *Server) Shutdown(ctx context.Context) error {
 	first := srv.markClosed()
 	for _, s := range srv.Sessions() {
@@ -261,7 +261,7 @@ func (srv *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close is Shutdown with a little time for the last words.
+// Close is Shutdown with a timeout of twice closeGrace.
 func (srv *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*closeGrace)
 	defer cancel()

@@ -16,15 +16,15 @@ var (
 
 var errHeartbeat = errors.New("engineio: invalid heartbeat direction")
 
-// closeGrace is how long a closed WebSocket may take to end its side.
+// closeGrace is the time that a client has to close its side of a closed WebSocket.
 const closeGrace = 2 * time.Second
 
-// Handler receives what a client sends. It is called for one message at a time, in order.
+// Handler receives a client's messages, one at a time and in order.
 type Handler interface {
 	// OnMessage is called with each message; data is valid only during the call. An error closes the
 	// session with ReasonParseError.
 	OnMessage(data []byte, binary bool) error
-	// OnClose is called once, possibly from within Send or Close. It must not wait for the client.
+	// OnClose is called once, possibly within Send or Close. It must not wait for the client.
 	OnClose(reason Reason)
 }
 
@@ -35,39 +35,39 @@ type state uint8
 
 const (
 	stateOpen    state = iota
-	stateClosing       // closed for both layers; the last bytes may still be on their way
+	stateClosing       // closed for both layers; the last bytes may not be sent yet
 	stateClosed
 )
 
-// Session is one Engine.IO connection, whatever its transport. Its methods are safe for concurrent use.
+// Session is one Engine.IO connection over any transport. Its methods are safe for concurrent use.
 type Session struct {
 	srv     *Server
 	id      string
 	handler Handler
 	request Request
 
-	compresses atomic.Bool // ws has negotiated compression; known without the lock
+	compresses atomic.Bool // ws has negotiated compression; readable without mu
 
 	mu           sync.Mutex
 	state        state
 	confirmed    bool
-	probing      bool // a WebSocket may become the transport, or has
-	upgrading    bool // a probe was answered, the upgrade packet is awaited
+	probing      bool // an upgrade is in progress or done
+	upgrading    bool // the probe was answered, waiting for the upgrade packet
 	posting      bool // a POST request is being read
 	writing      bool // a goroutine is writing to ws
 	awaitingPong bool
-	left         bool    // the client has said that it leaves
-	lastPoll     bool    // closed by the server: the next poll gets the last words
+	left         bool    // the client has sent a close packet
+	lastPoll     bool    // closed by the server: the next poll gets the queue and the close packet
 	ws           *wsConn // nil while the transport is polling
-	probe        *wsConn // a WebSocket that has not upgraded yet
+	probe        *wsConn // a WebSocket before its upgrade packet
 	poll         chan struct{}
 	queue        []*Message
-	pong         *Message         // the answer to the client's last ping frame: RFC 6455 §5.5.3 asks for no other
-	queued       int              // cost of what was accepted and not yet handed to the kernel
+	pong         *Message         // response to the client's last ping frame; earlier ones need none (RFC 6455 §5.5.3)
+	queued       int              // cost of the accepted messages not yet written to the socket
 	heartbeat    time.Duration    // when the last ping was sent or the last pong arrived
-	opened       time.Duration    // or when Unconfirm was called
-	awaited      [2]time.Duration // since when the rest of a message, and of a packet, is awaited; 0: it is not
-	packets      packetCount      // touched by the one running POST request
+	opened       time.Duration    // when the session was opened or Unconfirm was called
+	awaited      [2]time.Duration // by partial: since when the rest is awaited; 0: not awaited
+	packets      packetCount      // used only by the running POST request
 
 	address string
 	waiting *unconfirmedEntry // guarded by unconfirmed.mu; nil once confirmed
@@ -75,7 +75,7 @@ type Session struct {
 	timer wheelEntry
 }
 
-// partial is what a client has begun to send.
+// partial is a kind of incomplete input.
 type partial int
 
 const (
@@ -83,13 +83,13 @@ const (
 	restOfPacket                 // of the layer above
 )
 
-// packetCount counts the packets of a polling client in the second that began at second.
+// packetCount counts the packets of a polling client within the second that started at second.
 type packetCount struct {
 	second time.Duration
 	n      int
 }
 
-// ID returns the session's identifier, which only its client may know.
+// ID returns the session's identifier, which must be disclosed to the client only.
 func (s *Session) ID() string { return s.id }
 
 // Request returns the request that opened the session.
@@ -109,8 +109,8 @@ func (s *Session) transportLocked() string {
 	return transportPolling
 }
 
-// Confirm keeps the session open beyond Options.OpenTimeout. It reports false, and changes nothing, if there are
-// Options.MaxConfirmed already.
+// Confirm keeps the session open beyond Options.OpenTimeout. If Options.MaxConfirmed is reached, it returns false and changes
+// nothing.
 func (s *Session) Confirm() bool {
 	s.mu.Lock()
 	if s.state != stateOpen || s.confirmed {
@@ -127,7 +127,7 @@ func (s *Session) Confirm() bool {
 	return true
 }
 
-// Unconfirm takes Confirm back: the session is closed if it is not confirmed again within Options.OpenTimeout.
+// Unconfirm reverts Confirm: the session is closed if it is not confirmed again within Options.OpenTimeout.
 func (s *Session) Unconfirm() {
 	s.mu.Lock()
 	if s.state != stateOpen || !s.confirmed {
@@ -142,7 +142,7 @@ func (s *Session) Unconfirm() {
 	s.srv.unconfirmed.add(s)
 }
 
-// closeUnconfirmed ends a session that has to make room, unless it was confirmed meanwhile.
+// closeUnconfirmed closes a session to make room for another, unless it was confirmed meanwhile.
 func (s *Session) closeUnconfirmed() {
 	if s.isUnconfirmed() {
 		s.close(ReasonUnconfirmed, closeNormal)
@@ -155,8 +155,8 @@ func (s *Session) isUnconfirmed() bool {
 	return s.state == stateOpen && !s.confirmed
 }
 
-// AwaitRest says whether the layer above has begun a packet whose rest is still to come. The session is closed if
-// that takes longer than Options.PartialTimeout.
+// AwaitRest tells whether the layer above waits for the rest of a packet. The session is closed if
+// the rest takes longer than Options.PartialTimeout.
 func (s *Session) AwaitRest(awaited bool) { s.await(restOfPacket, awaited) }
 
 func (s *Session) await(what partial, awaited bool) {
@@ -172,24 +172,24 @@ func (s *Session) await(what partial, awaited bool) {
 	}
 }
 
-// Buffered returns the number of bytes that wait for the client, with what it takes to keep them.
+// Buffered returns the number of bytes queued for the client, including overhead.
 func (s *Session) Buffered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.queued
 }
 
-// Send hands m to the client, in order and without waiting: what the socket does not take at once is
-// queued. If the queue would exceed the send buffer the session is closed with ReasonSlow and ErrSlow
-// returned. A single message larger than the buffer passes if nothing else waits.
+// Send sends m to the client, in order and without blocking: bytes that the socket does not accept immediately are
+// queued. If the queue would exceed the send buffer, Send closes the session with ReasonSlow and returns
+// ErrSlow. A single message larger than the buffer is accepted if the queue is empty.
 func (s *Session) Send(m *Message) error { return s.send(m, false) }
 
-// SendVolatile is Send, but drops m if it could not leave at once.
+// SendVolatile is Send, but drops m if it cannot be sent immediately.
 func (s *Session) SendVolatile(m *Message) error { return s.send(m, true) }
 
 func (s *Session) send(m *Message, volatile bool) error {
 	if s.compresses.Load() && m.Size() >= s.srv.opts.CompressFrom {
-		m.compress(&s.srv.pools.deflaters, s.srv.opts.CompressFrom) // not under the lock
+		m.compress(&s.srv.pools.deflaters, s.srv.opts.CompressFrom) // without holding mu
 	}
 	s.mu.Lock()
 	if s.state != stateOpen {
@@ -230,7 +230,7 @@ func (s *Session) enqueueLocked(m *Message) {
 	s.wakeLocked()
 }
 
-// sendPong answers a ping frame. A pong that still waits is replaced.
+// sendPong answers a ping frame. It replaces a queued pong.
 func (s *Session) sendPong(data []byte) {
 	m := newRawFrame(opPong, data)
 	s.mu.Lock()
@@ -253,13 +253,13 @@ func (s *Session) sendPong(data []byte) {
 	s.writeDirect(ws, m)
 }
 
-// sendRaw sends a WebSocket control frame if the session has not ended.
+// sendRaw sends a WebSocket control frame if the session is open.
 func (s *Session) sendRaw(m *Message) {
 	_ = s.send(m, false)
 }
 
-// writeDirect writes m from the calling goroutine, which holds the write turn. What the socket does not
-// take, and what was queued meanwhile, is left to a goroutine that may wait.
+// writeDirect writes m in the calling goroutine, which must hold the write turn. Bytes that the socket does not
+// accept, and messages queued meanwhile, are written by a goroutine that may block.
 func (s *Session) writeDirect(ws *wsConn, m *Message) {
 	wire := m.wireFor(ws)
 	n, err := ws.writeNow(wire)
@@ -279,12 +279,12 @@ func (s *Session) writeDirect(ws *wsConn, m *Message) {
 		s.mu.Unlock()
 		return
 	}
-	s.srv.wg.Add(1) // the reader is still counted, so the server cannot have finished waiting
+	s.srv.wg.Add(1) // the reader still counts, so wg.Wait cannot have returned
 	s.mu.Unlock()
 	go s.writeRest(ws, wire[n:])
 }
 
-// endTurn gives the write turn back, or to a goroutine that writes what was queued meanwhile.
+// endTurn releases the write turn, or passes it to a goroutine that writes the messages queued meanwhile.
 func (s *Session) endTurn(ws *wsConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,25 +292,25 @@ func (s *Session) endTurn(ws *wsConn) {
 		s.turnEndedLocked(ws)
 		return
 	}
-	s.srv.wg.Add(1) // the caller is counted
+	s.srv.wg.Add(1) // the caller counts in wg
 	go s.writeRest(ws, nil)
 }
 
-// turnEndedLocked gives the write turn back, or ends the connection if that was the last of it.
+// turnEndedLocked releases the write turn. If the session is closing, it finishes the connection.
 func (s *Session) turnEndedLocked(ws *wsConn) {
 	s.writing = false
 	if s.state != stateClosing {
 		return
 	}
-	end := s.srv.wheel.now() // a closed connection has no events: nothing else would notice
+	end := s.srv.wheel.now() // closed by us: no event follows, so terminate now
 	if !ws.finish() {
 		end += closeGrace
 	}
 	s.srv.wheel.schedule(s, end)
 }
 
-// writeRest writes rest and the queue until nothing is left. Each write has WriteTimeout, and all of them together as
-// much for every full batch: a client that takes a few bytes now and then does not stay.
+// writeRest writes rest and the queue until both are empty. Each write has WriteTimeout, and all writes together have WriteTimeout
+// for each full batch: this closes clients that read only a few bytes at a time.
 func (s *Session) writeRest(ws *wsConn, rest []byte) {
 	defer s.srv.wg.Done()
 	buf := s.srv.pools.batches.Get().(*[]byte)
@@ -343,8 +343,8 @@ func (s *Session) writeRest(ws *wsConn, rest []byte) {
 	}
 }
 
-// batchLocked moves rest and queued messages into one write. A large first piece is not copied. size is what
-// they count against the send buffer.
+// batchLocked combines rest and queued messages into one write. A large first piece is not copied. size is their
+// cost against the send buffer.
 func (s *Session) batchLocked(ws *wsConn, buf, rest []byte) (batch []byte, size int) {
 	if len(rest) > cap(buf) {
 		return rest, len(rest)
@@ -368,7 +368,7 @@ func (s *Session) batchLocked(ws *wsConn, buf, rest []byte) (batch []byte, size 
 	}
 	s.queue = slices.Delete(s.queue, 0, i)
 	if len(s.queue) == 0 {
-		s.queue = nil // an idle session keeps no queue
+		s.queue = nil // frees the queue of an idle session
 	}
 	return buf, size
 }
@@ -399,8 +399,8 @@ func (s *Session) isOpen() bool {
 	return s.state == stateOpen
 }
 
-// onPong records that the client is alive; the wheel schedules the next ping when it reaches the session. After an interval without
-// a pong it would reach it only at the timeout.
+// onPong records that the client is alive. Usually the wheel's next visit schedules the next ping; if the interval has passed
+// already, the next visit would be at the timeout, so onPong reschedules it.
 func (s *Session) onPong() {
 	now := s.srv.wheel.now()
 	s.mu.Lock()
@@ -444,7 +444,7 @@ func (s *Session) onTimer() {
 		due := s.heartbeat + opts.PingInterval
 		s.awaitingPong, s.heartbeat = true, now
 		if s.ws == nil && s.poll == nil {
-			s.heartbeat = due // the client does not lose the time by which the timer is late
+			s.heartbeat = due // a late timer must not shorten the client's timeout
 		}
 	}
 	next := s.nextTimerLocked()
@@ -456,7 +456,7 @@ func (s *Session) onTimer() {
 	}
 }
 
-// nextTimerLocked says when to look again. After a ping that is no later than the interval, so that a
+// nextTimerLocked returns the time of the next onTimer. After a ping that is at most one interval later, so that a
 // timeout longer than the interval does not delay the next ping.
 func (s *Session) nextTimerLocked() time.Duration {
 	opts := &s.srv.opts
@@ -487,7 +487,7 @@ func (s *Session) restOverdueLocked(now time.Duration) bool {
 	return false
 }
 
-// silentLocked reports whether a polling client has missed its heartbeat, even if the timer has not fired yet.
+// silentLocked reports whether a polling client has missed its heartbeat, even if the timer is late.
 func (s *Session) silentLocked() bool {
 	opts, allowed := &s.srv.opts, s.srv.opts.PingTimeout
 	if !s.awaitingPong {
@@ -496,15 +496,15 @@ func (s *Session) silentLocked() bool {
 	return s.state == stateOpen && s.ws == nil && s.poll == nil && s.srv.wheel.now() >= s.heartbeat+allowed
 }
 
-// Close ends the session with ReasonForced after flushing the queue.
+// Close closes the session with ReasonForced after sending the queue.
 func (s *Session) Close() { s.close(ReasonForced, closeNormal) }
 
-// CloseSlow ends the session with ReasonSlow: the layer above keeps more for it than it may.
+// CloseSlow closes the session with ReasonSlow, for a layer above with a buffer of its own that is full.
 func (s *Session) CloseSlow() { s.close(ReasonSlow, closeNormal) }
 
-// close is the only way out of stateOpen. A polite close sends what is queued and a last word first. From here on the
-// sid is unknown, before anybody hears of the end; only what the server has closed is kept for one more poll, if
-// none waits for its last words.
+// close ends stateOpen; every end of a session goes through it. Unless the reason is abrupt, it first sends the queue and a close
+// packet. The sid becomes unknown before the handler and the client are notified; only a session closed by the server is kept for
+// one more poll, if no poll is waiting for the close packet.
 func (s *Session) close(reason Reason, code closeCode) {
 	s.mu.Lock()
 	if s.state != stateOpen {
@@ -520,11 +520,11 @@ func (s *Session) close(reason Reason, code closeCode) {
 		s.srv.retire(s)
 	}
 	ws, probe, transport := s.ws, s.probe, s.transportLocked()
-	var last *Message // to be written by us
+	var last *Message // to be written by this goroutine
 	if ws != nil && !reason.abrupt() {
 		last = s.lastWordLocked(closeFrame(code))
 	}
-	idle := s.ws == nil && s.poll == nil && !s.lastPoll // nothing is left to do
+	idle := s.ws == nil && s.poll == nil && !s.lastPoll // nothing left to send
 	s.wakeLocked()
 	s.mu.Unlock()
 
@@ -538,14 +538,14 @@ func (s *Session) close(reason Reason, code closeCode) {
 		s.terminate()
 		return
 	}
-	// The last poll, or a slow socket, may take this long.
+	// Time limit for the last poll or a slow socket.
 	s.srv.wheel.schedule(s, s.srv.wheel.now()+s.srv.opts.PingTimeout)
 	if last != nil {
 		s.writeDirect(ws, last)
 	}
 }
 
-// lastWordLocked returns m if the caller got the write turn and has to write it; else m is queued.
+// lastWordLocked returns m if the caller got the write turn and must write it; otherwise it queues m.
 func (s *Session) lastWordLocked(m *Message) *Message {
 	s.queued += m.cost()
 	if s.writing {
@@ -556,7 +556,7 @@ func (s *Session) lastWordLocked(m *Message) *Message {
 	return m
 }
 
-// terminate frees what a closing session still holds.
+// terminate releases the resources of a closing session.
 func (s *Session) terminate() {
 	s.mu.Lock()
 	if s.state == stateClosed {
@@ -575,7 +575,7 @@ func (s *Session) terminate() {
 	}
 }
 
-// readerEnded is called by the reader of c when it stops.
+// readerEnded must be called by the reader of c when it stops.
 func (s *Session) readerEnded(c *wsConn, err error) {
 	if c.probing {
 		s.probeEnded()
@@ -589,8 +589,8 @@ func (s *Session) readerEnded(c *wsConn, err error) {
 	s.terminate()
 }
 
-// endIdlePolling terminates a closed session that has no request to answer: with the server closed, no
-// other would arrive.
+// endIdlePolling terminates a closed session that has no pending request: after the shutdown of the server none
+// would arrive.
 func (s *Session) endIdlePolling() {
 	s.mu.Lock()
 	idle := s.ws == nil && s.poll == nil

@@ -8,8 +8,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// TestWithoutPoller serves connections that can neither be polled nor written without waiting, and ones
-// that are read by a goroutine each.
+// TestWithoutPoller serves connections without non-blocking I/O, and connections with
+// a reader goroutine each.
 func TestWithoutPoller(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"tls", "goroutine"} {

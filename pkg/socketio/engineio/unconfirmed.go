@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// unconfirmed are the sessions that the layer above has not confirmed yet, oldest first, in all and by address. They
-// have a budget of their own: whatever they do, confirmed sessions keep their places, and a session that is
-// confirmed at once gets one.
+// unconfirmed lists the sessions that the layer above has not confirmed, oldest first, in total and by address. Their
+// limit is separate, so that a flood of them neither closes confirmed sessions nor keeps out a session that is
+// confirmed quickly.
 type unconfirmed struct {
-	max, maxPerAddress int // 0 is no limit
+	max, maxPerAddress int // 0: no limit
 
 	mu        sync.Mutex
 	all       list.List             // of *Session
 	byAddress map[string]*list.List // of *Session; no empty lists
 }
 
-// unconfirmedEntry is a session's place, guarded by unconfirmed.mu.
+// unconfirmedEntry is a session's position in the lists, guarded by unconfirmed.mu.
 type unconfirmedEntry struct {
 	inAll, inAddress *list.Element
 }
@@ -26,12 +26,12 @@ func (u *unconfirmed) init(opts Options) {
 	u.byAddress = make(map[string]*list.List)
 }
 
-// add adds s as the newest, and closes the oldest beyond the limit.
+// add adds s as the newest and closes the oldest sessions that exceed the limits.
 func (u *unconfirmed) add(s *Session) {
 	for _, old := range u.enter(s) {
 		old.closeUnconfirmed()
 	}
-	if !s.isUnconfirmed() { // any more: another goroutine may have changed that meanwhile
+	if !s.isUnconfirmed() { // confirmed or closed meanwhile
 		u.remove(s)
 	}
 }

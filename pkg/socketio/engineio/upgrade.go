@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// probeData is the payload of the ping and pong that try a new transport out.
+// probeData is the payload of the ping and pong that probe a new transport.
 const probeData = "probe"
 
 var errProbe = errors.New("engineio: malformed probe")
 
-// reserveProbe makes the coming WebSocket the session's only attempt to upgrade. It is not reserved where there is
-// one already, or nothing to upgrade.
+// reserveProbe reserves the session's only upgrade for a WebSocket. It returns false if the upgrade is taken or
+// the session cannot be upgraded.
 func (s *Session) reserveProbe() (reserved bool, refusal *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Session) reserveProbe() (reserved bool, refusal *refusal) {
 	return true, nil
 }
 
-// setProbe connects c to the reservation, unless the session was closed meanwhile.
+// setProbe assigns c to the reservation, or returns false if the session was closed meanwhile.
 func (s *Session) setProbe(c *wsConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *Session) setProbe(c *wsConn) bool {
 	return true
 }
 
-// onProbe handles a packet of a WebSocket that wants to take the session over (protocol, "Upgrade").
+// onProbe handles a packet of a WebSocket before the upgrade (protocol, "Upgrade").
 func (s *Session) onProbe(c *wsConn, p Packet) error {
 	switch {
 	case p.Type == Ping && string(p.Data) == probeData:
@@ -51,7 +51,7 @@ func (s *Session) onProbe(c *wsConn, p Packet) error {
 	}
 }
 
-// releasePoll ends the waiting poll with a noop; until the upgrade is done, later ones get one after upgradeHold.
+// releasePoll answers the waiting poll with a noop. Until the upgrade is done, later polls get a noop after upgradeHold.
 func (s *Session) releasePoll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,20 +63,20 @@ func (s *Session) releasePoll() error {
 	return nil
 }
 
-// upgrade makes c the session's transport and sends what has been queued for a poll.
+// upgrade makes c the session's transport and sends the messages queued for a poll.
 func (s *Session) upgrade(c *wsConn) error {
 	s.mu.Lock()
 	if s.state != stateOpen || !s.upgrading {
 		s.mu.Unlock()
 		return errProbe
 	}
-	s.ws, s.probe, s.upgrading, c.probing = c, nil, false, false // s.probing stays: one upgrade is all
+	s.ws, s.probe, s.upgrading, c.probing = c, nil, false, false // s.probing stays true: a session is upgraded at most once
 	s.compresses.Store(c.in.deflaters != nil)
 	s.wakeLocked()
 	pending := len(s.queue) > 0
 	if pending {
 		s.writing = true
-		s.srv.wg.Add(1) // we are a counted reader
+		s.srv.wg.Add(1) // the calling reader counts in wg
 	}
 	s.mu.Unlock()
 	if pending {
@@ -86,7 +86,7 @@ func (s *Session) upgrade(c *wsConn) error {
 	return c.conn.SetReadDeadline(time.Time{})
 }
 
-// probeEnded lets the session go on with polling.
+// probeEnded ends a failed upgrade; the session continues with polling.
 func (s *Session) probeEnded() {
 	s.mu.Lock()
 	s.probe, s.probing, s.upgrading = nil, false, false

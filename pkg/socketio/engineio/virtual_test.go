@@ -13,8 +13,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// inBubble runs test in virtual time, with a server that is reached over pipes: sockets would not let time
-// pass. synctest.Wait returns when no goroutine can go on, for example when a poll waits.
+// inBubble runs test in virtual time, with a server on pipes: time does not advance while goroutines block on
+// sockets. synctest.Wait returns when all goroutines are blocked, for example in a waiting poll.
 func inBubble(t *testing.T, opts Options, test func(t *testing.T, h *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func (l *pipeListener) Close() error {
 
 func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// wantSince checks when something has happened, to the wheel's tick.
+// wantSince checks the time of an event with the precision of the wheel's tick.
 func wantSince(t *testing.T, what string, start time.Time, want time.Duration) {
 	t.Helper()
 	if got := time.Since(start); got < want || got > want+200*time.Millisecond {
@@ -125,7 +125,7 @@ func TestHeartbeatOverWebSocket(t *testing.T) {
 	})
 }
 
-// TestTimeoutLongerThanInterval keeps to the interval although the timeout would allow more.
+// TestTimeoutLongerThanInterval: pings keep the interval even if the timeout is longer.
 func TestTimeoutLongerThanInterval(t *testing.T) {
 	inBubble(t, Options{PingInterval: 2 * time.Second, PingTimeout: 9 * time.Second}, func(t *testing.T, h *harness) {
 		conn, s := h.openWebSocket()
@@ -283,7 +283,7 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// wantDismissed tries a WebSocket that must be accepted and closed.
+// wantDismissed opens a WebSocket that must be accepted and closed.
 func (h *harness) wantDismissed(query string) {
 	h.t.Helper()
 	conn, _, err := h.dial(query)

@@ -14,7 +14,7 @@ const (
 	writeBatchSize = 64 << 10
 )
 
-// pools holds the buffers that connections take while they have something to do.
+// pools holds the buffers of active connections.
 type pools struct {
 	reads   sync.Pool // *[]byte of readBufferSize
 	batches sync.Pool // *[]byte with room for writeBatchSize
@@ -31,19 +31,19 @@ func newPools() *pools {
 	}
 }
 
-// wsConn is one WebSocket. Its reader calls the session; writes are made by the goroutine that holds the session's
-// write turn.
+// wsConn is a WebSocket. Its reader calls the session; only the goroutine with the session's write turn
+// writes.
 type wsConn struct {
 	conn    net.Conn
-	raw     *rawConn // nil if the connection cannot be written without waiting
+	raw     *rawConn // nil: non-blocking writes are not supported
 	session *Session
 	in      assembler
-	probing bool // true until the client's upgrade packet; touched by the reader only
+	probing bool // true until the client's upgrade packet; used only by the reader
 	watched watched
 
-	// Touched by the reader only.
-	second     time.Duration // when the count of frames began
-	unfinished bool          // the session knows that a message is incomplete
+	// Used only by the reader.
+	second     time.Duration // start of the second in which frames are counted
+	unfinished bool          // the last value passed to Session.await
 }
 
 var errWouldBlock = errors.New("engineio: nothing to read yet")
@@ -57,8 +57,8 @@ func newWSConn(conn net.Conn, s *Session) *wsConn {
 	}
 }
 
-// start begins to read. early holds bytes that arrived with the handshake. The caller has counted c in the
-// server's wait group; the goroutine that ends c takes it out.
+// start starts reading. early holds bytes that arrived with the handshake. The caller must have added c to the
+// server's wait group; the goroutine that ends c calls Done.
 func (c *wsConn) start(early []byte) {
 	if len(early) == 0 && c.watch() {
 		return
@@ -66,8 +66,8 @@ func (c *wsConn) start(early []byte) {
 	go c.readLoop(early)
 }
 
-// watch leaves c to the server's poller, if it has one, so that c needs no goroutine while it is idle. A
-// probe has a time limit that only a waiting reader observes.
+// watch adds c to the server's poller, if any, so that c needs no goroutine while it is idle. A
+// probe is not watched: its read deadline needs a blocked reader.
 func (c *wsConn) watch() bool {
 	p := c.session.srv.poller
 	return p != nil && c.raw != nil && !c.probing && p.add(c)
@@ -86,13 +86,13 @@ func (c *wsConn) readLoop(early []byte) {
 	c.session.srv.wg.Done()
 }
 
-// ended is called by the reader of c at its end.
+// ended must be called by the reader of c when it stops.
 func (c *wsConn) ended(err error) {
 	c.session.readerEnded(c, err)
 	c.conn.Close()
 }
 
-// readBurst reads what has arrived. It returns nil when c should be watched again.
+// readBurst reads all available bytes. It returns nil if c should be watched again.
 func (c *wsConn) readBurst() error {
 	buf := c.session.srv.pools.reads.Get().(*[]byte)
 	defer c.session.srv.pools.reads.Put(buf)
@@ -113,7 +113,7 @@ func (c *wsConn) readBurst() error {
 	}
 }
 
-// feed takes bytes that have arrived.
+// feed decodes received bytes and handles their messages.
 func (c *wsConn) feed(b []byte) error {
 	now := c.session.srv.wheel.now()
 	if now-c.second >= time.Second {
@@ -123,7 +123,7 @@ func (c *wsConn) feed(b []byte) error {
 	if err := c.in.feed(b, c.onFrame); err != nil {
 		return err
 	}
-	// A probe has a time limit of its own.
+	// A probe has its own timeout.
 	if unfinished := c.in.unfinished(); !c.probing && (unfinished != c.unfinished || unfinished && c.in.messages != before) {
 		c.unfinished = unfinished
 		c.session.await(restOfMessage, unfinished)
@@ -163,7 +163,7 @@ func (c *wsConn) onFrame(op opcode, data []byte) error {
 		}
 	case opClose:
 		if !c.probing {
-			c.session.srv.retire(c.session) // before the client hears of the end
+			c.session.srv.retire(c.session) // before the client is notified
 			c.session.sendRaw(closeFrame(closeNormal))
 		}
 		return errPeerLeft
@@ -182,7 +182,7 @@ func (c *wsConn) onPacket(data []byte, binary bool) error {
 	return c.session.onPacket(p)
 }
 
-// writeNow writes without waiting as much as the socket takes.
+// writeNow writes as many bytes as the socket accepts without blocking.
 func (c *wsConn) writeNow(b []byte) (int, error) {
 	if c.raw == nil {
 		return 0, nil
@@ -190,7 +190,7 @@ func (c *wsConn) writeNow(b []byte) (int, error) {
 	return c.raw.writeNow(b)
 }
 
-// writeAll waits for the socket, at most until the deadline.
+// writeAll writes all of b and blocks at most until the deadline.
 func (c *wsConn) writeAll(b []byte, deadline time.Time) error {
 	if err := c.conn.SetWriteDeadline(deadline); err != nil {
 		return err
@@ -201,8 +201,8 @@ func (c *wsConn) writeAll(b []byte, deadline time.Time) error {
 	return c.conn.SetWriteDeadline(time.Time{})
 }
 
-// finish ends our side after the last byte; the client gets a moment to end its own: closing at once
-// would reset the connection and could take the last messages with it. It reports whether it was closed.
+// finish closes the write side after the last byte. The client gets closeGrace to close its side: closing the connection immediately
+// could reset it and lose the last messages. It returns true if it closed the connection because half-close is not supported.
 func (c *wsConn) finish() (closed bool) {
 	half, ok := c.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -212,7 +212,7 @@ func (c *wsConn) finish() (closed bool) {
 	return false
 }
 
-// drain reads and drops what the client still sends, until it ends or the session is terminated.
+// drain reads and discards input until the client closes or the session is terminated.
 func (c *wsConn) drain() {
 	buf := c.session.srv.pools.reads.Get().(*[]byte)
 	defer c.session.srv.pools.reads.Put(buf)
@@ -228,8 +228,8 @@ func closeFrame(code closeCode) *Message {
 	return newRawFrame(opClose, binary.BigEndian.AppendUint16(nil, uint16(code)))
 }
 
-// ending says what the end of a reader means: the reason of the session's close and the status that
-// the client gets.
+// ending translates a reader's error to the reason of the session's close and the close code for
+// the client.
 func ending(err error) (Reason, closeCode) {
 	switch {
 	case errors.Is(err, errPeerLeft):
@@ -251,7 +251,7 @@ func ending(err error) (Reason, closeCode) {
 	}
 }
 
-// writeFailure says what a failed write means.
+// writeFailure translates a write error to a close reason.
 func writeFailure(err error) Reason {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return ReasonSlow

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// wheelSlots bounds how far apart two entries of one slot are: a full turn.
+// wheelSlots is the number of slots. Entries of a slot differ by full turns.
 const wheelSlots = 256
 
-// wheel is the one timer of a server: a ring of slots, each a list of the sessions that are due when the
-// hand passes. Setting a timer costs a few pointers and no allocation.
+// wheel is the timer wheel of a server: a ring of slots, each a list of the sessions that are due when the
+// hand passes. Setting a timer changes a few pointers and allocates nothing.
 type wheel struct {
 	tick  time.Duration
 	start time.Time
@@ -22,17 +22,17 @@ type wheel struct {
 // wheelEntry is the part of a session that the wheel owns, guarded by wheel.mu.
 type wheelEntry struct {
 	next, prev *Session
-	due        int64 // in ticks; 0 when not scheduled
+	due        int64 // in ticks; 0: not scheduled
 }
 
 func newWheel(tick time.Duration) *wheel {
 	return &wheel{tick: tick, start: time.Now()}
 }
 
-// now is the time since the wheel's start.
+// now returns the time since the wheel's start.
 func (w *wheel) now() time.Duration { return time.Since(w.start) }
 
-// schedule (re)sets the one timer of s.
+// schedule sets or resets the timer of s.
 func (w *wheel) schedule(s *Session, at time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *wheel) run(done <-chan struct{}) {
 	}
 }
 
-// advance moves the hand to now and collects the sessions that are due.
+// advance moves the hand to now and appends the sessions that are due.
 func (w *wheel) advance(due []*Session) []*Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,19 +18,19 @@ import (
 type Options struct {
 	Prefix         string        // of all channels; "socket.io"
 	Sharded        bool          // SSUBSCRIBE and SPUBLISH, the format of the official sharded adapter
-	PublishTimeout time.Duration // for one round trip of publishes; 3 s (on a cluster, the client's own limits hold too)
-	RequestTimeout time.Duration // for the answers of other nodes; 5 s
-	HealthInterval time.Duration // a connection silent for twice as long is given up; 3 s
+	PublishTimeout time.Duration // timeout of a publish round trip; 3 s (on a cluster, the client's own timeouts apply too)
+	RequestTimeout time.Duration // timeout of responses of other nodes; 5 s
+	HealthInterval time.Duration // idle time before a ping, and its timeout; 3 s
 
-	// OnDisconnect is called when subscriptions are lost; from then on messages are missed. It is called
-	// before they are made again: nothing of a new connection is delivered before it has returned.
+	// OnDisconnect is called when subscriptions are lost, so that messages are missed. It is called
+	// before they are restored: no message of a new connection is delivered before it has returned.
 	OnDisconnect func(namespace string)
-	// OnReconnect is called when all subscriptions are back, with the last time at which the connection was
-	// known to be good: later messages may have been missed. Neither may block, since deliveries wait
-	// meanwhile. The calls are in the order of the events.
+	// OnReconnect is called when all subscriptions are restored, with the time at which the connection was
+	// last known to work: later messages may have been missed. Neither callback may block, since deliveries wait
+	// meanwhile. The calls are made in the order of the events.
 	OnReconnect func(namespace string, since time.Time)
 
-	Logger *slog.Logger // nil logs nothing
+	Logger *slog.Logger // nil: no logs
 }
 
 func (o Options) withDefaults() Options {
@@ -58,54 +58,54 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// emitterUID is the sender of broadcasts that no node sent: @socket.io/redis-emitter uses it, and every node accepts what it sends.
+// emitterUID is the sender id of @socket.io/redis-emitter. Every node accepts its broadcasts, since no node has this id.
 const emitterUID = "emitter"
 
-// maxJobs bounds the requests of other nodes that wait; more are dropped.
+// maxJobs bounds the queued requests of other nodes; further ones are dropped.
 const maxJobs = 1024
 
 // format is one of the two wire formats.
 type format interface {
 	// channels are the channels that a node always subscribes to.
 	channels() []string
-	// roomChannel is where broadcasts for a room travel; it is none of its own if own is false.
+	// roomChannel returns the channel of a room; own is false if the room shares the namespace's channel.
 	roomChannel(room string) (name string, own bool)
-	// requestChannel is where all nodes listen.
+	// requestChannel returns the channel for requests to all nodes.
 	requestChannel() string
 	// appendBroadcast appends the payload of a broadcast from uid to dst.
 	appendBroadcast(dst []byte, uid string, b *socketio.Broadcast) (channel string, payload []byte, err error)
 	encodeCommand(c socketio.Command) ([]byte, error)
 	encodeFetch(requestID string, sel socketio.Selection) ([]byte, error)
 	encodeServerSide(data json.RawMessage) ([]byte, error)
-	// handle acts on a message. It is called in order and must not wait.
+	// handle handles a message. It is called in order and must not block.
 	handle(channel, payload string)
 }
 
 // adapter implements socketio.Adapter for one namespace.
 type adapter struct {
-	local  socketio.Local
-	client redis.UniversalClient
-	opts   Options
-	uid    string
-	format format
-	pub    *publisher
-	subs   *subscriptions
-	asked  requests
-	jobs   chan func(context.Context)
+	local    socketio.Local
+	client   redis.UniversalClient
+	opts     Options
+	uid      string
+	format   format
+	pub      *publisher
+	subs     *subscriptions
+	requests requests
+	jobs     chan func(context.Context)
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	states sync.Mutex // held while a callback runs, to keep their order
-	lostAt time.Time  // of the oldest connection that is not back
+	lostAt time.Time  // earliest loss among the lost connections
 	lost   int
 }
 
-// New returns what socketio.Options.Adapter wants. The client is a *redis.Client, of one server or behind sentinels,
-// or a *redis.ClusterClient, with which Options.Sharded should be used. It stays the caller's and must outlive the
-// server. What is published and what arrives goes over clients that are made from its options, not through its pool and hooks: a
-// publish must not be repeated, and a lost subscription not be replaced, without the adapter's knowledge.
+// New returns a constructor for socketio.Options.Adapter. The client is a *redis.Client, for one server or sentinels,
+// or a *redis.ClusterClient, for which Options.Sharded should be set. The caller closes it after the
+// server. Except on a cluster, publishes use a separate client with the same options, as subscriptions always do, without its pool and
+// hooks: go-redis must neither retry a publish nor replace a lost subscription without the adapter's knowledge.
 func New(client redis.UniversalClient, opts Options) func(socketio.Local) socketio.Adapter {
 	opts = opts.withDefaults()
 	return func(local socketio.Local) socketio.Adapter { return start(client, opts, local) }
@@ -118,7 +118,7 @@ func start(client redis.UniversalClient, opts Options, local socketio.Local) *ad
 		jobs: make(chan func(context.Context), maxJobs),
 		ctx:  ctx, cancel: cancel,
 	}
-	a.asked.pending = make(map[string]*request)
+	a.requests.pending = make(map[string]*request)
 	if opts.Sharded {
 		a.format = newSharded(a)
 	} else {
@@ -132,8 +132,8 @@ func start(client redis.UniversalClient, opts Options, local socketio.Local) *ad
 	return a
 }
 
-// subscribeOwn subscribes to the channels of every node. It fails while the nodes of a cluster are unknown; a single
-// server is waited for.
+// subscribeOwn subscribes to the channels that every node needs. It retries while the nodes of a cluster are unknown; a single
+// server is awaited.
 func (a *adapter) subscribeOwn() {
 	for backoff := minBackoff; a.ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
 		err := a.subs.acquire(a.ctx, a.format.channels()...)
@@ -172,8 +172,8 @@ func (a *adapter) startSubscriber(client redis.UniversalClient, rehome func(*sub
 	return s
 }
 
-// onState combines the states of all connections: reconnected means that all are back. The callbacks
-// are made one at a time, in the order of the events.
+// onState combines the states of all connections: OnReconnect is called when all are connected. The callbacks
+// are called one at a time, in the order of the events.
 func (a *adapter) onState(connected bool, at time.Time) {
 	a.states.Lock()
 	defer a.states.Unlock()
@@ -198,8 +198,8 @@ func (a *adapter) Publish(ctx context.Context, b *socketio.Broadcast) error {
 	return a.pub.publish(ctx, func(dst []byte) (string, []byte, error) { return a.format.appendBroadcast(dst, a.uid, b) })
 }
 
-// PublishOrdered implements socketio.OrderedAdapter: Redis sends the messages of a channel to all its subscribers in one order,
-// and this node accepts broadcasts of emitterUID like the others.
+// PublishOrdered implements socketio.OrderedAdapter: Redis sends the messages of a channel to all subscribers in the same order,
+// and with emitterUID as the sender this node accepts them too.
 func (a *adapter) PublishOrdered(ctx context.Context, batch []*socketio.Broadcast) []error {
 	return a.pub.publishAll(ctx, len(batch), func(i int, dst []byte) (string, []byte, error) {
 		return a.format.appendBroadcast(dst, emitterUID, batch[i])
@@ -256,13 +256,13 @@ func (a *adapter) Close() error {
 	return nil
 }
 
-// later runs a job that may wait, after those before it. If too many wait it is dropped: the caller
-// has a time limit.
+// later queues a job that may block; jobs run one at a time. If the queue is full the job is dropped: the
+// requesting node has a timeout.
 func (a *adapter) later(job func(context.Context)) {
 	select {
 	case a.jobs <- job:
 	default:
-		a.opts.Logger.Warn("dropped a request of another node", "namespace", a.local.Name())
+		a.opts.Logger.Warn("request of another node dropped", "namespace", a.local.Name())
 	}
 }
 

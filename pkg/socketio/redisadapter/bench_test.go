@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
 
-// counter is a namespace that counts what is delivered to it.
+// counter is a namespace that counts deliveries.
 type counter struct {
 	socketio.Local
 	delivered atomic.Int64
@@ -32,15 +32,15 @@ func (c *counter) Deliver(*socketio.Broadcast) int {
 
 var reply = []byte(`["message",{"id":"0194f0b5-7a3c-7e11-8d4f-2f6a1b9c0d21","type":"TEXT","data":{"text":"hello there, how are you?"},"isFromSupport":true,"createdAt":"2026-11-21T10:00:00.000Z"},"12345"]`)
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time of this process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkReply takes events from one node to another through Redis, each for a room of its own. The
-// time that matters is cpu-ns/op, of both nodes together and without Redis.
+// BenchmarkReply sends events from one node to another through Redis, each to a separate room. The
+// relevant result is cpu-ns/op, the CPU time of both nodes without Redis.
 func BenchmarkReply(b *testing.B) {
 	for name, pace := range map[string]time.Duration{"5000-a-second": time.Second / 5000, "flat-out": 0} {
 		for _, sharded := range []bool{false, true} {

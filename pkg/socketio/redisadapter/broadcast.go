@@ -9,14 +9,14 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
-// eventType is the packet type of an event on the wire, binary or not.
+// eventType is the packet type of an event on the wire, with or without binary data.
 const eventType = 2
 
-// metadataMember is where a broadcast's options have its metadata, in both formats. Official nodes ignore it.
+// metadataMember is the option that contains a broadcast's metadata, in both formats. Official nodes ignore it.
 const metadataMember = "metadata"
 
-// appendBroadcast writes [uid, packet, options], and after it the event's JSON if MessagePack cannot
-// carry it byte for byte: the official nodes read the first three.
+// appendBroadcast encodes [uid, packet, options] and, if MessagePack does not preserve the event's JSON byte for
+// byte, appends the JSON as a fourth element: official nodes read only the first three.
 func (c *classic) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast) (string, []byte, error) {
 	start := len(dst)
 	dst = slices.Grow(dst, len(b.Data)+128)
@@ -70,10 +70,10 @@ func appendStrings(dst []byte, list []string) []byte {
 type classicBroadcast struct {
 	uid, nsp []byte
 	socketio.Broadcast
-	room [1]string // holds Rooms if there is but one
+	room [1]string // storage of Rooms for a single room
 }
 
-// decodeClassicBroadcast reads what appendBroadcast, or an official node or emitter, has written. What it returns refers to payload.
+// decodeClassicBroadcast decodes a broadcast of appendBroadcast, an official node or an emitter. The result aliases payload.
 func decodeClassicBroadcast(payload []byte) (*classicBroadcast, error) {
 	n, b, err := msgp.ReadArrayHeaderBytes(payload)
 	if err != nil || n < 3 {
@@ -103,7 +103,7 @@ func decodeClassicBroadcast(payload []byte) (*classicBroadcast, error) {
 	return m, err
 }
 
-// eachMember reads a map: value gets a member's name and what follows it, and returns what follows its value.
+// eachMember iterates over a map: value is called with a member's name and the following bytes, and returns the bytes after the value.
 func eachMember(b []byte, value func(name, b []byte) ([]byte, error)) ([]byte, error) {
 	n, b, err := msgp.ReadMapHeaderBytes(b)
 	for ; err == nil && n > 0; n-- {
@@ -122,7 +122,7 @@ func (m *classicBroadcast) readPacket(b []byte) ([]byte, error) {
 		case "nsp":
 			m.nsp, rest, err = msgp.ReadStringZC(b)
 		case "data":
-			w := jsonWriter{dst: make([]byte, 0, len(b)+len(b)/8)} // quotes and commas, less the names around
+			w := jsonWriter{dst: make([]byte, 0, len(b)+len(b)/8)} // estimate: adds quotes and commas, drops the surrounding names
 			rest, err = w.value(b, 0)
 			m.Data, m.Attachments = w.dst, w.attachments
 		default:
@@ -166,7 +166,7 @@ func (m *classicBroadcast) readMetadata(name, b []byte) (rest []byte, err error)
 	return rest, err
 }
 
-// readStrings appends an array of strings, or of numbers as JavaScript may send them, to list. Nil is an
+// readStrings appends an array of strings, or of numbers, which JavaScript nodes may send, to list. Nil is read as an
 // empty array.
 func readStrings(b []byte, list []string) ([]string, []byte, error) {
 	if msgp.IsNil(b) {

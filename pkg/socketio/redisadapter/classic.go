@@ -28,12 +28,12 @@ const (
 	defaultBroadcastTimeout = 5 * time.Second
 )
 
-// classic is the format of createAdapter in @socket.io/redis-adapter.
+// classic implements the format of createAdapter in @socket.io/redis-adapter.
 type classic struct {
 	*adapter
 	channel, request, response, specific string
 
-	own string // how our own broadcasts begin, after their first byte
+	own string // prefix of this node's broadcasts, after the first byte
 }
 
 func newClassic(a *adapter) *classic {
@@ -58,7 +58,7 @@ func (c *classic) roomChannel(room string) (string, bool) { return c.channel + r
 func (c *classic) handle(channel, payload string) {
 	switch {
 	case strings.HasPrefix(channel, c.channel):
-		// Redis sends back what we have published: it is not worth decoding.
+		// Redis also sends this node's own broadcasts; skip them without decoding.
 		if payload == "" || !strings.HasPrefix(payload[1:], c.own) {
 			c.onBroadcast(payload)
 		}
@@ -81,10 +81,10 @@ func (c *classic) onBroadcast(payload string) {
 	c.local.Deliver(&m.Broadcast)
 }
 
-// eventData reports whether data is an array that is not empty, as an event must be.
+// eventData reports whether data is a non-empty array, as required for an event.
 func eventData(data []byte) bool { return len(data) > 2 && data[0] == '[' }
 
-// classicRequest is a question or an order of another node.
+// classicRequest is a request of another node.
 type classicRequest struct {
 	UID       string          `json:"uid"`
 	RequestID string          `json:"requestId"`
@@ -103,7 +103,7 @@ type classicRequest struct {
 // lenient accepts what the JSON parsers of other nodes accept.
 var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// decodeMixed reads JSON, or MessagePack as JSON with attachments.
+// decodeMixed decodes JSON, or MessagePack converted to JSON with attachments.
 func decodeMixed(payload string, dst any) (attachments [][]byte, err error) {
 	if strings.HasPrefix(payload, "{") {
 		return nil, jsonv2.Unmarshal([]byte(payload), dst, lenient)
@@ -129,13 +129,13 @@ func (c *classic) onRequest(payload string) {
 	c.later(func(ctx context.Context) { c.serve(ctx, q, attachments) })
 }
 
-// serve is the table of requests.
+// serve dispatches a request by type.
 func (c *classic) serve(ctx context.Context, q classicRequest, attachments [][]byte) {
 	switch q.Type {
 	case requestSockets:
-		c.answer(ctx, q, map[string]any{"sockets": ids(c.local.LocalSockets(socketio.Selection{Rooms: q.Rooms}))})
+		c.sendResponse(ctx, q, map[string]any{"sockets": ids(c.local.LocalSockets(socketio.Selection{Rooms: q.Rooms}))})
 	case requestAllRooms:
-		c.answer(ctx, q, map[string]any{"rooms": c.allRooms()})
+		c.sendResponse(ctx, q, map[string]any{"rooms": c.allRooms()})
 	case requestJoin:
 		c.apply(ctx, q, socketio.Command{Join: q.rooms()})
 	case requestLeave:
@@ -143,7 +143,7 @@ func (c *classic) serve(ctx context.Context, q classicRequest, attachments [][]b
 	case requestDisconnect:
 		c.apply(ctx, q, socketio.Command{Disconnect: true, Close: q.Close})
 	case requestFetch:
-		c.answer(ctx, q, map[string]any{"sockets": c.local.LocalSockets(q.selection())})
+		c.sendResponse(ctx, q, map[string]any{"sockets": c.local.LocalSockets(q.selection())})
 	case requestServerSideEmit:
 		c.serverSide(ctx, q)
 	case requestBroadcast:
@@ -153,7 +153,7 @@ func (c *classic) serve(ctx context.Context, q classicRequest, attachments [][]b
 
 func (q classicRequest) selection() socketio.Selection {
 	if q.Opts == nil {
-		return socketio.Selection{Rooms: []string{q.SID}} // older nodes name one socket
+		return socketio.Selection{Rooms: []string{q.SID}} // older nodes send the ID of one socket
 	}
 	return q.Opts.selection()
 }
@@ -173,12 +173,12 @@ func ids(sockets []socketio.SocketInfo) []string {
 	return list
 }
 
-// allRooms lists rooms as the official nodes do, with those of the sockets' IDs.
+// allRooms returns the rooms, including the sockets' IDs like the official nodes.
 func (c *classic) allRooms() []string {
 	return append(ids(c.local.LocalSockets(socketio.Selection{})), c.local.Rooms()...)
 }
 
-func (c *classic) answer(ctx context.Context, q classicRequest, members map[string]any) {
+func (c *classic) sendResponse(ctx context.Context, q classicRequest, members map[string]any) {
 	members["requestId"] = q.RequestID
 	c.respond(ctx, c.response, members)
 }
@@ -187,10 +187,10 @@ func (c *classic) apply(ctx context.Context, q classicRequest, command socketio.
 	command.Selection = q.selection()
 	here := q.Opts == nil && len(c.local.LocalSockets(command.Selection)) > 0
 	if err := c.local.Apply(ctx, command); err != nil {
-		c.opts.Logger.Warn("carrying out a request of another node", "error", err)
+		c.opts.Logger.Warn("executing a request of another node failed", "error", err)
 	}
-	if here { // an order for one socket is answered by its node
-		c.answer(ctx, q, map[string]any{})
+	if here { // a request for one socket is answered by the node that has it
+		c.sendResponse(ctx, q, map[string]any{})
 	}
 }
 
@@ -198,13 +198,13 @@ func (c *classic) serverSide(ctx context.Context, q classicRequest) {
 	var ack func(json.RawMessage)
 	if q.RequestID != "" {
 		ack = func(answer json.RawMessage) {
-			c.answer(ctx, q, map[string]any{"type": requestServerSideEmit, "data": answer})
+			c.sendResponse(ctx, q, map[string]any{"type": requestServerSideEmit, "data": answer})
 		}
 	}
 	c.local.ServerSideEvent(q.Data, ack)
 }
 
-// broadcastWithAck sends the number of sockets that will answer, and then their answers.
+// broadcastWithAck responds with the number of sockets that will acknowledge, then with each acknowledgement.
 func (c *classic) broadcastWithAck(ctx context.Context, q classicRequest, attachments [][]byte) {
 	if q.Opts == nil || !eventData(q.Packet.Data) {
 		return
@@ -216,22 +216,22 @@ func (c *classic) broadcastWithAck(ctx context.Context, q classicRequest, attach
 	b := &socketio.Broadcast{Selection: q.selection(), Data: q.Packet.Data, Attachments: attachments}
 	n := c.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
 		c.later(func(ctx context.Context) {
-			c.answer(ctx, q, map[string]any{"type": answerBroadcastAck, "packet": arg})
+			c.sendResponse(ctx, q, map[string]any{"type": answerBroadcastAck, "packet": arg})
 		})
 	})
-	c.answer(ctx, q, map[string]any{"type": answerBroadcastCount, "clientCount": n})
+	c.sendResponse(ctx, q, map[string]any{"type": answerBroadcastCount, "clientCount": n})
 }
 
 func (c *classic) onResponse(payload string) {
 	if !strings.HasPrefix(payload, "{") {
-		return // acknowledgements of broadcasts, which we do not ask for
+		return // acknowledgements of broadcasts, which this adapter never requests
 	}
 	var answer struct {
 		RequestID string                `json:"requestId"`
 		Sockets   []socketio.SocketInfo `json:"sockets"`
 	}
-	if json.Unmarshal([]byte(payload), &answer) == nil && c.asked.waiting(answer.RequestID) {
-		c.asked.answer(answer.RequestID, answer.Sockets)
+	if json.Unmarshal([]byte(payload), &answer) == nil && c.requests.waiting(answer.RequestID) {
+		c.requests.addResponse(answer.RequestID, answer.Sockets)
 	}
 }
 

@@ -8,19 +8,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscriptions spreads channels over connections: one in all, or with sharded pub/sub on a cluster one
-// per master, since only the node that owns the slot delivers a shard's messages.
+// subscriptions distributes channels over connections. There is a single connection or, with sharded pub/sub on a cluster, one
+// per master, since only the owner of a slot delivers the messages of its channels.
 type subscriptions struct {
-	cluster *redis.ClusterClient // nil if one connection serves all
+	cluster *redis.ClusterClient // nil with a single connection
 	start   func(client redis.UniversalClient, rehome func(*subscriber)) *subscriber
 
 	only *subscriber // without a cluster
 
-	mu    sync.Mutex             // held while subscriptions change hands, comes before a subscriber's
+	mu    sync.Mutex             // held while subscriptions move; locked before a subscriber's mu
 	nodes map[string]*subscriber // by address
 }
 
-// acquire subscribes and waits for the confirmations. On an error nothing was acquired.
+// acquire subscribes and waits for the confirmations. On an error it acquires nothing.
 func (s *subscriptions) acquire(ctx context.Context, names ...string) error {
 	if s.cluster == nil {
 		if w := s.only.acquire(names); !w.wait(ctx) {
@@ -50,7 +50,7 @@ func (s *subscriptions) acquire(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// abandon takes the waiters out of the subscriptions, wherever these are by now.
+// abandon removes the waiters from the subscriptions, which may have moved to other connections.
 func (s *subscriptions) abandon(waiters []*waiter, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *subscriptions) release(names ...string) {
 	}
 }
 
-// holderLocked returns the connection that has the channel. Masters are few, so asking them all costs less
+// holderLocked returns the connection that holds the channel, or nil. With few masters, a linear search costs less
 // than a map of all channels.
 func (s *subscriptions) holderLocked(name string) *subscriber {
 	for _, node := range s.nodes {
@@ -86,7 +86,7 @@ func (s *subscriptions) holderLocked(name string) *subscriber {
 	return nil
 }
 
-// owners finds out which connection each channel belongs to.
+// owners returns the connection for each channel.
 func (s *subscriptions) owners(ctx context.Context, names []string) ([]*subscriber, error) {
 	owners := make([]*subscriber, len(names))
 	for i, name := range names {
@@ -95,7 +95,7 @@ func (s *subscriptions) owners(ctx context.Context, names []string) ([]*subscrib
 		s.mu.Unlock()
 		if owner == nil {
 			var err error
-			if owner, err = s.settle(ctx, name); err != nil {
+			if owner, err = s.ownerOf(ctx, name); err != nil {
 				return nil, fmt.Errorf("finding the node of a channel: %w", err)
 			}
 		}
@@ -104,9 +104,9 @@ func (s *subscriptions) owners(ctx context.Context, names []string) ([]*subscrib
 	return owners, nil
 }
 
-// settle returns the connection to the master of a channel's slot. If that is unknown, any connection serves until
+// ownerOf returns the connection to the master of a channel's slot. If the master is unknown, it returns any connection, which works until
 // the server redirects.
-func (s *subscriptions) settle(ctx context.Context, name string) (*subscriber, error) {
+func (s *subscriptions) ownerOf(ctx context.Context, name string) (*subscriber, error) {
 	node, err := s.cluster.MasterForKey(ctx, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *subscriptions) settle(ctx context.Context, name string) (*subscriber, e
 	return s.nodes[addr], nil
 }
 
-// rehome moves the channels of a broken connection whose slots are elsewhere now.
+// rehome moves channels of a broken connection to the current masters of their slots.
 func (s *subscriptions) rehome(from *subscriber) {
 	if s.cluster == nil {
 		return
@@ -131,7 +131,7 @@ func (s *subscriptions) rehome(from *subscriber) {
 	s.cluster.ReloadState(context.Background())
 	homes := make(map[string]*subscriber)
 	for _, name := range from.names() {
-		if to, err := s.settle(context.Background(), name); err == nil {
+		if to, err := s.ownerOf(context.Background(), name); err == nil {
 			homes[name] = to
 		}
 	}
@@ -146,7 +146,7 @@ func (s *subscriptions) rehome(from *subscriber) {
 	}
 }
 
-// names lists the channels of a subscriber.
+// names returns the channels of a subscriber.
 func (s *subscriber) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *subscriber) names() []string {
 	return names
 }
 
-// wants reports whether the channel is to be subscribed here.
+// wants reports whether the channel is desired on this connection.
 func (s *subscriber) wants(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *subscriber) wants(name string) bool {
 	return sub != nil && sub.refs > 0
 }
 
-// takeAll empties a subscriber that has no connection.
+// takeAll removes and returns all subscriptions of a subscriber without a connection.
 func (s *subscriber) takeAll() []*subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *subscriber) takeAll() []*subscription {
 	return all
 }
 
-// adopt takes a subscription over, with its waiters.
+// adopt adds a subscription of another subscriber, with its waiters.
 func (s *subscriber) adopt(moved *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
 
-// TestAdapter runs the contract of adapters on each way to reach Redis.
+// TestAdapter runs the adapter contract on each Redis deployment and format.
 func TestAdapter(t *testing.T) {
 	t.Parallel()
 	t.Run("miniredis", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAdapter(t *testing.T) {
 	})
 }
 
-// newAdapter is redisadapter.New with a client that is closed after the node.
+// newAdapter calls redisadapter.New with a client that is closed after the node.
 func newAdapter(t testing.TB, client redis.UniversalClient, opts redisadapter.Options) adaptertest.Adapter {
 	t.Cleanup(func() { client.Close() })
 	return redisadapter.New(client, opts)
@@ -79,7 +79,7 @@ func TestOnlyHostedRoomsAreSubscribed(t *testing.T) {
 	eventually(t, "the room is given up", func() bool { return client.PubSubNumSub(ctx, channel).Val()[channel] == 0 })
 }
 
-// TestGapIsReported: the callbacks report that Redis is lost, and since when; when they report that it is back, the subscriptions are complete.
+// TestGapIsReported: the callbacks report the loss of Redis and its time; when OnReconnect is called, all subscriptions are restored.
 func TestGapIsReported(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t)
@@ -105,7 +105,7 @@ func TestGapIsReported(t *testing.T) {
 	w.WantEvent(`["again"]`)
 }
 
-// TestSilentRedis stops the server's process, not its connections.
+// TestSilentRedis suspends the server's process; its connections stay open.
 func TestSilentRedis(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t)
@@ -126,11 +126,11 @@ func TestSilentRedis(t *testing.T) {
 	}
 	for range several {
 		if err := <-results; err == nil {
-			t.Error("publishing without an answer: got no error")
+			t.Error("publish without a response: got no error, want one")
 		}
 	}
 	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("got errors after %v, want them after the time limit", took)
+		t.Errorf("got errors after %v, want them after the timeout", took)
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -162,12 +162,12 @@ func TestJoinWithoutRedis(t *testing.T) {
 	}
 	w.Want(`44/message,{"message":"Connection refused"}`)
 	if nsp.RoomSize("room") != 0 {
-		t.Error("the room has a member")
+		t.Error("got a member in the room, want none")
 	}
 }
 
-// TestClusterComesLate starts nodes before anybody answers: joins fail meanwhile, and what all nodes listen
-// to is subscribed once the cluster is there.
+// TestClusterComesLate starts nodes before the cluster is reachable: joins fail meanwhile, and the channels of
+// all nodes are subscribed once it is.
 func TestClusterComesLate(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t, "--cluster-enabled", "yes")
@@ -182,7 +182,7 @@ func TestClusterComesLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := receiver.Subscribe(ctx, "room"); err == nil {
-		t.Error("subscribed without a cluster")
+		t.Error("got a subscription without a cluster, want an error")
 	}
 	s.start()
 	s.formCluster()

@@ -13,20 +13,20 @@ import (
 )
 
 var (
-	// errClient is returned where there is no single node to connect to.
+	// errClient is returned for unsupported types of clients.
 	errClient = errors.New("redisadapter: the client is neither a *redis.Client nor a *redis.ClusterClient")
-	// errSecond keeps go-redis from reconnecting by itself: the adapter must know of a lost connection before another one delivers.
-	errSecond = errors.New("redisadapter: the connection is lost")
+	// errSecond prevents automatic reconnects of go-redis: the adapter must handle a lost connection before a new one delivers.
+	errSecond = errors.New("redisadapter: connection lost")
 )
 
-// connection is one connection with subscriptions, from its dial to its end.
+// connection is a single connection for subscriptions. It never reconnects.
 type connection struct {
 	*redis.PubSub
 	client *redis.Client
 }
 
-// connect makes a connection to the client's node, with all that the client's options say of TLS, passwords, sentinels and databases.
-// It ends with ctx. seen is set to the time, in Unix nanoseconds, whenever Redis sends something.
+// connect connects to the client's node with the client's options (TLS, passwords, sentinels, database). The connection is closed when
+// ctx ends. seen is set to the time of each read from Redis, in Unix nanoseconds.
 func connect(ctx context.Context, client redis.UniversalClient, timeout time.Duration, seen *atomic.Int64) (*connection, error) {
 	node, err := nodeOf(ctx, client)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *connection) close() {
 	_ = c.client.Close()
 }
 
-// nodeOf picks any master of a cluster: a message published on one reaches the subscribers of all.
+// nodeOf returns the client of a single node. For a cluster that is any master: a message published on one reaches the subscribers of all.
 func nodeOf(ctx context.Context, client redis.UniversalClient) (*redis.Client, error) {
 	switch c := client.(type) {
 	case *redis.Client:
@@ -57,7 +57,7 @@ func nodeOf(ctx context.Context, client redis.UniversalClient) (*redis.Client, e
 	return nil, errClient
 }
 
-// connectionOptions are those of the client, for one connection that ends with ctx.
+// connectionOptions returns the client's options for one connection, which is closed when ctx ends.
 func connectionOptions(ctx context.Context, o redis.Options, timeout time.Duration, seen *atomic.Int64) *redis.Options {
 	var dialed atomic.Bool
 	dial := o.Dialer
@@ -69,23 +69,23 @@ func connectionOptions(ctx context.Context, o redis.Options, timeout time.Durati
 		if err != nil {
 			return nil, err
 		}
-		context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis would wait for Redis
-		return &signOfLife{conn, seen}, nil
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis would wait for a response
+		return &activityConn{conn, seen}, nil
 	}
 	o.Protocol, o.WriteTimeout = 2, timeout
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.MinIdleConns = 0
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // the client's is its own to change
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // a copy: the original belongs to the client
 	return &o
 }
 
-// signOfLife records when Redis last sent something.
-type signOfLife struct {
+// activityConn records the time of the last read.
+type activityConn struct {
 	net.Conn
 	at *atomic.Int64
 }
 
-func (c *signOfLife) Read(b []byte) (int, error) {
+func (c *activityConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.at.Store(time.Now().UnixNano())

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// A connection that is made when nobody waits for it any more is closed.
+// A connection that is established after its context has ended is closed.
 func TestLateConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	ours, redisSide := net.Pipe()
@@ -40,7 +40,7 @@ func TestLateConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// A dial that has failed is over, and so is a connection that is lost: go-redis does not go on by itself.
+// go-redis neither retries a failed dial nor replaces a lost connection.
 func TestThereIsOneDial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestThereIsOneDial(t *testing.T) {
 	})
 }
 
-// Whoever has lost a connection hears of it, instead of getting what the next one brings.
+// After a lost connection Receive returns an error instead of messages of a new connection.
 func TestLostConnectionIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	var seen atomic.Int64

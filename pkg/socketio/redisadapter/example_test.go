@@ -13,7 +13,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/redisadapter"
 )
 
-// Several processes like this one share their rooms.
+// Several such processes share their rooms.
 func Example() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", MaxRetries: -1}) // a retry could send twice

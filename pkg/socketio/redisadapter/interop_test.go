@@ -22,7 +22,7 @@ func (s *redisServer) port() string {
 	return port
 }
 
-// TestOfficialEmitter has @socket.io/redis-emitter emit into our rooms.
+// TestOfficialEmitter emits into rooms with @socket.io/redis-emitter.
 func TestOfficialEmitter(t *testing.T) {
 	t.Parallel()
 	nodeModules(t)
@@ -109,7 +109,7 @@ func (p *peer) do(command ...any) {
 	}
 }
 
-// answer waits for a line with that name and decodes its value.
+// answer waits for a line with a name and decodes its value.
 func (p *peer) answer(name string, dst any) {
 	p.t.Helper()
 	select {
@@ -192,11 +192,11 @@ func testRequests(t *testing.T, ours *adaptertest.Node, theirs *peer, alice *ada
 	var fetched [][]json.RawMessage
 	theirs.answer("fetched", &fetched)
 	if len(fetched) != 2 {
-		t.Errorf("a peer fetched %s, want two sockets", fetched)
+		t.Errorf("got sockets %s on the peer, want two", fetched)
 	}
 	infos, err := ours.To("room").FetchSockets(t.Context())
 	if err != nil || len(infos) != 2 {
-		t.Errorf("we fetched %v, %v, want two sockets", infos, err)
+		t.Errorf("got sockets %v, %v, want two", infos, err)
 	}
 	if mode == "classic" {
 		theirs.do("allRooms")

@@ -24,12 +24,12 @@ import (
 const (
 	serveVariable = "REDISADAPTER_TEST_SERVE" // the address of Redis
 
-	// maxBytesPerSocket is what an idle WebSocket with a namespace and a subscribed room of its own may add
-	// to the process. It is about one and a half times what it does add; Node's server needs 15 KB.
+	// maxBytesPerSocket limits the memory of an idle WebSocket with a namespace and a separate subscribed
+	// room. It is about 1.5 times the measured value; Node's server needs 15 KB.
 	maxBytesPerSocket = 3 << 10
 )
 
-// TestIdleSocketsAreSmall bounds the memory of idle sockets. It runs the server in a process of its own.
+// TestIdleSocketsAreSmall limits the memory of idle sockets. It runs the server in a separate process.
 func TestIdleSocketsAreSmall(t *testing.T) {
 	const sockets = 3000
 	s := startServerProcess(t)
@@ -41,7 +41,7 @@ func TestIdleSocketsAreSmall(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleSockets reports what a socket adds to the server process. Run it with -benchtime=10000x: each
+// BenchmarkIdleSockets reports the memory per socket of the server process. Run it with -benchtime=10000x: each
 // iteration is a connection.
 func BenchmarkIdleSockets(b *testing.B) {
 	if b.N == 1 {
@@ -62,7 +62,7 @@ func BenchmarkIdleSockets(b *testing.B) {
 	b.ReportMetric(float64(after.objects-before.objects)/n, "allocs/conn")
 }
 
-// memory is what the server process says of itself, in bytes.
+// memory is the memory reported by the server process, in bytes.
 type memory struct {
 	live      int // heap and stacks in use after a collection
 	resident  int
@@ -70,7 +70,7 @@ type memory struct {
 	objects   int // allocations since the start
 }
 
-// serverProcess is a server that joins each socket to a room of its own.
+// serverProcess is a server process that joins each socket to a separate room.
 type serverProcess struct {
 	testing.TB
 	addr string
@@ -79,7 +79,7 @@ type serverProcess struct {
 	pid  int
 }
 
-// serve is that process; it runs until its input ends.
+// serve is the main function of the server process; it runs until EOF on its input.
 func serve(redisAddr string) error {
 	client := redis.NewClient(&redis.Options{Addr: redisAddr})
 	srv := socketio.NewServer(socketio.Options{KeepHeaders: []string{}, LocalIDs: true, Adapter: redisadapter.New(client, redisadapter.Options{})})
@@ -144,7 +144,7 @@ func (s *serverProcess) memory() memory {
 	return m
 }
 
-// resident returns the process's resident memory, or zero where that cannot be known.
+// resident returns the process's resident memory, or zero if it is not available.
 func (s *serverProcess) resident() int {
 	var kib int
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
@@ -153,7 +153,7 @@ func (s *serverProcess) resident() int {
 	return kib << 10
 }
 
-// connect opens n sockets, some at a time, and keeps them until the test ends.
+// connect opens n sockets in batches and keeps them open until the test ends.
 func (s *serverProcess) connect(n int) {
 	s.Helper()
 	const dialers = 8

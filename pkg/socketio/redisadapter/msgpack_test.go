@@ -30,7 +30,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		}
 		var want, got, other any
 		if err := msgpack.Unmarshal(packed, &other); err != nil {
-			t.Errorf("%.60s: another decoder says %v", text, err)
+			t.Errorf("%.60s: another decoder returns %v", text, err)
 		}
 		w := &jsonWriter{}
 		if _, err := w.value(packed, 0); err != nil {
@@ -48,7 +48,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 }
 
-// fakeLocal is enough of a namespace to encode with.
+// fakeLocal is a minimal namespace for encoding.
 type fakeLocal struct{ socketio.Local }
 
 func (fakeLocal) Name() string { return "/n" }
@@ -89,7 +89,7 @@ func TestClassicPlainMessageIsNotDoubled(t *testing.T) {
 	}
 }
 
-// TestRoomNames reads rooms as JavaScript may name them.
+// TestRoomNames decodes room names as JavaScript may send them.
 func TestRoomNames(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{`["a",1,-2,1.5]`: {"a", "1", "-2", "1.5"}, `[]`: nil, `null`: nil} {
@@ -147,7 +147,7 @@ func FuzzDecodeClassic(f *testing.F) {
 	})
 }
 
-// validLocal checks what reaches the namespace.
+// validLocal validates the broadcasts delivered to the namespace.
 type validLocal struct {
 	fakeLocal
 	t *testing.T
@@ -160,7 +160,7 @@ func (l validLocal) Deliver(b *socketio.Broadcast) int {
 	return 1
 }
 
-// FuzzHandle gives both formats whatever Redis may bring.
+// FuzzHandle passes arbitrary payloads to both formats.
 func FuzzHandle(f *testing.F) {
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{"a"}}, Data: []byte(`["e",1.50,{"_placeholder":true,"num":0}]`)}
 	_, inJSON, _ := newSharded(&adapter{local: fakeLocal{}, uid: "other"}).appendBroadcast(nil, "other", b)

@@ -13,23 +13,23 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// maxBatch bounds how many publications share one round trip.
+// maxBatch is the maximum number of publications in one round trip.
 const maxBatch = 256
 
-// errClosed is returned when the adapter has been closed.
+// errClosed is returned if the adapter is closed.
 var errClosed = errors.New("redisadapter: closed")
 
-// maxKept bounds the buffers that are kept for the next round trip.
+// maxKept is the maximum size of a buffer that is reused.
 const maxKept = 256 << 10
 
-// publisher sends messages in call order, many in one round trip when they are published faster
-// than Redis answers.
+// publisher sends messages in call order. Messages published during a round trip share the
+// next one.
 type publisher struct {
 	client  redis.UniversalClient
-	own     bool   // the client is the publisher's, which closes it
+	own     bool   // the publisher created the client and closes it
 	command string // PUBLISH or SPUBLISH
 	timeout time.Duration
-	mu      sync.Mutex // held during a round trip: the next begins after its answers
+	mu      sync.Mutex // held during a round trip
 	queue   chan *publication
 	closed  <-chan struct{}
 	unused  sync.Pool // of *publication
@@ -38,20 +38,20 @@ type publisher struct {
 // encodeFunc appends a message's payload to dst.
 type encodeFunc func(dst []byte) (channel string, payload []byte, err error)
 
-// publication is messages that are published together, with all that sending them needs, to be used again.
+// publication is a group of messages published together. It is pooled with its buffers.
 type publication struct {
 	messages []message
-	payloads []byte // of all messages, one after the other
+	payloads []byte // of all messages, concatenated
 	done     chan struct{}
 }
 
 type message struct {
 	channel    string
 	start, end int   // in payloads
-	err        error // why it is not sent, or not known to be
+	err        error // from the encoding or the publish
 }
 
-// each calls fn for the messages that are to be sent.
+// each calls fn for the messages without an error.
 func (p *publication) each(fn func(m *message, payload []byte)) {
 	for i := range p.messages {
 		if m := &p.messages[i]; m.err == nil {
@@ -69,7 +69,7 @@ func (p *publication) add(encode encodeFunc) {
 	p.messages = append(p.messages, message{channel: channel, start: start, end: len(p.payloads), err: err})
 }
 
-// errors returns why messages were not sent, in their order; nil if all were.
+// errors returns nil if all messages were sent, otherwise one error or nil for each message, in order.
 func (p *publication) errors() (errs []error) {
 	for i, m := range p.messages {
 		if m.err != nil && errs == nil {
@@ -98,15 +98,15 @@ func newPublisher(client redis.UniversalClient, opts Options, closed <-chan stru
 	return p
 }
 
-// publishOptions are those of the caller's client without its retries: what is sent twice arrives twice.
+// publishOptions returns the options of the caller's client without retries: a message sent twice would be delivered twice.
 func publishOptions(o redis.Options) *redis.Options {
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
 	o.MinIdleConns, o.MaxIdleConns = 0, 2
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // the caller's is its own to change
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // a copy: the original belongs to the caller's client
 	return &o
 }
 
-// roundTrip sends messages and records for each whether Redis accepted it. The caller holds mu.
+// roundTrip sends messages and records the result of each. Callers must hold mu.
 func (p *publisher) roundTrip(batch []*publication) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
 	defer cancel()
@@ -116,16 +116,16 @@ func (p *publisher) roundTrip(batch []*publication) {
 	}
 	results, err := pipe.Exec(ctx)
 	if slices.ContainsFunc(results, func(r redis.Cmder) bool { return r.Err() != nil }) {
-		err = nil // of those that have one
+		err = nil // the messages have their own errors
 	}
 	for _, pub := range batch {
 		pub.each(func(m *message, _ []byte) {
-			m.err, results = cmp.Or(err, results[0].Err()), results[1:] // a failed connect has no results of commands
+			m.err, results = cmp.Or(err, results[0].Err()), results[1:] // after a failed connect no command has an error
 		})
 	}
 }
 
-// publish encodes a message and returns when Redis has accepted it, or ctx ends; then it may or may not be sent.
+// publish encodes a message and returns when Redis has accepted it. If ctx ends first, the message may or may not be sent.
 func (p *publisher) publish(ctx context.Context, encode encodeFunc) error {
 	pub := p.unused.Get().(*publication)
 	pub.add(encode)
@@ -136,9 +136,9 @@ func (p *publisher) publish(ctx context.Context, encode encodeFunc) error {
 	return nil
 }
 
-// publishAll publishes n messages together. It returns nil if all were accepted, or else the error of each. They are sent
-// by the caller: a batch is worth a round trip, and no other goroutine must wake up for it. It may last longer than ctx,
-// but no longer than the time limit of a round trip, or two if another one comes first.
+// publishAll publishes n messages together. It returns nil if all were accepted, otherwise one error or nil for each. They are sent
+// by the calling goroutine: a batch is worth its own round trip and saves a goroutine switch. publishAll may outlast ctx,
+// up to the timeout of a round trip, or of two if another one is in progress.
 func (p *publisher) publishAll(ctx context.Context, n int, encode func(i int, dst []byte) (string, []byte, error)) []error {
 	pub := p.unused.Get().(*publication)
 	for i := range n {
@@ -178,7 +178,7 @@ func (p *publisher) close() {
 	}
 }
 
-// send gives up a publication that run may still use.
+// send queues a publication and waits for its results. If it returns early, run may still use the publication, which is not reused.
 func (p *publisher) send(ctx context.Context, pub *publication) []error {
 	select {
 	case p.queue <- pub:
@@ -199,7 +199,7 @@ func (p *publisher) send(ctx context.Context, pub *publication) []error {
 	}
 }
 
-// failed is err for each message. It leaves the messages alone, which may be in other hands.
+// failed returns err for each message. It does not change the messages, which run may still use.
 func (p *publication) failed(err error) []error {
 	errs := make([]error, len(p.messages))
 	for i := range errs {
@@ -235,8 +235,8 @@ func (p *publisher) run() {
 	}
 }
 
-// gather adds what is waiting already. It first lets concurrent publishers run: a round trip
-// costs far more than that.
+// gather adds the queued publications to batch. It first lets concurrent publishers run, which is far cheaper
+// than another round trip.
 func (p *publisher) gather(batch []*publication) []*publication {
 	runtime.Gosched()
 	for len(batch) < maxBatch {

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sendEach publishes messages together and returns what became of each.
+// sendEach publishes messages together and returns the result of each.
 func sendEach(p *publisher, channels ...string) []error {
 	errs := p.publishAll(context.Background(), len(channels), func(i int, dst []byte) (string, []byte, error) {
 		return channels[i], append(dst, "payload of "+channels[i]...), nil
@@ -35,7 +35,7 @@ func publisherOf(t *testing.T, options *redis.Options) *publisher {
 	return p
 }
 
-// A connection that broke while nothing was published costs no message.
+// An idle connection that broke loses no message.
 func TestIdleConnectionIsTriedOut(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -54,7 +54,7 @@ func TestIdleConnectionIsTriedOut(t *testing.T) {
 	}
 }
 
-// What the client's options say of TLS and passwords holds for the adapter's own connections too.
+// The adapter's own connections use the TLS and password options of the client.
 func TestConnectsAsTheClientDoes(t *testing.T) {
 	t.Parallel()
 	https := httptest.NewTLSServer(nil) // for its certificate
@@ -78,7 +78,7 @@ func TestConnectsAsTheClientDoes(t *testing.T) {
 	}
 }
 
-// What Redis has refused concerns one message, and the end of a connection all that it was to answer.
+// An error of Redis fails one message; a closed connection fails all messages without a response.
 func TestEachMessageHasItsError(t *testing.T) {
 	t.Parallel()
 	p := publisherOf(t, &redis.Options{Addr: serveScript(t, ":1\r\n-NOPERM no such channel for you\r\n:0\r\n:0\r\n:0\r\n")})
@@ -94,7 +94,7 @@ func TestEachMessageHasItsError(t *testing.T) {
 	}
 }
 
-// serveScript is a Redis that knows nothing but PING, answers the first publications with a script, and leaves.
+// serveScript is a Redis server that supports only PING, answers the first publications with a script, and closes.
 func serveScript(t *testing.T, script string) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// absent skips a test whose tool is missing, and fails it in CI.
+// absent skips a test if its tool is missing; in CI it fails the test.
 func absent(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -36,7 +36,7 @@ func absent(t testing.TB, what string) {
 	t.Skipf("%s is missing: install it to run this test", what)
 }
 
-// redisServer is a real redis-server that a test may stop and start again.
+// redisServer is a real redis-server that a test can stop and restart.
 type redisServer struct {
 	t    testing.TB
 	addr string
@@ -44,8 +44,8 @@ type redisServer struct {
 	cmd  *exec.Cmd
 }
 
-// freeAddr returns an address whose port lies below the range from which systems take ports for others, and so does the one 10,000
-// above, which Redis takes for a cluster: the server can leave it and come back.
+// freeAddr returns an address whose port is below the ephemeral range, like the cluster bus port 10,000
+// above, so that a restarted server can use it again.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -91,7 +91,7 @@ func (s *redisServer) start() {
 	s.t.Fatalf("redis-server did not start: %s", out.String())
 }
 
-// formCluster makes the server a cluster of one node.
+// formCluster turns the server into a cluster of one node.
 func (s *redisServer) formCluster() {
 	s.t.Helper()
 	c := s.client()
@@ -118,7 +118,7 @@ func (s *redisServer) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 }
 
-// nodeModules finds the npm packages of the repository.
+// nodeModules returns the directory of the repository's npm packages.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
@@ -158,5 +158,5 @@ func eventually(t testing.TB, what string, cond func() bool) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("waited in vain: %s", what)
+	t.Fatalf("timeout: %s", what)
 }

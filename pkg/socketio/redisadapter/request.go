@@ -13,13 +13,13 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio"
 )
 
-// requests are the questions of ours that wait for other nodes.
+// requests are this node's pending requests to other nodes.
 type requests struct {
 	mu      sync.Mutex
 	pending map[string]*request
 }
 
-// request collects the answers to one question.
+// request collects the responses to one request.
 type request struct {
 	left    int
 	sockets []socketio.SocketInfo
@@ -47,8 +47,8 @@ func (r *requests) waiting(id string) bool {
 	return r.pending[id] != nil
 }
 
-// answer notes what one node has said.
-func (r *requests) answer(id string, sockets []socketio.SocketInfo) {
+// addResponse adds the response of one node.
+func (r *requests) addResponse(id string, sockets []socketio.SocketInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := r.pending[id]
@@ -67,7 +67,7 @@ func (r *requests) collected(q *request) []socketio.SocketInfo {
 	return q.sockets
 }
 
-// FetchSockets implements socketio.Adapter. On an error it also returns the answers that have arrived.
+// FetchSockets implements socketio.Adapter. On an error it also returns the sockets received so far.
 func (a *adapter) FetchSockets(ctx context.Context, sel socketio.Selection) ([]socketio.SocketInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.RequestTimeout)
 	defer cancel()
@@ -75,8 +75,8 @@ func (a *adapter) FetchSockets(ctx context.Context, sel socketio.Selection) ([]s
 	if err != nil || nodes <= 1 {
 		return nil, err
 	}
-	id, q := a.asked.add(nodes - 1)
-	defer a.asked.remove(id)
+	id, q := a.requests.add(nodes - 1)
+	defer a.requests.remove(id)
 	payload, err := a.format.encodeFetch(id, sel)
 	if err != nil {
 		return nil, err
@@ -86,13 +86,13 @@ func (a *adapter) FetchSockets(ctx context.Context, sel socketio.Selection) ([]s
 	}
 	select {
 	case <-q.done:
-		return a.asked.collected(q), nil
+		return a.requests.collected(q), nil
 	case <-ctx.Done():
-		return a.asked.collected(q), fmt.Errorf("asking %d nodes for their sockets: %w", nodes-1, ctx.Err())
+		return a.requests.collected(q), fmt.Errorf("asking %d nodes for their sockets: %w", nodes-1, ctx.Err())
 	}
 }
 
-// serverCount counts the nodes by their subscriptions.
+// serverCount returns the number of nodes, counted by their subscriptions.
 func (a *adapter) serverCount(ctx context.Context) (int, error) {
 	channel := a.format.requestChannel()
 	var cmd *redis.MapStringIntCmd
@@ -112,7 +112,7 @@ func (a *adapter) serverCount(ctx context.Context) (int, error) {
 	return int(counts[channel]), err
 }
 
-// respond publishes an answer; the node that asked has a time limit.
+// respond publishes a response. Errors are not retried: the requesting node has a timeout.
 func (a *adapter) respond(ctx context.Context, channel string, answer any) {
 	payload, err := json.Marshal(answer)
 	if err == nil {
@@ -123,7 +123,7 @@ func (a *adapter) respond(ctx context.Context, channel string, answer any) {
 	}
 }
 
-// selection is a socketio.Selection on the wire.
+// selection is the wire format of a socketio.Selection.
 type selection struct {
 	Rooms  names `json:"rooms"`
 	Except names `json:"except"`
@@ -132,7 +132,7 @@ type selection struct {
 	Metadata map[string]string `json:"metadata,omitempty"` // of a broadcast
 }
 
-// flags are those of the official adapters that matter here.
+// flags are the flags of the official adapters that are supported.
 type flags struct {
 	Volatile bool    `json:"volatile,omitempty"`
 	Timeout  float64 `json:"timeout,omitempty"` // milliseconds
@@ -148,7 +148,7 @@ func (s selection) selection() socketio.Selection {
 
 var errNames = errors.New("redisadapter: rooms are no array")
 
-// names are room names. JavaScript's may be numbers; an empty list is never null.
+// names are room names, which JavaScript nodes may send as numbers. An empty list is encoded as [], never null.
 type names []string
 
 // MarshalJSON implements json.Marshaler.
@@ -175,7 +175,7 @@ func (n *names) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		}
 		name := []byte(v)
 		if v.Kind() == '"' {
-			name, _ = jsontext.AppendUnquote(nil, v) // replaces what is not UTF-8
+			name, _ = jsontext.AppendUnquote(nil, v) // replaces invalid UTF-8
 		}
 		*n = append(*n, string(name))
 	}

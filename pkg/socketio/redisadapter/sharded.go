@@ -28,18 +28,18 @@ const (
 	messageBroadcastAck       = 12
 )
 
-// socketIDLength is that of the official servers' and of our socket IDs. Rooms with such names have no
-// channel of their own, so that a socket costs no subscription.
+// socketIDLength is the length of socket IDs, here and in the official servers. Rooms whose names have this length share the
+// namespace's channel, so that a socket needs no subscription for its ID.
 const socketIDLength = 20
 
-// sharded is the format of createShardedAdapter in @socket.io/redis-adapter, in its mode "dynamic".
+// sharded implements the format of createShardedAdapter in @socket.io/redis-adapter, in mode "dynamic".
 type sharded struct {
 	*adapter
 	channel, response string
 
-	nsp            string // the namespace's name in JSON
-	head           string // of broadcasts, from the sender up to the event
-	own, ownBinary string // how our own messages begin, in JSON and in MessagePack
+	nsp            string // the namespace's name as JSON
+	head           string // part of broadcasts between the sender and the event
+	own, ownBinary string // prefixes of this node's messages in JSON and in MessagePack
 }
 
 func newSharded(a *adapter) *sharded {
@@ -61,7 +61,7 @@ func (s *sharded) roomChannel(room string) (string, bool) {
 	return s.channel + room + "#", len(room) != socketIDLength
 }
 
-// shardedMessage is every message of this format.
+// shardedMessage is the envelope of all messages.
 type shardedMessage struct {
 	UID  string      `json:"uid"`
 	NSP  string      `json:"nsp"`
@@ -69,7 +69,7 @@ type shardedMessage struct {
 	Data shardedData `json:"data"`
 }
 
-// shardedData has the members of all types; each uses some.
+// shardedData has the fields of all message types.
 type shardedData struct {
 	Packet      json.RawMessage        `json:"packet,omitempty"`
 	Opts        *selection             `json:"opts,omitempty"`
@@ -91,8 +91,8 @@ func (s *sharded) encode(typ int, data shardedData) ([]byte, error) {
 	return json.Marshal(shardedMessage{UID: s.uid, NSP: s.local.Name(), Type: typ, Data: data})
 }
 
-// appendBroadcast writes JSON, in which the event stands byte for byte, or MessagePack if there is
-// anything binary.
+// appendBroadcast encodes a broadcast as JSON, with the event byte for byte, or as MessagePack if it has
+// attachments.
 func (s *sharded) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast) (string, []byte, error) {
 	var err error
 	if len(b.Attachments) == 0 {
@@ -113,7 +113,7 @@ func (s *sharded) appendBroadcast(dst []byte, uid string, b *socketio.Broadcast)
 	return s.channel, dst, nil
 }
 
-// appendBroadcastJSON writes by hand what encoding/json would reformat.
+// appendBroadcastJSON encodes without encoding/json, which would reformat the event.
 func (s *sharded) appendBroadcastJSON(dst []byte, uid string, b *socketio.Broadcast) ([]byte, error) {
 	dst = slices.Grow(dst, len(s.head)+len(b.Data)+len(s.nsp)+128)
 	dst = append(append(append(dst, `{"uid":"`...), uid...), s.head...)
@@ -155,7 +155,7 @@ func appendNames(dst []byte, list []string) (out []byte, err error) {
 
 // handle implements format.
 func (s *sharded) handle(_, payload string) {
-	if strings.HasPrefix(payload, s.own) || strings.HasPrefix(payload, s.ownBinary) { // Redis sends back what we have published
+	if strings.HasPrefix(payload, s.own) || strings.HasPrefix(payload, s.ownBinary) { // Redis also sends this node's own messages
 		return
 	}
 	var m shardedMessage
@@ -172,7 +172,7 @@ func (s *sharded) handle(_, payload string) {
 		return
 	}
 	if m.Type == messageFetchResponse && m.Data.Sockets != nil {
-		s.asked.answer(m.Data.RequestID, *m.Data.Sockets)
+		s.requests.addResponse(m.Data.RequestID, *m.Data.Sockets)
 		return
 	}
 	s.later(func(ctx context.Context) { s.serve(ctx, m, attachments) })
@@ -195,7 +195,7 @@ func (m shardedMessage) broadcast(attachments [][]byte) (*socketio.Broadcast, bo
 	}, true
 }
 
-// serve is the table of requests.
+// serve dispatches a request by type.
 func (s *sharded) serve(ctx context.Context, m shardedMessage, attachments [][]byte) {
 	switch m.Type {
 	case messageJoin:
@@ -207,7 +207,7 @@ func (s *sharded) serve(ctx context.Context, m shardedMessage, attachments [][]b
 	case messageFetch:
 		if m.Data.Opts != nil {
 			sockets := s.local.LocalSockets(m.Data.Opts.selection())
-			s.answer(ctx, m, messageFetchResponse, shardedData{Sockets: &sockets})
+			s.sendResponse(ctx, m, messageFetchResponse, shardedData{Sockets: &sockets})
 		}
 	case messageServerSideEmit:
 		s.serverSide(ctx, m)
@@ -216,7 +216,7 @@ func (s *sharded) serve(ctx context.Context, m shardedMessage, attachments [][]b
 	}
 }
 
-func (s *sharded) answer(ctx context.Context, m shardedMessage, typ int, data shardedData) {
+func (s *sharded) sendResponse(ctx context.Context, m shardedMessage, typ int, data shardedData) {
 	data.RequestID = m.Data.RequestID
 	s.respond(ctx, s.channel+m.UID+"#", shardedMessage{UID: s.uid, NSP: s.local.Name(), Type: typ, Data: data})
 }
@@ -227,7 +227,7 @@ func (s *sharded) apply(ctx context.Context, m shardedMessage, c socketio.Comman
 	}
 	c.Selection = m.Data.Opts.selection()
 	if err := s.local.Apply(ctx, c); err != nil {
-		s.opts.Logger.Warn("carrying out a request of another node", "error", err)
+		s.opts.Logger.Warn("executing a request of another node failed", "error", err)
 	}
 }
 
@@ -235,13 +235,13 @@ func (s *sharded) serverSide(ctx context.Context, m shardedMessage) {
 	var ack func(json.RawMessage)
 	if m.Data.RequestID != "" {
 		ack = func(answer json.RawMessage) {
-			s.answer(ctx, m, messageServerSideResponse, shardedData{Packet: answer})
+			s.sendResponse(ctx, m, messageServerSideResponse, shardedData{Packet: answer})
 		}
 	}
 	s.local.ServerSideEvent(m.Data.Packet, ack)
 }
 
-// broadcastWithAck sends the number of sockets that will answer, and then their answers.
+// broadcastWithAck responds with the number of sockets that will acknowledge, then with each acknowledgement.
 func (s *sharded) broadcastWithAck(ctx context.Context, m shardedMessage, attachments [][]byte) {
 	b, ok := m.broadcast(attachments)
 	if !ok {
@@ -252,9 +252,9 @@ func (s *sharded) broadcastWithAck(ctx context.Context, m shardedMessage, attach
 		timeout = time.Duration(ms * float64(time.Millisecond))
 	}
 	n := s.local.DeliverWithAck(b, timeout, func(arg json.RawMessage) {
-		s.later(func(ctx context.Context) { s.answer(ctx, m, messageBroadcastAck, shardedData{Packet: arg}) })
+		s.later(func(ctx context.Context) { s.sendResponse(ctx, m, messageBroadcastAck, shardedData{Packet: arg}) })
 	})
-	s.answer(ctx, m, messageBroadcastCount, shardedData{ClientCount: &n})
+	s.sendResponse(ctx, m, messageBroadcastCount, shardedData{ClientCount: &n})
 }
 
 func (s *sharded) encodeCommand(c socketio.Command) ([]byte, error) {

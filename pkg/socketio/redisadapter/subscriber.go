@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// subscribeChunk bounds the channels of one command.
+	// subscribeChunk is the maximum number of channels in one command.
 	subscribeChunk = 256
 	minBackoff     = 50 * time.Millisecond
 	maxBackoff     = 2 * time.Second
 )
 
 var (
-	errSilent  = errors.New("redisadapter: no answer to a ping")
+	errSilent  = errors.New("redisadapter: ping timeout")
 	errRevoked = errors.New("redisadapter: subscription ended by the server")
 )
 
-// subscriber keeps counted subscriptions on one connection. It brings the wanted state and the
-// connection's state together: callers change what is wanted, a writer sends the differences in batches,
-// and the receiver notes what Redis confirms. A lost connection only means that everything differs.
+// subscriber maintains counted subscriptions on one connection. It reconciles the desired state with the
+// connection's state: callers change the desired state, a writer sends the differences in batches,
+// and a receiver records the confirmations of Redis. After a reconnect, all desired subscriptions differ.
 type subscriber struct {
 	client  redis.UniversalClient
 	sharded bool
-	single  bool // one channel per command, as a cluster demands
+	single  bool // one channel per command, as a cluster requires
 	health  time.Duration
 	logger  *slog.Logger
 	deliver func(channel, payload string)
@@ -39,24 +39,24 @@ type subscriber struct {
 	rehome  func() // called before connecting again
 
 	kick     chan struct{}
-	lastSeen atomic.Int64 // when Redis last sent something, Unix nanoseconds
+	lastSeen atomic.Int64 // time of the last read from Redis, Unix nanoseconds
 
 	mu          sync.Mutex
 	channels    map[string]*subscription
 	dirty       []*subscription
-	outstanding int // confirmations that this connection still owes
+	outstanding int // pending confirmations of this connection
 	ready       bool
-	lost        bool // was ready and is not any more
+	lost        bool // was ready before the connection was lost
 }
 
-// subscription is one channel. It is subscribed when sent and nothing is unconfirmed.
+// subscription is the state of one channel. It is confirmed if sent is true and unconfirmed is 0.
 type subscription struct {
 	name        string
-	refs        int  // wanted if positive
-	sent        bool // the last command was to subscribe
-	dirty       bool // is in subscriber.dirty
-	unconfirmed int  // subscribe commands without a confirmation
-	unsubs      int  // unsubscribe commands without a confirmation
+	refs        int  // desired if positive
+	sent        bool // the last command was a subscribe
+	dirty       bool // in subscriber.dirty
+	unconfirmed int  // pending confirmations of subscribe commands
+	unsubs      int  // pending confirmations of unsubscribe commands
 	waiters     []*waiter
 }
 
@@ -66,8 +66,8 @@ type waiter struct {
 	done chan struct{}
 }
 
-// wait returns true when all subscriptions are confirmed, false if ctx ends first. A nil waiter has nothing
-// to wait for.
+// wait returns true when all subscriptions are confirmed, or false if ctx ends first. A nil waiter returns
+// true.
 func (w *waiter) wait(ctx context.Context) bool {
 	if w == nil {
 		return true
@@ -82,7 +82,7 @@ func (w *waiter) wait(ctx context.Context) bool {
 
 func (s *subscription) confirmed() bool { return s.sent && s.unconfirmed == 0 }
 
-// acquire wants each channel once more. The waiter is nil if all are confirmed already.
+// acquire adds a reference to each channel. The waiter is nil if all are confirmed already.
 func (s *subscriber) acquire(names []string) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *subscriber) acquire(names []string) *waiter {
 	return w
 }
 
-// release wants each channel once less.
+// release removes a reference from each channel.
 func (s *subscriber) release(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *subscriber) markLocked(sub *subscription) {
 	}
 }
 
-// run keeps a connection until ctx ends.
+// run connects and reconnects until ctx ends.
 func (s *subscriber) run(ctx context.Context) {
 	backoff := minBackoff
 	for first := true; ctx.Err() == nil; first = false {
@@ -144,9 +144,9 @@ func (s *subscriber) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if s.markDown() {
+		if s.resetState() {
 			backoff = minBackoff
-			s.logger.Warn("lost the Redis subscriptions", "error", err)
+			s.logger.Warn("Redis subscriptions lost", "error", err)
 			s.onState(false, time.Unix(0, s.lastSeen.Load()))
 		}
 		select {
@@ -157,7 +157,7 @@ func (s *subscriber) run(ctx context.Context) {
 	}
 }
 
-// session is the life of one connection. It returns why that ended.
+// session runs one connection until it fails, and returns the error.
 func (s *subscriber) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -174,7 +174,7 @@ func (s *subscriber) session(ctx context.Context) error {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		case <-s.kick:
-			runtime.Gosched() // let concurrent subscribers run first: one command for all costs less
+			runtime.Gosched() // lets concurrent callers add channels to the same command
 			err = s.flush(ctx, c)
 		}
 		if err != nil {
@@ -186,7 +186,7 @@ func (s *subscriber) session(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// begin marks every wanted subscription as still to be made.
+// begin marks all desired subscriptions to be sent on a new connection.
 func (s *subscriber) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +197,8 @@ func (s *subscriber) begin() {
 	}
 }
 
-// markDown drops the state of the connection and reports whether everything had been subscribed.
-func (s *subscriber) markDown() (wasReady bool) {
+// resetState resets the state of the connection and reports whether all subscriptions had been confirmed.
+func (s *subscriber) resetState() (wasReady bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, sub := range s.channels {
@@ -213,7 +213,7 @@ func (s *subscriber) markDown() (wasReady bool) {
 	return wasReady
 }
 
-// flush sends the differences between what is wanted and what was sent.
+// flush sends the differences between the desired and the sent subscriptions.
 func (s *subscriber) flush(ctx context.Context, c *connection) error {
 	more, less := s.differences()
 	subscribe, unsubscribe := c.Subscribe, c.Unsubscribe
@@ -325,8 +325,8 @@ func (s *subscriber) wakeLocked(sub *subscription) {
 	sub.waiters = nil
 }
 
-// watch sends pings while nothing else arrives, and gives a silent connection up. The timeout begins when a ping has been
-// written: on a delayed machine the next tick of a clock could follow at once.
+// watch pings an idle connection and returns errSilent if the ping times out. The timeout starts when the ping has been
+// written: on an overloaded machine the next tick of a ticker could follow immediately.
 func (s *subscriber) watch(ctx context.Context, ping func(context.Context, ...string) error) error {
 	timer := time.NewTimer(s.health)
 	defer timer.Stop()
@@ -350,7 +350,7 @@ func (s *subscriber) watch(ctx context.Context, ping func(context.Context, ...st
 	}
 }
 
-// abandon takes a waiter out of the subscriptions that it still waits for.
+// abandon removes a waiter from the subscriptions that it still waits for.
 func (s *subscriber) abandon(w *waiter, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

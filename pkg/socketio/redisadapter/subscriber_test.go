@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The time to answer a ping begins when the ping is written, even if that is late. Without an answer the connection is given up.
+// The timeout of a ping starts when the ping is written, even if that is late. Without a response the connection is closed.
 func TestPingHasItsTime(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{true, false} {

@@ -10,25 +10,25 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// extUndefined is an extension type of the encoder that the official adapter uses: one byte; longer ones are binary data.
+// extUndefined is the extension type for undefined in the official adapter's encoder, if one byte long; longer values are binary data.
 const extUndefined = 0
 
-// isoMillis is how JavaScript shows a Date in JSON.
+// isoMillis is the layout of a Date in JSON written by JavaScript.
 const isoMillis = "2006-01-02T15:04:05.000Z"
 
-// errMsgpack is returned for bytes that are not MessagePack, or nested too deeply.
+// errMsgpack is returned for malformed or too deeply nested MessagePack.
 var errMsgpack = errors.New("redisadapter: malformed MessagePack")
 
-// maxDepth bounds the nesting of values from the network.
+// maxDepth is the maximum nesting of values from the network.
 const maxDepth = 200
 
-// jsonWriter turns MessagePack into JSON; binary values become placeholders. Attachments are parts of the input.
+// jsonWriter converts MessagePack to JSON and replaces binary values by placeholders. Attachments alias the input.
 type jsonWriter struct {
 	dst         []byte
 	attachments [][]byte
 }
 
-// value appends the value at the start of b and returns what follows it.
+// value appends the value at the start of b and returns the rest of b.
 func (w *jsonWriter) value(b []byte, depth int) (rest []byte, err error) {
 	if depth > maxDepth {
 		return nil, errMsgpack
@@ -78,7 +78,7 @@ func (w *jsonWriter) scalar(b []byte) (rest []byte, err error) {
 	return nil, errMsgpack
 }
 
-// appendJSONFloat writes a number as JavaScript does; what is no number becomes null there too.
+// appendJSONFloat appends a number in JavaScript's format; NaN and infinities become null, as in JavaScript.
 func appendJSONFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, "null"...)
@@ -115,7 +115,7 @@ func (w *jsonWriter) object(b []byte, depth int) ([]byte, error) {
 	return b, err
 }
 
-// key appends the name of a member; numbers become text, as in JavaScript.
+// key appends a member name; numbers become strings, as in JavaScript.
 func (w *jsonWriter) key(b []byte) ([]byte, error) {
 	switch msgp.NextType(b) {
 	case msgp.StrType:
@@ -131,7 +131,7 @@ func (w *jsonWriter) key(b []byte) ([]byte, error) {
 	return b, err
 }
 
-// quote appends a string; AppendQuote replaces what is not UTF-8, and its error only says so.
+// quote appends a string. AppendQuote replaces invalid UTF-8, which is the only error it returns.
 func (w *jsonWriter) quote(s []byte) {
 	if plain(s) {
 		w.dst = append(append(append(w.dst, '"'), s...), '"')
@@ -140,7 +140,7 @@ func (w *jsonWriter) quote(s []byte) {
 	w.dst, _ = jsontext.AppendQuote(w.dst, s)
 }
 
-// plain reports whether s is the same in JSON; it may return false for such strings too.
+// plain reports whether s needs no escaping in JSON. It may return false negatives.
 func plain(s []byte) bool {
 	for _, c := range s {
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
@@ -160,7 +160,7 @@ func (w *jsonWriter) extension(b []byte) ([]byte, error) {
 	e := msgp.RawExtension{Type: extUndefined}
 	rest, err := msgp.ReadExtensionBytes(b, &e)
 	switch {
-	case err != nil: // of another type; NextType does not see which at the end of the input
+	case err != nil: // another extension type; NextType does not distinguish them at the end of the input
 		return w.timestamp(b)
 	case len(e.Data) == 1:
 		w.dst = append(w.dst, "null"...)
@@ -170,7 +170,7 @@ func (w *jsonWriter) extension(b []byte) ([]byte, error) {
 	return rest, nil
 }
 
-// timestamp reads a Date.
+// timestamp appends a Date.
 func (w *jsonWriter) timestamp(b []byte) ([]byte, error) {
 	at, rest, err := msgp.ReadTimeUTCBytes(b)
 	if y := at.Year(); err != nil || y < 1 || y > 9999 {

@@ -11,18 +11,18 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// errJSON is returned for text that is not JSON; the namespace's own always is.
+// errJSON is returned for malformed JSON; broadcasts of the namespace are always well formed.
 var errJSON = errors.New("redisadapter: malformed JSON")
 
-// packWriter turns JSON into MessagePack; placeholders become the attachments that they number.
+// packWriter converts JSON to MessagePack and replaces placeholders by their attachments.
 type packWriter struct {
 	dst         []byte
 	attachments [][]byte
-	// exact stays true while translating back would give the very same text.
+	// exact is true if converting back would yield the same text byte for byte.
 	exact bool
 }
 
-// value appends the value at the start of text and returns what follows it.
+// value appends the value at the start of text and returns the rest of text.
 func (w *packWriter) value(text []byte, depth int) ([]byte, error) {
 	text = w.space(text)
 	if len(text) == 0 || depth > maxDepth {
@@ -42,7 +42,7 @@ func (w *packWriter) value(text []byte, depth int) ([]byte, error) {
 	}
 }
 
-// space passes over white space, which is not kept.
+// space skips white space, which is lost.
 func (w *packWriter) space(text []byte) []byte {
 	for len(text) > 0 {
 		switch text[0] {
@@ -85,7 +85,7 @@ func (w *packWriter) number(text []byte) ([]byte, error) {
 		return rest, nil
 	}
 	f, err := strconv.ParseFloat(string(literal), 64)
-	if err != nil && !math.IsInf(f, 0) { // too large a number is infinite, as in JavaScript
+	if err != nil && !math.IsInf(f, 0) { // out of range: infinite, as in JavaScript
 		return nil, errJSON
 	}
 	if w.exact {
@@ -119,7 +119,7 @@ func (w *packWriter) quoted(text []byte) ([]byte, error) {
 	return rest, nil
 }
 
-// stringEnd finds the end of the string literal at the start of text.
+// stringEnd returns the end of the string literal at the start of text.
 func stringEnd(text []byte) (end int, escaped bool) {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -179,7 +179,7 @@ func (w *packWriter) object(text []byte, depth int) ([]byte, error) {
 	}
 }
 
-// element passes the comma before all elements but the first.
+// element skips the comma before every element except the first.
 func (w *packWriter) element(text []byte, n int) ([]byte, error) {
 	if n == 0 {
 		return text, nil
@@ -207,7 +207,7 @@ func (w *packWriter) member(text []byte, n int) ([]byte, error) {
 	return text[1:], nil
 }
 
-// placeholder recognises the object that the namespace writes for an attachment.
+// placeholder parses the placeholder object of an attachment.
 func (w *packWriter) placeholder(text []byte) (attachment, rest []byte, ok bool) {
 	const head = `"_placeholder":true,"num":`
 	if len(w.attachments) == 0 || !bytes.HasPrefix(text, []byte(head)) {
@@ -221,13 +221,13 @@ func (w *packWriter) placeholder(text []byte) (attachment, rest []byte, ok bool)
 	return w.attachments[num], rest, true
 }
 
-// open leaves one byte for the head of a container, enough for 15 elements.
+// open reserves one byte for the header of a container, enough for 15 elements.
 func (w *packWriter) open() (at int) {
 	w.dst = append(w.dst, 0)
 	return len(w.dst) - 1
 }
 
-// close fills the head in, making room if it is larger.
+// close writes the header of a container and inserts bytes if it needs more than one.
 func (w *packWriter) close(at int, short byte, n int, appendHead func([]byte, uint32) []byte) {
 	if n < 16 {
 		w.dst[at] = short | byte(n)
@@ -240,7 +240,7 @@ func (w *packWriter) close(at int, short byte, n int, appendHead func([]byte, ui
 	copy(w.dst[at:], head)
 }
 
-// appendJSON appends the MessagePack form of JSON text; exact reports whether nothing of the text is lost.
+// appendJSON appends JSON text converted to MessagePack; exact reports whether converting back would yield the same text.
 func appendJSON(dst []byte, text json.RawMessage, attachments [][]byte) (out []byte, exact bool, err error) {
 	w := &packWriter{dst: dst, attachments: attachments, exact: true}
 	rest, err := w.value(text, 0)

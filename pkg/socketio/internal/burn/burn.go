@@ -1,4 +1,4 @@
-// Package burn keeps processors busy beside a test.
+// Package burn keeps processors busy during a test.
 package burn
 
 import (
@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// burner keeps a processor busy until the process $1 is gone.
+// burner keeps a processor busy until the process $1 has exited.
 const burner = `while kill -0 "$1"; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done`
 
-// Processors keeps all processors busy until the test ends, two processes for each, so that nothing is scheduled at once.
+// Processors keeps all processors busy until the test ends, with two processes for each, so that goroutines are scheduled late.
 func Processors(t *testing.T) {
 	t.Helper()
 	for range 2 * runtime.NumCPU() {

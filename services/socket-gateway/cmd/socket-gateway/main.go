@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	logging.Disable() // go-redis writes a line for each attempt, past our log, which tells once
+	logging.Disable() // go-redis logs each attempt to stderr; the gateway logs the loss once
 	if len(os.Args) == 2 && os.Args[1] == socketgateway.LegacyCommand {
 		os.Exit(socketgateway.LegacyMain())
 	}

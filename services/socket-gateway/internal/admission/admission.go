@@ -1,6 +1,5 @@
-// Package admission bounds the load of a gateway: connections with a token, handshakes a second, and sockets of one visitor. Refused
-// requests get Retry-After; accepted connections are not affected. Connections without a token yet have a separate bound in the
-// engine.
+// Package admission limits the load of a gateway: joined connections, handshakes per second, and sockets per visitor. Refused
+// requests get Retry-After; accepted connections are not affected. The engine limits connections that have not sent a token yet.
 package admission
 
 import (
@@ -18,22 +17,22 @@ import (
 )
 
 const (
-	// How long to wait: until others have left, until the next second has tokens, until sockets that were lost without a
-	// word have timed out.
+	// Values of Retry-After: time for other clients to leave, for the rate limiter to refill, and for dead sockets of the visitor to
+	// hit the ping timeout.
 	fullWait    = 10 * time.Second
 	rateWait    = time.Second
 	visitorWait = 30 * time.Second
 )
 
-// Config has the limits. Zero means no limit.
+// Config sets the limits. Zero means no limit.
 type Config struct {
 	MaxConnections       int
-	ConnectRate          int // handshakes a second
+	ConnectRate          int // handshakes per second
 	MaxSocketsPerVisitor int
 
-	// Connections counts the open connections that have joined.
+	// Connections returns the number of joined connections.
 	Connections func() int
-	// Refuse answers a handshake with the error that Refusal finds in the request's context.
+	// Refuse answers a refused handshake; Refusal returns the error from the request's context.
 	Refuse     http.Handler
 	Registerer prometheus.Registerer // nil: no metrics
 }
@@ -45,10 +44,10 @@ type Limiter struct {
 	refusals *prometheus.CounterVec
 	shut     atomic.Bool
 
-	visitors sync.Mutex // makes counting a visitor's sockets and refusing one a single step
+	visitors sync.Mutex // makes counting a visitor's sockets and refusing one atomic
 }
 
-// New returns a limiter with the bounds of cfg.
+// New returns a limiter with the limits of cfg.
 func New(cfg Config) (*Limiter, error) {
 	d := &Limiter{cfg: cfg, refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_gateway_refusals_total", Help: "Refused connections, by the limit that was reached (connections, rate, visitor) or stopping.",
@@ -62,11 +61,11 @@ func New(cfg Config) (*Limiter, error) {
 	return d, cfg.Registerer.Register(d.refusals)
 }
 
-// Shut refuses all new connections: this gateway stops, and others accept them.
+// Shut refuses all new connections from now on: this gateway is stopping, and others accept them.
 func (d *Limiter) Shut() { d.shut.Store(true) }
 
-// Handler passes handshakes to next within the limits, and all other requests. Of several concurrent ones more
-// may pass than the limit allows: next bounds those that join.
+// Handler passes handshakes within the limits, and all other requests, to next. Concurrent handshakes
+// may exceed MaxConnections; next enforces the limit when they join.
 func (d *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isHandshake(r) {
@@ -79,7 +78,7 @@ func (d *Limiter) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// isHandshake reports whether r opens a connection, by the engine's rule.
+// isHandshake reports whether the engine treats r as a handshake.
 func isHandshake(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("sid") == ""
 }
@@ -109,21 +108,21 @@ func refusal(d apperr.Definition, wait time.Duration) *apperr.Error {
 
 type refusalKey struct{}
 
-// Refusal returns why a request was handed to Config.Refuse.
+// Refusal returns the error of a request that was passed to Config.Refuse.
 func Refusal(ctx context.Context) error {
 	err, _ := ctx.Value(refusalKey{}).(error)
 	return err
 }
 
-// refuse answers so that a page of another origin can read it.
+// refuse passes the request to Config.Refuse, with CORS headers so that pages of any origin can read the error.
 func (d *Limiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
 	d.cfg.Refuse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
 }
 
-// Guard bounds the sockets of a visitor on this gateway. It runs after the middleware that puts a socket into its
-// visitor's room: each socket in the room counts, and leaves the count with the room, however it ends.
+// Guard limits the sockets of a visitor on this gateway. It must be called after the middleware that joins a socket to its
+// visitor's room is added: it counts the sockets in the room.
 func (d *Limiter) Guard(n *socketio.Namespace) {
 	if d.cfg.MaxSocketsPerVisitor > 0 {
 		n.Use(func(_ context.Context, s *socketio.Socket) error { return d.admitSocket(n, s) })
@@ -142,7 +141,7 @@ func (d *Limiter) admitSocket(n *socketio.Namespace, s *socketio.Socket) error {
 		if n.RoomSize(room) <= d.cfg.MaxSocketsPerVisitor {
 			continue
 		}
-		s.Leave(room) // now, so that of several concurrent ones only the excess is refused
+		s.Leave(room) // at once, so that of concurrent joins only the excess is refused
 		d.refusals.WithLabelValues("visitor").Inc()
 		return &socketio.ConnectError{Message: apperr.TooManyConnections.Message, Data: refusalData{apperr.TooManyConnections.Reason, int(visitorWait / time.Second)}}
 	}

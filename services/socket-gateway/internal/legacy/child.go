@@ -23,18 +23,18 @@ const (
 	readHeaderTimeout = 10 * time.Second
 )
 
-// Child is the child's side of the two processes.
+// Child is the main program of the child process.
 type Child struct {
-	Stdin  io.Reader // its first line is the Setup; its end is the child's end
+	Stdin  io.Reader // the first line is the Setup; the child exits at EOF
 	Stdout io.Writer
 	Logger *slog.Logger
-	// Redis opens the connection that a setup describes.
+	// Redis returns a client for the URL of the Setup.
 	Redis func(url string) (redis.UniversalClient, error)
 }
 
-// Run serves until Stdin ends.
+// Run serves until EOF on Stdin or until ctx is done.
 func (c Child) Run(ctx context.Context) error {
-	// The library writes into the standard logger, a line for each client that leaves early.
+	// The library logs to the standard logger, one line for each client that disconnects early.
 	log.SetOutput(slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug).Writer())
 	stdin := bufio.NewReader(c.Stdin)
 	var setup Setup
@@ -77,7 +77,7 @@ func (c Child) serve(ctx context.Context, setup Setup) error {
 	return err
 }
 
-// reportStatus writes the child's status when it changes, until ctx is done or the server fails.
+// reportStatus writes the child's status to Stdout when it changes, until ctx is done or the server fails.
 func (c Child) reportStatus(ctx context.Context, s *server, served <-chan error) error {
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (c Child) reportStatus(ctx context.Context, s *server, served <-chan error)
 			return err
 		case <-tick.C:
 			if s.full() {
-				return errors.New("the library holds too many sessions that have ended")
+				return errors.New("too many leaked sessions, restart required")
 			}
 		}
 	}

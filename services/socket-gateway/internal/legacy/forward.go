@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	maxBody     = 16 << 10 // bytes of a POST or a message, as of newer clients; the library knows no limit
+	maxBody     = 16 << 10 // bytes of a POST or a message, as for newer clients; the library has no limit
 	dialTimeout = 2 * time.Second
 )
 
-// Tokens returns the visitor of a token that a page of that origin presents. Its error is apperr.Unauthenticated for a
-// token that does not hold, and apperr.Invalid for an origin that is not allowed.
+// Tokens verifies the token of a client on a page of an origin. Enter returns apperr.Unauthenticated for an
+// invalid token and apperr.Invalid for an origin that is not allowed.
 type Tokens interface {
 	Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error)
 }
@@ -32,7 +32,7 @@ func Is(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "EIO=3") && r.URL.Query().Get("EIO") == "3"
 }
 
-// proxy is the way to the child.
+// proxy forwards requests to the child.
 type proxy struct {
 	prefix       string
 	tokens       Tokens
@@ -81,14 +81,14 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, http.StatusBadRequest, 1, "Session ID unknown")
 	case r.Method != http.MethodGet && (r.Method != http.MethodPost || sid == ""):
 		refuse(w, r, http.StatusBadRequest, 2, "Bad handshake method")
-	case strings.Trim(query.Get("j"), "0123456789") != "": // it would be repeated in a script
+	case strings.Trim(query.Get("j"), "0123456789") != "": // the response repeats it in a script
 		refuse(w, r, http.StatusBadRequest, 3, "Bad request")
 	default:
 		p.forward(w, r, query, sid == "" || transport == "websocket")
 	}
 }
 
-// forward hands a request to the child, with the visitor if it opens a connection: the child asks for no other's.
+// forward forwards a request to the child, with the visitor if it opens a connection; the child ignores the visitor of other requests.
 func (p *proxy) forward(w http.ResponseWriter, r *http.Request, query url.Values, opens bool) {
 	r = r.Clone(r.Context())
 	r.Header.Del(visitorHeader)
@@ -121,10 +121,10 @@ func (p *proxy) visitor(ctx context.Context, token, origin string) visitor {
 	return visitor{Refusal: refuseUnavailable}
 }
 
-// failed answers when the child did not. The sessions of a dead child are lost.
+// failed answers if the child did not. The sessions of a dead child are lost.
 func failed(w http.ResponseWriter, r *http.Request, _ error) {
 	if r.Context().Err() != nil {
-		return // the client has left
+		return // the client has disconnected
 	}
 	if r.URL.Query().Get("sid") != "" {
 		refuse(w, r, http.StatusBadRequest, 1, "Session ID unknown")
@@ -134,8 +134,8 @@ func failed(w http.ResponseWriter, r *http.Request, _ error) {
 	refuse(w, r, http.StatusServiceUnavailable, 4, refuseUnavailable.Message)
 }
 
-// allowOrigin allows any page. Old clients ask with credentials whether they have any or not, and a browser wants that to be
-// allowed in so many words; no cookie is ever set or read.
+// allowOrigin allows pages of any origin. Old clients always send requests with credentials, for which browsers require an explicit
+// origin and Allow-Credentials; no cookie is ever set or read.
 func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

@@ -17,8 +17,8 @@ import (
 
 var errTooMany = errors.New("too many sockets of one visitor")
 
-// hub knows the rooms and their sockets. To the other nodes of the cluster it is a node like any: it is the Local of a
-// socketio.Adapter.
+// hub holds the rooms and their sockets. It is the Local of a socketio.Adapter, which makes the child an ordinary node of the
+// cluster.
 type hub struct {
 	adapter    socketio.Adapter
 	maxSockets int
@@ -39,7 +39,7 @@ func newHub(adapter func(socketio.Local) socketio.Adapter, maxSockets int) *hub 
 	return h
 }
 
-// join puts a client into a room. When it returns, events published to the room reach it.
+// join joins a client to its room. When it returns nil, events published to the room reach the client.
 func (h *hub) join(ctx context.Context, s *socket) error {
 	if err := h.adapter.Subscribe(ctx, s.room); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (h *hub) join(ctx context.Context, s *socket) error {
 	return nil
 }
 
-// leave takes a client out of its room, if it is in one.
+// leave removes a client from its room, if it has joined one.
 func (h *hub) leave(sid string) {
 	h.mu.Lock()
 	s := h.sockets[sid]
@@ -91,7 +91,7 @@ func (h *hub) joined(sid string) bool {
 	return h.sockets[sid] != nil
 }
 
-// selected returns the sockets that sel names. The lock is held.
+// selected returns the sockets that sel matches. Callers must hold mu.
 func (h *hub) selected(sel socketio.Selection) []*socket {
 	var out []*socket
 	for sid, s := range h.sockets {
@@ -103,7 +103,8 @@ func (h *hub) selected(sel socketio.Selection) []*socket {
 	return out
 }
 
-// members is selected for the usual case of one room, without looking at everybody.
+// members returns the recipients of a broadcast, without a scan of all sockets in the common case of one room. It returns none for an
+// event that was delivered before. Callers must hold mu.
 func (h *hub) members(b *socketio.Broadcast) []*socket {
 	if len(b.Rooms) != 1 || len(b.Except) > 0 {
 		return h.selected(b.Selection)
@@ -114,7 +115,7 @@ func (h *hub) members(b *socketio.Broadcast) []*socket {
 	}
 	if offset := metadata.Of(b).Offset; offset > 0 {
 		if offset <= r.last {
-			return nil // published twice: it has been delivered
+			return nil // published twice
 		}
 		r.last = offset
 	}
@@ -128,7 +129,7 @@ func (h *hub) members(b *socketio.Broadcast) []*socket {
 // Name implements socketio.Local.
 func (h *hub) Name() string { return namespace }
 
-// Deliver implements socketio.Local. Binary events are for newer clients only.
+// Deliver implements socketio.Local. Binary events are not supported.
 func (h *hub) Deliver(b *socketio.Broadcast) int {
 	if len(b.Attachments) > 0 {
 		return 0
@@ -146,13 +147,13 @@ func (h *hub) Deliver(b *socketio.Broadcast) int {
 	return len(members)
 }
 
-// DeliverWithAck implements socketio.Local. Acknowledgements of visitors are not used.
+// DeliverWithAck implements socketio.Local. Acknowledgements are not supported.
 func (h *hub) DeliverWithAck(b *socketio.Broadcast, _ time.Duration, _ func(json.RawMessage)) int {
 	h.Deliver(b)
 	return 0
 }
 
-// Apply implements socketio.Local: sockets can be disconnected, but not moved.
+// Apply implements socketio.Local. It can disconnect sockets, but not change their rooms.
 func (h *hub) Apply(_ context.Context, c socketio.Command) error {
 	if !c.Disconnect {
 		return nil
@@ -165,7 +166,7 @@ func (h *hub) Apply(_ context.Context, c socketio.Command) error {
 	return nil
 }
 
-// disconnect puts out a visitor, whatever the application.
+// disconnect disconnects all sockets of a visitor, in any application.
 func (h *hub) disconnect(chatUserID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -203,7 +204,7 @@ func (h *hub) Rooms() []string {
 // ServerSideEvent implements socketio.Local.
 func (h *hub) ServerSideEvent(json.RawMessage, func(json.RawMessage)) {}
 
-// appendASCII appends JSON with all but ASCII escaped: in some of its encodings the library counts bytes where old clients
+// appendASCII appends JSON with all non-ASCII characters escaped: in some encodings the library counts bytes where old clients
 // count characters.
 func appendASCII(dst, data []byte) []byte {
 	for len(data) > 0 {

@@ -158,7 +158,7 @@ func TestHubDeliversOnceToTheRoom(t *testing.T) {
 		t.Errorf("got %d subscriptions of an empty room, want none", got)
 	}
 	if got := h.Rooms(); len(got) != 1 || got[0] != "a-c" {
-		t.Errorf("got rooms %v, want the one that has a member", got)
+		t.Errorf("got rooms %v, want only the one with a member", got)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestSlowClientIsClosedAndHoldsUpNobody(t *testing.T) {
 	select {
 	case <-slow.closed:
 	case <-time.After(10 * time.Second):
-		t.Error("got a client for which too much waits, want it closed")
+		t.Error("got an open client with a full queue, want it closed")
 	}
 }
 

@@ -9,41 +9,41 @@ import (
 	"github.com/parley-chat/parley/pkg/apperr"
 )
 
-// Command is the argument that makes the gateway's binary the child.
+// Command is the argument on which the gateway's binary runs as the child.
 const Command = "legacy"
 
-// Setup is the configuration of the child, sent as one line on its standard input.
+// Setup is the configuration of the child, sent as one line of JSON on its standard input.
 type Setup struct {
 	Socket        string        `json:"socket"` // path of the unix socket to listen on
 	RedisURL      string        `json:"redisURL"`
 	RedisSharded  bool          `json:"redisSharded"`
 	PingInterval  time.Duration `json:"pingInterval"`
 	PingTimeout   time.Duration `json:"pingTimeout"`
-	SessionPrefix string        `json:"sessionPrefix"` // of session ids, for the other gateways
-	MaxSockets    int           `json:"maxSockets"`    // of one visitor; 0: no bound
-	DrainTimeout  time.Duration `json:"drainTimeout"`  // over which sockets are closed at the end
+	SessionPrefix string        `json:"sessionPrefix"` // identifies the gateway in session ids
+	MaxSockets    int           `json:"maxSockets"`    // per visitor; 0: no limit
+	DrainTimeout  time.Duration `json:"drainTimeout"`  // time over which sockets are closed at shutdown
 }
 
-// status is the child's state, sent as lines on its standard output.
+// status is the child's state, sent as lines of JSON on its standard output.
 type status struct {
 	Ready       bool `json:"ready"`
 	Connections int  `json:"connections"`
 }
 
-// revokePath is the path for revocations of a visitor's tokens. Clients' requests have another path.
+// revokePath is the path for revocations of a visitor's tokens. Requests of clients never have this path.
 const revokePath = "/revoke"
 
-// visitorHeader has the visitor of a client.
+// visitorHeader contains the visitor of a client.
 const visitorHeader = "Parley-Legacy-Visitor"
 
-// visitor is a client's identity, or why it has none.
+// visitor is a client's identity, or the reason of its refusal.
 type visitor struct {
 	Room      string    `json:"room,omitempty"`
 	ExpiresAt time.Time `json:"expiresAt"`
 	Refusal   *refusal  `json:"refusal,omitempty"`
 }
 
-// refusal is the data of an ERROR packet. It has the form of a newer client's CONNECT_ERROR.
+// refusal is the data of an ERROR packet, in the format of CONNECT_ERROR for newer clients.
 type refusal struct {
 	Message string      `json:"message"`
 	Data    refusalData `json:"data"`
@@ -70,7 +70,7 @@ func (v visitor) put(h http.Header) {
 	h.Set(visitorHeader, base64.StdEncoding.EncodeToString(data))
 }
 
-// visitorOf returns a visitor that is refused where the header is not what the gateway writes.
+// visitorOf returns the visitor in the gateway's header, or a refused visitor if the header is missing or malformed.
 func visitorOf(h http.Header) visitor {
 	var v visitor
 	data, err := base64.StdEncoding.DecodeString(h.Get(visitorHeader))

@@ -24,25 +24,25 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = 10 * time.Second
-	steady       = time.Minute // a child that has lived so long is started again without delay
+	steady       = time.Minute // a child that ran longer is restarted with firstBackoff
 	stopGrace    = 5 * time.Second
 )
 
-// Config is what a Process needs.
+// Config configures a Process.
 type Config struct {
 	Argv  []string // the child's; nil: this binary with Command
 	Setup Setup    // Socket is filled in
-	// Connections whose token does not hold, in all and of one address, within the time for which they are kept. 0 is no bound.
+	// Maximum number of connections without a valid token, in total and per address, counted over keepRefused. 0: no limit.
 	MaxUnauthorized, MaxUnauthorizedPerAddress int
 	Address                                    func(*http.Request) string
 	Tokens                                     Tokens
 	Room                                       func(appID, chatUserID string) string
-	Stderr                                     io.Writer             // of the child; nil: ours
+	Stderr                                     io.Writer             // of the child; nil: os.Stderr
 	Registerer                                 prometheus.Registerer // nil: no metrics
 	Logger                                     *slog.Logger
 }
 
-// Process is the child and the way to it.
+// Process runs the child and forwards requests to it.
 type Process struct {
 	cfg         Config
 	dir         string
@@ -52,7 +52,7 @@ type Process struct {
 	starts      prometheus.Counter
 }
 
-// New returns a process that is not started yet. It must be closed.
+// New returns a process, which Run starts. It must be closed.
 func New(cfg Config) (*Process, error) {
 	if cfg.Argv == nil {
 		self, err := os.Executable()
@@ -66,7 +66,7 @@ func New(cfg Config) (*Process, error) {
 	}
 	dir, err := os.MkdirTemp("", "parley-legacy-") // mode 0700
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the legacy server's socket: %w", err)
+		return nil, fmt.Errorf("creating the directory of the legacy server's socket: %w", err)
 	}
 	p := &Process{
 		cfg: cfg, dir: dir,
@@ -89,12 +89,12 @@ func (p *Process) register() error {
 	return errors.Join(p.cfg.Registerer.Register(p.open), p.cfg.Registerer.Register(p.starts))
 }
 
-// Connections counts the child's open connections, as of a moment ago, without those that have no valid token.
+// Connections returns the child's last reported number of open connections, without those that have no valid token.
 func (p *Process) Connections() int {
 	return max(int(p.connections.Load())-p.proxy.unauthorized.count(), 0)
 }
 
-// Run keeps a child alive until ctx is done, and returns when it has ended.
+// Run runs the child, restarting it with a backoff when it exits, until ctx is done and the child has exited.
 func (p *Process) Run(ctx context.Context) {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		started := time.Now()
@@ -116,14 +116,14 @@ func (p *Process) Run(ctx context.Context) {
 	}
 }
 
-// Revoke ends the sockets of a visitor whose tokens are revoked. A child that is not running has none.
+// Revoke disconnects the sockets of a visitor whose tokens are revoked. Errors are logged.
 func (p *Process) Revoke(ctx context.Context, chatUserID string) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	target := "http://legacy" + revokePath + "?" + url.Values{"chatUserId": {chatUserID}}.Encode()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, nil)
 	if err != nil {
-		return // never: the address is well formed
+		return // never: the URL is well formed
 	}
 	response, err := p.proxy.reverse.Transport.RoundTrip(r)
 	if err != nil {
@@ -133,12 +133,12 @@ func (p *Process) Revoke(ctx context.Context, chatUserID string) {
 	_ = response.Body.Close()
 }
 
-// live is one life of the child.
+// live starts the child and returns when it has exited.
 func (p *Process) live(ctx context.Context) error {
-	_ = os.Remove(p.cfg.Setup.Socket) // left by one that was killed
+	_ = os.Remove(p.cfg.Setup.Socket) // left by a killed child
 	child := exec.Command(p.cfg.Argv[0], p.cfg.Argv[1:]...)
 	child.Stderr = p.cfg.Stderr
-	// Half of the processors at most: a busy loop of the library must not starve the gateway.
+	// At most half of the processors: a busy loop in the library must not starve the gateway.
 	child.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(max(1, runtime.GOMAXPROCS(0)/2)))
 	stdin, err := child.StdinPipe()
 	if err != nil {
@@ -160,10 +160,10 @@ func (p *Process) live(ctx context.Context) error {
 	if err := child.Wait(); err != nil {
 		return err
 	}
-	return errors.New("it has ended by itself")
+	return errors.New("exited with status 0")
 }
 
-// stopWith ends the child when ctx is done: by its lifeline, and if it does not heed that, by force.
+// stopWith stops the child when ctx is done: it closes the child's standard input and, after grace, kills the child.
 func stopWith(ctx context.Context, ended <-chan struct{}, lifeline io.Closer, child *os.Process, grace time.Duration) {
 	select {
 	case <-ended:
@@ -178,7 +178,7 @@ func stopWith(ctx context.Context, ended <-chan struct{}, lifeline io.Closer, ch
 	}
 }
 
-// follow reads what the child tells of itself, until it ends. What the library prints is none of it.
+// follow reads the child's status lines until it exits. Other output, which the library may print, is ignored.
 func (p *Process) follow(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -192,7 +192,7 @@ func (p *Process) follow(stdout io.Reader) {
 	_, _ = io.Copy(io.Discard, stdout) // a line that is too long must not block the child
 }
 
-// Close removes what New has made. Run must have returned.
+// Close removes the socket's directory. Run must have returned.
 func (p *Process) Close() error {
 	p.proxy.close()
 	return os.RemoveAll(p.dir)

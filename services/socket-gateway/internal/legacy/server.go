@@ -20,17 +20,17 @@ const (
 	namespace = "/message"
 
 	joinTimeout = 3 * time.Second
-	// joinWithin is how long a client may be connected without being in the namespace.
+	// joinWithin is the time that a connection has to join the namespace.
 	joinWithin = 10 * time.Second
-	// A refused client stays connected for a while: it would reconnect at once.
+	// keepRefused is how long a refused client stays connected: it would reconnect immediately.
 	keepRefused = 10 * time.Second
-	// maxLeaked sessions that the library never forgets are put up with; then the process begins anew.
+	// maxLeaked is the number of leaked sessions at which the process exits to be restarted.
 	maxLeaked = 20_000
 )
 
 var errRefused = errors.New("refused")
 
-// server is the library's server with our rooms.
+// server is the library's server with the rooms of a hub.
 type server struct {
 	library *googollee.Server
 	hub     *hub
@@ -41,12 +41,12 @@ type server struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	waiting map[string]*time.Timer // by session id: who is connected and has not joined
-	joining map[string]bool        // by session id: who is being put into a room, and whether it has left meanwhile
+	waiting map[string]*time.Timer // by session id: connections that have not joined
+	joining map[string]bool        // by session id: joins in progress; true: the client has left meanwhile
 	running sync.WaitGroup
 }
 
-// sessionIDs makes session ids that name the gateway and cannot be guessed; the library would count.
+// sessionIDs generates unguessable session ids with the gateway's prefix; the library's default is a counter.
 type sessionIDs struct{ prefix string }
 
 // NewID implements session.IDGenerator.
@@ -57,28 +57,28 @@ func newServer(setup Setup, adapter func(socketio.Local) socketio.Adapter, log *
 	s := &server{hub: newHub(adapter, setup.MaxSockets), log: log, ctx: ctx, stop: stop, waiting: make(map[string]*time.Timer), joining: make(map[string]bool)}
 	s.library = googollee.NewServer(&engineio.Options{
 		PingInterval:       setup.PingInterval,
-		PingTimeout:        setup.PingInterval + setup.PingTimeout, // counted from the last ping, which clients send
+		PingTimeout:        setup.PingInterval + setup.PingTimeout, // counted from the client's last ping
 		Transports:         newTransports(&s.counts),
 		SessionIDGenerator: sessionIDs{setup.SessionPrefix},
 	})
 	s.library.OnConnect("/", s.opened)
-	s.library.OnDisconnect("/", func(c googollee.Conn, _ string) { s.joined(c.ID()) })
+	s.library.OnDisconnect("/", func(c googollee.Conn, _ string) { s.stopJoinTimer(c.ID()) })
 	s.library.OnConnect(namespace, s.connect)
 	s.library.OnDisconnect(namespace, func(c googollee.Conn, _ string) { s.left(c.ID()) })
 	s.running.Go(func() { _ = s.library.Serve() }) // ends with the library's Close
 	return s
 }
 
-// opened is called for each connection. It is closed if it does not join.
+// opened is called for each connection. It closes the connection if it does not join within joinWithin.
 func (s *server) opened(c googollee.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[c.ID()] = time.AfterFunc(joinWithin, func() { s.joined(c.ID()); _ = c.Close() })
+	s.waiting[c.ID()] = time.AfterFunc(joinWithin, func() { s.stopJoinTimer(c.ID()); _ = c.Close() })
 	return nil
 }
 
-// joined is called when a connection need not be waited for any more.
-func (s *server) joined(sid string) {
+// stopJoinTimer stops the join timer of a connection, which has joined or ended.
+func (s *server) stopJoinTimer(sid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if timer := s.waiting[sid]; timer != nil {
@@ -87,7 +87,7 @@ func (s *server) joined(sid string) {
 	}
 }
 
-// connect is called when a client connects to the namespace. The client gets its answer when it returns nil.
+// connect is called when a client connects to the namespace. The library answers the client if connect returns nil.
 func (s *server) connect(c googollee.Conn) error {
 	conn, ok := c.(connection)
 	if !ok {
@@ -96,7 +96,7 @@ func (s *server) connect(c googollee.Conn) error {
 	if s.hub.joined(c.ID()) {
 		return nil
 	}
-	s.joined(c.ID())
+	s.stopJoinTimer(c.ID())
 	v := visitorOf(c.RemoteHeader())
 	if v.Refusal != nil {
 		return s.refuse(conn, v.Refusal)
@@ -115,7 +115,7 @@ func (s *server) connect(c googollee.Conn) error {
 	return nil
 }
 
-// join puts a socket into its room, unless its client leaves meanwhile: the library tells so only once, and maybe too early.
+// join joins a socket to its room, unless the client leaves meanwhile: the library reports that only once, possibly before the join.
 func (s *server) join(ctx context.Context, socket *socket) error {
 	sid := socket.conn.ID()
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (s *server) join(ctx context.Context, socket *socket) error {
 	return err
 }
 
-// left is called when a client has left the namespace, in which it may not have been yet.
+// left is called when a client has left the namespace, possibly before its join has finished.
 func (s *server) left(sid string) {
 	s.mu.Lock()
 	if _, joining := s.joining[sid]; joining {
@@ -142,14 +142,14 @@ func (s *server) left(sid string) {
 	s.hub.leave(sid)
 }
 
-// serve writes to a socket until it ends, at the latest with its token.
+// serve writes to a socket until it ends or its token expires.
 func (s *server) serve(socket *socket, expires time.Time) {
 	timer := time.AfterFunc(time.Until(expires), socket.disconnect)
 	defer timer.Stop()
 	socket.run()
 }
 
-// refuse sends a client the reason, and closes its connection later: it would reconnect at once.
+// refuse sends a client the reason and closes its connection after keepRefused: it would reconnect immediately.
 func (s *server) refuse(conn connection, why *refusal) error {
 	data, _ := json.Marshal(why) // cannot fail
 	if err := write(conn, append([]byte(packetError), data...)); err != nil {
@@ -169,7 +169,7 @@ func (s *server) refuse(conn connection, why *refusal) error {
 	}
 }
 
-// ServeHTTP serves what the gateway passes on, and what it says itself.
+// ServeHTTP serves the requests forwarded by the gateway, and the gateway's revocations.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == revokePath {
 		s.hub.disconnect(r.URL.Query().Get("chatUserId"))
@@ -178,10 +178,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.library.ServeHTTP(w, r)
 }
 
-// full reports whether the library has leaked so many sessions that a new process should replace this one.
+// full reports whether the library has leaked so many sessions that the process should be restarted.
 func (s *server) full() bool { return s.counts.leaked.Load() >= maxLeaked }
 
-// drain closes the sockets, spread evenly over a time, so that their clients do not reconnect to other gateways all at once.
+// drain closes the sockets evenly over the duration within, so that their clients do not all reconnect at once.
 func (s *server) drain(within time.Duration) {
 	sockets := s.hub.all()
 	for _, socket := range sockets {

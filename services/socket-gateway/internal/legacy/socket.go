@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	maxQueued = 1 << 20 // bytes that may wait for one client
+	maxQueued = 1 << 20 // bytes queued for one client
 
-	// Packets of Socket.IO 2 as they stand in an Engine.IO message.
+	// Socket.IO 2 packets, as the payload of an Engine.IO message.
 	packetDisconnect = `1` + namespace
 	packetEvent      = `2` + namespace + `,`
 	packetError      = `4` + namespace + `,`
 )
 
-// connection is what the library has of a client.
+// connection is the part of the library's connection that is used here.
 type connection interface {
 	io.Closer
 	ID() string
@@ -24,8 +24,8 @@ type connection interface {
 	NextWriter(session.FrameType) (io.WriteCloser, error)
 }
 
-// socket is one client in its room. Writing to the library's connection may take long, so that each socket has a queue and a
-// goroutine that empties it.
+// socket is one client in its room. Writes to the library's connection may block, so each socket has a queue and a
+// goroutine that drains it.
 type socket struct {
 	conn connection
 	room string
@@ -33,16 +33,16 @@ type socket struct {
 	mu     sync.Mutex
 	queue  [][]byte
 	queued int
-	ending bool // close when the queue is empty
+	ending bool // close the connection when the queue is empty
 	closed bool
-	work   chan struct{} // has room for one call to work
+	work   chan struct{} // wakes run; capacity 1
 }
 
 func newSocket(conn connection, room string) *socket {
 	return &socket{conn: conn, room: room, work: make(chan struct{}, 1)}
 }
 
-// send queues a packet. A client for which too much waits is closed.
+// send queues a packet. If more than maxQueued bytes are queued, it closes the connection.
 func (s *socket) send(packet []byte) {
 	s.mu.Lock()
 	if s.closed || s.ending {
@@ -54,13 +54,13 @@ func (s *socket) send(packet []byte) {
 	slow := s.queued > maxQueued
 	s.mu.Unlock()
 	if slow {
-		go func() { _ = s.conn.Close() }() // it may wait for a write
+		go func() { _ = s.conn.Close() }() // Close may block on a write
 		return
 	}
 	s.wake()
 }
 
-// disconnect tells the client that it is put out, after what waits for it.
+// disconnect sends a DISCONNECT packet and closes the connection after the queue is written.
 func (s *socket) disconnect() {
 	s.send([]byte(packetDisconnect))
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (s *socket) disconnect() {
 	s.wake()
 }
 
-// stop ends run; the connection is closed already.
+// stop ends run. The connection must be closed.
 func (s *socket) stop() {
 	s.mu.Lock()
 	s.closed = true
@@ -103,7 +103,7 @@ func (s *socket) run() {
 	}
 }
 
-// take returns the next packet, nil where there is none yet; more is false when no other packet follows.
+// take returns the next packet, or nil if the queue is empty; more is false if the socket has ended.
 func (s *socket) take() (packet []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,13 +116,13 @@ func (s *socket) take() (packet []byte, more bool) {
 		s.queued -= len(packet)
 		return packet, true
 	case s.ending:
-		go func() { _ = s.conn.Close() }() // calls stop, and this lock is ours
+		go func() { _ = s.conn.Close() }() // Close calls stop, which locks mu
 		return nil, false
 	}
 	return nil, true
 }
 
-// write writes one message and returns when the client has taken it, or its connection has.
+// write writes one message. It returns when a poll or the socket's send buffer has taken it.
 func write(conn connection, message []byte) error {
 	w, err := conn.NextWriter(session.TEXT)
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// addWait bounds how long the answer to a handshake waits for the library to know the session that it names.
+	// addWait bounds how long the handshake response waits for the library to register the session.
 	addWait = 5 * time.Second
 )
 
 var errTooBig = errors.New("message is too big")
 
-// counts are the figures of all transports.
+// counts are counters shared by all transports.
 type counts struct {
 	open   atomic.Int64 // connections
-	leaked atomic.Int64 // sessions that the library will never forget
+	leaked atomic.Int64 // sessions that the library never releases
 }
 
-// newTransports wraps the library's transports.
+// newTransports returns the library's transports with workarounds.
 func newTransports(c *counts) []transport.Transport {
 	anyOrigin := func(*http.Request) bool { return true }
 	return []transport.Transport{
@@ -52,23 +52,23 @@ func (t *pollingTransport) Accept(w http.ResponseWriter, r *http.Request) (trans
 	return &pollingConn{libraryPolling: conn.(libraryPolling), counts: t.counts, added: make(chan struct{})}, nil
 }
 
-// libraryPolling is what we use of the library's polling connection; its pause we replace, see upgrade.go.
+// libraryPolling is the part of the library's polling connection that is used; Pause is replaced, see upgrade.go.
 type libraryPolling interface {
 	transport.Conn
 	http.Handler
 }
 
-// pollingConn mends three things: the answer to a handshake went out before the library knew the session, so that the
-// next request failed; a session whose client did not come back was kept for ever; what a client sent while it upgraded was
+// pollingConn works around three defects: the handshake response was sent before the library registered the session, so the
+// next request failed; the session of a client that did not send another request was never released; requests during an upgrade were
 // refused.
 type pollingConn struct {
 	libraryPolling
 	counts  *counts
 	upgrade upgrade
 
-	writers   atomic.Int32 // that were asked for: the first is of the open packet, the second of the first CONNECT
+	writers   atomic.Int32 // NextWriter calls: the first is for the OPEN packet, the second for the first CONNECT
 	connected atomic.Bool
-	added     chan struct{} // closed when the library knows the session
+	added     chan struct{} // closed when the library has registered the session
 	handshake sync.Once
 	closing   sync.Once
 }
@@ -92,10 +92,10 @@ func (c *pollingConn) NextReader() (frame.Type, packet.Type, io.ReadCloser, erro
 	return ft, pt, r, c.upgrade.outcome(err)
 }
 
-// Pause implements session.Pauser: the client has begun to upgrade.
+// Pause implements session.Pauser: the client has started an upgrade.
 func (c *pollingConn) Pause() { c.upgrade.begin(c.libraryPolling) }
 
-// Resume implements session.Pauser: the client has not upgraded.
+// Resume implements session.Pauser: the upgrade failed.
 func (c *pollingConn) Resume() { c.upgrade.end(false) }
 
 // ServeHTTP serves a request; the first is the handshake.
@@ -145,7 +145,7 @@ type libraryWebSocket interface {
 	http.Handler
 }
 
-// webSocketConn limits what a client may send at once.
+// webSocketConn limits the size of a client's messages.
 type webSocketConn struct {
 	libraryWebSocket
 	counts  *counts
@@ -167,7 +167,7 @@ func (c *webSocketConn) Close() error {
 	return c.libraryWebSocket.Close()
 }
 
-// limitedReader closes the connection of a message that is too big: closing the message alone would read all of it.
+// limitedReader closes the connection if a message is too big: closing only the message would read the rest of it.
 type limitedReader struct {
 	io.ReadCloser
 	left   int

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// unauthorizedLimiter bounds the connections without a valid token. They are accepted so that they receive the reason of the refusal. The
-// library does not report when they end, so each counts for as long as the server keeps it.
+// unauthorizedLimiter limits the connections without a valid token, which are accepted in order to send the reason of the refusal. The
+// library does not report when they end, so each counts for keepRefused.
 type unauthorizedLimiter struct {
-	max, maxPerAddress int // 0 is no bound
+	max, maxPerAddress int // 0: no limit
 	address            func(*http.Request) string
 	now                func() time.Time
 

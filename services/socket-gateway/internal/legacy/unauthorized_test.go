@@ -27,6 +27,6 @@ func TestStrangersHaveABudget(t *testing.T) {
 		t.Errorf("got %d and %d addresses, want none", got, len(s.byAddress))
 	}
 	if !s.admit(&http.Request{RemoteAddr: "a"}) {
-		t.Error("got it refused, want room")
+		t.Error("got a refusal, want it admitted")
 	}
 }

@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// noopEvery is how often a client that upgrades gets its poll answered, as the official server does it.
-	noopEvery = 50 * time.Millisecond
-	// retries are how many errors of a connection that closed during an upgrade the session is asked to disregard: it may be
-	// reading or writing when the connection changes. If the error repeats, the connection has not changed.
+	// noopInterval is the interval at which polls are answered during an upgrade, as in the official server.
+	noopInterval = 50 * time.Millisecond
+	// retries bounds the temporary errors returned by a connection that closed during an upgrade: the session may be
+	// reading or writing when its connection is replaced. If the errors continue, it was not replaced.
 	retries = 8
 )
 
-// upgrade is the way of a polling connection to a websocket. The library would refuse everything from the moment at which the
-// client asks whether a websocket works; but the client sends until it has the answer, and gave up when it was refused. So
-// the connection goes on, its polls are answered with NOOPs, for the client waits for the last of them, and when the session
-// has changed to the websocket, it is told to try again there.
+// upgrade handles the upgrade of a polling connection to a WebSocket. The library refuses all requests from the probe on, but the
+// client keeps sending until the probe is answered, and disconnects if it is refused. Therefore the polling
+// connection stays open, polls are answered with NOOPs, since the client waits for the last poll, and when the session
+// has switched to the WebSocket, pending reads and writes return a temporary error so that the session retries them there.
 type upgrade struct {
 	mu       sync.Mutex
-	done     chan struct{} // not nil while the client upgrades
+	done     chan struct{} // not nil during an upgrade
 	replaced bool          // closed during an upgrade
 	retried  int
 }
 
-// begin answers the client's polls until the end.
+// begin starts answering the client's polls, until end is called.
 func (u *upgrade) begin(conn transport.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.done != nil {
-		return // one upgrade at a time gets the NOOPs; each needs them only to have its polls answered
+		return // a concurrent upgrade; its polls are answered already
 	}
 	u.done = make(chan struct{})
 	go answerPolls(conn, u.done)
@@ -48,12 +48,12 @@ func answerPolls(conn transport.Conn, done <-chan struct{}) {
 		select {
 		case <-done:
 			return
-		case <-time.After(noopEvery):
+		case <-time.After(noopInterval):
 		}
 	}
 }
 
-// end ends the upgrade if there is one; closed reports that the connection has ended.
+// end ends the upgrade, if any; closed tells whether the connection was closed.
 func (u *upgrade) end(closed bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -64,7 +64,7 @@ func (u *upgrade) end(closed bool) {
 	u.done, u.replaced = nil, closed
 }
 
-// outcome makes an error of the connection one after which the session looks for its connection again, if that may have changed.
+// outcome wraps an error as temporary if the connection may have been replaced, so that the session retries on its current connection.
 func (u *upgrade) outcome(err error) error {
 	if err == nil {
 		return nil
@@ -78,11 +78,11 @@ func (u *upgrade) outcome(err error) error {
 	return upgradedError{err}
 }
 
-// upgradedError is what the library's sessions take for a reason to try again.
+// upgradedError is a temporary error, after which the library's sessions retry.
 type upgradedError struct{ error }
 
 // Temporary implements payload.Error.
 func (upgradedError) Temporary() bool { return true }
 
-// Unwrap returns what happened to the connection.
+// Unwrap returns the error of the connection.
 func (e upgradedError) Unwrap() error { return e.error }

@@ -1,5 +1,5 @@
-// Package metadata is what gateways send each other beside an event: the sockets do not get it, and no reader has to look for it in
-// the event's JSON.
+// Package metadata encodes the fields that gateways send each other in addition to an event. Sockets do not receive them, and gateways
+// need not parse the event's JSON for them.
 package metadata
 
 import (
@@ -18,35 +18,35 @@ const (
 	keyTraceParent = "traceparent"
 )
 
-// Metadata describes an event. It is zero for events that other programs emit.
+// Metadata describes an event. It is zero for events emitted by other programs.
 type Metadata struct {
-	// Offset is the sequence of a reply in its stream; 0: it is no reply.
+	// Offset is the stream sequence of a reply; 0 for other events.
 	Offset uint64
-	// Receipt says that the sender of the reply wants to know when it was delivered.
+	// Receipt is set if the sender of the reply requested a delivery receipt.
 	Receipt Receipt
-	// Part says which part of which message this is.
+	// Part identifies a part of a message.
 	Part Part
 	// TraceParent is the span in which the event is emitted, as a W3C traceparent.
 	TraceParent string
 }
 
-// Receipt names the message that a receipt is wanted for; the zero value wants none.
+// Receipt identifies the message to report as delivered; the zero value requests no receipt.
 type Receipt struct {
 	MessageID, ChatID string
 }
 
-// Part is the number of a part of a message; the zero value is none.
+// Part identifies a part of a message by its number; the zero value is no part.
 type Part struct {
 	MessageID string
 	N         int32
 }
 
-// Covers reports whether another part is not after this one.
+// Covers reports whether other belongs to the same message and is not after p.
 func (p Part) Covers(other Part) bool {
 	return p.MessageID == other.MessageID && other.N <= p.N
 }
 
-// Of reads a broadcast's metadata. What is malformed counts as missing.
+// Of returns a broadcast's metadata. Malformed fields count as missing.
 func Of(b *socketio.Broadcast) (m Metadata) {
 	if len(b.Metadata) == 0 {
 		return m
@@ -64,7 +64,7 @@ func Of(b *socketio.Broadcast) (m Metadata) {
 	return m
 }
 
-// Put makes m the metadata of a broadcast.
+// Put replaces the metadata of a broadcast with m.
 func (m Metadata) Put(b *socketio.Broadcast) {
 	b.Metadata = make(map[string]string, 4)
 	if m.Offset != 0 {

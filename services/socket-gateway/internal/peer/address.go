@@ -2,8 +2,8 @@ package peer
 
 import "net"
 
-// AdvertiseAddr is the address under which the others reach a listener of this host: the listener's own or, if that is
-// every address of the host, the host's first.
+// AdvertiseAddr returns the address at which other hosts reach a listener: the listener's own or, if it listens on all
+// interfaces, the host's first.
 func AdvertiseAddr(listening net.Addr) string {
 	host, port, err := net.SplitHostPort(listening.String())
 	if err != nil {
@@ -15,7 +15,7 @@ func AdvertiseAddr(listening net.Addr) string {
 	return net.JoinHostPort(hostAddr(), port)
 }
 
-// hostAddr prefers an IPv4 address: a network that has both routes it everywhere.
+// hostAddr returns the host's first global unicast address. It prefers IPv4, which dual-stack networks route everywhere.
 func hostAddr() string {
 	best := "127.0.0.1"
 	addrs, err := net.InterfaceAddrs()
@@ -37,8 +37,8 @@ func hostAddr() string {
 	return best
 }
 
-// CanonicalAddr writes an address without brackets that its host does not need: [10.0.0.1]:80 is what a manifest makes that has to
-// hold for IPv6 too, and no URL.
+// CanonicalAddr removes superfluous brackets from the host of addr. A manifest that must support IPv6 too yields [10.0.0.1]:80, which is
+// not valid in a URL.
 func CanonicalAddr(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

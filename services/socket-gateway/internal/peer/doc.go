@@ -1,12 +1,12 @@
-// Package peer lets gateways share one address without sticky sessions: whichever of them a request reaches, the one that
-// holds its session serves it.
+// Package peer lets gateways share one address without sticky sessions: a request may reach any gateway and is served by the one that
+// holds its session.
 //
-// A session's id begins with its gateway's (id.go). Gateways write into Redis under which address the others reach them
-// (registry.go). A request that names another gateway's session is passed on to that address (forward.go): a poll, a
-// POST or the upgrade to WebSocket.
+// A session id begins with the id of its gateway (id.go). Gateways register their addresses in Redis
+// (registry.go). A request for another gateway's session, whether a poll, a POST or a WebSocket upgrade, is forwarded to that
+// address (forward.go).
 //
 // Invariants:
-//   - Only addresses that a gateway has registered are dialled; what a client sends chooses among them at most.
-//   - A request is passed on once. One that was passed on already is served where it arrives.
-//   - A session of a dead gateway is answered like an unknown one, so that its client starts a new session.
+//   - Only registered addresses are dialled; a client can only choose among them.
+//   - A request is forwarded at most once. A forwarded request is served locally.
+//   - A request for a session of a dead gateway gets "Session ID unknown", so that its client starts a new session.
 package peer

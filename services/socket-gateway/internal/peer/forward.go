@@ -14,15 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// hopHeader marks a request that has been passed on, so that it cannot go in circles.
+// hopHeader marks a forwarded request, which prevents forwarding loops.
 const hopHeader = "Parley-Forwarded-By"
 
 const (
 	dialTimeout = 2 * time.Second
-	idlePeers   = 1024 // kept connections to one gateway: each waiting poll takes one
+	idlePeers   = 1024 // idle connections per gateway: each waiting poll occupies one
 )
 
-// Forwarder passes requests on to the gateways that hold their sessions.
+// Forwarder forwards requests to the gateways that hold their sessions.
 type Forwarder struct {
 	id       ID
 	registry *Registry
@@ -37,7 +37,7 @@ type Forwarder struct {
 	running sync.WaitGroup
 }
 
-// NewForwarder returns a forwarder, which must be closed. A nil registerer keeps its metrics to themselves.
+// NewForwarder returns a forwarder, which must be closed. With a nil registerer its metrics are not exported.
 func NewForwarder(id ID, registry *Registry, registerer prometheus.Registerer, log *slog.Logger) (*Forwarder, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &Forwarder{id: id, registry: registry, ctx: ctx, stop: stop, requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -61,7 +61,7 @@ func NewForwarder(id ID, registry *Registry, registerer prometheus.Registerer, l
 	return f, registerer.Register(f.requests)
 }
 
-// hop is a request on its way, by its context.
+// hop is the state of a forwarded request, stored in its context.
 type hop struct {
 	addr     string
 	original *http.Request
@@ -70,7 +70,7 @@ type hop struct {
 
 type hopKey struct{}
 
-// Handler serves requests for sessions of other gateways there, and all others with next.
+// Handler forwards requests for sessions of other gateways and serves all others with next.
 func (f *Forwarder) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, foreign := f.foreignHolder(r)
@@ -89,7 +89,7 @@ func (f *Forwarder) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// foreignHolder returns the other gateway that r is for. Preflights are for nobody in particular.
+// foreignHolder returns the other gateway that holds the session of r. Preflights are served by any gateway.
 func (f *Forwarder) foreignHolder(r *http.Request) (ID, bool) {
 	if r.Method == http.MethodOptions || !strings.Contains(r.URL.RawQuery, separator) || r.Header.Get(hopHeader) != "" {
 		return "", false
@@ -108,7 +108,7 @@ func (f *Forwarder) enter() bool {
 	return true
 }
 
-// forward returns when the answer is out; for a WebSocket, when its connection has ended.
+// forward returns when the response is written or, for a WebSocket, when the connection has ended.
 func (f *Forwarder) forward(w http.ResponseWriter, r *http.Request, h hop) {
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), hopKey{}, h))
 	defer cancel()
@@ -125,17 +125,17 @@ func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header.Set(hopHeader, string(f.id))
 }
 
-// failed answers a request whose gateway did not: here its session is unknown, and that is what its client is to hear.
+// failed serves a request whose gateway did not respond with next, which does not know the session and says so.
 func (f *Forwarder) failed(w http.ResponseWriter, r *http.Request, _ error) {
 	h := r.Context().Value(hopKey{}).(hop)
 	if h.original.Context().Err() != nil {
-		return // the client has left
+		return // the client has disconnected
 	}
 	f.requests.WithLabelValues("failed").Inc()
 	h.next.ServeHTTP(w, h.original)
 }
 
-// Close ends the forwarded requests, WebSockets too, and returns when they have ended.
+// Close ends all forwarded requests, including WebSockets, and returns when they have ended.
 func (f *Forwarder) Close() {
 	f.mu.Lock()
 	f.closed = true

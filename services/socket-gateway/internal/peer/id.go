@@ -8,24 +8,24 @@ import (
 
 const (
 	idBytes     = 6  // distinguishes gateways
-	secretBytes = 16 // unguessable: a session's id is enough to read its messages
+	secretBytes = 16 // unguessable: a session id suffices to read the session's messages
 
 	separator = "."
 )
 
-// ID is the name of a gateway, made anew whenever one starts.
+// ID identifies a gateway process; each start gets a new one.
 type ID string
 
-// NewID returns an ID that no other gateway has.
+// NewID returns a random ID.
 func NewID() ID { return ID(random(idBytes)) }
 
-// Prefix is what the ids of this gateway's sessions begin with.
+// Prefix returns the prefix of this gateway's session ids.
 func (id ID) Prefix() string { return string(id) + separator }
 
-// SessionID makes the id of a session that this gateway holds.
+// SessionID returns a new random session id of this gateway.
 func (id ID) SessionID() string { return id.Prefix() + random(secretBytes) }
 
-// holderOf returns the gateway that a session's id names; ok is false for an id that none of ours has made.
+// holderOf returns the gateway of a session id; ok is false if no gateway can have issued the id.
 func holderOf(sid string) (id ID, ok bool) {
 	name, _, found := strings.Cut(sid, separator)
 	if !found || len(name) != base64.RawURLEncoding.EncodedLen(idBytes) || strings.Trim(name, alphabet) != "" {

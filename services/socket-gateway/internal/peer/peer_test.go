@@ -55,7 +55,7 @@ func TestRegistry(t *testing.T) {
 	if _, ok := mine.Lookup(t.Context(), there); ok {
 		t.Error("got an address before it is registered, want none")
 	}
-	mine = NewRegistry(client, here, slog.New(slog.DiscardHandler)) // one that has not asked yet
+	mine = NewRegistry(client, here, slog.New(slog.DiscardHandler)) // with an empty cache
 	if err := theirs.Register(t.Context(), "10.0.0.7:8080"); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRegistry(t *testing.T) {
 	if left := server.TTL(keyPrefix + string(there)); left <= 0 || left > expiry {
 		t.Errorf("got %s until it expires, want at most %s", left, expiry)
 	}
-	server.Close() // what is known holds
+	server.Close() // cached entries stay valid
 	mine.known[there] = entry{addr: "10.0.0.7:8080", at: time.Now().Add(-time.Hour)}
 	if addr, ok := mine.Lookup(t.Context(), there); !ok || addr != "10.0.0.7:8080" {
 		t.Errorf("got %q while Redis is not connected, want the last known address", addr)
@@ -84,7 +84,7 @@ func TestRegistryIsLeft(t *testing.T) {
 	cancel()
 	r.Run(ctx, "10.0.0.7:8080")
 	if server.Exists(keyPrefix + string(id)) {
-		t.Error("got a gateway that has stopped in the registry, want it gone")
+		t.Error("got a stopped gateway in the registry, want it removed")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestClosedForwarderServesHere(t *testing.T) {
 	ask := func() {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/?sid="+other.SessionID(), nil))
 	}
-	ask() // nobody listens there
+	ask() // nothing listens at the address
 	f.Close()
 	f.Close()
 	ask()

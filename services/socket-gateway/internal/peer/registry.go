@@ -13,16 +13,16 @@ import (
 const (
 	keyPrefix = "parley:gateway:"
 
-	// A gateway that has died is forgotten after expiry; one that has stopped says so.
+	// The entry of a dead gateway expires after expiry; a gateway that stops removes its entry.
 	expiry      = 15 * time.Second
 	refreshing  = 5 * time.Second
 	redisWait   = 2 * time.Second
-	fresh       = 2 * time.Second // how long an answer of Redis is taken for true
-	maxKnown    = 4096            // ids may be made up by clients
+	fresh       = 2 * time.Second // how long a response of Redis is cached
+	maxKnown    = 4096            // bounds the cache: clients may invent ids
 	leavingWait = time.Second
 )
 
-// Registry knows under which address each gateway is reached.
+// Registry maps gateways to their addresses. It is safe for concurrent use.
 type Registry struct {
 	client redis.UniversalClient
 	id     ID
@@ -32,19 +32,19 @@ type Registry struct {
 	known map[ID]entry
 }
 
-// entry is what Redis has said; an empty address means that it knows of no such gateway.
+// entry is a cached response of Redis; an empty address means that no such gateway is registered.
 type entry struct {
 	addr string
 	at   time.Time
 }
 
-// NewRegistry returns a registry in which this gateway is not yet entered. The client stays the caller's;
-// without one there are no other gateways.
+// NewRegistry returns a registry; this gateway is not registered yet. The caller closes client. A nil client means that this is the
+// only gateway.
 func NewRegistry(client redis.UniversalClient, id ID, log *slog.Logger) *Registry {
 	return &Registry{client: client, id: id, log: log, known: make(map[ID]entry)}
 }
 
-// Register registers this gateway. Without Redis it fails, and Run retries.
+// Register registers this gateway under addr. If it fails, Run retries.
 func (r *Registry) Register(ctx context.Context, addr string) error {
 	if r.client == nil {
 		return nil
@@ -54,7 +54,7 @@ func (r *Registry) Register(ctx context.Context, addr string) error {
 	return r.client.Set(ctx, keyPrefix+string(r.id), addr, expiry).Err()
 }
 
-// Run keeps this gateway registered until ctx is done, and takes it out then.
+// Run keeps this gateway registered until ctx is done, then removes it.
 func (r *Registry) Run(ctx context.Context, addr string) {
 	tick := time.NewTicker(refreshing)
 	defer tick.Stop()
@@ -78,12 +78,12 @@ func (r *Registry) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leavingWait)
 	defer cancel()
 	if err := r.client.Del(ctx, keyPrefix+string(r.id)).Err(); err != nil {
-		r.log.DebugContext(ctx, "taking this gateway out of the registry", "error", err) // it expires
+		r.log.DebugContext(ctx, "removing this gateway from the registry", "error", err) // the entry expires
 	}
 }
 
-// Lookup returns the address of a gateway, and false when the id is unknown. While Redis is not connected the last known
-// address is used.
+// Lookup returns the address of a gateway, or false if the id is unknown. If Redis is unavailable, it returns the last known
+// address.
 func (r *Registry) Lookup(ctx context.Context, id ID) (addr string, ok bool) {
 	if r.client == nil {
 		return "", false

@@ -1,17 +1,17 @@
-// Package realtime connects visitors' sockets to the stream of replies. Reading order: connect.go (which sockets join which room), origin.go
-// (from which pages), token.go and expiry.go (a socket ends with its token, unless that is renewed), deliver.go (from a reply to an emit
-// into its room), live.go (typing and read cursors), presence.go (connected visitors), offset.go (the numbers of events), part.go and
-// unfinished.go (messages that are still being written), room.go (each event once and in order), log.go and recover.go (replay for a client),
-// receipt.go (delivery reports), floor.go and gap.go (replay for this gateway), drain.go, metrics.go.
+// Package realtime connects visitors' sockets to the stream of replies. Reading order: connect.go (authentication and rooms), origin.go
+// (allowed pages), token.go and expiry.go (token renewal and expiry), deliver.go (emits replies into rooms), live.go (typing and read
+// cursors), presence.go (connected visitors), offset.go (event offsets), part.go and unfinished.go (messages that are still being
+// written), room.go (exactly-once, ordered delivery), log.go and recover.go (replay for a client), receipt.go (delivery reports),
+// floor.go and gap.go (replay for this gateway), drain.go, metrics.go.
 //
-// The engine (pkg/socketio) knows sockets and rooms, the bus knows streams; visitors and replies are known only here.
+// The engine (pkg/socketio) has sockets and rooms, the bus has streams; only this package has visitors and replies.
 //
 // Invariants (the reasons are in docs/decisions/0004-one-reader-redis-fan-out.md, and for several readers in 0014-partitions.md,
 // 0027-positions.md and 0029-one-order-in-redis.md):
 //
 //   - The position of a partition passes a reply only after Redis has accepted it, and the next reply of the same room follows only then.
-//   - A room delivers rising offsets only; an event that is not newer has been delivered, or was passed on before the room had a socket.
-//   - A client that reconnects with pid and offset receives what follows them from the stream, and live only what follows that.
+//   - A room delivers increasing offsets only; other events were delivered before, or were published before the room had a socket.
+//   - A client that reconnects with pid and offset receives the replies after them from the stream, and later replies live.
 package realtime
 
 import (
@@ -31,23 +31,23 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// Namespace is the one namespace that visitors connect to (spec, "Events").
+// Namespace is the namespace that visitors connect to (spec, "Events").
 const Namespace = "/message"
 
-// headerOrigin is the one header of a connection that is kept: where the page is from.
+// headerOrigin is the only header kept for a connection.
 const headerOrigin = "Origin"
 
-// KeptHeaders are the headers of a connection that the Authenticator reads.
+// KeptHeaders returns the headers of a connection that the Authenticator reads.
 func KeptHeaders() []string { return []string{headerOrigin} }
 
-// joinTimeout is how long a socket waits for Redis before it is refused with a request to retry.
+// joinTimeout bounds the wait for NATS and Redis before a socket is refused as unavailable.
 const joinTimeout = 3 * time.Second
 
 // Room returns the room that all sockets of a visitor join.
 func Room(appID, chatUserID string) string { return appID + "-" + chatUserID }
 
-// Tokens returns the visitor of a token. Its error is apperr.Unauthenticated for a token that is not valid, and
-// apperr.Unavailable when that is not known.
+// Tokens verifies visitor tokens. Verify returns apperr.Unauthenticated for an invalid token and
+// apperr.Unavailable if the keys are not available.
 type Tokens interface {
 	Verify(ctx context.Context, token string) (credential.VisitorClaims, error)
 }
@@ -72,8 +72,8 @@ type Authenticator struct {
 	presence    *Presence
 }
 
-// guard makes the namespace admit only sockets with a valid token. Of the clients' events, fresh tokens are handled here, typing and read
-// cursors in live.go; visitors write over HTTP.
+// guard makes the namespace admit only sockets with a valid token, and handles EventToken. live.go handles typing and read
+// cursors; visitors send messages over HTTP.
 func (g *Authenticator) guard() {
 	g.namespace.Use(g.admit)
 	g.namespace.OnConnection(g.connected)
@@ -83,17 +83,17 @@ func (g *Authenticator) guard() {
 // session is the state of a socket of a visitor.
 type session struct {
 	room   string
-	appLen int  // of the room's name, which begins with the id of the application
+	appLen int  // length of the appId, the prefix of room
 	unread bool // the client wants EventUnread
 	lease  Lease
 	until  time.Time // the first expiry
-	// A socket that was connected before is held until it has got what it missed; it has had everything up to caughtUp.
+	// A socket that resumes a session is held until the missed replies are sent; it has all replies up to caughtUp.
 	held     bool
 	caughtUp uint64
-	part     metadata.Part // the last part that it has had of a message that is being written
+	part     metadata.Part // the last part in the snapshot of an unfinished message
 }
 
-// handshake is the auth object of a CONNECT: a token, and, on a reconnect, the session and the last offset.
+// handshake is the auth object of a CONNECT: a token and, on a reconnect, the session's pid and the last offset.
 type handshake struct {
 	Token  string `json:"token"`
 	PID    string `json:"pid"`
@@ -102,7 +102,7 @@ type handshake struct {
 	Unread flag `json:"unread"` // the client wants EventUnread
 }
 
-// flag is true where JSON says true; anything else is false, and no error.
+// flag decodes JSON true as true and any other value as false, without an error.
 type flag bool
 
 func (f *flag) UnmarshalJSON(text []byte) error {
@@ -110,13 +110,13 @@ func (f *flag) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// appID is the application that the visitor belongs to.
+// appID returns the application of the visitor.
 func (s *session) appID() string { return s.room[:s.appLen] }
 
 func (s *session) chatUserID() string { return s.room[s.appLen+1:] }
 
-// admit verifies the token of the CONNECT packet and puts the socket into its visitor's room. The room's subscription is
-// confirmed when the client gets its answer: events published from then on reach it.
+// admit verifies the token of the CONNECT packet and joins the socket to its visitor's room. The client gets its answer after the
+// room's subscription is confirmed: events published from then on reach it.
 func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	from := s.Handshake()
 	shown := readHandshake(from.Auth)
@@ -130,7 +130,7 @@ func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	case errors.Is(err, socketio.ErrDisconnected) || ctx.Err() != nil:
 		return err // the client has disconnected
 	case shown.PID != "" && apperr.CodeOf(err) == apperr.Unavailable:
-		s.CloseConnection() // the official client reconnects after that, and not after a refusal
+		s.CloseConnection() // the official client reconnects after a close, but not after a refusal
 		g.metrics.connectError(apperr.ServiceUnavailable.Reason)
 		return err
 	}
@@ -139,7 +139,7 @@ func (g *Authenticator) admit(ctx context.Context, s *socketio.Socket) error {
 	return &socketio.ConnectError{Message: refused.Message, Data: refusalData{refused.Reason}}
 }
 
-// enter returns the visitor of a token that is valid and allowed on pages of that origin.
+// enter returns the claims of a valid token if its application allows the origin.
 func (g *Authenticator) enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	claims, err := g.verify(ctx, token)
 	if err != nil {
@@ -148,8 +148,8 @@ func (g *Authenticator) enter(ctx context.Context, token, origin string) (creden
 	return claims, g.origins.Check(ctx, claims.AppID, origin)
 }
 
-// join puts the socket into its room. The session begins at the position read before the join: a later event that does not reach the
-// client live is replayed when the client reconnects.
+// join joins the socket to its room. The session starts at a position read before the join, so that later events that do not reach
+// the client live are replayed when it reconnects.
 func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims credential.VisitorClaims, shown handshake) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
@@ -167,7 +167,7 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	if err := s.JoinContext(ctx, known.room); err != nil {
 		return apperr.Unreachable("redis", err)
 	}
-	if err := g.revocations.check(ctx, claims); err != nil { // while it was joining
+	if err := g.revocations.check(ctx, claims); err != nil { // again: it may have been revoked during the join
 		return err
 	}
 	pid := newPID(position, stream)
@@ -183,8 +183,8 @@ func (g *Authenticator) join(ctx context.Context, s *socketio.Socket, claims cre
 	return s.AddAnswer("pid", pid)
 }
 
-// showUnfinished sends the text so far of the message that a bot is writing for the visitor, and holds back the parts that it contains.
-// If it cannot be read, the socket is connected without it: the bot repeats the text.
+// showUnfinished sends a snapshot of the message that a bot is writing for the visitor, and suppresses the parts that it contains.
+// If reading fails, the socket connects without a snapshot: the bot repeats the text.
 func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims) {
 	whole, ok, err := g.unfinished.Of(ctx, claims.AppID, claims.ChatUserID)
 	if err != nil {
@@ -202,8 +202,8 @@ func (g *Authenticator) showUnfinished(ctx context.Context, s *socketio.Socket, 
 	}
 }
 
-// recover sends the events that the client has missed, after the answer to its CONNECT. An answer with the same pid tells the client that
-// nothing is missing; a new pid, also the answer to a client that reconnects too often, tells it to load the history.
+// recover queues the missed events, which follow the answer to the CONNECT. An answer with the same pid means that the client has
+// all events; a new pid, also sent to a client that reconnects too often, makes it load the history.
 func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *session, claims credential.VisitorClaims, shown handshake, fresh string) (pid string, err error) {
 	if !g.recoveries.Take(ctx, known.room).Allowed {
 		g.metrics.recovery(recoveryLimited)
@@ -222,7 +222,7 @@ func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *
 			return "", err
 		}
 		if e.receipt != (metadata.Receipt{}) {
-			g.receipts.Note(claims.CompanyID, e.receipt)
+			g.receipts.Report(claims.CompanyID, e.receipt)
 		}
 	}
 	known.caughtUp = found.upTo
@@ -232,7 +232,7 @@ func (g *Authenticator) recover(ctx context.Context, s *socketio.Socket, known *
 	return shown.PID, nil
 }
 
-// connected is called after a socket has received its CONNECT answer; only then is OnDisconnect called for it.
+// connected is called after the answer to the CONNECT is sent; OnDisconnect handlers run only for sockets that got this far.
 func (g *Authenticator) connected(s *socketio.Socket) {
 	known := s.Data().(*session)
 	if known.held {
@@ -249,7 +249,7 @@ func (g *Authenticator) connected(s *socketio.Socket) {
 	}
 }
 
-// isNew reports whether an event that was held back is newer than the last one that the client has received.
+// isNew reports whether a held event is newer than the replay and the snapshot.
 func (s *session) isNew(b *socketio.Broadcast) bool {
 	m := metadata.Of(b)
 	if m.Part != (metadata.Part{}) {
@@ -288,7 +288,7 @@ type refusalData struct {
 	Code string `json:"code"`
 }
 
-// refusal returns the public error that a client receives for an error. Errors of the service are logged, wrong tokens are only
+// refusal returns the public error for err. Errors of the service are logged; invalid tokens are only
 // counted.
 func (g *Authenticator) refusal(ctx context.Context, err error) (refused apperr.Definition) {
 	if errors.Is(err, errOriginNotAllowed) {

@@ -14,15 +14,15 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// Event is the event that brings a reply (spec, "Events").
+// Event is the name of the event for a reply (spec, "Events").
 const Event = "message"
 
 const (
-	// durable is the consumer that all gateways share. Each of them reads its share of the partitions.
+	// durable is the consumer that all gateways share. Each gateway reads a share of the partitions.
 	durable = "socket-gateway"
-	// deliverers is how many batches of replies are in hand at once: one is encoded while the other is on its way to Redis.
+	// deliverers is the number of concurrent batches: one is encoded while the other is sent to Redis.
 	deliverers = 2
-	// retryPause is the longest pause between tries while Redis is not connected. It is short, because a conversation waits.
+	// retryPause is the maximum pause between retries while Redis is not connected. It is short because visitors are waiting.
 	retryPause = 200 * time.Millisecond
 )
 
@@ -34,8 +34,8 @@ type Deliverer struct {
 	traced    bool // events carry the spans of their deliveries
 }
 
-// consumer reads replies; those of one visitor are emitted one after the other, in stream order, those of several visitors together. A
-// reply that could not be emitted is tried again, and left to other gateways when the consumer ends.
+// consumer returns the consumer of replies. Replies to one visitor are emitted one at a time in stream order, those to different visitors
+// in batches. A reply that cannot be emitted is retried, by another gateway if this consumer ends.
 func (d *Deliverer) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream: subject.Replies, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause,
@@ -43,8 +43,8 @@ func (d *Deliverer) consumer() bus.Consumer {
 	}
 }
 
-// deliver emits replies to different visitors. All gateways, this one too, get them over Redis, so that rooms see one order even while two
-// gateways read the same partition. What Redis does not take is tried again until it is back; rooms drop what arrives twice.
+// deliver emits a batch of replies to different visitors. All gateways, including this one, receive them over Redis, so that rooms see one
+// order even while two gateways read the same partition. Failed publishes are retried until Redis is connected; rooms drop duplicates.
 func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
 	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))
@@ -66,8 +66,8 @@ func (d *Deliverer) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	return errs
 }
 
-// broadcast encodes a reply for its room. It returns nil for a reply that is older than a conversation lasts: the history shows it, and it
-// must not pop up in a page. That happens when positions are lost and the stream is read from its beginning.
+// broadcast encodes a reply for its room. It returns nil for a reply older than chat.Window, which must not pop up in a page; the history
+// has it. Such replies occur when positions are lost and the stream is read from its beginning.
 func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, error) {
 	e, err := event.DecodeReply(delivery.Subject, delivery.Data)
 	if err != nil {
@@ -78,7 +78,7 @@ func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, erro
 		return nil, nil
 	}
 	data := encodeReply(&e, delivery.Sequence, len(delivery.Data))
-	if !utf8.Valid(data) { // the decoder has checked that it is JSON
+	if !utf8.Valid(data) { // the decoder has validated the JSON
 		return nil, apperr.New(apperr.Invalid, "MALFORMED_EVENT", "Event is not UTF-8")
 	}
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(e.AppID, e.ChatUserID)}}, Data: data}
@@ -90,7 +90,7 @@ func (d *Deliverer) broadcast(delivery *bus.Delivery) (*socketio.Broadcast, erro
 	return b, nil
 }
 
-// receiptOf names the message of a reply whose sender wants a receipt.
+// receiptOf returns the requested receipt of a reply, or the zero value.
 func receiptOf(e *event.Reply) metadata.Receipt {
 	if !e.Receipt {
 		return metadata.Receipt{}

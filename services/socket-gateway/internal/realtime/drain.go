@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// drainStep is how often sockets are closed while a gateway drains.
+// drainStep is the interval at which sockets are closed while a gateway drains.
 const drainStep = 20 * time.Millisecond
 
-// closer is a socket whose client is to connect elsewhere.
+// closer is a socket whose client reconnects when the connection closes.
 type closer interface{ CloseConnection() }
 
-// drain closes sockets, spread evenly over a time, so that their clients do not reconnect to the other gateways all at once.
+// drain closes sockets evenly over the duration within, so that their clients do not all reconnect at once. If ctx is done, it closes the
+// rest immediately.
 func drain[S closer](ctx context.Context, sockets []S, within time.Duration) {
 	began := time.Now()
 	for closed := 0; closed < len(sockets); {

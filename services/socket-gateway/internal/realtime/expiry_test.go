@@ -46,14 +46,14 @@ func TestExpiryTellsAndEndsSocketsInTheirSecond(t *testing.T) {
 		for name, in := range times {
 			s := sockets[name]
 			if late := s.at.Sub(start.Add(max(in, 0))); s.at.IsZero() || late < 0 || late > 2*time.Second {
-				t.Errorf("%s: got the end at %s, want it within two seconds after %s", name, s.at.Sub(start), in)
+				t.Errorf("%s: got the disconnect at %s, want it within two seconds after %s", name, s.at.Sub(start), in)
 			}
 			if late := s.told.Sub(start.Add(max(in-expiryNotice, 0))); in > 0 && (s.told.IsZero() || late < 0 || late > 2*time.Second) {
-				t.Errorf("%s: got told at %s, want it a minute before %s", name, s.told.Sub(start), in)
+				t.Errorf("%s: got the warning at %s, want it a minute before %s", name, s.told.Sub(start), in)
 			}
 		}
 		if !gone.at.IsZero() || !gone.told.IsZero() {
-			t.Error("got a word to a socket that had ended by itself, want none")
+			t.Error("got an event to a socket that had disconnected, want none")
 		}
 		if len(x.due) != 0 {
 			t.Errorf("got %d seconds that are still noted, want none", len(x.due))
@@ -70,29 +70,29 @@ func TestExpiryRenews(t *testing.T) {
 	x.Watch(lease, s, now.Add(time.Hour))
 	step := func(d time.Duration) {
 		now = now.Add(d)
-		for _, tell := range x.take() {
+		for _, tell := range x.takeDue() {
 			tell()
 		}
 	}
 	step(59*time.Minute + time.Second)
 	if s.told.IsZero() {
-		t.Fatal("got no notice a minute before the end, want one")
+		t.Fatal("got no warning a minute before the expiry, want one")
 	}
 	s.told = time.Time{}
 	if !x.Renew(lease, now.Add(2*time.Hour)) {
-		t.Fatal("got a refusal in time, want the renewal")
+		t.Fatal("got a refusal before the expiry, want the renewal")
 	}
 	if step(time.Hour); !s.at.IsZero() || !s.told.IsZero() {
-		t.Error("got a word at the old end, want none")
+		t.Error("got an event at the old expiry, want none")
 	}
 	if step(59*time.Minute + 30*time.Second); s.told.IsZero() || !s.at.IsZero() {
-		t.Error("got no notice of the new end, want one")
+		t.Error("got no warning before the new expiry, want one")
 	}
 	if step(time.Minute); s.at.IsZero() {
-		t.Error("got no end, want one")
+		t.Error("got no disconnect, want one")
 	}
 	if x.Renew(lease, now.Add(time.Hour)) {
-		t.Error("got a renewal after the end, want a refusal")
+		t.Error("got a renewal after the expiry, want a refusal")
 	}
 	if len(x.due) != 0 {
 		t.Errorf("got %d seconds that are still noted, want none", len(x.due))
@@ -109,7 +109,7 @@ func TestExpiryCatchesUp(t *testing.T) {
 		x.Watch(&Lease{}, &ending{}, now.Add(time.Duration(i+1)*time.Second))
 	}
 	now = now.Add(50 * time.Second)
-	x.take() // the notices, which were due at once, and the ends that came meanwhile
+	x.takeDue() // the warnings, due immediately, and the disconnects due meanwhile
 	for _, seconds := range x.due {
 		for l := range seconds {
 			if !l.ended {

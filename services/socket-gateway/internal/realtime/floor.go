@@ -11,17 +11,17 @@ import (
 
 const (
 	floorPoll = 500 * time.Millisecond
-	// floorsKept is how many positions are remembered: at least the last minute.
+	// floorsKept is the length of the history: at least the last minute.
 	floorsKept = 120
 )
 
-// Floors keeps a lower bound of the delivery progress of each partition: every reply of the partition up to that position of the stream
-// has been published to all gateways. Later replies may have been published as well.
+// Floors tracks the floor of each partition, a lower bound of the delivery progress: every reply of the partition up to that stream
+// sequence has been published to all gateways. Later replies may have been published as well.
 type Floors struct {
 	log     *Log
-	renewed func() // the stream is another one: its sequences begin anew
+	renewed func() // called when the stream was recreated: its sequences restart
 
-	known chan struct{} // closes when something is known
+	known chan struct{} // closed by the first successful poll
 
 	mu      sync.Mutex
 	floors  []uint64  // by partition
@@ -34,14 +34,14 @@ type position struct {
 	floors []uint64
 }
 
-// NewFloors returns floors that are unknown until Run. renewed is called when the stream has been created anew.
+// NewFloors returns floors, which are unknown until Run has polled them. renewed is called when the stream was recreated.
 func NewFloors(log *Log, renewed func()) *Floors {
 	return &Floors{log: log, renewed: renewed, known: make(chan struct{})}
 }
 
-// Run keeps looking until ctx is done.
+// Run polls until ctx is done.
 func (f *Floors) Run(ctx context.Context) {
-	wait := 20 * time.Millisecond // until the consumers are there
+	wait := 20 * time.Millisecond // until the consumers exist
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -50,15 +50,15 @@ func (f *Floors) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		if f.look(ctx) {
+		if f.poll(ctx) {
 			wait = floorPoll
 		}
 		timer.Reset(wait)
 	}
 }
 
-// look asks once. Where NATS is not connected nothing is new: what was passed on stays passed on.
-func (f *Floors) look(ctx context.Context) bool {
+// poll fetches the floors once. If NATS is not connected, the known floors stay valid.
+func (f *Floors) poll(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	at := time.Now()
@@ -73,15 +73,15 @@ func (f *Floors) look(ctx context.Context) bool {
 	for p := range floors {
 		floors[p] = max(floors[p], state.First-1)
 	}
-	if f.note(at, floors, state.Created) {
+	if f.record(at, floors, state.Created) {
 		f.renewed()
 	}
 	return true
 }
 
-// note never lowers a floor, not even when a lost consumer starts again at the beginning of the stream. It reports whether
-// the stream is another one than before.
-func (f *Floors) note(at time.Time, floors []uint64, created time.Time) (renewed bool) {
+// record stores new floors. It never lowers a floor, even if lost positions make the consumer restart at the beginning of the stream,
+// unless the stream was recreated; in that case it returns true.
+func (f *Floors) record(at time.Time, floors []uint64, created time.Time) (renewed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	first := f.created.IsZero()
@@ -101,7 +101,7 @@ func (f *Floors) note(at time.Time, floors []uint64, created time.Time) (renewed
 	return renewed
 }
 
-// highest returns the higher position of each partition.
+// highest returns the maximum for each partition.
 func highest(a, b []uint64) []uint64 {
 	result := make([]uint64, max(len(a), len(b)))
 	for p := range result {
@@ -110,7 +110,7 @@ func highest(a, b []uint64) []uint64 {
 	return result
 }
 
-// at returns the position of a partition, 0 where there is none.
+// at returns the floor of a partition; 0 if it has none.
 func at(floors []uint64, partition int) uint64 {
 	if partition < len(floors) {
 		return floors[partition]
@@ -118,8 +118,8 @@ func at(floors []uint64, partition int) uint64 {
 	return 0
 }
 
-// Position returns up to where every reply of a visitor, named by its subject, had been passed on a moment ago, and when the stream
-// was created. It waits until that is known.
+// Position returns the floor of a visitor's partition, selected by the visitor's subject, and the creation time of the stream. It waits
+// for the first poll.
 func (f *Floors) Position(ctx context.Context, subj string) (floor uint64, stream time.Time, err error) {
 	select {
 	case <-f.known:
@@ -131,8 +131,7 @@ func (f *Floors) Position(ctx context.Context, subj string) (floor uint64, strea
 	return at(f.floors, subject.Partition(subj, len(f.floors))), f.created, nil
 }
 
-// At returns up to where everything had been passed on at a time, by partition; ok is false where that is forgotten, and floors then
-// are the oldest that are remembered.
+// At returns the floors at time t, by partition. If the history does not reach back to t, it returns the oldest floors and false.
 func (f *Floors) At(t time.Time) (floors []uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// gapMargin is how much longer a message may have been on its way when the connection was last known to be good.
+	// gapMargin allows for messages in flight when the connection was last known to work.
 	gapMargin = 3 * time.Second
-	// gapNotice is how long a dead connection may go unnoticed, at the very most.
+	// gapNotice is an upper bound of the time until a dead connection is detected.
 	gapNotice = 20 * time.Second
 	gapPause  = 200 * time.Millisecond
 	gapRead   = 30 * time.Second
 )
 
-// Gap replays to the rooms here the replies that were published while the subscriptions at Redis were lost. Deliveries are held back from
-// the loss until the missing ones have been read from the log.
+// Gap replays into local rooms the replies that were published while the Redis subscriptions were lost. From the loss until the missing
+// replies have been read from the log, live deliveries are held back.
 type Gap struct {
 	rooms  *Rooms
 	log    *Log
@@ -33,18 +33,18 @@ type Gap struct {
 	wake chan struct{} // holds at most one
 
 	mu    sync.Mutex
-	open  bool     // something is missing
-	first bool     // and that since the last loss
-	lost  bool     // the subscriptions are not back yet
-	from  []uint64 // by partition: everything up to here has arrived
+	open  bool     // replies may be missing
+	first bool     // the last loss opened the gap
+	lost  bool     // subscriptions not restored yet
+	from  []uint64 // by partition: all replies up to here have arrived
 }
 
-// NewGap returns a gap that is closed by Run.
+// NewGap returns a Gap. Run does the replays.
 func NewGap(rooms *Rooms, log *Log, floors *Floors, logger *slog.Logger) *Gap {
 	return &Gap{rooms: rooms, log: log, floors: floors, logger: logger, wake: make(chan struct{}, 1)}
 }
 
-// Lost is called when the subscriptions are lost, before they are made again.
+// Lost must be called when subscriptions are lost, before they are restored.
 func (g *Gap) Lost() {
 	from, _ := g.floors.At(time.Now().Add(-gapNotice))
 	g.mu.Lock()
@@ -56,7 +56,7 @@ func (g *Gap) Lost() {
 	g.rooms.Hold()
 }
 
-// Back is called when all subscriptions are there again; since is when the connection was last known to be good.
+// Back must be called when all subscriptions are restored; since is the time at which the connection was last known to work.
 func (g *Gap) Back(since time.Time) {
 	g.mu.Lock()
 	if from, ok := g.floors.At(since.Add(-gapMargin)); ok && g.first {
@@ -70,7 +70,7 @@ func (g *Gap) Back(since time.Time) {
 	}
 }
 
-// Run closes gaps until ctx is done.
+// Run replays after each loss until ctx is done.
 func (g *Gap) Run(ctx context.Context) {
 	for {
 		select {
@@ -82,7 +82,7 @@ func (g *Gap) Run(ctx context.Context) {
 	}
 }
 
-// close replays until nothing is missing, or the subscriptions are lost again; then Back calls it again.
+// close replays until no reply is missing or the subscriptions are lost again; in that case the next Back triggers it again.
 func (g *Gap) close(ctx context.Context) {
 	losses := g.rooms.Losses()
 	g.mu.Lock()
@@ -97,13 +97,13 @@ func (g *Gap) close(ctx context.Context) {
 		reached, count = last, count+n
 		if err != nil {
 			if ctx.Err() == nil {
-				g.logger.WarnContext(ctx, "replies that were missed without Redis cannot be read, trying again", "error", err)
+				g.logger.WarnContext(ctx, "reading replies missed while Redis was unavailable failed, retrying", "error", err)
 			}
 			pause(ctx, gapPause)
 			continue
 		}
 		if g.finish(upTo, losses) {
-			g.logger.InfoContext(ctx, "delivered what was missed without Redis", "deliveries", count, "after", time.Since(began).String())
+			g.logger.InfoContext(ctx, "delivered replies missed while Redis was unavailable", "deliveries", count, "after", time.Since(began).String())
 			return
 		}
 	}
@@ -115,12 +115,12 @@ func (g *Gap) finish(reached uint64, losses int) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.open = g.lost // lost again since: that is another gap, which has begun with what is known now
+	g.open = g.lost // if lost again meanwhile, the gap stays open with the positions of that loss
 	return true
 }
 
-// replay reads each partition from a position to its end. It returns the position reached in each, also on failure, and up to
-// which sequence nothing is missing any more.
+// replay reads each partition from a position to its end. It returns the position reached in each partition, also on error, and
+// upTo, the sequence up to which no reply is missing.
 func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last []uint64, upTo uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gapRead)
 	defer cancel()
@@ -147,7 +147,7 @@ func (g *Gap) replay(ctx context.Context, after []uint64) (deliveries int, last 
 	return deliveries, last, state.Last, nil
 }
 
-// replayPartition reads until the end, and where replicas answer until what the stream's leader has.
+// replayPartition reads a partition to its end; on a replicated stream to the last sequence of the leader, since replicas may lag.
 func (g *Gap) replayPartition(ctx context.Context, filter string, last *uint64, replicated bool) (deliveries int, err error) {
 	for {
 		err := g.log.read(ctx, filter, *last, func(d bus.Delivery) error {
@@ -174,14 +174,14 @@ func (g *Gap) deliver(d bus.Delivery) int {
 	}
 	reply, err := event.Decode[event.Reply](d.Subject, d.Data)
 	if err != nil {
-		return 0 // the consumer makes it a dead letter
+		return 0 // malformed: the consumer makes it a dead letter
 	}
 	b := &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{room}}, Data: encodeReply(&reply, d.Sequence, len(d.Data))}
 	metadata.Metadata{Offset: d.Sequence, Receipt: receiptOf(&reply)}.Put(b)
 	return g.rooms.Replay(b)
 }
 
-// pause waits, but not beyond the end of ctx.
+// pause waits for d or until ctx is done.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

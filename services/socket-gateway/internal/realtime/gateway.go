@@ -17,25 +17,25 @@ import (
 	"github.com/parley-chat/parley/pkg/tracing"
 )
 
-// Config is what a gateway works with. All fields but Tracer, RecoveryRate and Presence are needed.
+// Config configures a gateway. Tracer, Revoked, RecoveryRate and Presence are optional.
 type Config struct {
 	Namespace *socketio.Namespace
 	Bus       *bus.Bus
 	Tokens    Tokens
-	Origins   AskOrigins
+	Origins   FetchOrigins
 	Metrics   *Metrics
 	Logger    *slog.Logger
 	Now       func() time.Time
 	Tracer    *tracing.Tracer                              // nil: no traces
-	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked; nil: only this gateway has sockets
+	Revoked   func(ctx context.Context, chatUserID string) // called when a visitor's tokens are revoked, for sockets outside the namespace; may be nil
 
-	RecoveryRate config.Rate // of one visitor; the zero Rate is no limit
+	RecoveryRate config.Rate // per visitor; the zero Rate is no limit
 
-	Presence presence.Store // where it is kept which visitors are connected; nil: nowhere
-	ID       string         // tells gateways apart in Presence
+	Presence presence.Store // connected visitors are written to it; nil: presence is not stored
+	ID       string         // of this gateway in Presence
 }
 
-// Gateway is the namespace of the visitors and what happens in it.
+// Gateway serves the visitors' namespace.
 type Gateway struct {
 	cfg           Config
 	authenticator *Authenticator
@@ -51,14 +51,14 @@ type Gateway struct {
 	presence      *Presence
 }
 
-// New puts a gateway into its namespace. Sockets are admitted while Run runs.
+// New installs a gateway's handlers in its namespace. Sockets are admitted while Run runs.
 func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, expiry: NewExpiry(cfg.Now), origins: NewOrigins(cfg.Origins, cfg.Now)}
 	log := NewLog(cfg.Bus)
 	g.receipts = NewReceipts(cfg.Bus, cfg.Metrics, cfg.Logger, cfg.Now)
-	g.rooms = NewRooms(cfg.Namespace, cfg.Metrics, cfg.Now, g.receipts.Note)
+	g.rooms = NewRooms(cfg.Namespace, cfg.Metrics, cfg.Now, g.receipts.Report)
 	g.rooms.tracer = cfg.Tracer
-	g.floors = NewFloors(log, g.rooms.Renew)
+	g.floors = NewFloors(log, g.rooms.Reset)
 	g.gap = NewGap(g.rooms, log, g.floors, cfg.Logger)
 	g.live = &Live{
 		namespace: cfg.Namespace, rooms: g.rooms, signals: cfg.Bus, reader: cfg.Bus, metrics: cfg.Metrics, now: cfg.Now, logger: cfg.Logger,
@@ -77,11 +77,11 @@ func New(cfg Config) *Gateway {
 	g.parts = &Parts{namespace: cfg.Namespace, metrics: cfg.Metrics, now: cfg.Now}
 	cfg.Namespace.OnBroadcast(g.rooms.Arrive)
 	g.authenticator.guard()
-	g.live.listen()
+	g.live.handleEvents()
 	return g
 }
 
-// Run runs the background work beside the deliveries, until ctx is done.
+// Run runs all background work except the consumers until ctx is done.
 func (g *Gateway) Run(ctx context.Context) error {
 	stop, err := g.cfg.Bus.OnInvalidate(g.origins.Forget)
 	if err != nil {
@@ -97,13 +97,13 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
-// Enter returns the visitor of a token that is valid, not revoked, and allowed on pages of that origin. The
-// origin is empty where it is no page.
+// Enter returns the claims of a token that is valid, not revoked, and presented by a page of an allowed origin. The
+// origin is empty if the client is not a page.
 func (g *Gateway) Enter(ctx context.Context, token, origin string) (credential.VisitorClaims, error) {
 	return g.authenticator.enter(ctx, token, origin)
 }
 
-// Deliver takes replies and parts and emits them until ctx is done; then another gateway does. It returns when none is in hand.
+// Deliver consumes replies and parts and emits them until ctx is done. It returns when none is in progress; other gateways take over.
 func (g *Gateway) Deliver(ctx context.Context) error {
 	group, delivering := errgroup.WithContext(ctx)
 	for _, c := range []bus.Consumer{g.deliverer.consumer(), g.parts.consumer()} {
@@ -112,14 +112,14 @@ func (g *Gateway) Deliver(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Drain closes all sockets, spread over a time; at once when ctx is done.
+// Drain closes all sockets evenly over the duration within, or immediately when ctx is done.
 func (g *Gateway) Drain(ctx context.Context, within time.Duration) {
 	drain(ctx, g.cfg.Namespace.Sockets(), within)
 }
 
-// RedisLost is to be called when the subscriptions at Redis are lost, before they are made again.
+// RedisLost must be called when Redis subscriptions are lost, before they are restored.
 func (g *Gateway) RedisLost() { g.gap.Lost() }
 
-// RedisBack is to be called when all subscriptions are there again, before anything is delivered that follows. since is
-// when the connection was last known to be good.
+// RedisBack must be called when all subscriptions are restored, before later events are delivered. since is the time at which the
+// connection was last known to work.
 func (g *Gateway) RedisBack(since time.Time) { g.gap.Back(since) }

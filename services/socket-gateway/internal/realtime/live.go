@@ -16,30 +16,30 @@ import (
 	"github.com/parley-chat/parley/proto-events/subject"
 )
 
-// Events that say what happens at this moment (docs/decisions/0023-typing-read-presence.md). They have no offset: nothing replays them.
-// Their arguments are objects, because the official clients would take a string for an offset.
+// Transient events (docs/decisions/0023-typing-read-presence.md). They have no offset and are never replayed.
+// Their arguments are objects, because the official clients would store a trailing string as the offset.
 const (
-	// EventTyping tells a visitor that the other side writes, and the gateway that the visitor does.
+	// EventTyping is sent to a visitor when the support side is typing, and by a visitor's client when the visitor is.
 	EventTyping = "typing"
-	// EventRead tells a visitor how far a side has read, and the gateway how far the visitor has.
+	// EventRead is sent to a visitor when a side's read cursor moves, and by a visitor's client to move the visitor's.
 	EventRead = "read"
-	// EventUnread tells a visitor after the connect how far the chat is read, if the handshake's auth has unread: true.
+	// EventUnread is sent after the connect with the unread count and read cursors, if the handshake's auth has unread: true.
 	EventUnread = "unread"
 )
 
 const (
-	// signalGroup is the gateways, one of which takes each signal.
+	// signalGroup is the queue group of the gateways: each signal is delivered to one of them.
 	signalGroup = durable
-	// signalRoom is how many signals wait for Redis; more are dropped, for they would be late.
+	// signalRoom is the size of the queue to Redis; signals that exceed it are dropped, because they would arrive too late.
 	signalRoom  = 1024
 	signalBatch = 64
 
 	askTimeout = 3 * time.Second
-	// maxMessageID is what the longest id of a message has, in bytes.
+	// maxMessageID is the maximum length of a message id in bytes.
 	maxMessageID = 256
 )
 
-// The pace of one visitor on one gateway.
+// Rate limits of one visitor on one gateway.
 var (
 	typingRate = config.Rate{Count: 1, Per: event.TypingPause}
 	readRate   = config.Rate{Count: 30, Per: time.Minute}
@@ -50,13 +50,13 @@ type Reader interface {
 	ReadUpTo(ctx context.Context, companyID, appID, chatUserID, messageID string) (bus.Reading, error)
 }
 
-// Signals are what passes over core NATS.
+// Signals publishes and receives transient events over core NATS.
 type Signals interface {
 	Signal(s event.Signal) error
 	OnSignal(filter, group string, heard func(subj string, data []byte)) (stop func(), err error)
 }
 
-// Live carries what happens at this moment: from visitors to the other services, and from these into the visitors' rooms.
+// Live forwards transient events: from visitors to the other services, and from those into the visitors' rooms.
 type Live struct {
 	namespace *socketio.Namespace
 	rooms     *Rooms
@@ -71,8 +71,8 @@ type Live struct {
 	coming chan *socketio.Broadcast
 }
 
-// listen takes the events of visitors.
-func (l *Live) listen() {
+// handleEvents registers the handlers of visitors' events.
+func (l *Live) handleEvents() {
 	l.namespace.On(EventTyping, l.visitorTypes)
 	l.namespace.On(EventRead, l.visitorReads)
 }
@@ -98,12 +98,12 @@ const (
 	resultFailed   = "failed"
 )
 
-// visitorTypes tells agents that the visitor writes. Whatever the arguments are, they mean nothing.
+// visitorTypes signals to agents that the visitor is typing. It ignores the arguments.
 func (l *Live) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ack) {
 	known := s.Data().(*session)
 	if !l.typing.Take(context.Background(), known.room).Allowed {
 		l.metrics.clientEvent(EventTyping, resultLimited)
-		_ = ack(tooMany) // the client may have left, or not ask
+		_ = ack(tooMany) // the client may have disconnected or not requested an acknowledgement
 		return
 	}
 	err := l.signals.Signal(event.Typing{
@@ -118,11 +118,11 @@ func (l *Live) visitorTypes(s *socketio.Socket, _ socketio.Args, ack socketio.Ac
 	_ = ack(outcome{OK: true})
 }
 
-// visitorReads moves the visitor's read cursor. The acknowledgement says that it is stored.
+// visitorReads moves the visitor's read cursor and acknowledges when it is stored.
 func (l *Live) visitorReads(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
 	result, answer := l.read(s.Data().(*session), args)
 	l.metrics.clientEvent(EventRead, result)
-	_ = ack(answer) // the client may have left, or not ask
+	_ = ack(answer) // the client may have disconnected or not requested an acknowledgement
 }
 
 func (l *Live) read(known *session, args socketio.Args) (result string, answer outcome) {
@@ -142,13 +142,13 @@ func (l *Live) read(known *session, args socketio.Args) (result string, answer o
 	case apperr.Is(err, apperr.NotFound):
 		return resultInvalid, outcome{Code: apperr.ReasonOf(err), Message: "There is no such message in the open chat"}
 	case err != nil:
-		l.logger.WarnContext(ctx, "a visitor's reading cannot be stored", "error", err)
+		l.logger.WarnContext(ctx, "storing a visitor's read cursor failed", "error", err)
 		return resultFailed, outcome{Code: apperr.ServiceUnavailable.Reason, Message: apperr.ServiceUnavailable.Message}
 	}
 	return resultAccepted, outcome{OK: true, Unread: &reading.Unread}
 }
 
-// sendUnread tells a socket that has asked for it how far its chat is read. A visitor without an open chat is told nothing.
+// sendUnread emits EventUnread to a socket. It sends nothing if the visitor has no open chat.
 func (l *Live) sendUnread(s *socketio.Socket, known *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
@@ -157,13 +157,13 @@ func (l *Live) sendUnread(s *socketio.Socket, known *session) {
 	}
 	reading, err := l.reader.ReadUpTo(ctx, l.rooms.companyOf(known.room), known.appID(), known.chatUserID(), "")
 	if err != nil {
-		return // GET /message tells the same
+		return // GET /message returns the same data
 	}
 	told := unreadEvent{Unread: reading.Unread, ReadUpTo: reading.ReadUpTo}
 	if !reading.SeenUpTo.IsZero() {
 		told.SeenUpTo = reading.SeenUpTo.UTC().Format(chat.TimeFormat)
 	}
-	_ = s.Emit(EventUnread, told) // it may have left
+	_ = s.Emit(EventUnread, told) // the client may have disconnected
 }
 
 type unreadEvent struct {
@@ -184,14 +184,14 @@ type readEvent struct {
 	UpTo      string `json:"upTo"`
 }
 
-// Run emits the signals that this gateway takes, until ctx is done.
+// Run emits the signals that this gateway receives until ctx is done.
 func (l *Live) Run(ctx context.Context) {
 	for filter, take := range map[string]func(subj string, data []byte){
 		subject.AllSupportTyping: l.supportTypes, subject.AllReadCursors: l.cursorMoved,
 	} {
 		stop, err := l.signals.OnSignal(filter, signalGroup, take)
 		if err != nil {
-			l.logger.ErrorContext(ctx, "visitors do not see who types and reads", "error", err)
+			l.logger.ErrorContext(ctx, "subscribing to typing or read events failed, visitors do not receive them", "error", err)
 			continue
 		}
 		defer stop()
@@ -206,14 +206,14 @@ func (l *Live) Run(ctx context.Context) {
 			for len(batch) < signalBatch && len(l.coming) > 0 {
 				batch = append(batch, <-l.coming)
 			}
-			_ = l.namespace.EmitAll(ctx, batch) // what Redis has not taken is lost, and worth nothing later
+			_ = l.namespace.EmitAll(ctx, batch) // not retried: transient events are worthless later
 		}
 	}
 }
 
 func (l *Live) supportTypes(subj string, data []byte) {
 	e, err := event.Decode[event.Typing](subj, data)
-	if err != nil || l.now().Sub(e.At) > event.TypingLife { // it has lain about, as after an outage
+	if err != nil || l.now().Sub(e.At) > event.TypingTTL { // expired, for example after an outage
 		return
 	}
 	l.emit(e.AppID, e.ChatUserID, true, EventTyping, typingEvent{Name: e.Name, At: e.At.Format(chat.TimeFormat)})
@@ -229,11 +229,11 @@ func (l *Live) cursorMoved(subj string, data []byte) {
 	})
 }
 
-// emit queues an event for a visitor's room. A volatile one is dropped for sockets that cannot take it at once.
+// emit queues an event for a visitor's room. A volatile event is dropped for sockets that cannot send it immediately.
 func (l *Live) emit(appID, chatUserID string, volatile bool, name string, argument any) {
 	data, err := json.Marshal([]any{name, argument})
 	if err != nil {
-		return // strings: always encodes
+		return // never: strings always encode
 	}
 	select {
 	case l.coming <- &socketio.Broadcast{Selection: socketio.Selection{Rooms: []string{Room(appID, chatUserID)}}, Data: data, Volatile: volatile}:

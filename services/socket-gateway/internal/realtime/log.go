@@ -12,30 +12,30 @@ import (
 
 const (
 	stateTimeout = 2 * time.Second
-	// replicaPause is the wait for a replica that lags behind its leader.
+	// replicaPause is the pause before a replica that lags behind its leader is read again.
 	replicaPause = 20 * time.Millisecond
 )
 
-// Log reads replies from their stream. It is safe for concurrent use.
+// Log reads replies from the stream REPLIES. It is safe for concurrent use.
 type Log struct {
 	bus *bus.Bus
 
 	mu      sync.Mutex
-	next    *stateCall // that has not begun yet
+	next    *stateCall // not sent yet
 	running bool
 }
 
-// stateCall is one request for the state, shared by all callers that arrived before it was sent.
+// stateCall is one request for the stream state, shared by all callers that arrived before it was sent.
 type stateCall struct {
 	done  chan struct{}
 	state bus.StreamState
 	err   error
 }
 
-// NewLog returns the log of the stream REPLIES.
+// NewLog returns a reader of the stream REPLIES.
 func NewLog(b *bus.Bus) *Log { return &Log{bus: b} }
 
-// State returns a state of the stream from after the call. Concurrent callers share requests.
+// State returns the state of the stream, requested after the call began. Concurrent callers share requests.
 func (l *Log) State(ctx context.Context) (bus.StreamState, error) {
 	call := l.joinCall()
 	select {
@@ -54,12 +54,12 @@ func (l *Log) joinCall() *stateCall {
 	}
 	if !l.running {
 		l.running = true
-		go l.answer()
+		go l.send()
 	}
 	return l.next
 }
 
-func (l *Log) answer() {
+func (l *Log) send() {
 	for {
 		l.mu.Lock()
 		call := l.next
@@ -75,8 +75,8 @@ func (l *Log) answer() {
 	}
 }
 
-// Floors returns for each partition up to which sequence every reply has been passed on by some gateway. created is when the stream was
-// created.
+// Floors returns, for each partition, the sequence up to which the gateways have published every reply. created is the creation time of
+// the stream.
 func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, err error) {
 	partitions, err := l.bus.Partitions(ctx, subject.Replies)
 	if err != nil {
@@ -96,10 +96,10 @@ func (l *Log) Floors(ctx context.Context, created time.Time) (floors []uint64, e
 	return floors, nil
 }
 
-var errNotRead = errors.New("no gateway has read some of the partitions yet")
+var errNotRead = errors.New("some partitions have no saved position yet")
 
-// read calls fn with the messages after a sequence on stored subjects that match filter, in order, to its end. An error
-// of fn ends it.
+// read calls fn in order with all messages after a sequence whose stored subject matches filter. It stops at the first error
+// of fn and returns it.
 func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus.Delivery) error) error {
 	for d, err := range l.bus.After(ctx, subject.Replies, filter, after) {
 		if err == nil {
@@ -112,10 +112,10 @@ func (l *Log) read(ctx context.Context, filter string, after uint64, fn func(bus
 	return nil
 }
 
-// lastOf asks the stream's leader for the sequence of the last message of a stored subject or filter; 0: there is none.
+// lastOf returns the sequence of the last message on a stored subject or filter, read from the stream's leader; 0 if there is none.
 func (l *Log) lastOf(ctx context.Context, stored string) (uint64, error) {
 	return l.bus.LastSequence(ctx, subject.Replies, stored)
 }
 
-// emitted reports whether a reply was emitted before: it was published again for another consumer, which had made it a dead letter.
+// emitted reports whether a reply was emitted before. Such a reply was republished from the dead letters of another consumer.
 func emitted(d bus.Delivery) bool { return !bus.AddressedTo(d.Header, durable) }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-chat/parley/pkg/socketio/engineio"
 )
 
-// Metrics are the gateway's own figures; the bus has its own beside them.
+// Metrics are the metrics of the gateway; the bus exports its own.
 type Metrics struct {
 	connections   *prometheus.GaugeVec
 	sockets       prometheus.Gauge
@@ -30,7 +30,7 @@ type Metrics struct {
 	registerer    prometheus.Registerer
 }
 
-// NewMetrics registers the metrics; a nil registerer keeps them to themselves.
+// NewMetrics creates and registers the metrics. With a nil registerer they are not exported.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -87,7 +87,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// begin creates the counters at zero: Prometheus sees no increase in a counter that appears with its first event.
+// begin initialises the counters at zero so that Prometheus sees the first increment.
 func (m *Metrics) begin() {
 	for counter, values := range map[*prometheus.CounterVec][]string{
 		m.drops:         {dropRepeated, dropSlow},
@@ -118,7 +118,7 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	}
 }
 
-// Watch registers the metrics that read the engine on each scrape.
+// Watch registers the metrics that are read from the engine on each scrape.
 func (m *Metrics) Watch(stats func() socketio.Stats) error {
 	if m.registerer == nil {
 		return nil
@@ -157,7 +157,7 @@ func (m *Metrics) dropped(reason string)  { m.drops.WithLabelValues(reason).Inc(
 func (m *Metrics) part(result string)     { m.parts.WithLabelValues(result).Inc() }
 func (m *Metrics) recovery(result string) { m.recoveries.WithLabelValues(result).Inc() }
 
-// RedisAnswered notes a round trip to Redis.
+// RedisAnswered records the duration of a round trip to Redis.
 func (m *Metrics) RedisAnswered(after time.Duration) { m.redisLag.Set(after.Seconds()) }
 
 func (m *Metrics) emitted(result string)      { m.emits.WithLabelValues(result).Inc() }
@@ -168,7 +168,7 @@ const (
 	websocket = "websocket"
 )
 
-// Engine is what the engine is to call.
+// Engine returns the metrics callbacks of the engine.
 func (m *Metrics) Engine() socketio.Metrics {
 	return socketio.Metrics{
 		SessionOpened: func(transport string) { m.connections.WithLabelValues(transport).Inc() },
@@ -184,7 +184,7 @@ func (m *Metrics) Engine() socketio.Metrics {
 	}
 }
 
-// slowClient is how the engine calls the end of a socket whose send buffer was full.
+// slowClient is the engine's close reason for a socket whose send buffer was full.
 const slowClient = string(engineio.ReasonSlow)
 
 func (m *Metrics) disconnected(_, reason string) {

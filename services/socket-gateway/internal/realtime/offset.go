@@ -10,17 +10,17 @@ import (
 	"github.com/parley-chat/parley/pkg/event"
 )
 
-// Each reply carries its offset: the sequence of its reply in the stream, in decimal, as the last argument. The official
-// clients keep the offset of the last event that they have had, and show it, with the pid of their session, when they
-// connect again (Socket.IO protocol, "Connection state recovery").
+// The last argument of each reply event is its offset: the stream sequence in decimal. The official clients store the offset of
+// the last event that they received and send it, with the pid of their session, when they
+// reconnect (Socket.IO protocol, "Connection state recovery").
 
-// payload is what a socket gets of a reply.
+// payload returns the event argument for a reply.
 func payload(e *event.Reply) json.RawMessage {
 	return appendPayload(nil, e)
 }
 
 func appendPayload(dst []byte, e *event.Reply) []byte {
-	e.Message.IsFromSupport = true // by definition, whatever a processing layer left out
+	e.Message.IsFromSupport = true // by definition of a reply, even if the publisher omitted it
 	dst = e.Message.AppendDelivery(dst, e.ChatID)
 	if e.Receipt {
 		dst = append(dst[:len(dst)-1], receiptTail...)
@@ -30,7 +30,7 @@ func appendPayload(dst []byte, e *event.Reply) []byte {
 
 func formatOffset(sequence uint64) string { return strconv.FormatUint(sequence, 10) }
 
-// parseOffset takes what formatOffset writes, and nothing else.
+// parseOffset accepts only the output of formatOffset.
 func parseOffset(s string) (sequence uint64, ok bool) {
 	sequence, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || formatOffset(sequence) != s {
@@ -44,20 +44,20 @@ const (
 	maxOffset = 24 // bytes of an offset with its JSON syntax
 )
 
-// encodeReply returns the JSON array of the event's name and arguments. size is about what the reply takes.
+// encodeReply returns the JSON array of the event's name and arguments. size is the estimated size of the reply in bytes.
 func encodeReply(e *event.Reply, offset uint64, size int) []byte {
 	dst := append(make([]byte, 0, len(eventHead)+size+maxOffset), eventHead...)
 	dst = strconv.AppendUint(append(appendPayload(dst, e), `,"`...), offset, 10)
 	return append(dst, `"]`...)
 }
 
-// newPID returns the name of a session that begins at a position of the stream. It holds all that any gateway must know to
-// recover a client that has not had an event yet, and is no secret: rooms come from the token alone.
+// newPID returns the pid of a session that starts at a stream position. With it, any gateway can recover a client that has not received
+// an event yet. It is not a secret: the room depends only on the token.
 func newPID(position uint64, stream time.Time) string {
 	return strconv.FormatUint(position, 36) + "." + epoch(stream) + "." + rand.Text()[:12]
 }
 
-// epoch tells streams of the same name apart: the sequences of one mean nothing in the other.
+// epoch identifies a stream by its creation time: sequences are not comparable after the stream was recreated.
 func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 36) }
 
 func parsePID(pid string, stream time.Time) (position uint64, ok bool) {

@@ -14,47 +14,47 @@ import (
 )
 
 const (
-	// KindApplication is the kind of invalidation that says that an application has changed; its key is the appId.
+	// KindApplication is the kind of invalidation for a changed application; its key is the appId.
 	KindApplication = "application"
 
 	keptApplications = 10_000
 	originsBelieved  = 10 * time.Second
-	originsPause     = time.Second // until the next try after an error
+	originsPause     = time.Second // until the retry after an error
 )
 
 var errOriginNotAllowed = apperr.OriginNotAllowed.New()
 
-// AskOrigins asks which origins an application allows. Its error is apperr.Unavailable when the answer is not available.
-type AskOrigins func(ctx context.Context, appID string) (origins []string, found bool, err error)
+// FetchOrigins fetches the allowed origins of an application. It returns apperr.Unavailable if they cannot be fetched.
+type FetchOrigins func(ctx context.Context, appID string) (origins []string, found bool, err error)
 
 // Origins caches the allowed origins of applications. It is safe for concurrent use.
 type Origins struct {
-	ask     AskOrigins
-	now     func() time.Time
-	known   *lru.Cache[string, originRules] // by appId
-	flights singleflight.Group
+	fetchOrigins FetchOrigins
+	now          func() time.Time
+	known        *lru.Cache[string, originRules] // by appId
+	flights      singleflight.Group
 
-	mu        sync.Mutex // guards keeping against forgetting
-	forgotten uint64     // how often something was forgotten
+	mu        sync.Mutex // serialises storing and invalidation
+	forgotten uint64     // number of invalidations
 }
 
 type originRules struct {
 	allowed chat.Origins
 	found   bool
-	until   time.Time // from then on they are asked for again
+	until   time.Time // when to fetch them again
 }
 
 // NewOrigins returns an empty cache. now is the clock.
-func NewOrigins(ask AskOrigins, now func() time.Time) *Origins {
+func NewOrigins(fetch FetchOrigins, now func() time.Time) *Origins {
 	known, err := lru.New[string, originRules](keptApplications)
 	if err != nil {
 		panic("realtime: " + err.Error()) // only for a size that is not positive
 	}
-	return &Origins{ask: ask, now: now, known: known}
+	return &Origins{fetchOrigins: fetch, now: now, known: known}
 }
 
-// Check refuses a page of an origin that the application does not allow. A request without an origin is not sent by a page in a browser
-// and passes. It returns apperr.Unavailable while the application's origins have never been read.
+// Check returns errOriginNotAllowed for an origin that the application does not allow. A request without an origin does not come from a
+// page and passes. Check returns apperr.Unavailable if the application's origins cannot be fetched and are not cached.
 func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 	if origin == "" {
 		return nil
@@ -68,14 +68,14 @@ func (o *Origins) Check(ctx context.Context, appID, origin string) error {
 	}
 	switch {
 	case !rules.found:
-		return apperr.Unauthorized.Wrap(errors.New("the application is gone"))
+		return apperr.Unauthorized.Wrap(errors.New("application not found"))
 	case !rules.allowed.Allow(origin):
 		return errOriginNotAllowed
 	}
 	return nil
 }
 
-// fetch shares one question among all concurrent callers. It does not end with the context of the caller that began it.
+// fetch shares one request among concurrent callers. The request outlives the context of the caller that started it.
 func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) {
 	flight := o.flights.DoChan(appID, func() (any, error) { return o.load(context.WithoutCancel(ctx), appID) })
 	select {
@@ -89,13 +89,13 @@ func (o *Origins) fetch(ctx context.Context, appID string) (originRules, error) 
 	}
 }
 
-// load asks, and keeps the answer unless something was forgotten in the meantime: that may have been this answer. After an error the
-// origins of before stay valid.
+// load fetches the origins and caches them, unless an invalidation arrived in the meantime, which may concern them. On an error the
+// cached origins stay valid.
 func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
 	o.mu.Lock()
 	forgotten := o.forgotten
 	o.mu.Unlock()
-	allowed, found, err := o.ask(ctx, appID)
+	allowed, found, err := o.fetchOrigins(ctx, appID)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rules := originRules{allowed: allowed, found: found, until: o.now().Add(originsBelieved)}
@@ -113,7 +113,7 @@ func (o *Origins) load(ctx context.Context, appID string) (originRules, error) {
 	return rules, nil
 }
 
-// Forget is called with every invalidation. Forgotten origins are asked for again when they are needed next; they stay valid only if that
+// Forget handles an invalidation. The application's origins are fetched again on the next Check; the cached ones are used only if that
 // fails.
 func (o *Origins) Forget(kind, key string) {
 	if kind != KindApplication {

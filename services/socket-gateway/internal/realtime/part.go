@@ -14,25 +14,25 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// EventPart is the event that brings a part of a message that a bot is still writing. Its argument is an object, so that clients, which
-// keep a last argument that is a string as the offset of connection state recovery, keep that of the last reply.
+// EventPart is the name of the event for a part of a message that a bot is still writing. Its argument is an object: clients store a
+// trailing string as the offset of connection state recovery, and must keep that of the last reply.
 const EventPart = "message.part"
 
-// partStale is after how long without a part a message is not being written any more: the bot interrupts it after 30 seconds.
+// partStale is the age after which a part is dropped: bots abort a message after 30 seconds without a part.
 const partStale = 35 * time.Second
 
 const partHead = `["` + EventPart + `",`
 
-// encodePart returns the JSON array of the event's name and its argument.
+// encodePart returns the JSON array of the event's name and argument.
 func encodePart(p event.MessagePart) []byte {
 	dst := append(make([]byte, 0, len(partHead)+len(p.Text)+256), partHead...)
 	return append(p.AppendShown(dst), ']')
 }
 
-// roomParts is what a room has had of a message that is being written.
+// roomParts tracks the parts delivered to a room.
 type roomParts struct {
 	last  metadata.Part
-	ahead []partAhead // sockets that were sent more of it when they joined
+	ahead []partAhead // sockets that received later parts when they joined
 }
 
 type partAhead struct {
@@ -40,7 +40,7 @@ type partAhead struct {
 	mark   metadata.Part
 }
 
-// AheadOfParts keeps the parts up to mark from a socket that has had them.
+// AheadOfParts suppresses the parts up to mark for a socket that has received them in a snapshot.
 func (r *Rooms) AheadOfParts(name, socket string, mark metadata.Part) {
 	rm := r.find(name)
 	if rm == nil {
@@ -53,10 +53,10 @@ func (r *Rooms) AheadOfParts(name, socket string, mark metadata.Part) {
 	}
 }
 
-// arrivePart delivers a part, unless the room has had it.
+// arrivePart delivers a part to its room and drops it if the room has received it.
 func (r *Rooms) arrivePart(b *socketio.Broadcast, mark metadata.Part) int {
 	rm := r.find(b.Rooms[0])
-	if rm == nil { // not hosted here; a socket that joins from now on is sent the message as far as it is
+	if rm == nil { // not hosted here; a socket that joins later receives a snapshot
 		return 0
 	}
 	rm.mu.Lock()
@@ -80,15 +80,15 @@ type Parts struct {
 	now       func() time.Time
 }
 
-// consumer takes parts as the one of a Deliverer takes replies.
+// consumer returns the consumer of parts, configured like that of the Deliverer.
 func (d *Parts) consumer() bus.Consumer {
 	return bus.Consumer{
 		Stream: subject.Parts, Durable: durable, Positions: true, Concurrency: deliverers, MaxPause: retryPause, HandleBatch: d.deliver,
 	}
 }
 
-// deliver emits parts to different visitors. A part is given up when it is stale or malformed, and leaves no dead letter: the message
-// itself follows.
+// deliver emits a batch of parts to different visitors. Stale and malformed parts are dropped without a dead letter: the complete message
+// follows.
 func (d *Parts) deliver(ctx context.Context, batch []bus.Delivery) []error {
 	errs := make([]error, len(batch))
 	events, places := make([]*socketio.Broadcast, 0, len(batch)), make([]int, 0, len(batch))

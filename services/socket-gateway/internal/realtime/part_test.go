@@ -57,7 +57,7 @@ func TestARoomTakesEachPartOnce(t *testing.T) {
 		}
 	}
 	arrive(0, 1, 1, 0, 2)
-	r.AheadOfParts("room", "late", metadata.Part{MessageID: written, N: 2}) // the room is there already
+	r.AheadOfParts("room", "late", metadata.Part{MessageID: written, N: 2}) // the room exists already
 	r.AheadOfParts("room", "ahead", metadata.Part{MessageID: written, N: 4})
 	arrive(3, 4, 5)
 	other := partAt(0, "another message")
@@ -97,7 +97,7 @@ func TestJoiningSocketsAskTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := NewUnfinished(b, time.Now)
-	u.timeout = time.Minute // however slow the machine is
+	u.timeout = time.Minute // enough for a slow machine
 	var joining sync.WaitGroup
 	for i := range sockets {
 		joining.Go(func() {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// presencePause is how long changes are gathered.
+	// presencePause is the interval at which changes are written.
 	presencePause = time.Second
-	// presenceBatch is how many visitors a pipeline names.
+	// presenceBatch is the maximum number of visitors in a pipeline.
 	presenceBatch = 512
 	// presenceTimeout bounds one pipeline.
 	presenceTimeout = 5 * time.Second
@@ -24,10 +24,11 @@ type Occupied interface {
 	Rooms() []string
 }
 
-// Presence keeps in a store which visitors have a socket here. A connect and a disconnect only note the room's name; one goroutine writes what has
-// changed once a second, and everything again every 20 seconds, so a socket costs no timer and no command of its own.
+// Presence writes the visitors with a socket on this gateway to a store. A connect or disconnect only records the room's name; one
+// goroutine writes the changes once a second and all connected visitors every 20 seconds, so that sockets need no timers or commands of
+// their own.
 type Presence struct {
-	store  presence.Store // nil: nothing is kept
+	store  presence.Store // nil: presence is not stored
 	rooms  Occupied
 	holder string
 	now    func() time.Time
@@ -37,12 +38,12 @@ type Presence struct {
 	changed map[string]struct{}
 }
 
-// NewPresence returns a presence that writes while Run runs. holder tells gateways apart.
+// NewPresence returns a Presence that writes while Run runs. holder is the id of this gateway.
 func NewPresence(store presence.Store, rooms Occupied, holder string, now func() time.Time, logger *slog.Logger) *Presence {
 	return &Presence{store: store, rooms: rooms, holder: holder, now: now, logger: logger, changed: make(map[string]struct{})}
 }
 
-// Changed notes that a socket has joined a room or left it.
+// Changed records that a socket has joined or left a room.
 func (p *Presence) Changed(room string) {
 	if p.store == nil {
 		return
@@ -52,7 +53,8 @@ func (p *Presence) Changed(room string) {
 	p.changed[room] = struct{}{}
 }
 
-// Run writes until ctx is done; then it says of all that they have left, who are back as soon as they have connected elsewhere.
+// Run writes changes and refreshes until ctx is done, then writes the remaining changes. By then the sockets are closed, so their visitors
+// are absent until they have reconnected to another gateway.
 func (p *Presence) Run(ctx context.Context) {
 	if p.store == nil {
 		return
@@ -75,13 +77,13 @@ func (p *Presence) Run(ctx context.Context) {
 			err = p.refresh(ctx)
 		}
 		if err != nil && !failing && ctx.Err() == nil {
-			p.logger.WarnContext(ctx, "presence of visitors cannot be written", "error", err)
+			p.logger.WarnContext(ctx, "writing the presence of visitors failed", "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// take returns the rooms that have changed, and forgets them.
+// take returns the changed rooms and resets them.
 func (p *Presence) take() map[string]struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +95,7 @@ func (p *Presence) take() map[string]struct{} {
 	return changed
 }
 
-// flush writes the changes. A failed write needs no retry: the next refresh writes all connected visitors, and the rest expires.
+// flush writes the changes. A failed write needs no retry: the next refresh writes all connected visitors, and other entries expire.
 func (p *Presence) flush(ctx context.Context) error {
 	changed := p.take()
 	var here, gone []string

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// receiptPause is how long reports are gathered, and how long after a failure they are tried again.
+	// receiptPause is how long reports are collected into a batch.
 	receiptPause = 100 * time.Millisecond
 	receiptRetry = time.Second
-	// receiptLimit is how many reports may wait while NATS is not connected. Further ones are lost: the widget will say, when it
-	// loads the history or reads the message, that it was delivered.
+	// receiptLimit bounds the reports that are queued while NATS is not connected. Further reports are dropped: loading the history or
+	// reading the message later implies the delivery.
 	receiptLimit      = 16 << 10
 	receiptsAtOnce    = 64
 	receiptFinalFlush = 2 * time.Second
 )
 
-// receiptTail ends the payload of a message whose sender wants a receipt: the widget then reports when it was read.
+// receiptTail ends the payload of a message whose sender requested a receipt; it makes the widget report when the message is read.
 const receiptTail = `,"receipt":true}`
 
-// Publisher returns after the event is in its stream.
+// Publisher publishes an event and returns when its stream has stored it.
 type Publisher interface {
 	Publish(ctx context.Context, e event.Event) error
 }
 
-// Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports a message once, and the
-// stream drops the reports of the others.
+// Receipts reports delivered messages in the background; deliveries do not wait for it. Each gateway reports a message once; the
+// stream drops duplicates from other gateways.
 type Receipts struct {
 	publisher Publisher
 	metrics   *Metrics
@@ -47,13 +47,13 @@ type Receipts struct {
 	waiting []event.MessageStatusChanged
 }
 
-// NewReceipts returns receipts that are reported while Run runs.
+// NewReceipts returns an empty queue of receipts, which Run publishes.
 func NewReceipts(publisher Publisher, metrics *Metrics, logger *slog.Logger, now func() time.Time) *Receipts {
 	return &Receipts{publisher: publisher, metrics: metrics, logger: logger, now: now, wake: make(chan struct{}, 1)}
 }
 
-// Note records that a message was delivered to a socket of a visitor of that company.
-func (r *Receipts) Note(company string, receipt metadata.Receipt) {
+// Report queues the report that a message was delivered to a visitor of a company.
+func (r *Receipts) Report(company string, receipt metadata.Receipt) {
 	r.add(event.MessageStatusChanged{
 		CompanyID: company, MessageID: receipt.MessageID, ChatID: receipt.ChatID, Status: chat.StatusDelivered, At: r.now(),
 	})
@@ -82,7 +82,7 @@ func (r *Receipts) take() []event.MessageStatusChanged {
 	return taken
 }
 
-// Run reports until ctx is done, and then reports the rest.
+// Run publishes reports until ctx is done, then flushes the queue.
 func (r *Receipts) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -99,7 +99,7 @@ func (r *Receipts) Run(ctx context.Context) {
 	r.flush(rest)
 }
 
-// flush reports all that waits, and reports false if some of it has to wait on.
+// flush publishes all queued reports. It returns false if some failed and are queued again.
 func (r *Receipts) flush(ctx context.Context) bool {
 	var group errgroup.Group
 	group.SetLimit(receiptsAtOnce)
@@ -113,7 +113,7 @@ func (r *Receipts) flush(ctx context.Context) bool {
 				r.metrics.receipts.WithLabelValues(receiptReported).Inc()
 			case apperr.Is(err, apperr.Invalid):
 				r.metrics.receipts.WithLabelValues(receiptLost).Inc()
-				r.logger.WarnContext(ctx, "a delivery cannot be reported", "messageId", report.MessageID, "error", err)
+				r.logger.WarnContext(ctx, "reporting a delivery failed", "messageId", report.MessageID, "error", err)
 			default:
 				mu.Lock()
 				failed = append(failed, report)

@@ -43,7 +43,7 @@ func TestARoomAsksForAReceiptOnce(t *testing.T) {
 	deliver := func(offset uint64, receipt bool) {
 		r.Arrive(describedAt(metadata.Metadata{Offset: offset, Receipt: receiptOf(aReply(receipt, "{}"))}))
 	}
-	deliver(1, true) // nobody is there
+	deliver(1, true) // no socket in the room
 	a.empty = false
 	deliver(2, false)
 	deliver(3, true)
@@ -108,7 +108,7 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 	reporting(t, func(t *testing.T, r *Receipts, d *fakePublisher, stop func()) {
 		began := time.Now()
 		for range 200 {
-			r.Note("company", receiptOf(aReply(true, "{}")))
+			r.Report("company", receiptOf(aReply(true, "{}")))
 		}
 		synctest.Wait()
 		if got, _ := d.counts(); got != 0 {
@@ -123,7 +123,7 @@ func TestReceiptsAreGatheredAndReported(t *testing.T) {
 		if d.got[0] != event.Event(want) {
 			t.Errorf("got %+v, want %+v", d.got[0], want)
 		}
-		r.Note("company", receiptOf(aReply(true, "{}")))
+		r.Report("company", receiptOf(aReply(true, "{}")))
 		stop()
 		if got, _ := d.counts(); got != 201 {
 			t.Errorf("got %d reports after the stop, want the last one too", got)
@@ -136,7 +136,7 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 	reporting(t, func(t *testing.T, r *Receipts, d *fakePublisher, _ func()) {
 		d.set(apperr.Unreachable("NATS", errors.New("away")))
 		for range receiptLimit + 10 {
-			r.Note("company", receiptOf(aReply(true, "{}")))
+			r.Report("company", receiptOf(aReply(true, "{}")))
 		}
 		time.Sleep(5 * receiptRetry)
 		synctest.Wait()
@@ -147,7 +147,7 @@ func TestReceiptsWaitForTheStream(t *testing.T) {
 			t.Errorf("got %d reports, want as many as may wait", got)
 		}
 		d.set(apperr.New(apperr.Invalid, "R", "m"))
-		r.Note("company", receiptOf(aReply(true, "{}")))
+		r.Report("company", receiptOf(aReply(true, "{}")))
 		_, before := d.counts()
 		time.Sleep(5 * receiptRetry)
 		synctest.Wait()

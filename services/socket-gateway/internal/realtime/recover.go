@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// replayEvents and replayBytes bound what a reconnecting client gets. A client that has missed more loads the history, as at
-	// the first visit. The bytes are well below what may wait for one socket.
+	// replayEvents and replayBytes bound the replay to a reconnecting client. A client that has missed more loads the history, as on
+	// the first visit. replayBytes is well below the send buffer limit of a socket.
 	replayEvents = 1000
 	replayBytes  = 512 << 10
 )
 
-// errNotRecoverable means that the events that a client has missed cannot be replayed.
+// errNotRecoverable means that the missed events of a client cannot be replayed.
 var errNotRecoverable = errors.New("the session cannot be recovered")
 
-// missedEvent is an event that a client has not had.
+// missedEvent is an event that a client has not received.
 type missedEvent struct {
 	payload json.RawMessage
 	offset  uint64
 	receipt metadata.Receipt
 }
 
-// missed is the events that a client receives before new ones.
+// missed are the events that a client receives before live ones.
 type missed struct {
 	events []missedEvent
-	upTo   uint64 // it has had everything up to here
+	upTo   uint64 // offset up to which the client has all events after the replay
 }
 
-// Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if there are too many, if some are
-// removed from the stream, or if the pid or the offset is not one of ours; and apperr.Unavailable if the stream cannot be read.
+// Missed reads the visitor's replies after the pid and offset of a client. It returns errNotRecoverable if there are too many, if some
+// may have been removed from the stream, or if the pid or offset is invalid, and apperr.Unavailable if the stream cannot be read.
 func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string) (missed, error) {
 	state, err := l.State(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *Log) Missed(ctx context.Context, appID, chatUserID, pid, offset string)
 	if ok && offset != "" {
 		var last uint64
 		last, ok = parseOffset(offset)
-		// A client that could not be recovered last time still shows the offset from before that.
+		// A client whose last recovery failed still sends its offset from before.
 		position = max(position, last)
 	}
 	if !ok || position > state.Last || position+1 < state.First {
@@ -75,7 +75,7 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 		}
 		reply, err := event.Decode[event.Reply](d.Subject, d.Data)
 		if err != nil {
-			return nil //nolint:nilerr // the consumer gives it up as well
+			return nil //nolint:nilerr // malformed: the consumer makes it a dead letter
 		}
 		p := payload(&reply)
 		found.events = append(found.events, missedEvent{p, d.Sequence, receiptOf(&reply)})
@@ -87,7 +87,7 @@ func (l *Log) missedSince(ctx context.Context, stored string, position uint64) (
 	return found, err
 }
 
-// confirm reads on until the replica that answers has caught up with the stream's leader.
+// confirm continues reading until it has the last reply of the stream's leader: the replica that served the read may lag.
 func (l *Log) confirm(ctx context.Context, stored string, found *missed) error {
 	for {
 		last, err := l.lastOf(ctx, stored)

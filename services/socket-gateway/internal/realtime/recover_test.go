@@ -51,16 +51,16 @@ func TestMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.DeleteMsg(t.Context(), 3); err != nil { // a hole is no end
+	if err := stream.DeleteMsg(t.Context(), 3); err != nil { // a gap is not the end
 		t.Fatal(err)
 	}
-	again, err := b.Get(t.Context(), subject.Replies, 9) // 11: for a consumer that had given up; Sara has had it
+	again, err := b.Get(t.Context(), subject.Replies, 9) // 11: republished for another consumer; Sara has received it
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Replay(t.Context(), bus.DeadLetter{
 		Sequence: 1, Stream: subject.Replies, Consumer: "recorder", Subject: again.Subject, Header: again.Header, Data: again.Data,
-	}); !apperr.Is(err, apperr.NotFound) { // it is in the stream; there was no letter to remove
+	}); !apperr.Is(err, apperr.NotFound) { // it is in the stream; there is no dead letter to remove
 		t.Fatal(err)
 	}
 	created := stream.CachedInfo().Created
@@ -83,7 +83,7 @@ func TestMissed(t *testing.T) {
 		{"a pid of another stream", newPID(0, created.Add(time.Second)), "", "no"},
 	}
 	for _, test := range tests {
-		for _, replicas := range []int{1, 3} { // the second asks the leader, too
+		for _, replicas := range []int{1, 3} { // with replicas the leader is queried too
 			got := offsets(t, log, replicas, test.pid, test.offset)
 			if got != test.want {
 				t.Errorf("%s: got %q, want %q", test.name, got, test.want)

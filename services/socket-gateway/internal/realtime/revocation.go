@@ -11,10 +11,10 @@ import (
 	"github.com/parley-chat/parley/pkg/credential"
 )
 
-// revocations is what the stream of revocations holds: from when on a visitor's tokens are valid. Until it has been read once,
-// no socket is admitted (docs/decisions/0017-visitor-token-revocation.md).
+// revocations mirrors the stream of revocations: the earliest valid issue time of each visitor's tokens. Until the stream has been read
+// once, no socket is admitted (docs/decisions/0017-visitor-token-revocation.md).
 type revocations struct {
-	read     chan struct{} // closed when the stream has been read
+	read     chan struct{} // closed when the stream has been read to its end once
 	readOnce sync.Once
 
 	mu        sync.RWMutex
@@ -36,7 +36,7 @@ func (r *revocations) isCaughtUp() bool {
 	}
 }
 
-// add reports whether the revocation is news.
+// add stores a revocation. It returns false if the visitor has the same or a later one.
 func (r *revocations) add(chatUserID string, validFrom time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +47,8 @@ func (r *revocations) add(chatUserID string, validFrom time.Time) bool {
 	return true
 }
 
-// check refuses a token that was issued before its visitor's were revoked. It returns Unavailable while that cannot be told.
+// check returns apperr.Unauthorized for a token issued before the visitor's revocation, and apperr.Unavailable if the stream is not
+// read within joinTimeout.
 func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
@@ -64,21 +65,21 @@ func (r *revocations) check(ctx context.Context, claims credential.VisitorClaims
 	return nil
 }
 
-// revoke ends the sockets of a visitor whose tokens are revoked, and refuses what was issued before validFrom. It reports whether
-// that is news to sockets that may be there.
+// revoke refuses a visitor's tokens issued before validFrom from now on and disconnects the visitor's sockets. It returns false for a
+// known revocation, and while the stream is read for the first time, since no socket is admitted before.
 func (g *Authenticator) revoke(chatUserID string, validFrom time.Time) bool {
-	if !g.revocations.add(chatUserID, validFrom) || !g.revocations.isCaughtUp() { // before looking for sockets: who joins later is refused
+	if !g.revocations.add(chatUserID, validFrom) || !g.revocations.isCaughtUp() { // add before searching sockets: later joins are refused
 		return false
 	}
 	for _, room := range g.namespace.Rooms() {
 		if strings.HasSuffix(room, "-"+chatUserID) {
-			_ = g.namespace.To(room).Local().DisconnectSockets(context.Background(), true) // does not fail here
+			_ = g.namespace.To(room).Local().DisconnectSockets(context.Background(), true) // local: cannot fail
 		}
 	}
 	return true
 }
 
-// followRevocations reads the stream until ctx is done.
+// followRevocations applies the revocations of the stream until ctx is done.
 func (g *Gateway) followRevocations(ctx context.Context) {
 	g.cfg.Bus.FollowRevocations(ctx, func(chatUserID string, validFrom time.Time) {
 		if g.authenticator.revoke(chatUserID, validFrom) && g.cfg.Revoked != nil {

@@ -14,10 +14,10 @@ import (
 
 const (
 	roomSweep = 10 * time.Second
-	// roomGrace is how long a room without sockets is kept: longer than joining takes.
+	// roomGrace is how long a room without sockets is kept: longer than a join takes.
 	roomGrace = 30 * time.Second
 
-	// heldEvents and heldBytes bound the events that are kept while deliveries are held back. Further ones are read from the log.
+	// heldEvents and heldBytes bound the buffer of held deliveries. Events that exceed it are read from the log.
 	heldEvents = 4096
 	heldBytes  = 4 << 20
 )
@@ -29,13 +29,13 @@ type Members interface {
 	Socket(id string) *socketio.Socket
 }
 
-// Rooms delivers each event once and in order to the sockets of a room: it remembers the last offset of each hosted room, and drops an
-// event that is not newer: a redelivery, or one from a gateway that has not noticed yet that another one has taken over.
+// Rooms delivers each event once and in order to the sockets of a room. It tracks the last offset of each hosted room and drops events
+// at or below it: redeliveries, and duplicates from a gateway that has lost its partition but has not detected it yet.
 type Rooms struct {
 	members Members
 	metrics *Metrics
 	now     func() time.Time
-	// receipt is called with the company of what was delivered here and asks for a receipt.
+	// receipt is called after the delivery of an event that requests a receipt.
 	receipt func(company string, r metadata.Receipt)
 	tracer  *tracing.Tracer // nil: no traces
 
@@ -47,10 +47,10 @@ type Rooms struct {
 // room is the state of one room. It outlives its sockets by roomGrace.
 type room struct {
 	mu     sync.Mutex
-	last   uint64  // the offset of the last event, or one up to which all had been passed on before
-	ahead  []ahead // sockets that have read more of the log than the room has had
+	last   uint64  // offset of the last event, or the floor at which the room was opened
+	ahead  []ahead // sockets that were replayed events beyond last
 	opened time.Time
-	// company is whose visitor this is; one string for all its rooms.
+	// company is the visitor's company; interned, because many rooms share it.
 	company unique.Handle[string]
 	parts   roomParts
 }
@@ -61,22 +61,22 @@ type ahead struct {
 	since  time.Time
 }
 
-// hold keeps events back while older ones are missing.
+// hold buffers events while older ones are missing.
 type hold struct {
 	on      bool
 	events  []*socketio.Broadcast
 	size    int
-	dropped uint64 // the highest offset that there was no room for
-	losses  int    // how often subscriptions were lost
+	dropped uint64 // highest offset dropped from the full buffer
+	losses  int    // number of subscription losses
 }
 
-// NewRooms returns rooms whose sockets are those of members. now is the clock; receipt is called with the company of what was delivered here and
-// asks for a receipt, and must not block.
+// NewRooms returns rooms for the sockets of members. now is the clock; receipt is called with the visitor's company after the delivery of
+// an event that requests a receipt, and must not block.
 func NewRooms(members Members, metrics *Metrics, now func() time.Time, receipt func(company string, r metadata.Receipt)) *Rooms {
 	return &Rooms{members: members, metrics: metrics, now: now, receipt: receipt, byName: make(map[string]*room)}
 }
 
-// Open prepares the room of a company's visitor for a socket that is about to join. Everything up to floor had been passed on
+// Open prepares a visitor's room for a socket that is about to join. All replies to the visitor up to floor have been published
 // before.
 func (r *Rooms) Open(name, company string, floor uint64) {
 	r.mu.Lock()
@@ -89,12 +89,12 @@ func (r *Rooms) Open(name, company string, floor uint64) {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
 	rm.opened = r.now()
-	if r.members.RoomSize(name) == 0 { // else the floor may be ahead of what is still on its way to the others
+	if r.members.RoomSize(name) == 0 { // otherwise events up to the floor may still be in flight to the other sockets
 		rm.last = max(rm.last, floor)
 	}
 }
 
-// Ahead keeps events up to upTo from a socket that has received them from the log.
+// Ahead suppresses events up to upTo for a socket that has received them from the log.
 func (r *Rooms) Ahead(name, socket string, upTo uint64) {
 	rm := r.find(name)
 	if rm == nil {
@@ -112,7 +112,7 @@ func (r *Rooms) Ahead(name, socket string, upTo uint64) {
 	rm.ahead = append(rm.ahead, ahead{socket, upTo, now})
 }
 
-// company returns the company of a room's visitor; empty for a room that is not hosted here.
+// companyOf returns the company of a room's visitor; empty if the room is not hosted here.
 func (r *Rooms) companyOf(name string) string {
 	rm := r.find(name)
 	if rm == nil {
@@ -127,7 +127,7 @@ func (r *Rooms) find(name string) *room {
 	return r.byName[name]
 }
 
-// Arrive is the way of every broadcast to the sockets of this gateway.
+// Arrive handles every broadcast for the sockets of this gateway and returns the number of sockets that it was delivered to.
 func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	m := metadata.Of(b)
 	switch {
@@ -140,15 +140,15 @@ func (r *Rooms) Arrive(b *socketio.Broadcast) int {
 	rm, held := r.byName[b.Rooms[0]], r.held.on
 	r.mu.RUnlock()
 	switch {
-	case held && r.keep(b):
+	case held && r.buffer(b):
 		return 0
-	case rm == nil: // not hosted here; a socket that joins from now on reads what it has missed from the log
+	case rm == nil: // not hosted here; a socket that joins later reads missed events from the log
 		return 0
 	}
 	return r.deliver(rm, b, m)
 }
 
-// deliver is a critical section of the room: the higher offset comes second, or the lower one is dropped.
+// deliver delivers an event and advances last, atomically, so that of concurrent events the lower offset is first or dropped.
 func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, m metadata.Metadata) int {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
@@ -167,7 +167,8 @@ func (r *Rooms) deliver(rm *room, b *socketio.Broadcast, m metadata.Metadata) in
 	return n
 }
 
-// exclude returns the sockets that have received the event of this offset from the log, and forgets those that have caught up.
+// exclude returns the sockets that have received the event with this offset from the log, and removes those that the room has caught
+// up with. Callers must hold mu.
 func (rm *room) exclude(offset uint64) (sockets []string) {
 	rm.ahead = slices.DeleteFunc(rm.ahead, func(a ahead) bool { return a.upTo < offset })
 	for _, a := range rm.ahead {
@@ -179,7 +180,7 @@ func (rm *room) exclude(offset uint64) (sockets []string) {
 	return sockets
 }
 
-// Hold keeps events back from now on: older ones are missing.
+// Hold starts buffering events, because older ones may be missing.
 func (r *Rooms) Hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,15 +188,15 @@ func (r *Rooms) Hold() {
 	r.held.losses++
 }
 
-// Losses returns how often Hold was called.
+// Losses returns the number of calls of Hold.
 func (r *Rooms) Losses() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.held.losses
 }
 
-// keep holds b back, or returns false when deliveries are no longer held.
-func (r *Rooms) keep(b *socketio.Broadcast) bool {
+// buffer holds b back, or returns false if deliveries are no longer held. A full buffer is dropped and must be read from the log.
+func (r *Rooms) buffer(b *socketio.Broadcast) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.held.on {
@@ -211,7 +212,7 @@ func (r *Rooms) keep(b *socketio.Broadcast) bool {
 	return true
 }
 
-// Wants reports whether a reply of the log is new for sockets here.
+// Wants reports whether a reply from the log is new to local sockets.
 func (r *Rooms) Wants(name string, offset uint64) bool {
 	rm := r.find(name)
 	if rm == nil || r.members.RoomSize(name) == 0 {
@@ -222,7 +223,7 @@ func (r *Rooms) Wants(name string, offset uint64) bool {
 	return offset > rm.last
 }
 
-// Replay delivers an event of the log, also while events are held back.
+// Replay delivers an event from the log, even while live events are held.
 func (r *Rooms) Replay(b *socketio.Broadcast) int {
 	rm := r.find(b.Rooms[0])
 	if rm == nil {
@@ -231,8 +232,8 @@ func (r *Rooms) Replay(b *socketio.Broadcast) int {
 	return r.deliver(rm, b, metadata.Of(b))
 }
 
-// Release delivers the events that were held back and ends the hold, if the dropped ones have been replayed up to reached and no
-// subscription was lost since losses was read. It reports whether the hold has ended.
+// Release delivers the held events and ends the hold, provided that all dropped events are at or below reached, up to which
+// the log was replayed, and that Losses still returns losses. It reports whether the hold has ended.
 func (r *Rooms) Release(reached uint64, losses int) bool {
 	for {
 		r.mu.Lock()
@@ -254,8 +255,8 @@ func (r *Rooms) Release(reached uint64, losses int) bool {
 	}
 }
 
-// Renew forgets all offsets: the stream was created anew, and its sequences have begun again.
-func (r *Rooms) Renew() {
+// Reset resets all offsets. It must be called when the stream was recreated and its sequences restarted.
+func (r *Rooms) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, rm := range r.byName {
@@ -265,7 +266,7 @@ func (r *Rooms) Renew() {
 	}
 }
 
-// Run forgets empty rooms until ctx is done.
+// Run removes empty rooms periodically until ctx is done.
 func (r *Rooms) Run(ctx context.Context) {
 	tick := time.NewTicker(roomSweep)
 	defer tick.Stop()
@@ -279,7 +280,7 @@ func (r *Rooms) Run(ctx context.Context) {
 	}
 }
 
-// sweep forgets rooms without sockets.
+// sweep removes rooms that have had no socket for roomGrace.
 func (r *Rooms) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,15 +64,15 @@ func TestRoomTakesEachEventOnceAndInOrder(t *testing.T) {
 	r.Open("room", "company", 10)
 	a.empty = false
 	arrive(r, 9, 10, 11, 13, 11, 12, 13, 14)
-	r.Open("room", "company", 20) // another socket: what is on its way to the first one still comes
+	r.Open("room", "company", 20) // a second socket: events in flight to the first one are still delivered
 	arrive(r, 15)
 	if want := []uint64{11, 13, 14, 15}; !slices.Equal(a.got, want) {
 		t.Errorf("got %v, want %v", a.got, want)
 	}
-	r.Renew()
+	r.Reset()
 	arrive(r, 1)
 	if a.got[len(a.got)-1] != 1 {
-		t.Error("got nothing from the new stream, want its first event")
+		t.Error("got no event from the recreated stream, want its first")
 	}
 	other := eventAt(1)
 	other.Metadata = nil // of another emitter
@@ -134,14 +134,14 @@ func TestRoomsHoldOn(t *testing.T) {
 		t.Errorf("got %d events held, want at most %d", len(r.held.events), heldEvents)
 	}
 	if r.Release(heldEvents, losses) {
-		t.Error("got a release before all that was dropped is replayed, want none")
+		t.Error("got a release before all dropped events are replayed, want none")
 	}
 	for o := uint64(1); o <= heldEvents+1; o++ {
 		r.Replay(eventAt(o))
 	}
 	r.Hold()
 	if r.Release(heldEvents+1, losses) {
-		t.Error("got a release in the middle of another loss, want none")
+		t.Error("got a release during another loss, want none")
 	}
 	if !r.Release(heldEvents+1, r.Losses()) {
 		t.Error("got no release, want one")

@@ -12,10 +12,10 @@ import (
 	"github.com/parley-chat/parley/services/socket-gateway/internal/metadata"
 )
 
-// A reply's trace goes on from its delivery (the bus's span) through the broadcast: its publish to all gateways is a span
-// whose traceparent they get with it, and handing it to the sockets of a room is one, on each gateway that has any.
+// A reply's trace continues from its delivery (a span of the bus): the publish to all gateways is a span, whose traceparent
+// is part of the broadcast's metadata, and so is the emit to the sockets of a room on each gateway that has any.
 
-// TracePublishes returns what makes an adapter whose publishes are spans; without a tracer it is adapter itself.
+// TracePublishes wraps an adapter constructor so that publishes are recorded as spans. Without a tracer it returns adapter.
 func TracePublishes(adapter func(socketio.Local) socketio.Adapter, tracer *tracing.Tracer) func(socketio.Local) socketio.Adapter {
 	if tracer == nil {
 		return adapter
@@ -35,7 +35,7 @@ type tracedAdapter struct {
 	tracer *tracing.Tracer
 }
 
-// PublishOrdered implements [socketio.OrderedAdapter]. What the gateways do with the events is below the publish.
+// PublishOrdered implements [socketio.OrderedAdapter]. The emits on the gateways are children of the publish's span.
 func (a *tracedAdapter) PublishOrdered(ctx context.Context, batch []*socketio.Broadcast) []error {
 	before, spans := make([]map[string]string, len(batch)), make([]*tracing.Span, len(batch))
 	for i, b := range batch {
@@ -59,7 +59,7 @@ func (a *tracedAdapter) PublishOrdered(ctx context.Context, batch []*socketio.Br
 	return errs
 }
 
-// begin begins the span of a publish, as the semantic conventions for Redis have it.
+// begin starts the span of a publish, following the OpenTelemetry semantic conventions for Redis.
 func (a *tracedAdapter) begin(ctx context.Context, b *socketio.Broadcast, parent string, together int) (traceParent string, span *tracing.Span) {
 	ctx, span = a.tracer.Start(event.WithTraceParent(ctx, parent), trace.SpanKindProducer, "PUBLISH",
 		attribute.String("db.system.name", "redis"),
@@ -70,7 +70,7 @@ func (a *tracedAdapter) begin(ctx context.Context, b *socketio.Broadcast, parent
 	return event.TraceParent(ctx), span
 }
 
-// emit hands b to the sockets that this gateway has in its room, and returns how many they are.
+// emit delivers b to the local sockets of its room and returns their number.
 func (r *Rooms) emit(b *socketio.Broadcast, m metadata.Metadata) int {
 	if r.tracer == nil || m.TraceParent == "" || r.members.RoomSize(b.Rooms[0]) == 0 {
 		return r.members.Deliver(b)

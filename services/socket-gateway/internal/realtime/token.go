@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// EventToken brings a fresh token of the same visitor, acknowledged with {"ok"}.
+	// EventToken is sent by a client with a new token of the same visitor; the acknowledgement has {"ok"}.
 	EventToken = "token"
 
 	renewTimeout = 5 * time.Second
@@ -23,9 +23,9 @@ type renewal struct {
 	Message string `json:"message,omitempty"`
 }
 
-// renew takes a fresh token for a socket that is connected.
+// renew handles EventToken.
 func (g *Authenticator) renew(s *socketio.Socket, args socketio.Args, ack socketio.Ack) {
-	_ = ack(g.renewed(s, args.String(0))) // the client may have left, or not ask
+	_ = ack(g.renewed(s, args.String(0))) // the client may have disconnected or not requested an acknowledgement
 }
 
 func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
@@ -34,10 +34,10 @@ func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
 	known := s.Data().(*session)
 	claims, err := g.verify(ctx, token)
 	if err == nil && Room(claims.AppID, claims.ChatUserID) != known.room {
-		err = apperr.Unauthorized.New() // somebody else's
+		err = apperr.Unauthorized.New() // of another visitor
 	}
 	if err == nil && !g.expiry.Renew(&known.lease, claims.ExpiresAt) {
-		err = apperr.Unauthorized.New() // too late
+		err = apperr.Unauthorized.New() // the socket's token has expired
 	}
 	if err != nil {
 		refused := g.refusal(ctx, err)
@@ -46,7 +46,7 @@ func (g *Authenticator) renewed(s *socketio.Socket, token string) renewal {
 	return renewal{OK: true}
 }
 
-// verify returns the visitor of a token that is valid and not revoked.
+// verify returns the claims of a token that is valid and not revoked.
 func (g *Authenticator) verify(ctx context.Context, token string) (credential.VisitorClaims, error) {
 	claims, err := g.tokens.Verify(ctx, token)
 	if err != nil {

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// unfinishedTimeout is how long a joining socket waits for a message that is being written. Without an answer it joins without: the
+	// unfinishedTimeout bounds how long a join waits for a message that is being written. On timeout the socket joins without it: the
 	// bot repeats the whole text every few seconds.
 	unfinishedTimeout = time.Second
 )
 
-// Unfinished finds messages that bots are still writing. The sockets that join at the same time ask together: one request for hundreds of
-// them, and none of the text where nothing is being written.
+// Unfinished finds messages that bots are still writing. Sockets that join at the same time share one request for the last parts; the
+// text is read only if a message is being written.
 type Unfinished struct {
 	bus     *bus.Bus
 	now     func() time.Time
 	timeout time.Duration
 
 	mu      sync.Mutex
-	next    *lastsCall // that has not begun yet
+	next    *lastsCall // not sent yet
 	running bool
 }
 
-// lastsCall asks for the last parts on subjects.
+// lastsCall is a shared request for the last part on each of the subjects.
 type lastsCall struct {
 	subjects []string
 	done     chan struct{}
@@ -36,12 +36,12 @@ type lastsCall struct {
 	err      error
 }
 
-// NewUnfinished returns what reads the stream PARTS.
+// NewUnfinished returns a reader of the stream PARTS.
 func NewUnfinished(b *bus.Bus, now func() time.Time) *Unfinished {
 	return &Unfinished{bus: b, now: now, timeout: unfinishedTimeout}
 }
 
-// Of returns the message that a bot is writing for a visitor, as one part with all of its text so far; ok is false where there is none.
+// Of returns the message that a bot is writing for a visitor, as one part with the text so far; ok is false if there is none.
 func (u *Unfinished) Of(ctx context.Context, appID, chatUserID string) (whole event.MessagePart, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
@@ -87,12 +87,12 @@ func (u *Unfinished) join(subj string) *lastsCall {
 	u.next.subjects = append(u.next.subjects, subj)
 	if !u.running {
 		u.running = true
-		go u.answer()
+		go u.send()
 	}
 	return u.next
 }
 
-func (u *Unfinished) answer() {
+func (u *Unfinished) send() {
 	for {
 		u.mu.Lock()
 		call := u.next
